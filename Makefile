@@ -1,0 +1,51 @@
+# A fresh machine needs Python 3.10 or newer, make and git. The first target that needs it makes .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: demo test lint format generated help
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make demo       examine examples/pets and write demo-report/report.html"
+	@echo "make test       run the tests"
+	@echo "make lint       ruff check, ruff format --check, mypy --strict"
+	@echo "make format     let ruff rewrite what it can"
+	@echo "make generated  check that generated files are up to date"
+
+demo: $(VENV)/.installed
+	$(BIN)/doctor run -o demo-report examples/pets/train.py -- examples/pets/config.json
+	@echo "Open $(CURDIR)/demo-report/report.html"
+
+test: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.installed-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# The schema is generated from the dataclasses; it is compared and then left as it was.
+generated: $(VENV)/.installed
+	@$(BIN)/python -c "import pathlib, sys; from bottleneck_doctor.result import json_schema; \
+	sys.exit(pathlib.Path('docs/report.schema.json').read_bytes() != json_schema() and \
+	'docs/report.schema.json is out of date: run .venv/bin/python -m bottleneck_doctor.result')"
+	@echo "generated files are up to date"
+
+$(BIN)/python:
+	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 10) and 'Python 3.10 or newer is needed: make PYTHON=...')"
+	$(PYTHON) -m venv $(VENV)
+
+# A stamp, so that pip runs again only after the dependencies changed.
+$(VENV)/.installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	@touch $@ $(VENV)/.installed

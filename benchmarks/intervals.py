@@ -1,0 +1,240 @@
+"""How often the intervals of `stats` hold the truth, and how often its claims are false: simulated examinations.
+
+    python benchmarks/intervals.py --replications 2000
+
+Every examination has two levels of luck with known truth: the session's (shared by all settings, and of each setting
+by itself) and the window's (of the setting, and of the baseline of the block, which its settings share). The control
+shares no luck of the session: the baseline is compared with itself. `tests/truth/test_stats_coverage.py` runs a
+small version of the same grid.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import random
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import Literal
+
+from bottleneck_doctor import stats
+
+CONTROL = "aa"
+LOSER = math.log(0.7)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Standard deviations are of log ratios: 0.04 is 4 %.
+
+    `spreads`: "alike", "unlike" (every third setting is three times as noisy on both levels), "one wild" (setting 0
+    has a luck of its own of 12 %, the others have none) or "one quiet" (setting 0 has none, the others 12 %).
+    `race`: "full" (every setting in every block), "thin" (a setting that lost session 1 gets one window in each later
+    session) or "leave" (it is gone after session 2). `luck`: how all luck is distributed, "heavy" (Student's t with 3
+    degrees of freedom) or "skewed" (one draw in ten lies five standard deviations lower).
+    """
+
+    name: str
+    window: float
+    shared: float
+    own: float
+    spreads: Literal["alike", "unlike", "one wild", "one quiet"] = "alike"
+    race: Literal["full", "thin", "leave"] = "full"
+    luck: Literal["normal", "heavy", "skewed"] = "normal"
+    sessions: int = 3
+    settings: int = 8
+    blocks: int = 3
+
+
+NOISES = (
+    Scenario("windows 2 %", 0.02, 0.0, 0.0),
+    Scenario("windows 6 %", 0.06, 0.0, 0.0),
+    Scenario("shared 3 %", 0.04, 0.03, 0.0),
+    Scenario("own 6 %", 0.04, 0.0, 0.06),
+    Scenario("shared 6 %, own 6 %", 0.03, 0.06, 0.06),
+    Scenario("shared 12 %, own 3 %", 0.03, 0.12, 0.03),
+    Scenario("shared 12 %", 0.02, 0.12, 0.0),
+    Scenario("unlike, own 4 %", 0.03, 0.0, 0.04, "unlike"),
+    Scenario("unlike, shared 6 %, own 3 %", 0.03, 0.06, 0.03, "unlike"),
+    Scenario("one wild", 0.02, 0.0, 0.0, "one wild"),
+    Scenario("one quiet", 0.02, 0.0, 0.0, "one quiet"),
+    Scenario("thin race, shared 6 %, own 6 %", 0.06, 0.06, 0.06, race="thin"),
+    Scenario("thin race, unlike", 0.06, 0.03, 0.03, "unlike", race="thin"),
+    Scenario("leaving, shared 6 %, own 6 %", 0.03, 0.06, 0.06, race="leave"),
+    Scenario("leaving, unlike", 0.03, 0.06, 0.03, "unlike", race="leave"),
+)
+SESSIONS = (3, 4, 6)
+SETTINGS = (3, 8, 12)
+
+
+NOT_NORMAL = ("windows 6 %", "own 6 %", "shared 6 %, own 6 %", "shared 12 %, own 3 %")
+
+
+def full_grid() -> Iterator[Scenario]:
+    for noise in NOISES:
+        for sessions in SESSIONS:
+            for settings in SETTINGS:
+                yield replace(noise, sessions=sessions, settings=settings)
+
+
+def examine(scenario: Scenario, truth: list[float], rng: random.Random) -> list[stats.Observation]:
+    """The observations of one examination; `truth` holds the log speedup of every setting."""
+
+    def draw(deviation: float) -> float:
+        value = rng.gauss(0, 1)
+        if scenario.luck == "heavy":
+            value /= math.sqrt(rng.gammavariate(1.5, 2) / 3)
+        elif scenario.luck == "skewed":
+            value += 0.5 - (5 if rng.random() < 0.1 else 0)
+        return deviation * value
+
+    def noisy(setting: int) -> float:
+        return 3.0 if scenario.spreads == "unlike" and setting % 3 == 0 else 1.0
+
+    def own(setting: int) -> float:
+        if scenario.spreads == "one wild":
+            return 0.12 if setting == 0 else 0.0
+        if scenario.spreads == "one quiet":
+            return 0.0 if setting == 0 else 0.12
+        return scenario.own * noisy(setting)
+
+    seen: list[stats.Observation] = []
+    lost: set[int] = set()
+    for session in range(scenario.sessions):
+        shared = draw(scenario.shared)
+        luck = [shared + draw(own(setting)) for setting in range(scenario.settings)]
+        for block in range(scenario.blocks):
+            baseline = draw(scenario.window)
+            control = draw(scenario.window) - baseline
+            seen.append(stats.Observation(session, block, CONTROL, control))
+            for setting in range(scenario.settings):
+                if setting in lost and (session > 1 if scenario.race == "leave" else block > 0):
+                    continue
+                window = draw(scenario.window * noisy(setting)) - baseline
+                value = truth[setting] + luck[setting] + window
+                seen.append(stats.Observation(session, block, f"fix {setting}", value))
+        if session == 0 and scenario.race != "full":
+            first = [(fmean(s.log_ratio for s in seen if s.setting == f"fix {k}"), k) for k in range(len(truth))]
+            lost = {k for mean, k in first if mean < LOSER / 2}
+    return seen
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Shares of intervals that held the truth, and the median half width of an interval, in logs."""
+
+    scenario: Scenario
+    mean: float
+    worst: float
+    half_width: float
+
+
+def coverage(scenario: Scenario, replications: int, seed: int) -> Coverage:
+    rng = random.Random(seed)
+    truth = [(0.0, math.log(1.5), LOSER, math.log(1.1))[k % 4] for k in range(scenario.settings)]
+    held = [0] * scenario.settings
+    widths = []
+    for _ in range(replications):
+        estimates = stats.estimate_all(examine(scenario, truth, rng))
+        for k, log_ratio in enumerate(truth):
+            estimate = estimates[f"fix {k}"]
+            held[k] += estimate.low <= math.exp(log_ratio) <= estimate.high
+            widths.append(math.log(estimate.high / estimate.low) / 2)
+    shares = [count / replications for count in held]
+    return Coverage(scenario, fmean(shares), min(shares), sorted(widths)[len(widths) // 2])
+
+
+def verdicts(scenario: Scenario, truth: list[float], rng: random.Random) -> list[stats.Verdict]:
+    """The verdicts of one examination, in the order of `truth`."""
+    estimates = stats.estimate_all(examine(scenario, truth, rng))
+    floor = stats.noise_floor(estimates, CONTROL)
+    fixes = [estimates[f"fix {k}"] for k in range(scenario.settings)]
+    adjusted = stats.holm([fix.p_value for fix in fixes])
+    return [stats.verdict(fix, adjusted_p=p, floor=floor) for fix, p in zip(fixes, adjusted, strict=True)]
+
+
+@dataclass(frozen=True)
+class Claims:
+    """Shares of examinations in which something was called faster, or either faster or slower."""
+
+    scenario: Scenario
+    faster: float
+    different: float
+
+
+def false_claims(scenario: Scenario, replications: int, seed: int) -> Claims:
+    """What is claimed where no setting differs from the baseline."""
+    rng = random.Random(seed)
+    said = [set(verdicts(scenario, [0.0] * scenario.settings, rng)) for _ in range(replications)]
+    return Claims(
+        scenario,
+        fmean("faster" in each for each in said),
+        fmean("faster" in each or "slower" in each for each in said),
+    )
+
+
+def power(scenario: Scenario, log_ratio: float, replications: int, seed: int) -> float:
+    """Share of examinations that call one setting faster that is, among settings that change nothing."""
+    rng = random.Random(seed)
+    truth = [0.0] * (scenario.settings - 1) + [log_ratio]
+    return fmean(verdicts(scenario, truth, rng)[-1] == "faster" for _ in range(replications))
+
+
+def coverage_table(rows: Iterable[Coverage]) -> str:
+    lines = ["sessions  settings  coverage  worst setting  half width  noise"]
+    for row in rows:
+        s = row.scenario
+        figures = f"{row.mean:8.1%}  {row.worst:13.1%}  {row.half_width:10.3f}"
+        lines.append(f"{s.sessions:8}  {s.settings:8}  {figures}  {s.name}")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--replications", type=int, default=1000, help="examinations for each row")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+
+    started = time.monotonic()
+    rows = [coverage(scenario, options.replications, options.seed + i) for i, scenario in enumerate(full_grid())]
+    print(coverage_table(rows))
+    lowest = min(rows, key=lambda row: row.mean)
+    print(f"\nmean coverage {fmean(row.mean for row in rows):.1%}, lowest row {lowest.mean:.1%}")
+    for sessions in SESSIONS:
+        print(f"  {sessions} sessions: {fmean(row.mean for row in rows if row.scenario.sessions == sessions):.1%}")
+
+    print("\nluck that is not normal: coverage, and share of examinations with a false claim where nothing differs")
+    print("sessions  coverage  faster  faster or slower  luck    noise")
+    for tails in ("heavy", "skewed"):
+        for noise in (each for each in NOISES if each.name in NOT_NORMAL):
+            for sessions in SESSIONS:
+                scenario = replace(noise, luck=tails, sessions=sessions)
+                row = coverage(scenario, options.replications, options.seed)
+                claims = false_claims(scenario, options.replications, options.seed)
+                shares = f"{row.mean:8.1%}  {claims.faster:6.1%}  {claims.different:16.1%}"
+                print(f"{sessions:8}  {shares}  {tails:6}  {noise.name}")
+
+    print("\nexaminations in which nothing differs: share with a false claim")
+    print("sessions  settings  faster  faster or slower  noise")
+    for i, scenario in enumerate(s for s in full_grid() if s.settings != 3 and s.race == "full"):
+        claims = false_claims(scenario, options.replications, options.seed + 1000 + i)
+        shares = f"{claims.faster:6.1%}  {claims.different:16.1%}"
+        print(f"{scenario.sessions:8}  {scenario.settings:8}  {shares}  {scenario.name}")
+
+    print("\nshare of examinations of ten settings that find the one that is faster (windows 4 %)")
+    print("sessions  luck of a session    1.05   1.10   1.20   1.50")
+    for sessions in SESSIONS:
+        for luck in (0.01, 0.05):
+            scenario = Scenario("power", 0.04, luck / math.sqrt(2), luck / math.sqrt(2), sessions=sessions, settings=10)
+            found = [
+                power(scenario, math.log(speedup), max(1, options.replications // 4), options.seed)
+                for speedup in (1.05, 1.1, 1.2, 1.5)
+            ]
+            print(f"{sessions:8}  {luck:17.0%}  " + " ".join(f"{share:6.0%}" for share in found))
+    print(f"\n{options.replications} replications, {time.monotonic() - started:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""The command line: arguments in, an exit code out.
+
+Each command lives in the file of its name and is found there; importing one costs click and nothing heavier, so that
+`doctor --help` answers at once. This is the one place that turns an error into words on stderr: the user never sees
+a traceback of ours.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import click
+
+from bottleneck_doctor import __version__
+from bottleneck_doctor.cli._terminal import silence_stdout
+from bottleneck_doctor.errors import DoctorError, Exit
+
+
+class CommandGroup(click.Group):
+    """Commands by file name; files that begin with an underscore are not commands."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        command: click.Command = importlib.import_module(f"{__name__}.{cmd_name}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in self.list_commands(ctx) and not name.startswith("-"):
+            self._refuse(ctx, name)
+        return super().resolve_command(ctx, args)
+
+    def _refuse(self, ctx: click.Context, name: str) -> NoReturn:
+        if name.endswith(".py"):
+            raise click.UsageError(f"{name!r} is a script, not a command; write `doctor run {name}`.", ctx)
+        near = difflib.get_close_matches(name, self.list_commands(ctx), n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(self.list_commands(ctx))}."
+        raise click.UsageError(f"There is no command {name!r}: {hint}", ctx)
+
+
+@click.command(
+    cls=CommandGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    no_args_is_help=False,
+    epilog="Example: doctor run train.py -- --epochs 3",
+)
+@click.version_option(__version__, prog_name="bottleneck-doctor", message="%(prog)s %(version)s")
+def doctor() -> None:
+    """Run a PyTorch training script, try one setting at a time, and rank fixes by measured speedup."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run `doctor` with `arguments` (default: the process's own) and return the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        # Names and errors of the user's may hold what this terminal can't show; that is no reason to stop.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = _invoke(sys.argv[1:] if arguments is None else list(arguments))
+    except DoctorError as error:
+        code = _show(error)
+    _flush()
+    return code
+
+
+def _invoke(arguments: list[str]) -> int:
+    try:
+        with doctor.make_context("doctor", arguments) as context:
+            code = doctor.invoke(context)
+        return Exit.DONE if code is None else int(code)
+    except DoctorError:
+        raise
+    except click.exceptions.Exit as ending:
+        return ending.exit_code
+    except click.UsageError as error:
+        path = "doctor" if error.ctx is None else error.ctx.command_path
+        hint = f"Run `{path} --help`."
+        if isinstance(error, click.NoSuchOption) and path == "doctor run":
+            hint = f"Run `{path} --help`; options of your script's own go after it, or after a `--`."
+        raise DoctorError("usage", _sentence(error.format_message()), hint) from None
+    except click.ClickException as error:
+        raise DoctorError("usage", _sentence(error.format_message()), "Run `doctor --help`.") from None
+    except (KeyboardInterrupt, click.Abort):
+        _say_on_stderr("doctor: interrupted")
+        return Exit.INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has closed it, as `| head` does. Nothing is left to say to them.
+        silence_stdout()
+        return Exit.DONE
+    except Exception as error:
+        from bottleneck_doctor.cli._crash import record_crash
+
+        raise record_crash(error, arguments) from error
+
+
+def _show(error: DoctorError) -> int:
+    arrow = "→"
+    try:
+        arrow.encode(sys.stderr.encoding or "ascii")
+    except (UnicodeError, LookupError, AttributeError):
+        arrow = "->"
+    text = f"doctor: {error.sentence} [{error.slug}]\n  {arrow} {error.next_step}"
+    if error.detail:
+        text += f"\n\n{error.detail.rstrip()}"
+    _say_on_stderr(text)
+    return int(error.exit_code)
+
+
+def _say_on_stderr(text: str) -> None:
+    try:
+        click.echo(text, err=True)
+    except (OSError, ValueError):
+        pass
+
+
+def _flush() -> None:
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        silence_stdout()
+
+
+def _sentence(message: str) -> str:
+    message = message.strip()
+    return message if message.endswith((".", "?", "!")) else f"{message}."

@@ -1,0 +1,34 @@
+"""Reads the `report.json` that a command was given, by its path or by the folder that holds it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bottleneck_doctor.errors import DoctorError
+
+if TYPE_CHECKING:
+    from bottleneck_doctor.result import Result
+
+
+def document_at(path: Path) -> Path:
+    """The document itself, where a folder was named."""
+    from bottleneck_doctor.output import JSON_NAME
+
+    return path / JSON_NAME if path.is_dir() else path
+
+
+def read_result(path: Path) -> Result:
+    """Raises `DoctorError` `report-missing`, and as `result.from_json` does."""
+    from bottleneck_doctor.result import from_json
+
+    document = document_at(path)
+    try:
+        data = document.read_bytes()
+    except OSError as error:
+        raise DoctorError(
+            "report-missing",
+            f"{document} can't be read: {error.strerror}.",
+            "Give the report.json that `doctor run` wrote.",
+        ) from error
+    return from_json(data, source=str(document))

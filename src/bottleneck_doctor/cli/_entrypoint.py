@@ -1,0 +1,151 @@
+"""Checks of what the user asked to run, before anything starts: paths and names in, `DoctorError` or nothing out."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import shlex
+import shutil
+import sys
+import traceback
+import warnings
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import click
+
+from bottleneck_doctor.errors import DoctorError, Exit
+from bottleneck_doctor.launch import launcher_words, located
+
+_VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
+_LARGEST_SCRIPT = 16 * 1024 * 1024
+"""Bytes. Nobody writes more by hand; a checkpoint given by mistake is not read in full."""
+
+
+def check_script(script: Path, *, compiles_here: bool) -> None:
+    """Raise `DoctorError` where `script` can't be a Python program.
+
+    `compiles_here`: whether this interpreter is the one that will run it; if not, its syntax is not ours to judge.
+    """
+    if script.is_dir():
+        entry = script / "__main__.py"
+        hint = f"Give the file: doctor run {entry}." if entry.exists() else "Give the script inside it, or -m MODULE."
+        raise DoctorError("script-is-directory", f"{script} is a folder, not a script.", hint)
+    if not script.exists():
+        near = _near_files(script)
+        hint = f"Did you mean {' or '.join(near)}?" if near else f"Check the path; it is taken from {os.getcwd()}."
+        raise DoctorError("script-missing", f"There is no script {script}.", hint)
+    if not script.is_file() or script.stat().st_size > _LARGEST_SCRIPT:
+        raise _not_python(script)
+    try:
+        source = script.read_bytes()
+    except OSError as error:
+        raise DoctorError(
+            "script-unreadable", f"{script} can't be read: {error.strerror}.", "Check its permissions."
+        ) from error
+    if not compiles_here:
+        return
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(source, str(script), "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        if script.suffix != ".py":
+            raise _not_python(script) from error
+        line = f", line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
+        raise DoctorError(
+            "script-syntax",
+            f"{script} has a syntax error{line}, so Python can't run it.",
+            "Correct it, and check with `python -m py_compile` that it runs.",
+            Exit.ENTRYPOINT_FAILED,
+            detail="".join(traceback.format_exception_only(error)),
+        ) from error
+    except (RecursionError, MemoryError):
+        # Python itself will say so, in its own words, when it runs the script.
+        pass
+
+
+def check_interpreter(name: str) -> str:
+    """Return the path of the Python interpreter `name`, looked up as a shell would. Raises `python-missing`."""
+    found = shutil.which(os.path.expanduser(name))
+    if found is None:
+        raise DoctorError(
+            "python-missing",
+            f"There is no interpreter {name} that can be run.",
+            "Give the Python that runs your training, such as venv/bin/python.",
+        )
+    return os.path.abspath(found)
+
+
+def check_launcher(text: str, interpreter: str | None) -> tuple[str, ...]:
+    """Return the words of `--launch`. Raises `launcher-missing` where there is no such command."""
+    try:
+        words = launcher_words(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{text!r} can't be read as a command: {error}.", param_hint="'--launch'") from None
+    if located(words, interpreter or sys.executable) is None:
+        raise DoctorError(
+            "launcher-missing",
+            f"There is no launcher {words[0]} that can be run.",
+            "Give the command as you would type it before the script: --launch 'torchrun --nproc-per-node 2'.",
+        )
+    return words
+
+
+def check_command(line: str) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Split a command as a shell would: the variables set before it, and its words. No shell is started.
+
+    Raises `click.BadParameter` for what is no command, and `DoctorError` `command-missing` for one that isn't there.
+    """
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise click.BadParameter(f"{error} in {line!r}.", param_hint="'--exec'") from None
+    if words[:1] == ["env"] and _VARIABLE.fullmatch("".join(words[1:2])):
+        del words[0]
+    variables: dict[str, str] = {}
+    while words and (setting := _VARIABLE.fullmatch(words[0])):
+        variables[setting[1]] = setting[2]
+        del words[0]
+    if not words:
+        raise click.BadParameter("a command is missing.", param_hint="'--exec'")
+    path = variables.get("PATH", os.environ.get("PATH"))
+    found = shutil.which(os.path.expanduser(words[0]), path=path)
+    if found is None:
+        raise DoctorError(
+            "command-missing",
+            f"There is no command {words[0]} that can be run.",
+            "Give it as you would in a shell; one that its environment installs is found once that is activated.",
+        )
+    return variables, (found, *words[1:])
+
+
+def check_fix_ids(asked: Iterable[str], known: Mapping[str, str]) -> None:
+    """Raise `DoctorError` `unknown-fix` for the first of `asked` that is not an id of `known`: ids and descriptions."""
+    for identifier in asked:
+        if identifier not in known:
+            word = identifier.replace("_", "-").lower()
+            near = difflib.get_close_matches(word, known, n=3)
+            near = near or [name for name, text in known.items() if word in text.lower()]
+            hint = f"Did you mean {' or '.join(near)}?" if near else "Run `doctor fixes` for the list."
+            raise DoctorError("unknown-fix", f"There is no fix {identifier!r}.", hint)
+
+
+def _not_python(script: Path) -> DoctorError:
+    return DoctorError(
+        "script-not-python",
+        f"{script} is not a Python script.",
+        "Give the Python file that trains; a module is given with -m MODULE.",
+    )
+
+
+def _near_files(script: Path) -> list[str]:
+    try:
+        names = [entry.name for entry in script.parent.iterdir() if entry.suffix == ".py" and entry.is_file()]
+    except OSError:
+        return []
+    near = difflib.get_close_matches(script.name, names, n=2)
+    if f"{script.name}.py" in names:
+        near = [f"{script.name}.py"]
+    return [str(script.parent / name) for name in near]

@@ -1,0 +1,44 @@
+"""Saying things on stdout without dying when nobody listens any more."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+
+import click
+
+
+def say(text: str) -> None:
+    """Print `text`. Once its reader has gone (`| head`), the rest is dropped; the command ends as it would have."""
+    try:
+        click.echo(text)
+    except BrokenPipeError:
+        silence_stdout()
+
+
+def silence_stdout() -> None:
+    """Send the rest to nowhere: the interpreter flushes stdout on its way out, and would complain."""
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+    except (OSError, ValueError):
+        pass
+
+
+def stdout_width() -> int | None:
+    """Columns of the terminal, None where stdout is not one."""
+    return shutil.get_terminal_size().columns if _is_terminal() else None
+
+
+def stdout_has_color() -> bool:
+    """Whether colour is wanted: on a terminal that has it, unless NO_COLOR says otherwise (https://no-color.org)."""
+    return _is_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _is_terminal() -> bool:
+    try:
+        return sys.stdout.isatty()
+    except (AttributeError, ValueError):
+        return False

@@ -1,0 +1,53 @@
+"""`doctor compare`: reports side by side, the later ones held against the first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from bottleneck_doctor.errors import DoctorError, Exit
+
+
+@click.command("compare")
+@click.argument("documents", metavar="A.JSON B.JSON...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--html", "page", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False), help="A page as well.")
+@click.option("--json", "as_json", is_flag=True, help="All of it as JSON.")
+def command(documents: tuple[Path, ...], page: Path | None, as_json: bool) -> Exit:
+    """Hold reports against the first one: speed, phases, memory, and where machines and trainings differ.
+
+    Give the report.json that `doctor run` wrote, or the folder that holds it.
+    """
+    from bottleneck_doctor import output as outputs
+    from bottleneck_doctor.cli._document import read_result
+    from bottleneck_doctor.cli._terminal import say, stdout_has_color, stdout_width
+    from bottleneck_doctor.compare import Named, compare
+
+    if len(documents) < 2:
+        raise DoctorError("usage", "One report can't be compared.", "Name two or more: doctor compare A.json B.json.")
+    if page is not None:
+        outputs.prepare(page.parent, (page.name,))
+    results = [read_result(each) for each in documents]
+    found = compare([Named(name, result) for name, result in zip(_names(documents), results, strict=True)])
+
+    from bottleneck_doctor.render import comparison
+
+    if page is not None:
+        outputs.write_page(page, comparison.html(found))
+    if as_json:
+        import msgspec
+
+        say(msgspec.json.format(msgspec.json.encode(found), indent=1).decode())
+    else:
+        say(comparison.text(found, width=stdout_width(), color=stdout_has_color()).rstrip("\n"))
+    return Exit.DONE
+
+
+def _names(documents: tuple[Path, ...]) -> list[str]:
+    """The shortest ends of the paths that tell them apart; paths alike are numbered."""
+    parts = [each.parts for each in documents]
+    for length in range(1, max(map(len, parts)) + 1):
+        names = ["/".join(each[-length:]) for each in parts]
+        if len(set(names)) == len(names):
+            return names
+    return [f"{number}. {each}" for number, each in enumerate(documents, 1)]

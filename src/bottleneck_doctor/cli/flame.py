@@ -1,0 +1,55 @@
+"""`doctor flame`: a py-spy recording as a flame graph, one page without scripts."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from bottleneck_doctor.errors import DoctorError, Exit
+
+_ROWS = 30
+
+
+@click.command("flame")
+@click.argument("files", metavar="RAW...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=Path("flame.html"),
+    help="The page to write; flame.html.",
+)
+@click.option("--library-name", "library", metavar="NAME", help="Show what in this package led there, not your lines.")
+def command(files: tuple[Path, ...], output: Path, library: str | None) -> Exit:
+    """Draw a py-spy recording as a flame graph.
+
+    RAW is what `py-spy record --format raw` wrote, here or elsewhere; several files, one per machine, are read as one.
+    Loader workers are drawn apart from the main process.
+    """
+    from bottleneck_doctor import output as outputs
+    from bottleneck_doctor.cli._terminal import say
+    from bottleneck_doctor.profiling.sampling import open_recording
+
+    try:
+        outputs.prepare(output.parent, (output.name,))
+    except DoctorError as error:
+        raise DoctorError(error.slug, error.sentence, "Name another file with -o FILE.") from error
+    recording = open_recording(files)
+
+    from bottleneck_doctor.render import flame_page
+
+    name = files[0].name if len(files) == 1 else f"{files[0].name} and {len(files) - 1} more"
+    page = flame_page.render(
+        name=name,
+        trees=recording.trees(),
+        functions=recording.functions(library=library, most=_ROWS),
+        notes=recording.notes(),
+        cwd=os.getcwd(),
+        led_by=f"line of {library} that led there" if library else "your line that led there",
+    )
+    outputs.write_page(output, page)
+    say(str(output))
+    return Exit.DONE

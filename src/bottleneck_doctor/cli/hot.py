@@ -1,0 +1,47 @@
+"""`doctor hot`: the deepest functions of a py-spy recording, with the line of yours that led there."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from bottleneck_doctor.errors import Exit
+
+
+@click.command("hot")
+@click.argument("files", metavar="RAW...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--top", metavar="N", type=click.IntRange(min=1), default=20, help="Rows a table; 20.")
+@click.option("--library-name", "library", metavar="NAME", help="Show what in this package led there, not your lines.")
+@click.option("--merge/--no-merge", default=True, help="One row a function, or one a line.")
+@click.option("--json", "as_json", is_flag=True, help="All rows as JSON.")
+def command(files: tuple[Path, ...], top: int, library: str | None, merge: bool, as_json: bool) -> Exit:
+    """List the deepest functions of a py-spy recording.
+
+    RAW is what `py-spy record --format raw` wrote, here or elsewhere; several files, one per machine, are read as one.
+    Loader workers are listed apart from the main process. `--subprocesses`, `--threads`, `--idle` and
+    `--full-filenames` make a recording that says more.
+    """
+    from bottleneck_doctor.cli._terminal import say, stdout_has_color, stdout_width
+    from bottleneck_doctor.profiling.sampling import open_recording
+
+    recording = open_recording(files)
+    functions = recording.functions(library=library, merge=merge, most=None if as_json else top)
+    if as_json:
+        import msgspec
+
+        document = {"samples": recording.samples(), "notes": recording.notes(), "functions": functions}
+        say(msgspec.json.format(msgspec.json.encode(document), indent=1).decode())
+        return Exit.DONE
+
+    from bottleneck_doctor.render import hot
+
+    led_by = f"line of {library} that led there" if library else "your line that led there"
+    text = hot.render(
+        functions, recording.samples(), led_by=led_by, width=stdout_width(), color=stdout_has_color(), cwd=os.getcwd()
+    )
+    say(text.strip("\n"))
+    for note in recording.notes():
+        click.echo(f"doctor: {note}", err=True)
+    return Exit.DONE

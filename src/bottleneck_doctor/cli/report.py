@@ -1,0 +1,30 @@
+"""`doctor report`: draws a `report.json` again, an old one included."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from bottleneck_doctor.errors import Exit
+
+
+@click.command("report")
+@click.argument("document", metavar="REPORT.JSON", type=click.Path(path_type=Path))
+@click.option(
+    "-o", "--output", metavar="DIR", type=click.Path(path_type=Path), help="Where report.html goes; beside REPORT.JSON."
+)
+def command(document: Path, output: Path | None) -> Exit:
+    """Draw report.html again from a report.json."""
+    from bottleneck_doctor import output as outputs
+    from bottleneck_doctor.cli._document import document_at, read_result
+    from bottleneck_doctor.cli._terminal import say
+    from bottleneck_doctor.render import html
+
+    document = document_at(document)
+    directory = document.parent if output is None else output
+    result = read_result(document)
+    outputs.prepare(directory, (outputs.HTML_NAME,))
+    outputs.write_html(directory, html.render(result))
+    say(str(directory / outputs.HTML_NAME))
+    return Exit.DONE

@@ -1,0 +1,173 @@
+"""`doctor run`: examine a training entrypoint and write the report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from bottleneck_doctor.duration import parse_duration
+
+
+@click.command(
+    "run",
+    # What follows SCRIPT is the script's, options included, as after `python script.py`.
+    context_settings={"allow_interspersed_args": False},
+    options_metavar="[OPTIONS]",
+)
+@click.option("-m", "--module", metavar="MODULE", help="Run a module, as `python -m MODULE` does.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    default=Path("."),
+    help="Where report.html and report.json go; the current folder.",
+)
+@click.option("--budget", metavar="TIME", help="How long it may take: 90s, 5m, 1h.")
+@click.option("--fresh-runs", is_flag=True, help="Start the script anew for every probe.")
+@click.option("--only", metavar="ID", multiple=True, help="Try only this fix; may be repeated (see `doctor fixes`).")
+@click.option("--skip", metavar="ID", multiple=True, help="Leave this fix out; may be repeated.")
+@click.option("--sessions", metavar="N", type=click.IntRange(min=3), help="Starts of the script; three or more.")
+@click.option("--seed", metavar="N", type=int, help="Seed of the random order of windows.")
+@click.option("--launch", metavar="COMMAND", help="Put a launcher before the script: 'torchrun --nproc-per-node 2'.")
+@click.option("--listen", metavar="HOST:PORT", help="Where ranks on other hosts reach this machine; PORT 0 for any.")
+@click.option("--exec", "line", metavar="COMMAND", help="Run a command as it is, such as 'trl sft --config c.yaml'.")
+@click.option("--python", metavar="PATH", help="The interpreter that runs the script; the one that runs doctor.")
+@click.option("--no-explain", is_flag=True, help="Measure speedups only: no phases, profiles and findings.")
+@click.option(
+    "--rate", metavar="HZ", type=click.IntRange(1, 1000), default=100, help="Samples a second of py-spy; 100."
+)
+@click.option("--native", is_flag=True, help="Let py-spy look into native code too (slower).")
+@click.option("--in-place", is_flag=True, help="Let the script change files as it would without doctor.")
+@click.option("-v", "--verbose", is_flag=True, help="Show the script's own output.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress, only the outcome.")
+@click.argument("words", metavar="SCRIPT [-- ARGS]...", nargs=-1, type=click.UNPROCESSED)
+def command(
+    module: str | None,
+    output: Path,
+    budget: str | None,
+    fresh_runs: bool,
+    only: tuple[str, ...],
+    skip: tuple[str, ...],
+    sessions: int | None,
+    seed: int | None,
+    launch: str | None,
+    listen: str | None,
+    line: str | None,
+    python: str | None,
+    no_explain: bool,
+    rate: int,
+    native: bool,
+    in_place: bool,
+    verbose: bool,
+    quiet: bool,
+    words: tuple[str, ...],
+) -> int:
+    """Examine a training script and write the report.
+
+    Runs SCRIPT with ARGS, unmodified, tries one setting at a time inside its training loop, and writes report.html and
+    report.json with the fixes ranked by measured speedup. Everything after SCRIPT goes to the script.
+    """
+    from bottleneck_doctor.cli._entrypoint import (
+        check_command,
+        check_fix_ids,
+        check_interpreter,
+        check_launcher,
+        check_script,
+    )
+
+    if line is not None and (module is not None or words or python is not None):
+        raise click.UsageError("--exec is the whole command: give no SCRIPT, -m MODULE or --python beside it.")
+    variables, command_words = ({}, ()) if line is None else check_command(line)
+    script, arguments = (None, ()) if line is not None else _split(module, words)
+    seconds = _budget(budget)
+    if quiet and verbose:
+        raise click.UsageError("--quiet and --verbose exclude each other.")
+    interpreter = None if python is None else check_interpreter(python)
+    address = _address(listen)
+    launcher = () if launch is None else check_launcher(launch, interpreter)
+    if script is not None:
+        check_script(script, compiles_here=interpreter is None)
+    if only or skip:
+        from bottleneck_doctor.fixes import catalogue
+
+        check_fix_ids([*only, *skip], {fix.id: f"{fix.title} {fix.how}" for fix in catalogue()})
+    both = set(only) & set(skip)
+    if both:
+        raise click.UsageError(f"{', '.join(sorted(both))} is named by both --only and --skip.")
+
+    from bottleneck_doctor import output as outputs
+    from bottleneck_doctor import scratch
+
+    outputs.prepare(output)
+
+    from bottleneck_doctor.cli._terminal import say, stdout_has_color, stdout_width
+    from bottleneck_doctor.examine import Request, examine
+    from bottleneck_doctor.explain import Wishes
+    from bottleneck_doctor.progress import choose_progress
+    from bottleneck_doctor.render import html, terminal
+
+    with scratch.borrowed() as artifacts:
+        request = Request(
+            script=script,
+            module=module,
+            arguments=arguments,
+            output=output,
+            launcher=launcher,
+            listen=address,
+            budget=seconds,
+            fresh_runs=fresh_runs,
+            only=frozenset(only),
+            skip=frozenset(skip),
+            sessions=sessions,
+            seed=seed,
+            python=interpreter,
+            verbose=verbose,
+            words=command_words,
+            environment=variables,
+            in_place=in_place,
+            wishes=None if no_explain else Wishes(folder=artifacts, rate=rate, native=native),
+        )
+        progress = choose_progress(quiet=quiet, verbose=verbose)
+        try:
+            outcome = examine(request, progress)
+        finally:
+            progress.close()
+        try:
+            page = html.render(outcome.result)
+        except Exception:
+            # What took minutes to measure is kept, whatever is wrong with the drawing of it.
+            outputs.write_json(output, outcome.result)
+            raise
+        outputs.write(output, outcome.result, page, artifacts)
+    path = str(output / outputs.HTML_NAME)
+    summary = terminal.render(outcome.result, report_path=path, width=stdout_width(), color=stdout_has_color())
+    say(summary.rstrip("\n"))
+    return int(outcome.exit_code)
+
+
+def _split(module: str | None, words: tuple[str, ...]) -> tuple[Path | None, tuple[str, ...]]:
+    """Return script and its arguments. One `--` directly after the script separates; any later one is the script's."""
+    if module is not None:
+        return None, words
+    if not words:
+        raise click.UsageError("A script is missing: doctor run [OPTIONS] SCRIPT [-- ARGS], or -m MODULE.")
+    rest = words[1:]
+    return Path(words[0]), rest[1:] if rest[:1] == ("--",) else rest
+
+
+def _address(text: str | None) -> tuple[str, int] | None:
+    from bottleneck_doctor.launch import listen_address
+
+    try:
+        return None if text is None else listen_address(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="'--listen'") from None
+
+
+def _budget(text: str | None) -> float | None:
+    try:
+        return None if text is None else parse_duration(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="'--budget'") from None

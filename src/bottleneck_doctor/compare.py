@@ -1,0 +1,250 @@
+"""Results side by side: reports in, one table of figures with their ratios to the first report out. Pure.
+
+What is compared is the training as written. A ratio has an interval where both sides were measured in two processes or
+more: it comes from the spread between processes, as every interval here does. What happened to the machine between two
+reports is in no interval, so the comparison names every difference of the environments that it can see.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from statistics import fmean
+from typing import Literal
+
+from bottleneck_doctor import evidence, stats
+from bottleneck_doctor.render import words
+from bottleneck_doctor.result import Phases, Result
+from bottleneck_doctor.schedule import BASELINE
+
+Unit = Literal["per_second", "seconds", "share", "bytes"]
+MEMORY_TOLERANCE = 0.02
+"""Memory that differs by less is the same machine's: firmware takes a little more or less of it at every start."""
+
+
+@dataclass(frozen=True)
+class Named:
+    """A result, and what it is called in the comparison."""
+
+    name: str
+    result: Result
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A figure relative to the first report's, with its interval (None where there is none)."""
+
+    estimate: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure of every report; None where a report has none. `ratios` belong to the second report and later ones."""
+
+    title: str
+    unit: Unit
+    values: tuple[float | None, ...]
+    ratios: tuple[Ratio | None, ...]
+    more_is_better: bool = False
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Something that is not alike in all reports: a key of the environment or of the training, and its values."""
+
+    key: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All that may be said of some reports side by side. `sentences`: one for each report after the first."""
+
+    names: tuple[str, ...]
+    created: tuple[str, ...]
+    sentences: tuple[str, ...]
+    rows: tuple[Row, ...]
+    environment: tuple[Difference, ...]
+    training: tuple[Difference, ...]
+
+
+def compare(reports: Sequence[Named]) -> Comparison:
+    """Compare two reports or more; the first is what the others are held against."""
+    results = [each.result for each in reports]
+    rows = [_speed(results)]
+    for title, unit, figure in _FIGURES:
+        values = tuple(figure(result) for result in results)
+        if any(value is not None for value in values):
+            rows.append(Row(title, unit, values, tuple(_plain_ratio(values[0], value) for value in values[1:])))
+    return Comparison(
+        names=tuple(each.name for each in reports),
+        created=tuple(words.date_text(result.created) for result in results),
+        sentences=tuple(
+            _sentence(reports[0], other, ratio) for other, ratio in zip(reports[1:], rows[0].ratios, strict=True)
+        ),
+        rows=tuple(rows),
+        environment=tuple(_differences(results, _ENVIRONMENT)),
+        training=tuple(_differences(results, _TRAINING)),
+    )
+
+
+# -- figures -----------------------------------------------------------------------------------------------------------
+
+
+def _speed(results: Sequence[Result]) -> Row:
+    first = results[0]
+    return Row(
+        "Samples a second" if _samples_known(results) else "Steps a second",
+        "per_second",
+        tuple(_rate(result) for result in results),
+        tuple(_speed_ratio(first, other) for other in results[1:]),
+        more_is_better=True,
+    )
+
+
+def _samples_known(results: Sequence[Result]) -> bool:
+    return all(result.baseline is None or result.baseline.batch_size is not None for result in results)
+
+
+def _rate(result: Result) -> float | None:
+    if result.baseline is None or not math.isfinite(result.baseline.samples_per_second):
+        return None
+    return result.baseline.samples_per_second
+
+
+def _speed_ratio(first: Result, other: Result) -> Ratio | None:
+    ours, theirs = _session_logs(first), _session_logs(other)
+    if not ours or not theirs:
+        return None
+    # These are logs of costs: a speed is their inverse.
+    interval = stats.difference(ours, theirs)
+    if interval is None:
+        return Ratio(math.exp(fmean(ours) - fmean(theirs)))
+    middle, half_width = interval
+    return Ratio(math.exp(middle), math.exp(middle - half_width), math.exp(middle + half_width))
+
+
+def _session_logs(result: Result) -> list[float]:
+    """Log of the seconds that a sample takes as written, one for each process."""
+    logs: dict[int, list[float]] = {}
+    for window in result.windows:
+        if evidence.usable(window) and window.label == BASELINE and window.mode == "timed":
+            logs.setdefault(window.session, []).append(math.log(evidence.step_cost(window, 1.0)))
+    return [fmean(each) for each in logs.values()]
+
+
+def _plain_ratio(first: float | None, other: float | None) -> Ratio | None:
+    return Ratio(other / first) if first and other is not None else None
+
+
+def _phase_seconds(name: str) -> Callable[[Result], float | None]:
+    def figure(result: Result) -> float | None:
+        if result.phases is None or result.steps is None:
+            return None
+        share: float = getattr(result.phases.baseline, name)
+        return share * result.steps.mean_ms / 1000 if share else None
+
+    return figure
+
+
+def _highest(*series: str) -> Callable[[Result], float | None]:
+    """The most that these series of the monitor reached together."""
+
+    def figure(result: Result) -> float | None:
+        if result.utilization is None:
+            return None
+        columns = [result.utilization.series[name] for name in series if name in result.utilization.series]
+        sums = [sum(value or 0.0 for value in point) for point in zip(*columns, strict=True)]
+        return max(sums, default=0.0) or None
+
+    return figure
+
+
+_FIGURES: tuple[tuple[str, Unit, Callable[[Result], float | None]], ...] = (
+    ("A step", "seconds", lambda result: result.baseline.step_ms / 1000 if result.baseline else None),
+    ("Waiting for data", "share", lambda result: result.baseline.data_wait_share if result.baseline else None),
+    *((words.PHASE_WORDS[each.name] + ", a step", "seconds", _phase_seconds(each.name)) for each in fields(Phases)),
+    ("A slow step, one in twenty", "seconds", lambda result: result.steps.p95_ms / 1000 if result.steps else None),
+    ("Between two epochs", "seconds", lambda result: result.epoch_pause.seconds if result.epoch_pause else None),
+    ("First step after", "seconds", lambda result: result.steps.first_step_seconds if result.steps else None),
+    ("Most memory, main process and workers", "bytes", _highest("main_rss_bytes", "workers_rss_bytes")),
+    ("Most memory of the device", "bytes", _highest("gpu0_memory_bytes")),
+    ("Noise of the machine", "share", lambda result: result.noise.floor if result.noise else None),
+)  # fmt: skip
+
+
+def _sentence(first: Named, other: Named, ratio: Ratio | None) -> str:
+    if ratio is None:
+        return f"{other.name} and {first.name} can't be compared: one of them measured no training as written."
+    if ratio.low is None or ratio.high is None:
+        return (
+            f"{other.name} trains {words.ratio_text(ratio.estimate)} as fast as {first.name}, but a difference between "
+            "processes can't be told from luck where one side has a single process."
+        )
+    interval = f"95 % {ratio.low:.2f}{words.DASH}{ratio.high:.2f}"
+    if ratio.low <= 1 <= ratio.high:
+        return (
+            f"No difference between {other.name} and {first.name} was seen: {words.ratio_text(ratio.estimate)} as fast "
+            f"({interval})."
+        )
+    how = "faster than" if ratio.estimate > 1 else "slower than"
+    times = ratio.estimate if ratio.estimate > 1 else 1 / ratio.estimate
+    return f"{other.name} is {words.ratio_text(times)} {how} {first.name} ({interval} as fast)."
+
+
+# -- what differs ------------------------------------------------------------------------------------------------------
+
+Look = Callable[[Result], object]
+
+_ENVIRONMENT: tuple[tuple[str, Look], ...] = (
+    ("processor", lambda result: result.environment.cpu),
+    ("cores that may be used", lambda result: result.environment.usable_cpus),
+    ("cores", lambda result: result.environment.total_cpus),
+    ("devices", lambda result: ", ".join(result.environment.devices) or "none"),
+    ("system", lambda result: result.environment.platform),
+    ("Python", lambda result: result.environment.python),
+    ("torch", lambda result: result.environment.torch),
+    ("bottleneck-doctor", lambda result: result.tool.version),
+)
+
+_TRAINING: tuple[tuple[str, Look], ...] = (
+    ("command", lambda result: words.command_text(result.entrypoint.argv)),
+    ("settings", lambda result: words.setting_text(result.baseline.settings) if result.baseline else words.DASH),
+    ("batch size", lambda result: _number(result.baseline.batch_size) if result.baseline else words.DASH),
+    ("batches an epoch", lambda result: _number(result.baseline.epoch_batches) if result.baseline else words.DASH),
+    ("device", lambda result: result.baseline.device if result.baseline else words.DASH),
+)
+
+
+def _differences(results: Sequence[Result], looks: Sequence[tuple[str, Look]]) -> list[Difference]:
+    found = []
+    for key, look in looks:
+        values = tuple(str(look(result)) for result in results)
+        if len(set(values)) > 1:
+            found.append(Difference(key, values))
+    if looks is _ENVIRONMENT:
+        found += _memory(results) + _variables(results)
+    return found
+
+
+def _memory(results: Sequence[Result]) -> list[Difference]:
+    sizes = [result.environment.memory_bytes for result in results]
+    if max(sizes) - min(sizes) <= MEMORY_TOLERANCE * max(sizes):
+        return []
+    return [Difference("memory", tuple(words.bytes_text(size) for size in sizes))]
+
+
+def _variables(results: Sequence[Result]) -> list[Difference]:
+    names = sorted({name for result in results for name in result.environment.variables})
+    rows = [
+        Difference(name, tuple(result.environment.variables.get(name, "not set") for result in results))
+        for name in names
+    ]
+    return [row for row in rows if len(set(row.values)) > 1]
+
+
+def _number(value: float | None) -> str:
+    return words.DASH if value is None else f"{value:g}"

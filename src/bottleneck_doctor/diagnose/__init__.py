@@ -1,0 +1,103 @@
+"""From evidence to findings: what holds this training up, why, and in which of the user's lines.
+
+An `Evidence` goes in, a `Diagnosis` comes out. Pure. One file a finding, named by its id; a file that defines `RULE`
+is found by itself, and nothing else has to be touched to add one (its section in docs/findings.md apart). A rule whose
+evidence is missing, or that fails, is listed as not judged and takes no other rule with it. Ids are never used again
+for something else.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from types import MappingProxyType
+
+from bottleneck_doctor.diagnose._evidence import Evidence, missing
+from bottleneck_doctor.diagnose._headline import Headline, headline
+from bottleneck_doctor.diagnose._order import settle
+from bottleneck_doctor.diagnose._rule import Rule, Statement, Unjudged
+from bottleneck_doctor.result import Finding, FixOutcome, NotJudged
+
+RETIRED_IDS: frozenset[str] = frozenset()
+"""Ids of findings that are gone, so that they never come back as something else."""
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Findings, the cause first, and the rules that could not be applied. `clauses`, by id, is for `headline`."""
+
+    findings: list[Finding]
+    not_judged: list[NotJudged]
+    clauses: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@lru_cache
+def rules() -> tuple[Rule, ...]:
+    """Every rule, by id."""
+    names = sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
+    return tuple(
+        sorted((importlib.import_module(f"{__name__}.{name}").RULE for name in names), key=lambda rule: rule.id)
+    )
+
+
+def diagnose(evidence: Evidence, catalogue: Sequence[Rule] | None = None) -> Diagnosis:
+    """All that the rules have to say of this evidence. `catalogue`: other rules than the package's own, for tests."""
+    said: list[tuple[Rule, Statement]] = []
+    not_judged: list[NotJudged] = []
+    for rule in rules() if catalogue is None else catalogue:
+        outcome = _applied(rule, evidence)
+        if isinstance(outcome, Unjudged):
+            not_judged.append(NotJudged(id=rule.id, reason=outcome.reason))
+        elif outcome is not None:
+            said.append((rule, outcome))
+    settled = settle(said)
+    findings = [
+        Finding(
+            id=each.rule.id,
+            title=each.rule.title,
+            sentence=each.statement.sentence,
+            evidence=each.statement.figures,
+            fixes=_answers(each.rule, evidence.fixes),
+            weight=each.weight,
+            site=each.statement.site,
+            advice=each.statement.advice or each.rule.advice,
+        )
+        for each in settled
+    ]
+    told = {each.rule.id: each.statement.clause for each in settled if each.rule.told and each.statement.clause}
+    return Diagnosis(findings, not_judged, MappingProxyType(told))
+
+
+def _applied(rule: Rule, evidence: Evidence) -> Statement | Unjudged | None:
+    for need in rule.needs:
+        reason = missing(need, evidence)
+        if reason:
+            return Unjudged(reason)
+    try:
+        return rule.judge(evidence)
+    except Exception as error:  # One rule's bug must cost one rule, not the report.
+        return Unjudged(f"a bug of doctor's own in this rule: {type(error).__name__}: {error}")
+
+
+def _answers(rule: Rule, outcomes: Sequence[FixOutcome]) -> list[str]:
+    """Fixes that answer the finding, without those that were measured not to, or that can't be made here."""
+    status = {outcome.id: outcome.status for outcome in outcomes}
+    open_ones = [fix for fix in rule.fixes if status.get(fix, "cannot_tell") in ("faster", "cannot_tell")]
+    return sorted(open_ones, key=lambda fix: status.get(fix) != "faster")
+
+
+__all__ = [
+    "RETIRED_IDS",
+    "Diagnosis",
+    "Evidence",
+    "Headline",
+    "Rule",
+    "Statement",
+    "Unjudged",
+    "diagnose",
+    "headline",
+    "rules",
+]

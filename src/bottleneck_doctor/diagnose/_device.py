@@ -1,0 +1,53 @@
+"""What torch.profiler's tables say of host and device: shared by the rules about either."""
+
+from __future__ import annotations
+
+import re
+
+from bottleneck_doctor.diagnose._evidence import Evidence
+from bottleneck_doctor.diagnose._rule import PART, clamp
+from bottleneck_doctor.result import DeviceProfile
+
+TINY_US = 10.0
+"""Microseconds of its own below which an operation is mostly overhead: Python and dispatcher take some microseconds a
+call (https://horace.io/brrr_intro.html), the profiler about one more."""
+LAUNCH_US = 10.0
+"""Mean microseconds of a kernel below which launching it (5 µs and more on the host) takes as long as running it.
+https://developer.nvidia.com/blog/cuda-graphs/"""
+TO_DEVICE = re.compile(r"\.to\((?!torch\.(float|half|bfloat|double|int|long|uint))|\.cuda\(")
+"""Lines that copy to a device; one that names a type alone converts."""
+MANY_KERNELS = 100.0
+"""Kernels a step from which on their launches add up to a share of a step worth a statement. Ours: half a millisecond
+of launching."""
+
+
+def outside_operators(profile: DeviceProfile, passes: float) -> float:
+    """The part of the passes that no operation of `TINY_US` or more accounts for; `passes` is their share of a step.
+
+    Ranges that torch records around Python code of its own (`Optimizer.step#SGD.step`) are not operations. Operations
+    outside of the passes are counted as if they lay in them, so that this is never too much.
+    """
+    if profile.seconds <= 0 or passes <= 0:
+        return 0.0
+    milliseconds = sum(
+        each.cpu_ms
+        for each in profile.operators
+        if "#" not in each.name and each.calls > 0 and 1000 * each.cpu_ms / each.calls >= TINY_US
+    )
+    return clamp(1.0 - milliseconds / (1000 * profile.seconds * passes))
+
+
+def stands_still(evidence: Evidence) -> float | None:
+    """The part of the time in which the device is idle though its data is there; None where that is not known."""
+    profile, shares = evidence.operators, evidence.shares
+    if not evidence.on_device or profile is None or profile.idle_share is None:
+        return None
+    return clamp(profile.idle_share - (shares.data_wait if shares is not None else 0.0))
+
+
+def launch_limited(evidence: Evidence) -> bool:
+    """Whether the device stands still because the host can't launch many small kernels quickly enough."""
+    profile, still = evidence.operators, stands_still(evidence)
+    if profile is None or still is None or profile.kernel_mean_us is None or profile.kernels_per_step is None:
+        return False
+    return still >= PART and profile.kernel_mean_us < LAUNCH_US and profile.kernels_per_step >= MANY_KERNELS

@@ -1,0 +1,30 @@
+"""What the verdict names as the cause, as the sentence that opens it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bottleneck_doctor.diagnose._rule import MATTERS
+from bottleneck_doctor.result import Finding
+
+
+@dataclass(frozen=True)
+class Headline:
+    """`clause` completes "Training …"; `opening` is that sentence; `finding` is the id that it speaks of."""
+
+    finding: str
+    clause: str
+
+    @property
+    def opening(self) -> str:
+        return f"Training {self.clause}."
+
+
+def headline(findings: Sequence[Finding], clauses: Mapping[str, str]) -> Headline | None:
+    """The heaviest finding that accounts for time worth naming; None where there is none."""
+    for finding in findings:
+        clause = clauses.get(finding.id)
+        if clause and finding.weight >= MATTERS:
+            return Headline(finding.id, clause)
+    return None

@@ -1,0 +1,94 @@
+"""From statements to findings: what says the same is folded, what can't be true together is parted, causes go first.
+
+Pure, and knows no rule by name: everything follows from what rules declare (`topic`, `depth`, `general`, `residual`,
+`yields_to`, `contradicts`). The steps: contradictions, weights, foldings. A deeper statement that accounts for at
+least half of a shallower one on its topic is taken for its cause: it takes over the weight of what it explains, and the
+explained one ranks just below it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from bottleneck_doctor.diagnose._rule import LARGE, SYMPTOM, Rule, Statement
+
+EXPLAINS = 0.5
+"""A cause accounts for at least this part of its symptom. Ours: less than half leaves another cause room to be the
+main one."""
+JUST_BELOW = 0.99
+"""What is explained keeps this part of its cause's weight at most, so that it follows it."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """A rule and what it said, with the weight that it is ranked by."""
+
+    rule: Rule
+    statement: Statement
+    weight: float
+
+    @property
+    def depth(self) -> int:
+        return self.rule.depth if self.statement.depth is None else self.statement.depth
+
+    @property
+    def topic(self) -> str:
+        return self.statement.topic or self.rule.topic
+
+
+def settle(statements: Iterable[tuple[Rule, Statement]]) -> list[Said]:
+    """What is left to say, the cause first."""
+    said = [Said(rule, statement, _own_weight(statement)) for rule, statement in statements]
+    # What is folded away has handed its weight on by then.
+    left = _folded(_weighed(_yielded(_parted(said))))
+    return sorted(left, key=lambda each: (-each.weight, -each.depth, each.rule.id))
+
+
+def explains(cause: Said, effect: Said) -> bool:
+    """Whether one is the other's cause: on its topic, deeper, and by itself large enough to account for it."""
+    return (
+        cause.topic == effect.topic
+        and cause.depth > effect.depth
+        and _own_weight(cause.statement) >= EXPLAINS * _own_weight(effect.statement)
+    )
+
+
+def _own_weight(statement: Statement) -> float:
+    return min(1.0, max(0.0, statement.weight))
+
+
+def _parted(said: list[Said]) -> list[Said]:
+    """Without the lighter one of every two that can't be true together; of equals, without the shallower."""
+    kept: list[Said] = []
+    for each in sorted(said, key=lambda each: (each.rule.residual, -each.weight, -each.depth, each.rule.id)):
+        if not any(each.rule.id in one.rule.contradicts or one.rule.id in each.rule.contradicts for one in kept):
+            kept.append(each)
+    return kept
+
+
+def _yielded(said: list[Said]) -> list[Said]:
+    ids = {each.rule.id for each in said}
+    return [each for each in said if not ids.intersection(each.rule.yields_to)]
+
+
+def _weighed(said: list[Said]) -> list[Said]:
+    weight = {each.rule.id: each.weight for each in said}
+    # From the surface down, so that a weight that was taken over can be handed on to a deeper cause.
+    for effect in sorted(said, key=lambda each: each.depth):
+        causes = [one for one in said if explains(one, effect)]
+        if causes:
+            cause = max(causes, key=lambda one: (one.weight, one.depth))
+            weight[cause.rule.id] = max(weight[cause.rule.id], weight[effect.rule.id])
+            weight[effect.rule.id] = min(weight[effect.rule.id], JUST_BELOW * weight[cause.rule.id])
+    return [Said(each.rule, each.statement, weight[each.rule.id]) for each in said]
+
+
+def _folded(said: list[Said]) -> list[Said]:
+    kept = [each for each in said if not (each.rule.general and any(explains(one, each) for one in said))]
+    return [each for each in kept if not (each.rule.residual and any(_weighs(one) for one in kept))]
+
+
+def _weighs(each: Said) -> bool:
+    """Whether it leaves nothing to be said of the rest. A symptom whose cause is not known does not."""
+    return each.weight >= LARGE and each.depth > SYMPTOM and not each.rule.residual

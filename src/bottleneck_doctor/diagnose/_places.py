@@ -1,0 +1,338 @@
+"""Which of the user's lines: from sampled stacks and line listings to places in the user's code.
+
+A stack belongs to the deepest of the things that it passes through: loading, forward, backward, optimizer, or none of
+them, which is the user's own work between. A listing is wall time, waiting included, so where there is one it is asked
+first; a sampled stack sees what computes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from bottleneck_doctor.diagnose._evidence import Evidence
+from bottleneck_doctor.result import CallNode, LineCost, LineListing, Site
+from bottleneck_doctor.runtime import messages
+
+LIBRARY = re.compile(r"(site|dist)-packages/|/lib/python3|^<|^$|bottleneck_doctor/runtime/")
+MARKERS = (
+    ("torch/utils/data/", "loading"),
+    ("torch/optim/", "optimizer"),
+    ("torch/autograd/__init__.py", "backward"),
+    ("torch/autograd/graph.py", "backward"),
+    ("torch/autograd/function.py", "backward"),
+    ("torch/_tensor.py", "tensor"),
+    ("torch/nn/modules/module.py", "forward"),
+    ("bottleneck_doctor/runtime/", "guest"),
+)
+STEP_CALL = re.compile(r"\.backward\(|\.step\(\)|\w*(opt|scaler)\w*\.step\(|zero_grad\(|^for\b|^async for\b|\bnext\(")
+"""Lines of a training function that are no work between: passes, the optimizer, and taking the next batch."""
+LOOP_HEAD = re.compile(r"(async )?(for|while)\b")
+CALLED = re.compile(r"(\w+)\s*\(")
+DESCEND = 0.4
+"""A listed function that took this part of a line's time is where that line's time went."""
+DOMINATES = 0.3
+"""Part of a function's time from which on one of its lines is named in its place."""
+
+
+@dataclass(frozen=True)
+class HotLine:
+    """A line of the user's and the share of what was asked about that went by there."""
+
+    site: Site
+    share: float
+
+
+# -- stacks ----------------------------------------------------------------------------------------------------------
+
+
+def stacks(tree: CallNode) -> Iterator[tuple[tuple[CallNode, ...], int]]:
+    """Every stack that samples ended in, outermost frame first, and how many did."""
+    waiting: list[tuple[CallNode, tuple[CallNode, ...]]] = [(tree, ())]
+    while waiting:
+        node, above = waiting.pop()
+        frames = (*above, node)
+        own = node.count - sum(child.count for child in node.children)
+        if own > 0:
+            yield frames, own
+        waiting += [(child, frames) for child in node.children]
+
+
+def kind_of(frames: tuple[CallNode, ...]) -> str:
+    """What a stack of the main process was about: a phase, or "between" where it is none of them.
+
+    By files alone: the lines of a function are put together in a tree, so a line there says little of one stack.
+    """
+    kind = "between"
+    for frame in frames:
+        path = frame.path.replace("\\", "/")
+        marker = next((name for part, name in MARKERS if part in path), "")
+        if marker == "tensor":
+            marker = "backward" if frame.name.endswith("backward") else ""
+        kind = marker or kind
+    return kind
+
+
+def loading_stacks(evidence: Evidence) -> list[tuple[tuple[CallNode, ...], int]]:
+    """Stacks in which a batch was being made, wherever the user's setting makes them."""
+    if evidence.sampling is None or evidence.as_written is None:
+        return []
+    role = "workers" if evidence.as_written.num_workers > 0 else "main"
+    tree = evidence.sampling.trees.get(role)
+    if tree is None:
+        return []
+    making = ("torch/utils/data/_utils/fetch.py", "torch/utils/data/_utils/collate.py")
+    return [
+        (frames, count)
+        for frames, count in stacks(tree)
+        if any(part in frame.path for frame in frames for part in making)
+    ]
+
+
+def deepest_own(frames: tuple[CallNode, ...]) -> CallNode | None:
+    """The innermost frame of the user's own code."""
+    return next((frame for frame in reversed(frames) if is_own(frame)), None)
+
+
+def is_own(frame: CallNode) -> bool:
+    return frame.own and frame.line > 0
+
+
+def own_path(path: str) -> bool:
+    """Whether a file is the user's own, and not a library's."""
+    return not LIBRARY.search(path.replace("\\", "/"))
+
+
+def same_file(one: str, other: str) -> bool:
+    """Whether two names may be one file: profilers shorten paths, the interpreter does not."""
+    if not one or not other:
+        return False
+    a, b = PurePath(one).parts, PurePath(other).parts
+    short = min(len(a), len(b))
+    return a[-short:] == b[-short:]
+
+
+# -- listings --------------------------------------------------------------------------------------------------------
+
+
+def listing_at(evidence: Evidence, site: Site | messages.Site | None) -> LineListing | None:
+    """The listing of the function in which a place lies; the innermost where they are nested."""
+    if evidence.lines is None or site is None:
+        return None
+    around = [
+        listing
+        for listing in evidence.lines.listings
+        if same_file(listing.path, site.file) and listing.first_line <= site.line <= _last(listing)
+    ]
+    return max(around, key=lambda listing: listing.first_line, default=None)
+
+
+def refined(evidence: Evidence, site: Site | None) -> Site | None:
+    """The line on which the function at `site` spends its time, followed into functions that it calls; else `site`."""
+    listing = listing_at(evidence, site)
+    hot = _followed(evidence, listing, set(), "") if listing is not None else None
+    return hot.site if hot is not None and hot.share >= DOMINATES else site
+
+
+def refined_in_loading(evidence: Evidence, site: Site | None) -> Site | None:
+    """As `refined`, of a function that makes batches; by sampled stacks where it was not timed line by line."""
+    if site is not None and listing_at(evidence, site) is None:
+        return _sampled_in(evidence, site) or site
+    return refined(evidence, site)
+
+
+def _sampled_in(evidence: Evidence, site: Site) -> Site | None:
+    """The line on which sampled stacks of loading that pass through the function beginning at `site` mostly are.
+
+    Stacks know no extent of functions: the first function of that file at or below the site is taken for it.
+    """
+    found = loading_stacks(evidence)
+
+    def lines(frames: tuple[CallNode, ...]) -> list[int]:
+        return [
+            frame.line
+            for frame in frames
+            if is_own(frame) and same_file(frame.path, site.file) and frame.line >= site.line
+        ]
+
+    nearest = min((line for frames, _ in found for line in lines(frames)), default=None)
+    through = [(frames, count) for frames, count in found if nearest in lines(frames)]
+    # Where few stacks pass through, it is some other function that happens to stand below.
+    if sum(count for _, count in through) < DOMINATES * sum(count for _, count in found) or not through:
+        return None
+    hot = _most_sampled(through)
+    return hot.site if hot is not None and hot.share >= DOMINATES else None
+
+
+def share_of_lines(evidence: Evidence, site: Site | None, pattern: re.Pattern[str]) -> float | None:
+    """The part of the function at `site` that goes by in lines that match, those of functions it calls included."""
+    listing = listing_at(evidence, site)
+    return _matching(evidence, listing, pattern, set()) if listing is not None else None
+
+
+def share_of_sites(evidence: Evidence, sites: set[tuple[str, int]]) -> float | None:
+    """The part of their functions' time that goes by on the lines given; None where no listing holds them."""
+    shares = []
+    for path, line in sites:
+        listing = listing_at(evidence, Site(file=path, line=line))
+        if listing is not None and listing.seconds > 0:
+            shares.append(sum(each.seconds or 0.0 for each in listing.lines if each.line == line) / listing.seconds)
+    return min(1.0, sum(shares)) if shares else None
+
+
+def _last(listing: LineListing) -> int:
+    return max((line.line for line in listing.lines), default=listing.first_line)
+
+
+def _hottest(listing: LineListing, without: str = "") -> LineCost | None:
+    costly = [line for line in listing.lines if line.seconds and not _left_out(line, listing, without)]
+    # What a loop does is told by its body: counting on is as quick as that, yet is timed as often.
+    return max(
+        costly,
+        key=lambda line: (line.seconds or 0.0) * (0.5 if LOOP_HEAD.match(line.text.strip()) else 1.0),
+        default=None,
+    )
+
+
+def _left_out(line: LineCost, listing: LineListing, without: str) -> bool:
+    text = line.text.strip()
+    return bool(without) and (bool(STEP_CALL.search(text)) or f"{listing.path}:{line.line}" in without.split("|"))
+
+
+def _followed(evidence: Evidence, listing: LineListing, seen: set[str], without: str) -> HotLine | None:
+    """The hottest line of a function, or of the function that this line calls."""
+    hot = _hottest(listing, without)
+    if hot is None or not listing.seconds:
+        return None
+    seen = seen | {_key(listing)}
+    callee = _callee(evidence, hot, seen)
+    share = (hot.seconds or 0.0) / listing.seconds
+    if callee is not None:
+        below = _followed(evidence, callee, seen, "")
+        if below is not None and below.share >= DOMINATES:
+            return HotLine(below.site, share)
+    return HotLine(Site(file=listing.path, line=hot.line), share)
+
+
+def _matching(evidence: Evidence, listing: LineListing, pattern: re.Pattern[str], seen: set[str]) -> float:
+    if listing.seconds <= 0:
+        return 0.0
+    seen = seen | {_key(listing)}
+    total = 0.0
+    for line in listing.lines:
+        if not line.seconds:
+            continue
+        if pattern.search(line.text):
+            total += line.seconds
+        else:
+            callee = _callee(evidence, line, seen)
+            if callee is not None:
+                total += line.seconds * _matching(evidence, callee, pattern, seen)
+    return min(1.0, total / listing.seconds)
+
+
+def _callee(evidence: Evidence, line: LineCost, seen: set[str]) -> LineListing | None:
+    """The listed function that a line calls by name and that could hold its time."""
+    names = set(CALLED.findall(line.text))
+    spent = line.seconds or 0.0
+    able = [
+        listing
+        for listing in (evidence.lines.listings if evidence.lines is not None else [])
+        if listing.name.rpartition(".")[2] in names
+        and _key(listing) not in seen
+        and DESCEND * spent <= listing.seconds <= 1.5 * spent
+    ]
+    return max(able, key=lambda listing: listing.seconds, default=None)
+
+
+def _key(listing: LineListing) -> str:
+    return f"{listing.path}:{listing.first_line}"
+
+
+# -- the questions that rules ask ------------------------------------------------------------------------------------
+
+
+def hottest_loading(evidence: Evidence) -> HotLine | None:
+    """The user's line on which most of making a sample goes by: of `__getitem__`, or of what it calls."""
+    loading = evidence.as_written
+    if loading is None:
+        return None
+    listing = listing_at(evidence, loading.fetch_site)
+    hot = _followed(evidence, listing, set(), "") if listing is not None else None
+    if hot is not None:
+        return hot
+    return _most_sampled(loading_stacks(evidence))
+
+
+def hottest_between(evidence: Evidence) -> HotLine | None:
+    """The user's line on which most of the work between the passes goes by. The share is of that work."""
+    training = _training_listing(evidence)
+    if training is not None:
+        passes = [evidence.found.forward_site, evidence.found.backward_site]
+        without = "|".join(f"{training.path}:{site.line}" for site in passes if site is not None) or "-"
+        hot = _followed(evidence, training, set(), without)
+        rest = sum(line.seconds or 0.0 for line in training.lines if not _left_out(line, training, without))
+        if hot is not None and rest > 0:
+            return HotLine(hot.site, min(1.0, hot.share * training.seconds / rest))
+    return _most_sampled(_main_stacks(evidence, ("between",)), evidence)
+
+
+def _main_stacks(evidence: Evidence, kinds: tuple[str, ...]) -> list[tuple[tuple[CallNode, ...], int]]:
+    tree = evidence.sampling.trees.get("main") if evidence.sampling is not None else None
+    return [(frames, count) for frames, count in stacks(tree) if kind_of(frames) in kinds] if tree is not None else []
+
+
+def hottest_of(evidence: Evidence, *kinds: str) -> HotLine | None:
+    """The user's line on which the main process spends most of these phases, by sampled stacks."""
+    return _most_sampled(_main_stacks(evidence, kinds))
+
+
+def _most_sampled(found: list[tuple[tuple[CallNode, ...], int]], evidence: Evidence | None = None) -> HotLine | None:
+    """The innermost function of the user's that most stacks lead to, at the line that the tree gives it.
+
+    In a tree a function has one line, and that of the training function may be another phase's: with `evidence`, the
+    table is asked for the line on which the function itself, and nothing that it calls, was met.
+    """
+    counts: Counter[tuple[str, str]] = Counter()
+    lines: dict[tuple[str, str], tuple[int, int]] = {}
+    for frames, count in found:
+        own = deepest_own(frames)
+        if own is not None:
+            key = own.path, own.name
+            counts[key] += count
+            lines[key] = max(lines.get(key, (0, 0)), (count, own.line))
+    if not counts:
+        return None
+    (path, name), most = counts.most_common(1)[0]
+    line = lines[path, name][1]
+    if evidence is not None and evidence.sampling is not None:
+        alone = (row for row in evidence.sampling.functions if row.role == "main" and row.path == path)
+        line = next((row.line for row in alone if row.name == row.own_name == name and row.line > 0), line)
+    return HotLine(Site(file=path, line=line), most / sum(counts.values()))
+
+
+def _training_listing(evidence: Evidence) -> LineListing | None:
+    """The listing of the function that holds the loop: where backward is called, or else the model."""
+    found = evidence.found
+    for site in (found.backward_site, found.forward_site):
+        listing = listing_at(evidence, site)
+        if listing is not None and any(STEP_CALL.search(line.text.strip()) for line in listing.lines):
+            return listing
+    return None
+
+
+def line_with(evidence: Evidence, pattern: re.Pattern[str]) -> Site | None:
+    """A listed line of the user's that matches; the one most time was spent on."""
+    matching = [
+        (line.seconds or 0.0, listing.path, line.line)
+        for listing in (evidence.lines.listings if evidence.lines is not None else [])
+        for line in listing.lines
+        if pattern.search(line.text)
+    ]
+    if not matching:
+        return None
+    _, path, number = max(matching)
+    return Site(file=path, line=number)

@@ -1,0 +1,126 @@
+"""What a rule is, and what it says: a statement, that it could not judge, or nothing.
+
+A rule only weighs its own evidence. Which of several statements comes first, which says the same as another and which
+can't stand beside another is settled by `_order`, from what the rules declare of themselves here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Literal
+
+from bottleneck_doctor.diagnose._evidence import Evidence
+from bottleneck_doctor.render import words
+from bottleneck_doctor.result import Site
+
+Topic = Literal["data", "host", "device", "epoch", "start", "memory", "machine", "rest"]
+"""What a statement is about. Statements on one topic explain one another; those on different topics add up."""
+
+GENERAL, SYMPTOM, PLACE, NUMBER, CAUSE, ORIGIN, ROOT = range(7)
+"""How deep a statement goes, from the wait as such over what can be seen of it to what it comes from."""
+
+TB_PLUGIN = "https://github.com/pytorch/kineto/blob/main/tb_plugin/torch_tb_profiler/profiler/run_generator.py"
+DATA_GUIDE = "https://pytorch.org/docs/stable/data.html"
+TUNING_GUIDE = "https://pytorch.org/tutorials/recipes/recipes/tuning_guide.html"
+CUDA_GUIDE = "https://docs.nvidia.com/cuda/cuda-c-best-practices-guide/"
+
+MATTERS = 0.05
+"""Share of a step from which on something is worth a statement. PyTorch's own profiler (`tb_plugin`, RunData.analyze)
+speaks of the DataLoader from 5 % of a step on."""
+
+LARGE = 0.1
+"""Share of a step from which on work is called heavy that every loop has some of (callbacks, copies, evaluation).
+`tb_plugin` takes the same tenth for communication."""
+
+PART = 0.3
+"""Share of making a batch from which on a part of it is named. Ours: below a third, doing away with the part altogether
+makes loading less than 1.5 times as fast."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statement:
+    """What a rule found. `weight` is the share of the training's time that it accounts for.
+
+    `clause` completes the sentence "Training …" where this is the verdict's cause. `topic`, `depth` and `advice`
+    replace the rule's own where they are given.
+    """
+
+    sentence: str
+    figures: dict[str, float]
+    weight: float
+    clause: str = ""
+    site: Site | None = None
+    advice: str = ""
+    topic: Topic | None = None
+    depth: int | None = None
+
+
+@dataclass(frozen=True)
+class Unjudged:
+    """Why a rule can't tell, though all evidence that it always needs is there."""
+
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """One finding that can be made.
+
+    `needs` are names of `_evidence.NEEDS`. `source` is where the threshold comes from, `fixes` what answers the
+    finding. A deeper finding comes before a shallower one on its topic that it explains. `general`: gone where a deeper
+    one explains it. `residual`: speaks of what is left, and is gone where anything else weighs. `yields_to`: gone
+    where one of these stands. `contradicts`: the lighter of the two is gone. `told`: may be the verdict's cause.
+    """
+
+    id: str
+    title: str
+    topic: Topic
+    needs: tuple[str, ...]
+    judge: Callable[[Evidence], Statement | Unjudged | None] = field(repr=False)
+    source: str
+    advice: str
+    fixes: tuple[str, ...] = ()
+    depth: int = CAUSE
+    general: bool = False
+    residual: bool = False
+    told: bool = True
+    yields_to: tuple[str, ...] = ()
+    contradicts: tuple[str, ...] = ()
+
+
+def place(site: Site | None) -> str:
+    """`train.py, line 31`; "" where the place isn't known."""
+    return words.place_text(PurePath(site.file).name, site.line) if site is not None else ""
+
+
+def at(site: Site | None) -> str:
+    """` (train.py, line 31)`, to go behind a name; "" where the place isn't known."""
+    return f" ({place(site)})" if site is not None else ""
+
+
+def milliseconds(value: float) -> str:
+    """Milliseconds in the unit that suits them."""
+    return words.duration_text(value / 1000)
+
+
+def times(value: float) -> str:
+    """A mean count: `64`, `2.5`."""
+    return f"{value:.0f}" if value >= 10 or value == round(value) else words.amount_text(value)
+
+
+def waits(evidence: Evidence) -> str:
+    """The beginning of every clause about data."""
+    return f"waits for data {words.share_text(evidence.wait or 0.0)} of the time"
+
+
+def portion(share: float) -> str:
+    """How a part of the whole is spoken of."""
+    if share >= 0.9:
+        return "nearly all of it"
+    return "most of it" if share > 0.5 else "the largest part of it" if share >= PART else "part of it"
+
+
+def clamp(share: float) -> float:
+    return min(1.0, max(0.0, share))

@@ -1,0 +1,53 @@
+"""What the measured curve of speed against workers says: one answer, so that no two findings can disagree on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from bottleneck_doctor.diagnose._evidence import Evidence
+from bottleneck_doctor.result import Speedup, WorkerPoint
+
+WORTHWHILE = 1.05
+"""Speedup from which on another number of workers is spoken of. Ours: `MATTERS` as a ratio."""
+
+
+@dataclass(frozen=True)
+class Better:
+    """A number of workers that was measured to be faster than the user's own."""
+
+    direction: Literal["more", "fewer"]
+    own: WorkerPoint
+    point: WorkerPoint
+
+    @property
+    def gain(self) -> float:
+        """The share of the training's time that it saves."""
+        return 1.0 - 1.0 / self.point.speedup.estimate
+
+
+def clearly_faster(speedup: Speedup) -> bool:
+    return speedup.estimate >= WORTHWHILE and speedup.low > 1.0
+
+
+def better_workers(evidence: Evidence) -> Better | None:
+    """The fastest number of workers, where it clearly beats the user's own."""
+    if evidence.workers is None:
+        return None
+    own = next((point for point in evidence.workers.curve if point.is_baseline), None)
+    if own is None:
+        return None
+    others = [
+        point for point in evidence.workers.curve if not point.is_baseline and point.num_workers != own.num_workers
+    ]
+    faster = [point for point in others if clearly_faster(point.speedup)]
+    if not faster:
+        return None
+    best = max(faster, key=lambda point: point.speedup.estimate)
+    return Better("more" if best.num_workers > own.num_workers else "fewer", own, best)
+
+
+def without_workers(evidence: Evidence) -> WorkerPoint | None:
+    """The point of the curve without workers, where it was measured."""
+    curve = evidence.workers.curve if evidence.workers is not None else []
+    return next((point for point in curve if point.num_workers == 0 and not point.is_baseline), None)

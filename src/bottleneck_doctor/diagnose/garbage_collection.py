@@ -1,0 +1,48 @@
+"""`garbage-collection`: Python's collector runs during steps and takes long."""
+
+from __future__ import annotations
+
+import re
+
+from bottleneck_doctor.diagnose._evidence import Evidence
+from bottleneck_doctor.diagnose._places import line_with
+from bottleneck_doctor.diagnose._rule import CAUSE, MATTERS, Rule, Statement, at, milliseconds
+from bottleneck_doctor.render import words
+
+COLLECTS = re.compile(r"\bgc\.collect\(")
+
+
+def judge(evidence: Evidence) -> Statement | None:
+    garbage = evidence.garbage
+    if garbage is None or garbage.share < MATTERS:
+        return None
+    site = line_with(evidence, COLLECTS)
+    return Statement(
+        sentence=(
+            f"Python's garbage collector ran {words.count_text(garbage.collections, 'time')} during the steps "
+            f"watched{at(site)}: {milliseconds(garbage.ms_per_step)} a step, {words.share_text(garbage.share)} of the "
+            "time."
+        ),
+        figures={
+            "collections": float(garbage.collections),
+            "ms_per_step": garbage.ms_per_step,
+            "share": garbage.share,
+        },
+        weight=garbage.share * evidence.in_steps,
+        clause=f"spends {words.share_text(garbage.share)} of the time in Python's garbage collector{at(site)}",
+        site=site,
+    )
+
+
+RULE = Rule(
+    id="garbage-collection",
+    title="Python's garbage collector takes long",
+    topic="host",
+    depth=CAUSE,
+    needs=("garbage",),
+    judge=judge,
+    source="https://docs.python.org/3/library/gc.html",
+    advice="Call `gc.freeze()` after set-up, so that the collector does not walk the whole data set again and again, "
+    "do not call `gc.collect()` in the loop, or collect at the end of epochs only.",
+    contradicts=("compute-bound",),
+)

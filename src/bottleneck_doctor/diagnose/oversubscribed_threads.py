@@ -1,0 +1,101 @@
+"""`oversubscribed-threads`: processes compute with more threads than there are cores, and the threads fight."""
+
+from __future__ import annotations
+
+import re
+
+from bottleneck_doctor.diagnose import _machine
+from bottleneck_doctor.diagnose._evidence import Evidence
+from bottleneck_doctor.diagnose._loading import waited_making
+from bottleneck_doctor.diagnose._places import line_with
+from bottleneck_doctor.diagnose._rule import LARGE, ROOT, Rule, Statement, Unjudged, at, clamp, waits
+from bottleneck_doctor.render import words
+
+TOO_MANY = 2.0
+"""Computing threads a usable core from which on they are too many. Ours; two on each still overlap waiting."""
+SWITCHES = 100.0
+"""Times a second and usable core that a thread is taken off it before it is done. A core that is not fought over has
+hardly any; one shared by two computing threads has some hundred, since the kernel's slice is about 3 ms
+(`base_slice_ns`, https://docs.kernel.org/scheduler/sched-eevdf.html)."""
+SETS_THREADS = re.compile(r"set_num_threads\(|OMP_NUM_THREADS|MKL_NUM_THREADS|OPENBLAS_NUM_THREADS|threadpool_limits\(")
+SERVICE_THREADS = 1
+"""A worker's thread that passes finished batches on: it computes nothing."""
+
+
+def judge(evidence: Evidence) -> Statement | Unjudged | None:
+    return _of_training(evidence) or _of_workers(evidence)
+
+
+def _of_training(evidence: Evidence) -> Statement | None:
+    """torch itself was told, or believes, to have more cores than may be used."""
+    cores, threads, shares = _machine.usable_cpus(evidence), evidence.found.threads, evidence.shares
+    if evidence.on_device or shares is None or threads <= cores:
+        return None
+    computing = shares.forward + shares.backward + shares.optimizer
+    weight = computing * (1.0 - cores / threads)
+    if weight < LARGE:
+        return None
+    site = line_with(evidence, SETS_THREADS)
+    return Statement(
+        sentence=(
+            f"torch computes with {threads} threads{at(site)} on {words.count_text(cores, 'usable core')}, and "
+            f"computing is {words.share_text(computing)} of a step: every operation waits for its slowest thread."
+        ),
+        figures={"threads": float(threads), "usable_cpus": float(cores), "computing_share": computing},
+        weight=weight * evidence.in_steps,
+        clause=f"computes with {threads} threads on {words.count_text(cores, 'core')}",
+        site=site,
+        advice="Leave `torch.set_num_threads` and `OMP_NUM_THREADS` at the number of usable cores, or below.",
+        topic="host",
+    )
+
+
+def _of_workers(evidence: Evidence) -> Statement | Unjudged | None:
+    parts, loading = waited_making(evidence), evidence.as_written
+    if parts is None or loading is None or loading.num_workers == 0:
+        return None
+    threads = _machine.of(evidence, "workers", lambda use: use.threads)
+    switches = _machine.of(evidence, "workers", lambda use: use.involuntary_switches)
+    processes = _machine.worker_processes(evidence)
+    if threads is None or switches is None or not processes:
+        return Unjudged("threads and context switches of the workers were not sampled")
+    cores = _machine.usable_cpus(evidence)
+    computing = threads - SERVICE_THREADS * processes
+    if computing < 2 * processes or computing < TOO_MANY * cores or switches < SWITCHES * cores:
+        return None
+    wait = evidence.wait or 0.0
+    site = line_with(evidence, SETS_THREADS)
+    each = computing / processes
+    return Statement(
+        sentence=(
+            f"{words.count_text(round(processes), 'worker')} compute with {each:.0f} threads each on "
+            f"{words.count_text(cores, 'usable core')}{at(site)}, and are taken off a core before they are done "
+            f"{words.amount_text(switches)} times a second. Training waits for data {words.share_text(wait)} of the "
+            "time."
+        ),
+        figures={
+            "threads": computing,
+            "threads_per_worker": each,
+            "usable_cpus": float(cores),
+            "involuntary_switches": switches,
+            "data_wait_share": wait,
+        },
+        weight=wait * clamp(1.0 - cores / computing) * clamp(parts.fetch + parts.collate) * evidence.in_steps,
+        clause=f"{waits(evidence)}, for {computing:.0f} threads of the workers on {words.count_text(cores, 'core')}",
+        site=site,
+    )
+
+
+RULE = Rule(
+    id="oversubscribed-threads",
+    title="More computing threads than cores",
+    topic="data",
+    depth=ROOT,
+    needs=("utilization",),
+    judge=judge,
+    source="https://pytorch.org/docs/stable/notes/cpu_threading_torchscript_inference.html",
+    advice="Let every worker compute with one thread: `OMP_NUM_THREADS=1` before Python starts, or "
+    "`torch.set_num_threads(1)` and `cv2.setNumThreads(0)` in `worker_init_fn`.",
+    fixes=("intra-op-threads", "no-workers"),
+    contradicts=("compute-bound",),
+)

@@ -1,0 +1,46 @@
+"""`slow-collate`: putting samples together into a batch makes up much of the wait."""
+
+from __future__ import annotations
+
+from bottleneck_doctor.diagnose._evidence import Evidence
+from bottleneck_doctor.diagnose._loading import waited_making
+from bottleneck_doctor.diagnose._places import refined_in_loading
+from bottleneck_doctor.diagnose._rule import DATA_GUIDE, PART, Rule, Statement, at, milliseconds, portion, waits
+from bottleneck_doctor.render import words
+
+
+def judge(evidence: Evidence) -> Statement | None:
+    loading, parts = evidence.as_written, waited_making(evidence)
+    if loading is None or parts is None or parts.collate < PART:
+        return None
+    site = refined_in_loading(evidence, loading.collate_site)
+    name = "your collate function" if site is not None else "torch's own collate function"
+    wait = evidence.wait or 0.0
+    return Statement(
+        sentence=(
+            f"Putting samples together into a batch, by {name}{at(site)}, takes {milliseconds(loading.collate_ms)} a "
+            f"batch, {words.share_text(parts.collate)} of making it, and training waits for data "
+            f"{words.share_text(wait)} of the time."
+        ),
+        figures={"share_of_making": parts.collate, "collate_ms": loading.collate_ms, "data_wait_share": wait},
+        weight=wait * parts.collate * evidence.in_steps,
+        clause=f"{waits(evidence)}, {portion(parts.collate)} in {name}{at(site)}",
+        site=site,
+        advice=""
+        if site is not None
+        else "Return tensors of one shape and type from the dataset, so that they can be stacked in one go.",
+    )
+
+
+RULE = Rule(
+    id="slow-collate",
+    title="Collating batches is slow",
+    topic="data",
+    needs=("loader", "wait", "loading"),
+    judge=judge,
+    source=DATA_GUIDE + "#working-with-collate-fn",
+    advice="Work on whole batches in the collate function instead of sample by sample, or do it in the dataset.",
+    fixes=("workers", "prefetch-factor", "intra-op-threads"),
+    yields_to=("memory-data-needs-no-workers",),
+    contradicts=("compute-bound",),
+)

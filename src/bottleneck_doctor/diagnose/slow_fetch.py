@@ -1,0 +1,73 @@
+"""`slow-fetch`: the wait goes by in the dataset's own code, and nothing more specific is known."""
+
+from __future__ import annotations
+
+from bottleneck_doctor.diagnose._evidence import Evidence
+from bottleneck_doctor.diagnose._loading import fetch_site, waited_making
+from bottleneck_doctor.diagnose._places import hottest_loading
+from bottleneck_doctor.diagnose._rule import (
+    DATA_GUIDE,
+    PART,
+    PLACE,
+    Rule,
+    Statement,
+    at,
+    milliseconds,
+    portion,
+    waits,
+)
+from bottleneck_doctor.render import words
+
+
+def judge(evidence: Evidence) -> Statement | None:
+    loading, parts = evidence.as_written, waited_making(evidence)
+    if loading is None or parts is None or parts.own < PART:
+        return None
+    hot = hottest_loading(evidence)
+    site = hot.site if hot is not None and hot.share >= PART else fetch_site(evidence)
+    where = f"`{loading_name(evidence)}`{at(site)}"
+    sample = loading.fetch_ms / loading.samples_per_batch if loading.samples_per_batch > 0 else loading.fetch_ms
+    wait = evidence.wait or 0.0
+    return Statement(
+        sentence=(
+            f"{words.share_text(parts.own)} of making a batch goes by in the dataset's own code, {where}: fetching "
+            f"takes {milliseconds(loading.fetch_ms)} a batch, {milliseconds(sample)} a sample, and training waits for "
+            f"data {words.share_text(wait)} of the time."
+        ),
+        figures={
+            "share_of_making": parts.own,
+            "fetch_ms": loading.fetch_ms,
+            "ms_per_sample": sample,
+            "data_wait_share": wait,
+        },
+        weight=wait * parts.own * evidence.in_steps,
+        clause=f"{waits(evidence)}, {portion(parts.own)} in {where}",
+        site=site,
+    )
+
+
+def loading_name(evidence: Evidence) -> str:
+    """The dataset's method as the user knows it."""
+    method = "__iter__" if evidence.found.iterable else "__getitem__"
+    return f"{evidence.found.dataset_type}.{method}" if evidence.found.dataset_type else method
+
+
+RULE = Rule(
+    id="slow-fetch",
+    title="Getting samples is slow",
+    topic="data",
+    depth=PLACE,
+    needs=("loader", "wait", "loading"),
+    judge=judge,
+    source=DATA_GUIDE,
+    advice="Do once, before training, what this code does for every sample of every epoch.",
+    fixes=("workers", "prefetch-factor", "intra-op-threads"),
+    yields_to=(
+        "many-small-files",
+        "network-file-system",
+        "cold-cache",
+        "oversubscribed-threads",
+        "memory-data-needs-no-workers",
+    ),
+    contradicts=("compute-bound",),
+)

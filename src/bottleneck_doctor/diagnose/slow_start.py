@@ -1,0 +1,46 @@
+"""`slow-start`: it takes long until the first step."""
+
+from __future__ import annotations
+
+from bottleneck_doctor.diagnose._evidence import Evidence
+from bottleneck_doctor.diagnose._rule import CAUSE, Rule, Statement
+from bottleneck_doctor.render import words
+
+LONG = 10.0
+"""Seconds. Importing torch and its relatives takes 2 to 5 s and set-up of usual scripts 2 to 25 s, as seen in a survey
+of 34; below ten nobody looks for something to save."""
+RUN_EPOCHS = 10
+"""How long the training will go on is not known. Its start is weighed against this many epochs."""
+RUN_SECONDS = 600.0
+"""The same where the length of an epoch is not known."""
+
+
+def judge(evidence: Evidence) -> Statement | None:
+    seconds = evidence.first_step_seconds
+    if seconds is None or seconds < LONG:
+        return None
+    epoch = evidence.epoch_seconds
+    run = RUN_EPOCHS * (epoch + (evidence.pause_seconds or 0.0)) if epoch else RUN_SECONDS
+    figures = {"setup_seconds": seconds}
+    against = ""
+    if epoch:
+        figures["epoch_seconds"] = epoch
+        against = f"; the steps of one epoch take {words.duration_text(epoch)}"
+    return Statement(
+        sentence=f"{words.duration_text(seconds)} go by from the start of the process to the first step{against}.",
+        figures=figures,
+        weight=seconds / (seconds + run),
+        clause=f"takes {words.duration_text(seconds)} to start",
+    )
+
+
+RULE = Rule(
+    id="slow-start",
+    title="Slow start",
+    topic="start",
+    depth=CAUSE,
+    needs=("start",),
+    judge=judge,
+    source="https://docs.python.org/3/using/cmdline.html#cmdoption-X",
+    advice="Keep what set-up works out in a file, import only what is needed, and see `python -X importtime`.",
+)

@@ -1,0 +1,101 @@
+"""`synchronising-calls`: values are taken out of tensors, one by one or where the host has to wait for the device."""
+
+from __future__ import annotations
+
+from bottleneck_doctor.diagnose._evidence import Evidence
+from bottleneck_doctor.diagnose._places import hottest_between, same_file
+from bottleneck_doctor.diagnose._rule import (
+    CAUSE,
+    MATTERS,
+    Rule,
+    Statement,
+    Unjudged,
+    clamp,
+    milliseconds,
+    place,
+    times,
+)
+from bottleneck_doctor.render import words
+from bottleneck_doctor.result import Site, SynchronisingCall
+
+LOOP = 20.0
+"""Calls a step at one place from which on they stand in a loop over samples, so that what the loop itself costs is
+theirs too. Ours: losses and metrics are a handful."""
+OF_ONE_LOOP = 0.25
+"""Part of the work between the passes that the calls must take by themselves to be taken for all of it where no profile
+names its line. What Python does around each (an index, a comparison) costs a few times as much as the call."""
+
+
+def judge(evidence: Evidence) -> Statement | Unjudged | None:
+    calls = evidence.synchronising or ()
+    step = evidence.step_ms
+    if not calls or step is None:
+        return None
+    worst = max(calls, key=lambda call: call.ms_per_step)
+    spent = sum(call.ms_per_step for call in calls) / step
+    if evidence.on_device:
+        idle = evidence.operators.idle_share if evidence.operators is not None else None
+        if idle is None:
+            return Unjudged("whether the device is idle after them is not known")
+        # Waiting for a device that computes is no loss; only what it then stands still for is.
+        spent = min(spent, idle)
+    else:
+        spent = max(spent, _loop_share(evidence, worst, spent))
+    if spent < MATTERS:
+        return None
+    site = Site(file=worst.path, line=worst.line) if worst.line > 0 else None
+    others = len(calls) - 1
+    rest = f" ({words.count_text(others, 'other place')} besides)" if others else ""
+    total = sum(call.ms_per_step for call in calls)
+    where = f" at {place(site)}" if site is not None else ""
+    if evidence.on_device:
+        lost = f"The host waits for the device in each of them, and the device then stands still {lost_share(spent)}."
+    elif spent > total / step:
+        lost = f"With the loop around them that is {words.share_text(clamp(spent))} of a step."
+    else:
+        lost = f"That is {words.share_text(clamp(spent))} of a step."
+    return Statement(
+        sentence=(
+            f"`{worst.name}`{where} takes a value out of a tensor {times(worst.per_step)} times a "
+            f"step{rest}: {milliseconds(total)} a step. {lost}"
+        ),
+        figures={
+            "calls_per_step": worst.per_step,
+            "ms_per_step": total,
+            "share": clamp(spent),
+            "places": float(len(calls)),
+        },
+        weight=clamp(spent) * evidence.in_steps,
+        clause=f"spends {words.share_text(clamp(spent))} of the time on taking values out of tensors"
+        + (f", most at {place(site)}" if site is not None else ""),
+        site=site,
+    )
+
+
+def lost_share(share: float) -> str:
+    return f"{words.share_text(clamp(share))} of the time"
+
+
+def _loop_share(evidence: Evidence, call: SynchronisingCall, spent: float) -> float:
+    """What the loop around a call takes, where that loop is the work between the passes."""
+    shares = evidence.shares
+    if shares is None or call.per_step < LOOP:
+        return 0.0
+    hot = hottest_between(evidence)
+    if hot is None:
+        return shares.between if spent >= OF_ONE_LOOP * shares.between else 0.0
+    here = hot.site.line == call.line and same_file(hot.site.file, call.path)
+    return shares.between * hot.share if here else 0.0
+
+
+RULE = Rule(
+    id="synchronising-calls",
+    title="Values are taken out of tensors",
+    topic="host",
+    depth=CAUSE,
+    needs=("step", "synchronising"),
+    judge=judge,
+    source="https://pytorch.org/tutorials/recipes/recipes/tuning_guide.html#avoid-unnecessary-cpu-gpu-synchronization",
+    advice="Compute on whole tensors, keep sums as tensors, and call `.item()` once every so many steps.",
+    contradicts=("compute-bound",),
+)

@@ -1,0 +1,44 @@
+"""`too-many-workers`: fewer workers were measured to be faster."""
+
+from __future__ import annotations
+
+from bottleneck_doctor.diagnose._evidence import Evidence
+from bottleneck_doctor.diagnose._rule import CAUSE, DATA_GUIDE, Rule, Statement
+from bottleneck_doctor.diagnose._workers import better_workers
+from bottleneck_doctor.render import words
+
+
+def judge(evidence: Evidence) -> Statement | None:
+    better = better_workers(evidence)
+    if better is None or better.direction != "fewer":
+        return None
+    own, point = better.own, better.point
+    return Statement(
+        sentence=(
+            f"{words.count_text(own.num_workers, 'worker')} are too many: with {point.num_workers} training is "
+            f"{words.speedup_text(point.speedup)} as fast, on "
+            f"{words.count_text(evidence.found.usable_cpus, 'usable core')}."
+        ),
+        figures={
+            "num_workers": float(own.num_workers),
+            "better_num_workers": float(point.num_workers),
+            "speedup": point.speedup.estimate,
+        },
+        weight=better.gain,
+        clause=f"loses {words.share_text(better.gain)} of its time to more workers than it can use",
+    )
+
+
+RULE = Rule(
+    id="too-many-workers",
+    title="Too many workers",
+    topic="data",
+    depth=CAUSE,
+    needs=("loader", "curve"),
+    judge=judge,
+    source=DATA_GUIDE + "#multi-process-data-loading",
+    advice="Set `num_workers` to the measured best: workers that are not needed take cores, memory and time to start.",
+    fixes=("workers", "no-workers"),
+    yields_to=("memory-data-needs-no-workers",),
+    contradicts=("compute-bound",),
+)

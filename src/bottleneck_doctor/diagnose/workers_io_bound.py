@@ -1,0 +1,64 @@
+"""`workers-io-bound`: what makes batches waits for storage, a network or a lock more than it computes."""
+
+from __future__ import annotations
+
+from bottleneck_doctor.diagnose._evidence import Evidence
+from bottleneck_doctor.diagnose._loading import BLOCKED, fetch_site, limit, waited_making
+from bottleneck_doctor.diagnose._places import hottest_loading
+from bottleneck_doctor.diagnose._rule import CAUSE, PART, SYMPTOM, Rule, Statement, Unjudged, at, clamp, waits
+from bottleneck_doctor.render import words
+
+
+def judge(evidence: Evidence) -> Statement | Unjudged | None:
+    loading, parts, bound = evidence.as_written, waited_making(evidence), limit(evidence)
+    if loading is None or parts is None:
+        return None
+    if bound is None:
+        if loading.num_workers == 0:
+            return Unjudged("without workers, waiting for storage can't be told from computing here")
+        return None
+    if bound.kind != "io":
+        return None
+    hot = hottest_loading(evidence)
+    site = hot.site if hot is not None and hot.share >= PART else fetch_site(evidence)
+    wait = evidence.wait or 0.0
+    figures = {"data_wait_share": wait}
+    if bound.compute is None:
+        idle = clamp((bound.blocked or 0.0) / wait)
+        says = f"The training process is blocked on a disk {words.share_text(bound.blocked or 0.0)} of the time"
+    else:
+        idle = clamp(1.0 - bound.compute)
+        figures["compute_while_busy"] = bound.compute
+        says = (
+            f"While {words.count_text(loading.num_workers, 'worker')} make batches, they compute "
+            f"{words.share_text(clamp(bound.compute))} of the time and wait for the rest of it"
+        )
+    if bound.blocked is not None:
+        figures["blocked_share"] = bound.blocked
+    disk = bound.blocked is not None and bound.blocked >= BLOCKED
+    what = "a disk" if disk else "storage, a network or a lock"
+    # Where transforms or collating are what takes the time, they are what waits, and this says how.
+    cause = parts.own >= 0.5
+    return Statement(
+        sentence=f"{says}: for {what}{at(site)}. Training waits for data {words.share_text(wait)} of the time.",
+        figures=figures,
+        weight=wait * idle * evidence.in_steps,
+        clause=f"{waits(evidence)}, and what makes it waits for {what}{at(site)}",
+        site=site,
+        depth=CAUSE if cause else SYMPTOM,
+    )
+
+
+RULE = Rule(
+    id="workers-io-bound",
+    title="Making batches waits for storage",
+    topic="data",
+    needs=("loader", "wait", "loading", "utilization"),
+    judge=judge,
+    source="https://www.brendangregg.com/usemethod.html",
+    advice="Waiting can be done side by side: use more workers than cores, read fewer and larger pieces, or bring the "
+    "data onto a local disk.",
+    fixes=("workers", "prefetch-factor"),
+    yields_to=("memory-data-needs-no-workers",),
+    contradicts=("compute-bound", "workers-cpu-bound", "oversubscribed-cores"),
+)

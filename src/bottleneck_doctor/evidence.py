@@ -1,0 +1,152 @@
+"""From windows to comparable numbers: seconds a step, paired with the baseline around, promised over whole epochs.
+
+Pure. Windows as measured come in, log ratios for `stats` go out. Two ratios are made of every pair: the steady one
+(steps alone) and the promised one, in which the start and end of an epoch weigh by the real epoch length.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from bottleneck_doctor.result import Setting, Window
+from bottleneck_doctor.schedule import BASELINE, CONTROL
+from bottleneck_doctor.stats import Observation, baseline_at, promised_log_ratio
+
+LOADER_KNOBS = ("num_workers", "prefetch_factor", "persistent_workers", "pin_memory", "replay")
+QUEUE_TOLERANCE = 0.02
+COUNTED = ("timed", "loader_only")
+"""Modes of windows that speedups are made of."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One window against the baseline around it: logs of (its speed / the baseline's)."""
+
+    key: str
+    session: int
+    block: int
+    promised: float
+    steady: float
+
+
+def usable(window: Window) -> bool:
+    """Whether a window can be counted: it ran to its end, took effect, and was neither burn-in nor there to explain."""
+    return (
+        window.mode in COUNTED
+        and window.status == "ok"
+        and window.steps > 0
+        and window.seconds > 0
+        and window.samples > 0
+    )
+
+
+def samples_per_step(windows: Iterable[Window]) -> float:
+    """Mean samples a step over all counted windows: the unit in which ragged batches become comparable."""
+    counted = [window for window in windows if usable(window)]
+    steps = sum(window.steps for window in counted)
+    return sum(window.samples for window in counted) / steps if steps else 1.0
+
+
+def step_cost(window: Window, per_step: float) -> float:
+    """Seconds that a step of average size takes in this window.
+
+    A queue that ran down by q of n batches means that q of them were made before the window began: what can be kept
+    up is n - q.
+    """
+    sustained = 1.0
+    if window.mode == "timed" and window.queue_change < -max(1.0, QUEUE_TOLERANCE * window.steps):
+        sustained = max(0.1, 1.0 + window.queue_change / window.steps)
+    return window.seconds * per_step / (window.samples * sustained)
+
+
+def middle(window: Window) -> float:
+    """The moment that a window stands for, in seconds of the guest's clock."""
+    return window.started + window.lead_in_seconds + window.seconds / 2
+
+
+def pairs(windows: Sequence[Window], epoch_batches: int | None) -> list[Pair]:
+    """Every counted window against the baseline windows around it in the same session.
+
+    A baseline window that stands between two others is the control: what a fix that does nothing would look like.
+    """
+    counted = [window for window in windows if usable(window)]
+    per_step = samples_per_step(counted)
+    turns = _turns(counted)
+    made: list[Pair] = []
+    for session in sorted({window.session for window in counted}):
+        mine = [window for window in counted if window.session == session]
+        baseline = sorted((window for window in mine if window.label == BASELINE), key=middle)
+        if not baseline:
+            continue
+        times = [middle(window) for window in baseline]
+        costs = [step_cost(window, per_step) for window in baseline]
+        own_turn = turns.get((session, _loader_part({})), turns.get((None, _loader_part({})), 0.0))
+        for number, window in enumerate(baseline):
+            if 0 < number < len(baseline) - 1:
+                others = [index for index in range(len(baseline)) if index != number]
+                around = baseline_at([times[i] for i in others], [costs[i] for i in others], times[number])
+                ratio = math.log(around / costs[number])
+                made.append(Pair(CONTROL, session, window.block, ratio, ratio))
+        for window in mine:
+            if window.label == BASELINE:
+                continue
+            cost = step_cost(window, per_step)
+            base = baseline_at(times, costs, middle(window))
+            steady = math.log(base / cost)
+            promised = steady
+            if window.mode == "timed" and not window.whole_epochs and epoch_batches:
+                part = _loader_part(window.setting)
+                turn = turns.get((session, part), turns.get((None, part), own_turn))
+                lowest = -0.5 * epoch_batches * min(base, cost)
+                promised = promised_log_ratio(epoch_batches, base, max(lowest, own_turn), cost, max(lowest, turn))
+            made.append(Pair(window.label, session, window.block, promised, steady))
+    return made
+
+
+def _loader_part(setting: Setting) -> tuple[tuple[str, object], ...]:
+    return tuple(sorted((name, value) for name, value in setting.items() if name in LOADER_KNOBS))
+
+
+def _turns(windows: Sequence[Window]) -> dict[tuple[int | None, tuple[tuple[str, object], ...]], float]:
+    """What starting an epoch costs under each set-up of the loader, in seconds: mean by session, and over all."""
+    seen: dict[tuple[int | None, tuple[tuple[str, object], ...]], list[float]] = defaultdict(list)
+    for window in windows:
+        if window.turn_seconds is None or window.whole_epochs:
+            continue
+        part = _loader_part(window.setting)
+        seen[window.session, part].append(window.turn_seconds)
+        seen[None, part].append(window.turn_seconds)
+    return {key: fmean(values) for key, values in seen.items()}
+
+
+def observations(made: Iterable[Pair], *, steady: bool = False) -> list[Observation]:
+    """Pairs as the statistics take them."""
+    return [Observation(pair.session, pair.block, pair.key, pair.steady if steady else pair.promised) for pair in made]
+
+
+def added(made: Sequence[Pair], over: dict[str, str]) -> list[Observation]:
+    """What settings add to the settings they build on (`over`: key to key), pair by pair within a session."""
+    means: dict[tuple[str, int], list[float]] = defaultdict(list)
+    for pair in made:
+        means[pair.key, pair.session].append(pair.promised)
+    return [
+        Observation(pair.session, pair.block, pair.key, pair.promised - fmean(means[over[pair.key], pair.session]))
+        for pair in made
+        if pair.key in over and (over[pair.key], pair.session) in means
+    ]
+
+
+def wait_share(windows: Iterable[Window]) -> float | None:
+    """Part of the baseline's time that was spent waiting for the next batch."""
+    baseline = [window for window in windows if usable(window) and window.label == BASELINE]
+    seconds = sum(window.seconds for window in baseline)
+    return min(1.0, sum(window.wait_seconds for window in baseline) / seconds) if seconds else None
+
+
+def baseline_turn(windows: Sequence[Window]) -> float | None:
+    """Mean seconds that starting an epoch costs the user now; None where whole epochs were timed or none was seen."""
+    return _turns([window for window in windows if usable(window)]).get((None, _loader_part({})))

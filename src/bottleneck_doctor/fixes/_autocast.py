@@ -1,0 +1,17 @@
+"""What the two autocast fixes share: when mixed precision can be tried from outside."""
+
+from __future__ import annotations
+
+from bottleneck_doctor.fixes._fix import NotApplicable, Offer
+from bottleneck_doctor.runtime.messages import Found
+
+
+def propose_autocast(found: Found, dtype: str) -> Offer | NotApplicable:
+    """Offer autocast with `dtype` unless the user's own is on or there is no module to put it around."""
+    if found.autocast:
+        return NotApplicable(f"already on: the forward pass runs under autocast ({found.autocast})")
+    if found.grad_scaler:
+        return NotApplicable("the script scales its gradients itself")
+    if not found.has_root_module:
+        return NotApplicable("no module whose parameters the optimizer holds was seen to be called")
+    return Offer(({"autocast": dtype},))

@@ -1,0 +1,51 @@
+"""What a fix is: what it says of itself, and which settings it would try on a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from bottleneck_doctor.result import Risk, Setting
+from bottleneck_doctor.runtime.messages import Found
+
+Target = Literal["data", "compute", "transfer"]
+
+
+@dataclass(frozen=True)
+class NotApplicable:
+    """Why a fix is not tried on this loop; a sentence's end that can stand alone."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Offer:
+    """Settings to try. `with_workers`: they ride on the best number of workers, once that is known."""
+
+    settings: tuple[Setting, ...]
+    with_workers: bool = False
+
+
+@dataclass(frozen=True)
+class Fix:
+    """One entry of the catalogue. `target` names the ceiling that bounds it; `propose` looks at the loop as found."""
+
+    id: str
+    title: str
+    why: str
+    source: str
+    risk: Risk
+    how: str
+    target: Target
+    propose: Callable[[Found], Offer | NotApplicable] = field(repr=False)
+    order: int = 50
+
+
+def workers_obstacle(found: Found) -> NotApplicable | None:
+    """Why workers can't be added to this loop at all, if they can't."""
+    if not found.has_loader:
+        return NotApplicable("no torch DataLoader feeds this loop")
+    if found.num_workers == 0 and found.workers_unsafe:
+        return NotApplicable(found.workers_unsafe)
+    return None

@@ -1,0 +1,32 @@
+"""`persistent-workers`: keep the worker processes from one epoch to the next."""
+
+from __future__ import annotations
+
+from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer, workers_obstacle
+from bottleneck_doctor.runtime.messages import Found
+
+
+def propose(found: Found) -> Offer | NotApplicable:
+    obstacle = workers_obstacle(found)
+    if obstacle is not None:
+        return obstacle
+    if found.persistent_workers and found.num_workers > 0:
+        return NotApplicable("already on")
+    if found.made_anew:
+        return NotApplicable("the script makes the loader anew for every epoch, and its workers with it")
+    if found.epoch_batches is None and found.epoch_batches_seen is None:
+        return NotApplicable("this loader's epochs have no known end, so there is nothing to restart")
+    return Offer(({"persistent_workers": True},), with_workers=True)
+
+
+FIX = Fix(
+    id="persistent-workers",
+    title="Keep workers between epochs",
+    why="Workers are started anew for every epoch unless they persist; short epochs pay for it again and again.",
+    source="https://pytorch.org/docs/stable/data.html#torch.utils.data.DataLoader",
+    risk="identical",
+    how="Pass `persistent_workers=True` to the DataLoader.",
+    target="data",
+    propose=propose,
+    order=20,
+)

@@ -1,0 +1,29 @@
+"""`pinned-memory`: batches in page-locked memory and copies that do not block."""
+
+from __future__ import annotations
+
+from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer
+from bottleneck_doctor.runtime.messages import Found
+
+
+def propose(found: Found) -> Offer | NotApplicable:
+    if not found.has_loader:
+        return NotApplicable("no torch DataLoader feeds this loop")
+    if not found.device.startswith("cuda"):
+        return NotApplicable(f"the model trains on the {found.device.upper()}, and nothing is copied to a device")
+    if found.pin_memory:
+        return NotApplicable("already on")
+    return Offer(({"pin_memory": True},))
+
+
+FIX = Fix(
+    id="pinned-memory",
+    title="Pin batches in memory and copy without blocking",
+    why="Copies from page-locked memory are faster and can run while the device computes.",
+    source="https://pytorch.org/docs/stable/notes/cuda.html#use-pinned-memory-buffers",
+    risk="identical",
+    how="Pass `pin_memory=True` to the DataLoader and `non_blocking=True` to `.to(device)`.",
+    target="transfer",
+    propose=propose,
+    order=40,
+)

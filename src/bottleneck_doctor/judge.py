@@ -1,0 +1,447 @@
+"""From evidence to outcomes: estimates, verdicts of fixes, ceilings, curve, combination, and the one sentence.
+
+Pure: an `Evidence` goes in, the parts of a `Result` come out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+
+from bottleneck_doctor import evidence as ev
+from bottleneck_doctor import stats
+from bottleneck_doctor.advice import change_for
+from bottleneck_doctor.fixes import Fix as Fix
+from bottleneck_doctor.render import words
+from bottleneck_doctor.result import (
+    Baseline,
+    Combination,
+    FixOutcome,
+    LadderStep,
+    Noise,
+    Risk,
+    Setting,
+    Speedup,
+    Status,
+    Verdict,
+    Window,
+    WorkerPoint,
+    Workers,
+)
+from bottleneck_doctor.runtime.messages import Found
+from bottleneck_doctor.schedule import BASELINE, CONTROL, fewest_workers
+
+REPLAY = "replay=True"
+LOADER_ONLY = "loader_only:"
+LARGEST_RATIO = 1e4
+RISK_TOLD: dict[Risk, str] = {
+    "identical": "",
+    "numerics": "That changes rounding: compare the loss curves before you keep it.",
+    "semantics": "That changes the training itself.",
+}
+"""What the verdict says of what it offers."""
+TOO_NOISY = 0.2
+"""Noise floor from which on the machine, and not the evidence, is what keeps everything undecided."""
+
+
+@dataclass
+class Candidate:
+    """One fix in the examination: the settings it tries, or why it tries none."""
+
+    fix: Fix
+    refusal: str = ""
+    settings: list[Setting] = field(default_factory=list)
+    with_workers: bool = False
+    base: Setting = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
+    """Why windows of a setting failed, by key."""
+    not_taken: dict[str, str] = field(default_factory=dict)
+    """Why a setting did not take effect, by key."""
+
+    def key(self, setting: Setting) -> str:
+        """The key of one of its settings, with what it builds on."""
+        return key_of({**self.base, **setting})
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that was gathered, for judging."""
+
+    found: Found
+    windows: Sequence[Window]
+    candidates: Sequence[Candidate]
+    rungs: Sequence[tuple[str, Setting]]
+    """The combination ladder as chosen: fix added last and the setting by then."""
+    chosen_after: int
+    """The last session whose windows chose the best settings; later ones confirm."""
+    epoch_batches: int | None
+    best_workers: Setting = field(default_factory=dict)
+    """The number of workers that dependent fixes and the ladder were built on; empty where it is the user's own."""
+
+
+def key_of(setting: Setting, mode: str = "timed") -> str:
+    """The name under which a setting's windows are kept."""
+    text = ",".join(f"{name}={value}" for name, value in sorted(setting.items()))
+    return LOADER_ONLY + text if mode == "loader_only" else text or BASELINE
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What `judge` concluded."""
+
+    baseline: Baseline | None
+    noise: Noise | None
+    ceilings: dict[str, Speedup]
+    fixes: list[FixOutcome]
+    combination: Combination | None
+    workers: Workers | None
+    verdict: Verdict
+    floor: float
+
+
+class Estimates:
+    """Estimates of every setting by key: promised, steady, confirmed, and what each adds to its base."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        made = ev.pairs(evidence.windows, evidence.epoch_batches)
+        self.pairs = made
+        self.promised = stats.estimate_all(ev.observations(made))
+        self.steady = stats.estimate_all(ev.observations(made, steady=True))
+        late = [pair for pair in made if pair.session > evidence.chosen_after]
+        self.confirmed = stats.estimate_all(ev.observations(late))
+        over = {
+            candidate.key(setting): key_of(candidate.base)
+            for candidate in evidence.candidates
+            for setting in candidate.settings
+            if candidate.base
+        }
+        self.added = stats.estimate_all(ev.added(made, over), control="")
+        self.floor = stats.noise_floor(self.promised)
+
+
+def quick_speeds(windows: Sequence[Window], epoch_batches: int | None) -> dict[str, float]:
+    """Speed of each setting relative to the baseline so far, by key: what the race is run by, not what is claimed."""
+    by_key: dict[str, list[float]] = {}
+    for pair in ev.pairs(windows, epoch_batches):
+        by_key.setdefault(pair.key, []).append(pair.promised)
+    return {key: math.exp(fmean(values)) for key, values in by_key.items()}
+
+
+def judge(evidence: Evidence) -> Judgement:
+    """Everything that may be said of the evidence. Needs at least one counted baseline window."""
+    estimates = Estimates(evidence)
+    outcomes = _outcomes(evidence, estimates)
+    baseline = _baseline(evidence)
+    ceilings = _ceilings(evidence, estimates)
+    combination = _combination(evidence, estimates)
+    control = estimates.promised.get(CONTROL)
+    noise = Noise(aa_ratio=speedup(control) if control else None, floor=estimates.floor)
+    workers = _workers(evidence, estimates, baseline)
+    verdict = _verdict(evidence, baseline, outcomes, combination, ceilings, estimates)
+    return Judgement(baseline, noise, ceilings, outcomes, combination, workers, verdict, estimates.floor)
+
+
+def speedup(estimate: stats.Estimate) -> Speedup:
+    """As it stands in the result: bounded, since JSON has no infinity."""
+    return Speedup(
+        estimate=estimate.estimate,
+        low=max(0.0, estimate.low),
+        high=min(LARGEST_RATIO, estimate.high),
+        pairs=estimate.pairs,
+        sessions=estimate.sessions,
+    )
+
+
+# -- fixes -----------------------------------------------------------------------------------------------------------
+
+
+def _outcomes(evidence: Evidence, estimates: Estimates) -> list[FixOutcome]:
+    measured = [
+        (candidate, _best_setting(candidate, estimates, evidence.best_workers)) for candidate in evidence.candidates
+    ]
+    tried = [(candidate, setting) for candidate, setting in measured if setting is not None]
+    decisive = [_decisive(candidate, setting, estimates) for candidate, setting in tried]
+    adjusted = stats.holm([estimate.p_value for estimate in decisive])
+    p_of = {id(candidate): p for (candidate, _), p in zip(tried, adjusted, strict=True)}
+    outcomes = []
+    for candidate, setting in measured:
+        if setting is None:
+            outcomes.append(_unmeasured(candidate))
+        else:
+            outcomes.append(_measured(evidence, candidate, setting, estimates, p_of[id(candidate)], len(tried)))
+    return outcomes
+
+
+def _best_setting(candidate: Candidate, estimates: Estimates, best_workers: Setting) -> Setting | None:
+    known = [setting for setting in candidate.settings if candidate.key(setting) in estimates.promised]
+    if not known:
+        return None
+    most = max(estimates.promised[candidate.key(setting)].sessions for setting in known)
+    known = [setting for setting in known if estimates.promised[candidate.key(setting)].sessions == most]
+    if best_workers and best_workers in known:
+        return best_workers
+    if all(set(setting) == {"num_workers"} for setting in known):
+        speeds = {int(setting["num_workers"]): estimates.promised[candidate.key(setting)].estimate for setting in known}
+        return {"num_workers": fewest_workers(speeds)}
+    return max(known, key=lambda setting: estimates.promised[candidate.key(setting)].low)
+
+
+def _decisive(candidate: Candidate, setting: Setting, estimates: Estimates) -> stats.Estimate:
+    """The estimate that a fix is judged by: against the baseline, or against what it builds on."""
+    key = candidate.key(setting)
+    if candidate.base and key in estimates.added:
+        return estimates.added[key]
+    return estimates.promised[key]
+
+
+def _measured(
+    evidence: Evidence, candidate: Candidate, setting: Setting, estimates: Estimates, p_value: float, tried: int
+) -> FixOutcome:
+    whole: Setting = {**candidate.base, **setting}
+    key = key_of(whole)
+    decisive = _decisive(candidate, setting, estimates)
+    status: Status = stats.verdict(decisive, adjusted_p=p_value, floor=estimates.floor)
+    promised, steady = estimates.promised[key], estimates.steady.get(key)
+    if status == "faster" and promised.estimate <= 1.0:
+        # It makes up for some of what its base costs, and no more: not a fix to offer.
+        status = "no_difference" if promised.high <= 1 + stats.EQUIVALENCE else "cannot_tell"
+    confirmed = estimates.confirmed.get(key)
+    added = estimates.added.get(key) if candidate.base else None
+    more = None
+    reason = ""
+    if status == "cannot_tell":
+        more = stats.blocks_needed(decisive, floor=estimates.floor, fixes_tried=tried)
+        if decisive.sessions < stats.MINIMUM_SESSIONS:
+            reason = f"measured in {_processes(decisive.sessions)} only; processes differ"
+        else:
+            reason = "the interval holds both a gain and none"
+    return FixOutcome(
+        id=candidate.fix.id,
+        title=candidate.fix.title,
+        why=candidate.fix.why,
+        setting=whole,
+        status=status,
+        risk=candidate.fix.risk,
+        reason=reason,
+        speedup=speedup(promised),
+        steady=speedup(steady) if steady else None,
+        over=candidate.base,
+        added=speedup(added) if added else None,
+        confirmed=speedup(confirmed) if confirmed and confirmed.sessions >= 2 else None,
+        change=change_for(whole, evidence.found) if status in ("faster", "cannot_tell") else None,
+        more_blocks=more,
+    )
+
+
+def _unmeasured(candidate: Candidate) -> FixOutcome:
+    status: Status = "not_applicable"
+    reason = candidate.refusal
+    if candidate.failures:
+        status, reason = "failed", next(iter(candidate.failures.values()))
+    elif candidate.not_taken:
+        status, reason = "failed", f"{next(iter(candidate.not_taken.values()))}, so it was not measured"
+    elif candidate.settings or not reason:
+        status, reason = "cannot_tell", "the time was over before it could be measured"
+    return FixOutcome(
+        id=candidate.fix.id,
+        title=candidate.fix.title,
+        why=candidate.fix.why,
+        setting={**candidate.base, **candidate.settings[0]} if candidate.settings else {},
+        status=status,
+        risk=candidate.fix.risk,
+        reason=reason,
+        over=candidate.base,
+    )
+
+
+# -- the rest of the result --------------------------------------------------------------------------------------------
+
+
+def _baseline(evidence: Evidence) -> Baseline | None:
+    windows = [w for w in evidence.windows if ev.usable(w) and w.label == BASELINE]
+    if not windows:
+        return None
+    per_step = ev.samples_per_step(evidence.windows)
+    by_session: dict[int, list[float]] = {}
+    for window in windows:
+        by_session.setdefault(window.session, []).append(math.log(ev.step_cost(window, per_step)))
+    step = math.exp(fmean(fmean(costs) for costs in by_session.values()))
+    found = evidence.found
+    own: Setting = {}
+    if found.has_loader:
+        own = {
+            "num_workers": found.num_workers,
+            "persistent_workers": found.persistent_workers,
+            "pin_memory": found.pin_memory,
+        }
+        if found.prefetch_factor is not None and found.num_workers > 0:
+            own["prefetch_factor"] = found.prefetch_factor
+    if found.autocast:
+        own["autocast"] = found.autocast
+    return Baseline(
+        samples_per_second=per_step / step,
+        steps_per_second=1 / step,
+        step_ms=1000 * step,
+        windows=len(windows),
+        sessions=len(by_session),
+        data_wait_share=ev.wait_share(evidence.windows) if found.has_loader else None,
+        settings=own,
+        rung=found.rung,
+        period=found.period,
+        batch_size=per_step if found.has_loader else None,
+        epoch_batches=evidence.epoch_batches,
+        epoch_turn_seconds=ev.baseline_turn(evidence.windows),
+        device=found.device,
+    )
+
+
+def _ceilings(evidence: Evidence, estimates: Estimates) -> dict[str, Speedup]:
+    ceilings = {}
+    if REPLAY in estimates.promised:
+        ceilings["synthetic"] = speedup(estimates.promised[REPLAY])
+    only = {key: value for key, value in estimates.promised.items() if key.startswith(LOADER_ONLY)}
+    own = LOADER_ONLY
+    if own in only:
+        ceilings["loader_only"] = speedup(only[own])
+    others = [value for key, value in only.items() if key != own]
+    if others:
+        ceilings["loader_only_best_workers"] = speedup(max(others, key=lambda value: value.estimate))
+    return ceilings
+
+
+def _workers(evidence: Evidence, estimates: Estimates, baseline: Baseline | None) -> Workers | None:
+    found = evidence.found
+    if baseline is None or not found.has_loader:
+        return None
+    own = Speedup(estimate=1.0, low=1.0, high=1.0, pairs=baseline.windows, sessions=baseline.sessions)
+    curve = [
+        WorkerPoint(
+            num_workers=found.num_workers,
+            samples_per_second=baseline.samples_per_second,
+            speedup=own,
+            steady=own,
+            is_baseline=True,
+        )
+    ]
+    for count in range(1025):
+        key = key_of({"num_workers": count})
+        if key in estimates.promised and count != found.num_workers:
+            promised = estimates.promised[key]
+            curve.append(
+                WorkerPoint(
+                    num_workers=count,
+                    samples_per_second=baseline.samples_per_second * promised.estimate,
+                    speedup=speedup(promised),
+                    steady=speedup(estimates.steady[key]),
+                )
+            )
+    curve.sort(key=lambda point: point.num_workers)
+    return Workers(curve=curve, usable_cpus=found.usable_cpus) if len(curve) > 1 else None
+
+
+def _combination(evidence: Evidence, estimates: Estimates) -> Combination | None:
+    ladder: list[LadderStep] = []
+    for fix, setting in evidence.rungs:
+        estimate = estimates.promised.get(key_of(setting))
+        if estimate is None:
+            break
+        # A rung that does not go higher is not climbed: fewer changes for the same speed.
+        if ladder and estimate.estimate < ladder[-1].speedup.estimate * (1 + 0.5 * stats.EQUIVALENCE):
+            continue
+        ladder.append(LadderStep(fix=fix, setting=setting, speedup=speedup(estimate)))
+    if len(ladder) < 2:
+        return None
+    last = ladder[-1]
+    confirmed = estimates.confirmed.get(key_of(last.setting))
+    return Combination(
+        setting=last.setting,
+        speedup=last.speedup,
+        confirmed=speedup(confirmed) if confirmed and confirmed.sessions >= 2 else None,
+        ladder=ladder,
+        risk=_gravest(evidence, [step.fix for step in ladder]),
+    )
+
+
+def _gravest(evidence: Evidence, fixes: Sequence[str]) -> Risk:
+    """The risk of several fixes made together."""
+    order: tuple[Risk, ...] = ("identical", "numerics", "semantics")
+    risks = [candidate.fix.risk for candidate in evidence.candidates if candidate.fix.id in fixes]
+    return max(risks, key=order.index, default="identical")
+
+
+def _verdict(
+    evidence: Evidence,
+    baseline: Baseline | None,
+    outcomes: Sequence[FixOutcome],
+    combination: Combination | None,
+    ceilings: Mapping[str, Speedup],
+    estimates: Estimates,
+) -> Verdict:
+    if baseline is None:
+        return Verdict(sentence="Cannot tell: no window of the training as written could be measured.")
+    opening = _opening(baseline)
+    faster = [outcome for outcome in outcomes if outcome.status == "faster" and outcome.speedup is not None]
+    if faster:
+        best = max(faster, key=lambda outcome: words.lower_end(outcome.speedup))
+        setting, figure, risk = best.setting, best.speedup, best.risk
+        # What stands on fewer processes than a claim needs is shown, but not promised.
+        if (
+            combination is not None
+            and combination.speedup.sessions >= stats.MINIMUM_SESSIONS
+            and words.lower_end(combination.speedup) > words.lower_end(best.speedup)
+        ):
+            setting, figure, risk = combination.setting, combination.speedup, combination.risk
+        assert figure is not None
+        sentence = f"{opening} `{words.setting_text(setting)}` makes it {words.speedup_text(figure)}."
+        sentence = sentence.replace("× (", "× faster (", 1)
+        return Verdict(sentence=f"{sentence} {RISK_TOLD[risk]}".rstrip(), fix=best.id)
+    unsettled = [outcome for outcome in outcomes if outcome.status == "cannot_tell"]
+    if unsettled and estimates.floor > TOO_NOISY:
+        return Verdict(
+            sentence=f"{opening} Cannot tell what would help: this machine is too busy, the same training measured "
+            f"twice differed by up to {estimates.floor:.0%}."
+        )
+    if unsettled:
+        return Verdict(sentence=f"{opening} {_undecided(unsettled)}")
+    bound = ceilings.get("synthetic")
+    share = f" at {min(1.0, 1 / bound.estimate):.0%} of its ceiling" if bound and bound.estimate > 0 else ""
+    kind = "compute-bound" if (baseline.data_wait_share or 0.0) < 0.5 else "bound by its data"
+    return Verdict(sentence=f"Nothing we tried is faster: {kind}{share}.")
+
+
+def opened_by(judged: Judgement, cause: str) -> str:
+    """The verdict with its general opening replaced by the sentence `cause`, or the cause put before it."""
+    sentence = judged.verdict.sentence
+    opening = _opening(judged.baseline) if judged.baseline is not None else ""
+    if opening and sentence.startswith(opening):
+        return cause + sentence.removeprefix(opening)
+    return f"{cause} {sentence}"
+
+
+def _undecided(unsettled: Sequence[FixOutcome]) -> str:
+    measured = [outcome for outcome in unsettled if outcome.speedup is not None]
+    if not measured:
+        return "Cannot tell what would help: the time was over before it could be measured."
+    best = max(measured, key=lambda outcome: outcome.speedup.estimate if outcome.speedup else 0.0)
+    assert best.speedup is not None
+    name = f"`{words.setting_text(best.setting)}`"
+    if best.speedup.sessions < stats.MINIMUM_SESSIONS:
+        return (
+            f"Cannot tell yet: {name} looked {words.estimate_text(best.speedup)} as fast, but in "
+            f"{_processes(best.speedup.sessions)} only, and a claim needs {stats.MINIMUM_SESSIONS}."
+        )
+    if best.speedup.estimate <= 1.0 + stats.EQUIVALENCE:
+        return "Nothing we tried is clearly faster, but noise hides gains of a few percent."
+    return f"Cannot tell: {name} measured {words.speedup_text(best.speedup)}, which noise could explain."
+
+
+def _processes(count: int) -> str:
+    return "1 process" if count == 1 else f"{count} processes"
+
+
+def _opening(baseline: Baseline) -> str:
+    if baseline.data_wait_share is None:
+        return f"Training takes {baseline.steps_per_second:.3g} steps a second."
+    return f"Training waits for data {baseline.data_wait_share:.0%} of the time."

@@ -1,0 +1,334 @@
+"""What an examination hands back: a `Result` with its warnings, or the one error that says why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+from bottleneck_doctor import __version__, environment, judge, schedule
+from bottleneck_doctor.diagnose import Diagnosis, Evidence, diagnose, headline
+from bottleneck_doctor.errors import DoctorError, Exit
+from bottleneck_doctor.explain import Explanation
+from bottleneck_doctor.prober import SessionOver
+from bottleneck_doctor.race import Race
+from bottleneck_doctor.result import (
+    Entrypoint,
+    Environment,
+    Method,
+    Protection,
+    Rank,
+    Result,
+    SessionRecord,
+    Tool,
+    Utilization,
+    Verdict,
+    Warning,
+)
+from bottleneck_doctor.runtime.messages import Ended, Found, Hello
+
+NOISY_FLOOR = 0.05
+OTHER_LOAD = 0.3
+"""Cores kept busy by others from which on it is worth saying."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gathered:
+    """All that an examination knows when it ends. `race` is None where the loop was never found."""
+
+    argv: Sequence[str]
+    repeat: list[str]
+    seed: int
+    budget: float
+    seconds: float
+    fresh_runs: bool
+    interrupted: bool
+    records: list[SessionRecord]
+    hello: Hello | None
+    race: Race | None
+    has_baseline: bool
+    explanation: Explanation | None = None
+    ranks: Sequence[Rank] = ()
+    missing_ranks: Sequence[int] = ()
+    protection: Protection | None = None
+    lost_files: Sequence[str] = ()
+    """Files of the user's that could not be put back."""
+
+
+def result(gathered: Gathered) -> Result:
+    """The result of what was gathered, judged where there is a baseline to judge by."""
+    race = gathered.race
+    judged: judge.Judgement | None = None
+    if race is not None and gathered.has_baseline:
+        judged = judge.judge(
+            judge.Evidence(
+                found=race.found,
+                windows=race.windows,
+                candidates=race.candidates,
+                rungs=race.rungs,
+                chosen_after=max(1, race.chosen_after),
+                epoch_batches=race.epoch_batches,
+                best_workers=race.best_workers(),
+            )
+        )
+    told = gathered.explanation or Explanation()
+    environment_seen = environment.describe(gathered.hello, race.found if race else None)
+    windows = list(race.windows) if race else []
+    used = told.utilization(windows, _best_label(judged))
+    found_out = _diagnosis(gathered, judged, environment_seen, used)
+    return Result(
+        tool=Tool(name="bottleneck-doctor", version=__version__),
+        created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        entrypoint=Entrypoint(argv=list(gathered.argv), cwd=str(Path.cwd())),
+        environment=environment_seen,
+        verdict=_verdict(judged, found_out),
+        baseline=judged.baseline if judged else None,
+        noise=judged.noise if judged else None,
+        ceilings=judged.ceilings if judged else {},
+        fixes=judged.fixes if judged else [],
+        combination=judged.combination if judged else None,
+        workers=judged.workers if judged else None,
+        phases=told.phases,
+        utilization=used,
+        profiles=told.profiles(),
+        findings=found_out.findings,
+        warnings=_warnings(gathered, judged),
+        windows=windows,
+        method=Method(
+            command=gathered.repeat,
+            seed=gathered.seed,
+            budget_seconds=gathered.budget,
+            seconds=gathered.seconds,
+            ways="fresh-runs" if gathered.fresh_runs else "windows",
+            sessions=gathered.records,
+            protection=gathered.protection,
+        ),
+        steps=told.steps,
+        epoch_pause=told.epoch_pause,
+        loading=told.loading,
+        timelines=told.timelines,
+        synchronising=told.synchronising or [],
+        garbage=told.garbage,
+        not_judged=found_out.not_judged,
+        ranks=list(gathered.ranks),
+    )
+
+
+def _best_label(judged: judge.Judgement | None) -> str | None:
+    """The label of the windows of the setting that the verdict offers."""
+    if judged is None:
+        return None
+    if judged.combination is not None:
+        return judge.key_of(judged.combination.setting)
+    best = next((fix for fix in judged.fixes if fix.id == judged.verdict.fix), None)
+    return judge.key_of(best.setting) if best is not None else None
+
+
+def _diagnosis(
+    gathered: Gathered, judged: judge.Judgement | None, seen: Environment, used: Utilization | None
+) -> Diagnosis:
+    """What the evidence says of the cause; nothing where the training could not be measured or was not looked into."""
+    if judged is None or gathered.race is None or gathered.explanation is None:
+        return Diagnosis([], [])
+    told = gathered.explanation
+    return diagnose(
+        Evidence(
+            found=gathered.race.found,
+            baseline=judged.baseline,
+            environment=seen,
+            phases=told.phases,
+            steps=told.steps,
+            epoch_pause=told.epoch_pause,
+            loading=told.loading,
+            utilization=used,
+            profiles=told.profiles(),
+            synchronising=told.synchronising,
+            garbage=told.garbage,
+            fixes=judged.fixes,
+            ceilings=judged.ceilings,
+            workers=judged.workers,
+            noise=judged.noise,
+            windows=gathered.race.windows,
+            ranks=gathered.ranks,
+            setup_seconds=[record.setup_seconds for record in gathered.records if record.setup_seconds > 0],
+        )
+    )
+
+
+def _verdict(judged: judge.Judgement | None, found_out: Diagnosis) -> Verdict:
+    """The judge's sentence, opened by the cause where one was found."""
+    if judged is None:
+        return Verdict(sentence="Interrupted before the training as written could be measured.")
+    cause = headline(found_out.findings, found_out.clauses)
+    if cause is None:
+        return judged.verdict
+    return replace(judged.verdict, sentence=judge.opened_by(judged, cause.opening), finding=cause.finding)
+
+
+def _warnings(gathered: Gathered, judged: judge.Judgement | None) -> list[Warning]:
+    """Whatever makes the figures weaker."""
+    found = []
+    if gathered.interrupted:
+        found.append(
+            Warning(slug="interrupted", sentence="The examination was interrupted; this is what was known by then.")
+        )
+    if judged is not None:
+        found += _weak_evidence(judged)
+    if gathered.race is not None:
+        found += _odd_loop(gathered.race.found)
+    if gathered.missing_ranks:
+        named = ", ".join(str(rank) for rank in gathered.missing_ranks)
+        found.append(
+            Warning(
+                slug="rank-missing",
+                sentence=f"No training loop was seen in rank {named}; what it does is not in these figures.",
+            )
+        )
+    if gathered.lost_files:
+        found.append(
+            Warning(
+                slug="files-not-restored",
+                sentence=f"{_named(gathered.lost_files)} could not be put back as it was before the examination.",
+            )
+        )
+    loads = [record.other_load for record in gathered.records if record.other_load is not None]
+    if loads and max(loads) > OTHER_LOAD:
+        found.append(
+            Warning(
+                slug="other-load",
+                sentence=f"Other programs kept up to {max(loads):.1f} cores busy while this was being measured.",
+            )
+        )
+    if any("bug of doctor's own" in record.ended for record in gathered.records):
+        found.append(
+            Warning(slug="guest-failed-later", sentence="A process was lost to a bug of doctor's own; see its record.")
+        )
+    failed = [record.ended for record in gathered.records if record.ended.startswith("the script failed")]
+    if failed:
+        found.append(Warning(slug="script-failed-later", sentence=f"After some windows were measured, {failed[-1]}."))
+    return found
+
+
+def _named(paths: Sequence[str]) -> str:
+    names = sorted(set(paths))
+    return names[0] + (f" (and {len(names) - 1} more)" if len(names) > 1 else "")
+
+
+def _weak_evidence(judged: judge.Judgement) -> list[Warning]:
+    found = []
+    if judged.floor > NOISY_FLOOR:
+        found.append(
+            Warning(
+                slug="noisy",
+                sentence=f"The training as written, measured twice, differed by up to {judged.floor:.0%}; "
+                "no difference below that is claimed.",
+            )
+        )
+    sessions = judged.baseline.sessions if judged.baseline else 0
+    if sessions < schedule.LEAST_SESSIONS:
+        found.append(
+            Warning(
+                slug="few-processes",
+                sentence=f"Only {sessions} of {schedule.LEAST_SESSIONS} processes could be measured; processes differ, "
+                "so nothing is claimed yet. Give more time with `--budget`.",
+            )
+        )
+    return found
+
+
+def _odd_loop(found: Found) -> list[Warning]:
+    odd = []
+    if not found.periodic:
+        odd.append(
+            Warning(
+                slug="no-period",
+                sentence="The loop's work shows no regular period, so windows may hold unequal work.",
+            )
+        )
+    if found.rung != "optimizer step":
+        odd.append(
+            Warning(slug="lower-rung", sentence=f"No optimizer step was seen; steps are counted by {found.rung}.")
+        )
+    if found.iterable:
+        odd.append(
+            Warning(
+                slug="iterable-restarted",
+                sentence="The dataset is an iterable and starts anew for every window: its first samples are read "
+                "more often than in training.",
+            )
+        )
+    return odd
+
+
+def entrypoint_failed(over: SessionOver) -> DoctorError:
+    """The user's program failed before anything was changed."""
+    reason = over.why.removeprefix("the script failed: ")
+    return DoctorError(
+        "entrypoint-failed",
+        f"The script failed by itself, before anything was changed: {reason}.".replace("..", "."),
+        "Run it without the doctor and correct it; the end of its own output is below.",
+        Exit.ENTRYPOINT_FAILED,
+        detail=over.tail,
+    )
+
+
+def ranks_apart(over: SessionOver) -> DoctorError:
+    """Several ranks train, and could not be brought to one step."""
+    return DoctorError(
+        "ranks-apart",
+        f"No window can be timed in all ranks at once: {over.why}.",
+        "Check that every rank takes as many batches as the others; --fresh-runs may get by without it.",
+        Exit.NO_TRAINING,
+    )
+
+
+def guest_failed(over: SessionOver) -> DoctorError:
+    """The guest failed before anything was measured: a bug of ours."""
+    return DoctorError(
+        "guest-failed",
+        "The doctor's own code failed inside the script's process; this is a bug of doctor's own.",
+        "Please report it with the text below.",
+        Exit.BUG,
+        detail=over.tail,
+    )
+
+
+def no_training(farewell: Ended | None, tail: str) -> DoctorError:
+    """The program came to its end and nothing could be measured: say what was seen."""
+    if farewell is None:
+        return DoctorError(
+            "no-torch",
+            "The script ended without ever importing torch, so there is nothing to examine.",
+            "Give the script that trains.",
+            Exit.NO_TRAINING,
+            detail=tail,
+        )
+    counted = (
+        f"{farewell.batches} loader batches, {farewell.backwards} backward passes, "
+        f"{farewell.optimizer_steps} optimizer steps"
+    )
+    if farewell.optimizer_steps or farewell.backwards:
+        return DoctorError(
+            "too-few-steps",
+            f"The script ended after too few training steps to measure ({counted}).",
+            "Give it more steps or epochs, so that it trains for a minute or more.",
+            Exit.NO_TRAINING,
+        )
+    return DoctorError(
+        "no-training-loop",
+        f"No training loop was found in the script ({counted}).",
+        "Give the script that trains, with the arguments that make it train.",
+        Exit.NO_TRAINING,
+        detail=tail,
+    )
+
+
+def out_of_time(spent: float) -> DoctorError:
+    """The budget ended before a baseline was measured."""
+    return DoctorError(
+        "out-of-time",
+        f"The time was over after {spent:.0f} s, before the training as written could be measured.",
+        "Give more time with --budget, such as --budget 5m.",
+        Exit.OUT_OF_TIME,
+    )

@@ -1,0 +1,166 @@
+"""Where a report lands: the only place that writes `report.html` and `report.json`.
+
+`prepare` is called before any work, so that a folder that can't be written is found in the first second and not after
+ten minutes. Only what an earlier run of ours wrote is overwritten. Files appear whole or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bottleneck_doctor.errors import DoctorError, Exit
+
+if TYPE_CHECKING:
+    from bottleneck_doctor.result import Result
+
+HTML_NAME = "report.html"
+JSON_NAME = "report.json"
+ARTIFACTS_NAME = "report-artifacts"
+"""A folder of raw profiles and traces beside the report, for other tools to open."""
+
+_ARTIFACTS_MARK = ".bottleneck-doctor"
+
+_TOOL = "bottleneck-doctor"
+_MARK = re.compile(
+    rb"<meta\b(?=[^>]*\bname=[\"']?generator\b)[^>]*\bcontent=[\"']?bottleneck-doctor\b"
+    rb"|<title>[^<]* \xe2\x80\x93 bottleneck-doctor</title>",
+    re.IGNORECASE,
+)
+"""How a page of ours says so: a generator tag, or the end of its title."""
+
+_HTML_HEAD = 64 * 1024
+"""Bytes of an HTML file that are searched for that; it stands in the first kilobyte of ours."""
+
+
+def prepare(directory: Path, names: tuple[str, ...] = (HTML_NAME, JSON_NAME, ARTIFACTS_NAME)) -> None:
+    """Make `directory` and check that `names` can be written into it.
+
+    Raises `DoctorError` `output-unwritable` where the folder can't be made or written, `output-not-ours` where one of
+    the files exists and is not an earlier report of ours.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=directory, prefix=".doctor-"):
+            pass
+    except OSError as error:
+        raise DoctorError(
+            "output-unwritable",
+            f"The report can't be written into {directory}: {_reason(error)}.",
+            "Name a folder that you may write with -o DIR.",
+        ) from error
+    for name in names:
+        path = directory / name
+        if (path.exists() or path.is_symlink()) and not _is_ours(path):
+            raise DoctorError(
+                "output-not-ours",
+                f"{path} exists and was not written by doctor, so it is left alone.",
+                "Move it away, or name another folder with -o DIR.",
+            )
+
+
+def write(directory: Path, result: Result, html: str, artifacts: Path | None = None) -> None:
+    """Write `report.json` and `report.html`, both or neither, and what lies in the folder `artifacts` beside them.
+
+    Artifacts of an earlier run are replaced, or removed where this one has none. Raises `DoctorError` `output-failed`.
+    """
+    from bottleneck_doctor.result import to_json
+
+    _write(directory, {JSON_NAME: to_json(result), HTML_NAME: html.encode()})
+    try:
+        _write_artifacts(directory, artifacts)
+    except OSError as error:
+        raise _failed(directory, error) from error
+
+
+def _write_artifacts(directory: Path, artifacts: Path | None) -> None:
+    target = directory / ARTIFACTS_NAME
+    if target.exists() and _is_ours(target):
+        shutil.rmtree(target)
+    if artifacts is None or not any(artifacts.iterdir()):
+        return
+    temporary = directory / f".{ARTIFACTS_NAME}-{secrets.token_hex(4)}"
+    try:
+        # Not copytree: it would take over that a temporary folder is private, and these are as readable as the report.
+        temporary.mkdir()
+        for made in artifacts.iterdir():
+            shutil.copy(made, temporary)
+        (temporary / _ARTIFACTS_MARK).write_text("Written by doctor; replaced by its next run.\n", encoding="utf-8")
+        os.replace(temporary, target)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def write_json(directory: Path, result: Result) -> None:
+    """Write `report.json` alone: what is left to save where the page could not be drawn."""
+    from bottleneck_doctor.result import to_json
+
+    _write(directory, {JSON_NAME: to_json(result)})
+
+
+def write_html(directory: Path, html: str) -> None:
+    """Write `report.html` alone: a report drawn again."""
+    _write(directory, {HTML_NAME: html.encode()})
+
+
+def write_page(path: Path, html: str) -> None:
+    """Write a page of another name, after `prepare` was asked for it."""
+    _write(path.parent, {path.name: html.encode()})
+
+
+def _write(directory: Path, files: Mapping[str, bytes]) -> None:
+    written: dict[Path, str] = {}
+    try:
+        for name, content in files.items():
+            # Not tempfile: its files are private to their owner, and a report is as readable as any file of theirs.
+            temporary = directory / f".{name}-{secrets.token_hex(4)}"
+            written[temporary] = name
+            with temporary.open("xb") as stream:
+                stream.write(content)
+        for temporary, name in list(written.items()):
+            os.replace(temporary, directory / name)
+            del written[temporary]
+    except OSError as error:
+        raise _failed(directory, error) from error
+    finally:
+        for temporary in written:
+            try:
+                temporary.unlink(missing_ok=True)
+            except OSError:
+                pass
+
+
+def _failed(directory: Path, error: OSError) -> DoctorError:
+    return DoctorError(
+        "output-failed",
+        f"The report could not be written into {directory}: {_reason(error)}.",
+        "Free some space or name another folder with -o DIR, and run it again.",
+        Exit.USAGE,
+    )
+
+
+def _is_ours(path: Path) -> bool:
+    try:
+        if path.name == ARTIFACTS_NAME:
+            return not path.is_symlink() and (path / _ARTIFACTS_MARK).is_file()
+        if not path.is_file():
+            return False
+        if path.suffix == ".json":
+            document = json.loads(path.read_bytes())
+            tool = document.get("tool") if isinstance(document, dict) else None
+            return isinstance(tool, dict) and tool.get("name") == _TOOL
+        with path.open("rb") as stream:
+            return _MARK.search(stream.read(_HTML_HEAD)) is not None
+    except (OSError, ValueError, RecursionError):
+        return False
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or type(error).__name__

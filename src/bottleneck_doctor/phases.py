@@ -1,0 +1,262 @@
+"""What `phases` windows found, as parts of the result.
+
+`WindowDone.detail` of one or more windows of the same setting in, result types out; seconds are summed over windows
+before anything is divided. The shape of a detail is told in `runtime/modes/phases.py`. Pure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from bottleneck_doctor.result import (
+    EpochPause,
+    Event,
+    FileUse,
+    GarbageCollection,
+    Loading,
+    Phases,
+    SettingValue,
+    Site,
+    StepTimes,
+    SynchronisingCall,
+    Timeline,
+    TransformCost,
+    WorkerActivity,
+)
+
+Detail = Mapping[str, Any]
+
+OUTLIER_SIGMAS = 3.0
+SMALLEST_DRAWN = 1 / 4000
+"""Stretches shorter than this part of a timeline can't be seen in it and are left out."""
+
+
+def phases(details: Sequence[Detail]) -> Phases | None:
+    """Shares of wall time over all windows. None where nothing was timed."""
+    seconds: defaultdict[str, float] = defaultdict(float)
+    for detail in details:
+        for phase, spent in detail.get("phases", {}).items():
+            seconds[phase] += spent
+    total = sum(seconds.values())
+    if total <= 0:
+        return None
+    return Phases(**{phase: spent / total for phase, spent in seconds.items()})
+
+
+def step_times(details: Sequence[Detail], first_step_seconds: float | None) -> StepTimes | None:
+    """How regular steps are. `first_step_seconds` is `Found.setup_seconds` of the session."""
+    steps = [seconds for detail in details for seconds in detail.get("step_seconds", ())]
+    if not steps:
+        return None
+    waits = [seconds for detail in details for seconds in detail["wait_seconds"]]
+    ready = sum(detail["ready"] for detail in details)
+    mean = math.fsum(steps) / len(steps)
+    deviation = math.sqrt(math.fsum((each - mean) ** 2 for each in steps) / len(steps))
+    p50, p95 = quantile(steps, 0.5), quantile(steps, 0.95)
+    return StepTimes(
+        steps=len(steps),
+        mean_ms=1000 * mean,
+        p50_ms=1000 * p50,
+        p95_ms=1000 * p95,
+        jitter=p95 / p50 if p50 > 0 else 1.0,
+        outliers=sum(each > mean + OUTLIER_SIGMAS * deviation for each in steps),
+        wait_mean_ms=1000 * math.fsum(waits) / len(waits) if waits else 0.0,
+        wait_p95_ms=1000 * quantile(waits, 0.95) if waits else 0.0,
+        ready_share=ready / len(waits) if waits else 1.0,
+        first_step_seconds=first_step_seconds,
+    )
+
+
+def epoch_pause(details: Sequence[Detail], turn_seconds: float | None = None) -> EpochPause | None:
+    """What lies between epochs, in the mean over all processes. None where no epoch ended.
+
+    `details` come in the order of their windows; of each session only the last, since totals grow over a process's
+    life. `turn_seconds` (what an epoch's start and end cost in a window) stands in where no first batch was timed.
+    """
+    totals: defaultdict[str, float] = defaultdict(float)
+    for detail in details:
+        for name, value in detail.get("epoch_pause", {}).items():
+            totals[name] += value
+    seen = int(totals["seen"])
+    if not seen:
+        return None
+    evaluation, saving, rest = (totals[name] / seen for name in ("evaluation", "saving", "rest"))
+    first = totals["first_batch"] / totals["first_batches"] if totals["first_batches"] else max(0.0, turn_seconds or 0)
+    return EpochPause(
+        seen=seen,
+        seconds=evaluation + saving + first + rest,
+        evaluation=evaluation,
+        saving=saving,
+        first_batch=first,
+        rest=rest,
+    )
+
+
+def synchronising(details: Sequence[Detail]) -> list[SynchronisingCall]:
+    """Places that take values out of tensors, the costliest first."""
+    steps = _steps(details)
+    if not steps:
+        return []
+    calls: defaultdict[tuple[str, str, int], list[float]] = defaultdict(lambda: [0, 0.0])
+    for detail in details:
+        for call in detail.get("synchronising", ()):
+            found = calls[call["name"], call["file"], call["line"]]
+            found[0] += call["count"]
+            found[1] += call["seconds"]
+    made = [
+        SynchronisingCall(name=name, path=path, line=line, per_step=count / steps, ms_per_step=1000 * seconds / steps)
+        for (name, path, line), (count, seconds) in calls.items()
+    ]
+    return sorted(made, key=lambda call: (-call.ms_per_step, -call.per_step, call.path, call.line))
+
+
+def garbage(details: Sequence[Detail]) -> GarbageCollection | None:
+    """What Python's collector took during the steps. None where nothing was timed."""
+    steps, wall = _steps(details), sum(detail.get("seconds", 0.0) for detail in details)
+    if not steps or wall <= 0:
+        return None
+    seconds = sum(detail["garbage"]["seconds"] for detail in details)
+    return GarbageCollection(
+        collections=sum(detail["garbage"]["collections"] for detail in details),
+        ms_per_step=1000 * seconds / steps,
+        share=seconds / wall,
+    )
+
+
+def loading(details: Sequence[Detail], setting: Mapping[str, SettingValue]) -> Loading | None:
+    """How batches are made under `setting`. None where no window could see it: `loading_missing` says why."""
+    parts = [detail["loading"] for detail in details if detail.get("loading")]
+    fetches = [seconds for part in parts for seconds in part["fetch_seconds"]]
+    if not fetches:
+        return None
+    batches = len(fetches)
+    fetched = math.fsum(fetches)
+    samples = sum(part["samples"] for part in parts)
+    handed = [seconds for part in parts for seconds in part["hand_over_seconds"]]
+    delivered = sum(part["delivered"] for part in parts)
+    return Loading(
+        setting=dict(setting),
+        num_workers=parts[-1]["num_workers"],
+        batches=batches,
+        samples_per_batch=samples / batches,
+        bytes_per_batch=sum(part["bytes"] for part in parts) / batches,
+        fetch_ms=1000 * fetched / batches,
+        fetch_p95_ms=1000 * quantile(fetches, 0.95),
+        collate_ms=1000 * sum(part["collate_seconds"] for part in parts) / batches,
+        hand_over_ms=1000 * math.fsum(handed) / len(handed) if handed else None,
+        out_of_order_share=sum(part["out_of_order"] for part in parts) / delivered if delivered else 0.0,
+        transforms=_transforms(parts, fetched, samples),
+        workers=_workers(parts),
+        files=_files(parts, batches),
+        fetch_site=_site(parts[-1]["fetch_site"]),
+        collate_site=_site(parts[-1]["collate_site"]),
+    )
+
+
+def loading_missing(details: Sequence[Detail]) -> str:
+    """Why `loading` is None, in words; "" where it is not."""
+    if any(detail.get("loading") for detail in details):
+        return ""
+    return next((detail["loading_missing"] for detail in details if detail.get("loading_missing")), "no window ran")
+
+
+def timeline(details: Sequence[Detail], setting: Mapping[str, SettingValue]) -> Timeline | None:
+    """The steps drawn in the window that has the most events. None where there is none."""
+    drawn = [detail["timeline"] for detail in details if detail.get("timeline")]
+    if not drawn:
+        return None
+    best = max(drawn, key=lambda each: len(each["events"]))
+    seconds = best["seconds"]
+    events = [
+        Event(lane=lane, kind=kind, start=start, seconds=lasts, batch=batch)
+        for lane, kind, start, lasts, batch in _joined(best["events"])
+        if lasts >= SMALLEST_DRAWN * seconds
+    ]
+    return Timeline(setting=dict(setting), seconds=seconds, events=events)
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """The quantile by linear interpolation between closest ranks (type 7 of Hyndman and Fan, as in NumPy)."""
+    ordered = sorted(values)
+    position = (len(ordered) - 1) * share
+    below = math.floor(position)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (position - below)
+
+
+def _steps(details: Sequence[Detail]) -> int:
+    return sum(len(detail.get("step_seconds", ())) for detail in details)
+
+
+def _joined(events: Iterable[Sequence[Any]]) -> list[list[Any]]:
+    """Events with stretches of one lane, kind and batch that touch made one."""
+    joined: list[list[Any]] = []
+    for lane, kind, start, seconds, batch in events:
+        last = joined[-1] if joined else None
+        if last is not None and last[:2] == [lane, kind] and last[4] == batch and start - last[2] - last[3] < 1e-6:
+            last[3] = start + seconds - last[2]
+        else:
+            joined.append([lane, kind, start, seconds, batch])
+    return joined
+
+
+def _transforms(parts: Sequence[Mapping[str, Any]], fetched: float, samples: float) -> list[TransformCost]:
+    # Chains are found in the same order in every window, so an element is known by its place.
+    seconds: defaultdict[int, float] = defaultdict(float)
+    named: dict[int, Mapping[str, Any]] = {}
+    for part in parts:
+        for place, element in enumerate(part["transforms"]):
+            named[place] = element
+            seconds[place] += element["seconds"]
+    costs = []
+    for place, element in named.items():
+        site = element["site"] or {"file": "", "line": 0}
+        costs.append(
+            TransformCost(
+                name=element["name"],
+                ms_per_sample=1000 * seconds[place] / samples if samples else 0.0,
+                share_of_fetch=seconds[place] / fetched if fetched > 0 else 0.0,
+                file=site["file"],
+                line=site["line"],
+            )
+        )
+    return costs
+
+
+def _workers(parts: Sequence[Mapping[str, Any]]) -> list[WorkerActivity]:
+    span = sum(part["span"] for part in parts)
+    sums: defaultdict[int, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for part in parts:
+        for worker in part["workers"]:
+            for name in ("batches", "fetch_seconds", "collate_seconds", "busy_seconds"):
+                sums[worker["worker"]][name] += worker[name]
+    return [
+        WorkerActivity(
+            worker=number,
+            batches=int(found["batches"]),
+            fetch_seconds=found["fetch_seconds"] / max(1.0, found["batches"]),
+            collate_seconds=found["collate_seconds"] / max(1.0, found["batches"]),
+            idle_share=min(1.0, max(0.0, 1 - found["busy_seconds"] / span)) if span > 0 else 0.0,
+        )
+        for number, found in sorted(sums.items())
+    ]
+
+
+def _files(parts: Sequence[Mapping[str, Any]], batches: int) -> FileUse | None:
+    used = [part["files"] for part in parts if part["files"]]
+    if not used:
+        return None
+    sized = sum(each["sized"] for each in used)
+    return FileUse(
+        per_batch=sum(each["opened"] for each in used) / batches,
+        mean_bytes=sum(each["bytes"] for each in used) / sized if sized else 0.0,
+        file_system=used[-1]["file_system"],
+        remote=used[-1]["remote"],
+    )
+
+
+def _site(found: Mapping[str, Any] | None) -> Site | None:
+    return None if found is None else Site(file=found["file"], line=found["line"])

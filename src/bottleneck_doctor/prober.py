@@ -1,0 +1,332 @@
+"""Runs one window in a live session: sizes, grants and awaits it, keeps what came back, and blames who broke it."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from bottleneck_doctor import judge, phases, schedule
+from bottleneck_doctor.progress import Progress
+from bottleneck_doctor.race import Race
+from bottleneck_doctor.ranks import Apart, Together
+from bottleneck_doctor.result import RankPart, Setting, Window
+from bottleneck_doctor.runtime import messages
+from bottleneck_doctor.schedule import BASELINE, LoopShape, Plan, Probe
+from bottleneck_doctor.session import Exited, Session
+
+BURN_IN = "burn-in"
+CAME_TO_ITS_END = "the script came to its end"
+"""Why a session ended, where the script did."""
+RANKS_APART = "its ranks did not come to one step"
+HANG_SECONDS = 30.0
+HANG_FACTOR = 12.0
+"""A window that takes this many times as long as expected (and `HANG_SECONDS` at least) is taken for hung."""
+TOO_LONG = 3.0
+"""A timed part that has lasted this many times as long as planned ends where it is: what made it so slow (the setting,
+a neighbour) is seen by then, and the time belongs to other windows."""
+EXPLAINING_GRACE = 5.0
+"""How long a window that explains may go on past any budget: cut short, all of its time would have been for nothing."""
+GRACE_SECONDS = 30.0
+"""How long a window may go on past a budget that the user did not set."""
+
+NAMES = {BASELINE: "the training as written", BURN_IN: "warming up"}
+
+
+class SessionOver(Exception):
+    """The session ended by itself, by a crash or by a hang.
+
+    `crashed`: with an exit code that is not 0. `ours`: the guest itself failed, and `tail` is its traceback.
+    `apart`: its ranks could not be brought to one step.
+    """
+
+    def __init__(
+        self, why: str, *, crashed: bool = False, tail: str = "", ours: bool = False, apart: bool = False
+    ) -> None:
+        super().__init__(why)
+        self.why = why
+        self.crashed = crashed
+        self.ours = ours
+        self.apart = apart
+        self.tail = tail
+
+
+class OutOfTime(Exception):
+    """The budget is spent."""
+
+
+@dataclass
+class Clock:
+    """Time spent and left, in seconds. `strict`: the user set the budget, and nothing comes on top of it."""
+
+    budget: float
+    strict: bool
+    started: float = field(default_factory=time.monotonic)
+    free: float = 0.0
+
+    def spent(self) -> float:
+        return time.monotonic() - self.started - self.free
+
+    def left(self) -> float:
+        return self.budget - self.spent()
+
+
+class Prober:
+    """Measures probes in sessions. `cost_seconds` is what each last cost, lead-in and all."""
+
+    def __init__(self, race: Race, shape: LoopShape, plan: Plan, clock: Clock, progress: Progress, step: float) -> None:
+        self.cost_seconds: dict[str, float] = {}
+        self.block = 0
+        self._race = race
+        self._shape = shape
+        self.plan = plan
+        self._clock = clock
+        self._progress = progress
+        self._baseline_step = step
+        self._step_seconds: dict[str, float] = {}
+        self._crashes: Counter[str] = Counter()
+        self._number = 0
+        self.epochs = schedule.whole_epochs(shape, step, plan.window_seconds)
+
+    @property
+    def epoch_seconds(self) -> float:
+        """About how long one epoch takes as written."""
+        return (self._shape.epoch_batches or 0) * self._baseline_step
+
+    def baseline_cost(self) -> float:
+        """Seconds that a window of the baseline takes with its lead-in."""
+        return self.cost_seconds.get(BASELINE, self.plan.window_seconds)
+
+    def measure(self, session: Session, each: Probe, *, seconds: float | None = None) -> Window:
+        """Run one window of about `seconds` and keep it. Raises `SessionOver` where the session does not survive it,
+        and `OutOfTime` where the budget ends first."""
+        begun = time.monotonic()
+        seconds = seconds or self.plan.window_seconds
+        size = self._size(each, seconds)
+        event = self._granted(
+            session, each, size, {}, most_seconds=TOO_LONG * max(seconds, self._timed_seconds(each, size))
+        )
+        if isinstance(event, messages.WindowDone):
+            self.cost_seconds[each.key] = time.monotonic() - begun
+            return self._keep(session, each, event)
+        self._blame(session, each, event)
+        raise ended(event)
+
+    def explain(
+        self, session: Session, each: Probe, seconds: float, options: dict[str, Any], *, most_steps: int | None = None
+    ) -> tuple[Window, dict[str, Any]]:
+        """Run one window that explains, and return it with what its mode found. It is kept, and never counted.
+
+        A window that fails is returned as such, with nothing found. Raises `SessionOver` and `OutOfTime` as `measure`.
+        """
+        self._step_seconds.setdefault(each.key, self.expected_step(each.as_setting()))
+        size = self._size(each, seconds)
+        if most_steps is not None and not size.epochs:
+            size = replace(size, steps=min(size.steps, max(most_steps, self._shape.period)))
+        event = self._granted(session, each, size, options, grace=EXPLAINING_GRACE)
+        if not isinstance(event, messages.WindowDone):
+            raise ended(event)
+        window = _window(session.number, self.block, each, event)
+        self._race.windows.append(window)
+        return window, event.detail
+
+    def expected_step(self, setting: Setting) -> float:
+        """Seconds that a step takes under a setting: as measured, or by what the workers that it lacks did at once."""
+        known = self._step_seconds.get(judge.key_of(setting))
+        if known is not None:
+            return known
+        fewer = self._shape.num_workers / max(1, int(setting.get("num_workers", self._shape.num_workers)))
+        return self._baseline_step * max(1.0, fewer)
+
+    def _size(self, each: Probe, seconds: float) -> schedule.WindowSize:
+        step = self._step_seconds.get(each.key, self._baseline_step)
+        return schedule.window_size(self._shape, each.as_setting(), each.mode, step, seconds, epochs=self.epochs)
+
+    def _granted(
+        self,
+        session: Session,
+        each: Probe,
+        size: schedule.WindowSize,
+        options: dict[str, Any],
+        *,
+        grace: float = 0.0,
+        most_seconds: float = 0.0,
+    ) -> Any:
+        """Grant a window and wait for it: its `WindowDone`, or what came instead. Raises `OutOfTime`."""
+        step = self._step_seconds.get(each.key, self._baseline_step)
+        limit = max(HANG_SECONDS, HANG_FACTOR * self._steps(size) * max(step, self._baseline_step))
+        self._number += 1
+        self._tell(session, each)
+        session.grant(
+            messages.Grant(
+                self._number,
+                each.as_setting(),
+                each.mode,
+                size.lead_in,
+                size.steps,
+                size.epochs,
+                options,
+                most_seconds,
+                size.unit,
+            )
+        )
+        grace = grace if self._clock.strict else GRACE_SECONDS
+        patience = min(limit, max(1.0, self._clock.left()) + grace)
+        event = await_event(session, patience)
+        if isinstance(event, messages.WindowDone) and event.window != self._number:
+            return None
+        if event is None and patience < limit:
+            raise OutOfTime
+        return event
+
+    def _timed_seconds(self, each: Probe, size: schedule.WindowSize) -> float:
+        """Seconds that the timed part of a window is expected to take."""
+        steps = size.epochs * (self._shape.epoch_batches or 1) if size.epochs else size.steps
+        return steps * self._step_seconds.get(each.key, self._baseline_step)
+
+    def _steps(self, size: schedule.WindowSize) -> int:
+        if size.epochs:
+            # One more: the rest of the epoch in which the window was granted.
+            return (size.epochs + size.lead_in + 1) * (self._shape.epoch_batches or 1)
+        return size.steps + size.lead_in
+
+    def _keep(self, session: Session, each: Probe, done: messages.WindowDone) -> Window:
+        window = _window(session.number, self.block, each, done)
+        self._race.windows.append(window)
+        if window.status in ("ok", "discarded") and window.steps:
+            self._step_seconds[each.key] = window.seconds / window.steps
+            if each.key in (BASELINE, BURN_IN):
+                self._baseline_step = window.seconds / window.steps
+        elif window.status in ("failed", "no_effect") and each.key not in NAMES:
+            self._race.rule_out(each, done.reason, failed=window.status == "failed")
+        return window
+
+    def _blame(self, session: Session, each: Probe, event: Any) -> None:
+        """A session died in this window. A setting that does so twice, or changes what the user's code computes with,
+        has failed; anything else may have been the script's own end, and is tried once more."""
+        if each.key in NAMES:
+            return
+        if event is None:
+            reason = "hung: the window took over ten times as long as expected"
+        elif isinstance(event, Exited) and event.code != 0:
+            reason = last_words(event)
+        elif isinstance(event, messages.Trouble):
+            reason = f"a bug of doctor's own: {event.text.strip().splitlines()[-1]}"
+        else:
+            return
+        self._crashes[each.key] += 1
+        if event is None or "autocast" in each.as_setting() or self._crashes[each.key] >= 2:
+            self._race.rule_out(each, reason, failed=True)
+        done = messages.WindowDone(window=self._number, status="failed", reason=reason)
+        self._race.windows.append(_window(session.number, self.block, each, done))
+
+    def _tell(self, session: Session, each: Probe) -> None:
+        named = {
+            key: speed
+            for key, speed in self._race.speeds().items()
+            if key not in (schedule.CONTROL, judge.REPLAY) and not key.startswith(judge.LOADER_ONLY)
+        }
+        best = max(named, key=lambda key: named[key], default=None)
+        so_far = f"; best so far {best} {named[best]:.2f}×" if best is not None and named[best] > 1.02 else ""
+        of = max(self.plan.sessions, session.number)
+        self._progress.update(
+            f"Process {session.number} of {of}: {NAMES.get(each.key, each.key)}{so_far}",
+            self._clock.spent(),
+            self._clock.budget,
+        )
+
+
+def await_event(session: Session, seconds: float, tick: Callable[[], None] | None = None) -> Any:
+    """The next event of the session that is not its farewell, or None after `seconds`. `tick` is called each second."""
+    deadline = time.monotonic() + seconds
+    while True:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return None
+        event = session.event(min(left, 1.0))
+        if event is not None and not isinstance(event, messages.Ended):
+            return event
+        if tick is not None:
+            tick()
+
+
+def ended(event: Any) -> SessionOver:
+    """How a session ended, from what came instead of the message expected."""
+    if event is None:
+        return SessionOver("a window hung", crashed=True)
+    if isinstance(event, Exited):
+        if event.code == 0:
+            return SessionOver(CAME_TO_ITS_END, tail=event.tail)
+        return SessionOver(f"the script failed: {last_words(event)}", crashed=True, tail=event.tail)
+    if isinstance(event, messages.Trouble):
+        return SessionOver("a bug of doctor's own ended it", tail=event.text, ours=True)
+    if isinstance(event, Apart):
+        return SessionOver(f"{RANKS_APART}: {event.text}", apart=True)
+    return SessionOver(f"unexpected message {type(event).__name__}", ours=True)
+
+
+def last_words(event: Exited) -> str:
+    """Why a process ended, in one line: its signal, or the last line that it wrote."""
+    if event.code < 0:
+        name = signal.Signals(-event.code).name if -event.code in set(signal.Signals) else str(-event.code)
+        return f"killed by {name}" + (" (out of memory?)" if name == "SIGKILL" else "")
+    lines = [line.strip() for line in event.tail.splitlines() if line.strip()]
+    return lines[-1][:300] if lines else f"exit code {event.code}"
+
+
+def _window(session: int, block: int, each: Probe, done: messages.WindowDone) -> Window:
+    return Window(
+        session=session,
+        rank=done.slowest if isinstance(done, Together) else 0,
+        block=block,
+        setting=each.as_setting(),
+        mode=each.mode,
+        steps=done.steps,
+        samples=done.samples,
+        seconds=done.seconds,
+        lead_in_steps=done.lead_in_steps,
+        lead_in_seconds=done.lead_in_seconds,
+        wait_seconds=done.wait_seconds,
+        turn_seconds=done.turn_seconds,
+        whole_epochs=done.whole_epochs,
+        queue_change=done.queue_change,
+        ready_share=done.ready_batches / done.steps if done.steps else None,
+        effect=done.effect,
+        started=done.started,
+        ended=done.ended or None,
+        status=_status(each, done),
+        reason=done.reason,
+        label=each.key,
+        parts=_parts(done),
+    )
+
+
+def _parts(done: messages.WindowDone) -> list[RankPart]:
+    """Each rank's own figures; none where one process trains."""
+    parts = (done.parts or {}) if isinstance(done, Together) else {}
+    return [
+        RankPart(
+            rank=rank,
+            steps=part.steps,
+            samples=part.samples,
+            seconds=part.seconds,
+            wait_seconds=part.wait_seconds,
+            status=_part_status(part),
+            reason=part.reason,
+            phases=phases.phases([part.detail]),
+        )
+        for rank, part in sorted(parts.items())
+    ]
+
+
+def _part_status(part: messages.WindowDone) -> Any:
+    return part.status if part.status in ("ok", "no_effect") else "failed"
+
+
+def _status(each: Probe, done: messages.WindowDone) -> Any:
+    if each.key == BURN_IN and done.status == "ok":
+        return "discarded"
+    return _part_status(done)

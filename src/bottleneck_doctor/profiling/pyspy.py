@@ -1,0 +1,152 @@
+"""Runs py-spy beside a training process: `start` when a window is about to be granted, `stop` once it is done.
+
+What leaves is a raw file of collapsed stacks, or a `Warning` that says why there is none. py-spy looks from outside and
+the training knows nothing of it, but pays: it stands still while its stacks are read. Windows under py-spy explain,
+and are never counted for a speedup.
+
+How py-spy is asked to look, and why:
+
+- waiting counts (`--idle`): a loader that sleeps and a main process that waits for it are what is looked for;
+- threads are named (`--threads`), so that helpers, which mostly wait, can be told from those that train;
+- processes stand still while they are read. The way without (`--nonblocking`) slows less, but 1 to 2 in 100 stacks
+  came out torn, and their functions appeared where nothing calls them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import IO
+
+from bottleneck_doctor.profiling import obstacle
+from bottleneck_doctor.result import Warning
+
+RATE = 100
+"""Samples a second of each process."""
+
+_READY = b"Sampling process"
+_READY_SECONDS = 10.0
+_END_SECONDS = 20.0
+"""How long py-spy may take to write its file."""
+
+
+class Sampler:
+    """One recording of the process `pid` and its children, written into `folder`."""
+
+    def __init__(self, pid: int, folder: Path, *, rate: int = RATE, native: bool = False, name: str = "py-spy") -> None:
+        self.path = folder / f"{name}.raw"
+        self.seconds = 0.0
+        """How long was sampled, once stopped."""
+        self._pid = pid
+        self._rate = rate
+        self._native = native
+        self._process: subprocess.Popen[bytes] | None = None
+        self._said: IO[bytes] | None = None
+        self._reason = ""
+        self._began = 0.0
+
+    def start(self) -> None:
+        """Start py-spy and wait until it samples. Whatever goes wrong is told by `stop`."""
+        tool = find_tool()
+        if tool is None:
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115  closed once py-spy has ended
+        command = [tool, "record", "--pid", str(self._pid), "--output", str(self.path), "--format", "raw"]
+        command += ["--rate", str(self._rate), "--subprocesses", "--full-filenames", "--threads", "--idle"]
+        command += ["--native"] if self._native else []
+        with contextlib.suppress(OSError):
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=self._said,
+                stderr=subprocess.STDOUT,
+                # Of its own: a Ctrl-C in the terminal is the supervisor's to handle.
+                start_new_session=True,
+            )
+        deadline = time.monotonic() + _READY_SECONDS
+        while self._running() and _READY not in self._output() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        self._began = time.monotonic()
+        if not self._running():
+            self._reason = self._why_not(tool)
+
+    def _why_not(self, tool: str) -> str:
+        """What py-spy says of the process alone: with `--subprocesses` it does not tell why it found nothing."""
+        command = [tool, "dump", "--pid", str(self._pid)]
+        try:
+            done = subprocess.run(command, capture_output=True, timeout=_READY_SECONDS, check=False)
+        except (OSError, subprocess.TimeoutExpired):
+            return ""
+        return done.stderr.decode(errors="replace") if done.returncode else ""
+
+    def stop(self) -> Path | Warning:
+        """End the recording: its file, or why there is none. Can be called twice."""
+        here = obstacle.look_around()
+        if self._process is None:
+            return obstacle.no_tool() if find_tool() is None else obstacle.explain("it can't be started", here)
+        if self._said is not None:
+            self.seconds = time.monotonic() - self._began
+            self._end()
+        if self.path.is_file() and self.path.stat().st_size:
+            return self.path
+        self.path.unlink(missing_ok=True)
+        return obstacle.explain(self._reason, here)
+
+    def abandon(self) -> None:
+        """End the recording at once, and leave no file."""
+        if self._process is not None and self._said is not None:
+            self._kill()
+            self._said.close()
+            self._said = None
+        self.path.unlink(missing_ok=True)
+
+    def __enter__(self) -> Sampler:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _end(self) -> None:
+        assert self._process is not None
+        assert self._said is not None
+        if self._running():
+            with contextlib.suppress(ProcessLookupError):
+                self._process.send_signal(signal.SIGINT)
+        try:
+            self._process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._kill()
+        self._reason = self._reason or self._output().decode(errors="replace")
+        self._said.close()
+        self._said = None
+
+    def _kill(self) -> None:
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+        # Killed while it held the process still, it would have left it so.
+        with contextlib.suppress(OSError, AttributeError):
+            os.kill(self._pid, signal.SIGCONT)
+
+    def _running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def _output(self) -> bytes:
+        assert self._said is not None
+        # Not by seeking: py-spy writes at the same position of the same open file.
+        return os.pread(self._said.fileno(), 1 << 16, 0)
+
+
+def find_tool() -> str | None:
+    """The py-spy of this environment, else the one in PATH."""
+    beside = shutil.which("py-spy", path=str(Path(sys.executable).parent))
+    return beside or shutil.which("py-spy")

@@ -1,0 +1,173 @@
+"""Runs by path as a process of its own: builds the sandbox around itself, then becomes the program to examine.
+
+A specification (a JSON file) and the program's own command line go in; the program runs in this very process, so that
+its number, its parent, its group, its terminal and its standard streams are those that it would have had. What goes
+wrong before that is told on a pipe, in JSON. Standard library only, and imported by nobody: Python's start is paid for
+at every start of the user's program.
+
+The sandbox is a mount namespace in which overlays lie over the folders that may be written: the files below are read
+where they are, changes go into layers of ours. Without the right to mount, a user namespace gives it, in which the own
+user and group are mapped to themselves. There is no namespace for processes, network or devices.
+"""
+
+import ctypes
+import errno
+import json
+import os
+import signal
+import sys
+from typing import Any
+
+_CLONE_NEWNS = 0x00020000
+_CLONE_NEWUSER = 0x10000000
+_MS_BIND = 4096
+_MS_REC = 16384
+_MS_PRIVATE = 1 << 18
+"""From linux/sched.h and linux/mount.h."""
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Failed(Exception):
+    """A step that the kernel refused: what was done, to which path, and the number of the error."""
+
+    def __init__(self, what: str, path: str, number: int | None) -> None:
+        super().__init__(what, path, number)
+        self.told = {"what": what, "path": path, "errno": number}
+
+
+def _call(what: str, path: str, function: Any, *arguments: Any) -> None:
+    if function(*arguments) != 0:
+        raise Failed(what, path, ctypes.get_errno())
+
+
+def _mount(source: str, target: str, kind: str | None, flags: int, options: str | None) -> None:
+    def encoded(text: str | None) -> bytes | None:
+        return None if text is None else os.fsencode(text)
+
+    _call(
+        "mount " + (kind or "bind"),
+        target,
+        _libc.mount,
+        encoded(source),
+        encoded(target),
+        encoded(kind),
+        ctypes.c_ulong(flags),
+        encoded(options),
+    )
+
+
+def _separate(own_user_namespace: bool) -> None:
+    """Leave the mounts of everybody else."""
+    user, group = os.geteuid(), os.getegid()
+    _call("unshare", "", _libc.unshare, _CLONE_NEWNS | (_CLONE_NEWUSER if own_user_namespace else 0))
+    if own_user_namespace:
+        try:
+            for name, text in (
+                ("setgroups", "deny"),
+                ("uid_map", f"{user} {user} 1"),
+                ("gid_map", f"{group} {group} 1"),
+            ):
+                with open(f"/proc/self/{name}", "w") as handle:
+                    handle.write(text)
+        except OSError as error:
+            raise Failed("map the user", "", error.errno) from error
+    _mount("none", "/", None, _MS_REC | _MS_PRIVATE, None)
+
+
+def _opened(path: str) -> int:
+    try:
+        return os.open(path, os.O_PATH)
+    except OSError as error:
+        raise Failed("open", path, error.errno) from error
+
+
+def _overlay(target: dict[str, str], descriptors: list[int], own_user_namespace: bool) -> None:
+    """Lay a layer over a folder. The folder and the layer go in by descriptors: no path needs escaping."""
+    lower, upper, work = (f"/proc/self/fd/{descriptor}" for descriptor in descriptors)
+    options = f"lowerdir={lower},upperdir={upper},workdir={work}"
+    # Only the initial namespace may keep the notes by which a folder of the lower layer can be renamed.
+    options += ",userxattr" if own_user_namespace else ",index=off,redirect_dir=on"
+    _mount(target["source"], target["path"], "overlay", 0, options)
+
+
+def _build(specification: dict[str, Any]) -> list[dict[str, Any]]:
+    own = specification["own_user_namespace"]
+    targets = specification["targets"]
+    _separate(own)
+    # All are opened before anything lies over them: layers, and what must be seen through, may lie in a target.
+    descriptors = [[_opened(target[name]) for name in ("path", "upper", "work")] for target in targets]
+    through = []
+    for path in specification["through"]:
+        try:
+            through.append((path, os.open(path, os.O_PATH)))
+        except OSError:  # Gone meanwhile.
+            continue
+    failed = []
+    for target, opened in zip(targets, descriptors, strict=True):
+        try:
+            _overlay(target, opened, own)
+        except Failed as failure:
+            if not specification["trial"]:
+                raise
+            failed.append(failure.told)
+    for path, descriptor in through:
+        _mount(f"/proc/self/fd/{descriptor}", path, None, _MS_BIND, None)
+    for descriptor in [each for opened in descriptors for each in opened] + [each for _, each in through]:
+        os.close(descriptor)
+    os.chdir(specification["cwd"])
+    return failed
+
+
+def _try_out(folders: list[str], trial: str) -> list[dict[str, Any]]:
+    """Whether programs can do here what they do: the folders that could not be written, though they may be."""
+    with open(os.path.join(trial, "file"), "a") as handle:
+        handle.write("b")
+    os.remove(os.path.join(trial, "folder", "file"))
+    os.rmdir(os.path.join(trial, "folder"))
+    os.mkdir(os.path.join(trial, "folder"))
+    os.rename(os.path.join(trial, "file"), os.path.join(trial, "folder", "file"))
+    refused: list[dict[str, Any]] = []
+    for folder in folders:
+        name = os.path.join(folder, f".bottleneck-doctor-{os.getpid()}")
+        try:
+            os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+            os.remove(name)
+        except OSError as error:
+            refused.append({"what": "write", "path": folder, "errno": error.errno})
+    return refused
+
+
+def _own_environment() -> dict[bytes, bytes]:
+    """What this process was started with: Python itself adds to it where the locale is C."""
+    with open("/proc/self/environ", "rb") as handle:
+        entries = handle.read().split(b"\0")
+    return {name: value for name, _, value in (entry.partition(b"=") for entry in entries) if name}
+
+
+def main() -> None:
+    """`enter.py SPECIFICATION PIPE COMMAND ...`."""
+    pipe = int(sys.argv[2])
+    os.set_inheritable(pipe, False)
+    try:
+        with open(sys.argv[1], encoding="utf-8") as handle:
+            specification = json.load(handle)
+        failed = _build(specification)
+        if specification["trial"]:
+            failed += _try_out(specification["to_write"], specification["trial"])
+            os.write(pipe, json.dumps({"failed": failed}).encode())
+            return
+        # Python ignores these two; the program is started as a shell would start it.
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL)
+        os.execvpe(sys.argv[3], sys.argv[3:], _own_environment())
+    except Failed as failure:
+        told = {"refused": failure.told}
+    except OSError as error:
+        told = {"refused": {"what": "start", "path": error.filename or sys.argv[-1], "errno": error.errno or errno.EIO}}
+    os.write(pipe, json.dumps(told).encode())
+    os._exit(127)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,159 @@
+"""Keeps the user's files as they were, in the best way that this machine allows: chosen once, asked by every session.
+
+A sandbox where there can be one, a guard for what it does not cover and everywhere else, nothing where the user wants
+it so. `enter` before a process starts, `leave` once it and its children are gone, `close` at the end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bottleneck_doctor import scratch
+from bottleneck_doctor.protection import journal
+from bottleneck_doctor.protection.keep import Moments, kept
+from bottleneck_doctor.protection.sandbox import Entered, NotHere, Sandbox
+from bottleneck_doctor.result import Protection
+
+NETWORK = "what it sends over the network, such as uploads of a logger that it configures itself"
+NATIVE = "files that native libraries (HDF5, LMDB, OpenCV …) or other programs write"
+MOST_NAMED = 5
+
+
+class Keeper:
+    """Protects nothing. The base of what does, and what `--in-place` gives."""
+
+    def __init__(self) -> None:
+        self.lost: list[str] = []
+        """Files that could not be put back."""
+
+    def enter(self, argv: Sequence[str], folder: Path) -> Entered | None:
+        """How to start the program for a session whose folder this is; None: as it is."""
+        return None
+
+    def invitation(self, folder: Path) -> dict[str, Any]:
+        """What the guest must know of it."""
+        return {}
+
+    def give_up(self, reason: str) -> None:
+        """The sandbox could not be entered after all."""
+
+    def leave(self, folder: Path, moments: Moments | None) -> None:
+        """The session is over. `moments`: when it trained, None where it never did."""
+
+    def close(self) -> None:
+        """The examination is over."""
+
+    def told(self) -> Protection:
+        """What held."""
+        return Protection(kind="none", reason="switched off by --in-place")
+
+
+class Protecting(Keeper):
+    """A sandbox if possible, and a guard. `known`: folders that the program is likely to use."""
+
+    def __init__(self, cwd: Path, known: Sequence[Path], environment: Mapping[str, str]) -> None:
+        super().__init__()
+        self._unsaved: set[str] = set()
+        self._programs: set[str] = set()
+        self._reason = ""
+        self._trained, self._keeps = False, True
+        """Whether a start trained, and whether the next one may find what it built."""
+        self._sandbox: Sandbox | None = None
+        self._kept: Path | None = None
+        try:
+            self._sandbox = Sandbox(cwd, known, environment)
+        except NotHere as error:
+            self._reason = str(error)
+        except (OSError, ValueError) as error:
+            self._reason = f"trying it failed: {error}"
+
+    def enter(self, argv: Sequence[str], folder: Path) -> Entered | None:
+        return self._sandbox.enter(argv, folder) if self._sandbox is not None else None
+
+    def invitation(self, folder: Path) -> dict[str, Any]:
+        place = folder / journal.FOLDER
+        place.mkdir(exist_ok=True)
+        covered = [os.path.realpath(own) for own in scratch.own_folders()]
+        covered += self._sandbox.covered if self._sandbox is not None else []
+        renames = self._sandbox is not None and self._sandbox.own_user_namespace
+        return {"guard": {"folder": str(place), "covered": covered, "renames": renames}}
+
+    def give_up(self, reason: str) -> None:
+        self._reason = reason
+        if self._sandbox is not None:
+            self._sandbox.close()
+            self._sandbox = None
+
+    def leave(self, folder: Path, moments: Moments | None) -> None:
+        records = journal.read(folder / journal.FOLDER)
+        if moments is None:
+            # Perhaps it did not get as far as training because of what an earlier start left to it.
+            self._keeps = not self._trained
+            self._drop_kept()
+        self._trained = self._trained or moments is not None
+        moments = moments if self._keeps else None
+        if self._sandbox is not None:
+            self._sandbox.leave(moments, [record["path"] for record in records if record.get("op") == "copied"])
+        if not records:
+            return
+        keep = kept(journal.made(records), moments)
+        if keep:
+            if self._kept is None:
+                self._kept = scratch.new_folder()
+            journal.append(self._kept / journal.FOLDER, journal.removals(sorted(keep), records))
+        self._undo(records, keep)
+
+    def _drop_kept(self) -> None:
+        if self._kept is not None:
+            self._undo(journal.read(self._kept / journal.FOLDER), frozenset())
+            scratch.remove(self._kept)
+            self._kept = None
+
+    def close(self) -> None:
+        self._drop_kept()
+        if self._sandbox is not None:
+            self._sandbox.close()
+
+    def _undo(self, records: Sequence[journal.Record], keep: frozenset[str]) -> None:
+        undone = journal.undo(records, keep)
+        self.lost += undone.left
+        self._unsaved.update(undone.unsaved)
+        self._programs.update(undone.programs)
+
+    def told(self) -> Protection:
+        unprotected = []
+        if self._sandbox is None:
+            programs = f"; it started {_named(self._programs)}" if self._programs else ""
+            unprotected.append(NATIVE + programs)
+            if self._unsaved:
+                unprotected.append(f"files too large to be copied before they were opened: {_named(self._unsaved)}")
+        else:
+            unprotected.append("files outside the covered folders that native libraries or other programs write")
+        return Protection(
+            kind="sandbox" if self._sandbox is not None else "guard",
+            reason=self._reason,
+            covered=self._sandbox.covered if self._sandbox is not None else [],
+            unprotected=[*unprotected, NETWORK],
+        )
+
+
+def _named(names: set[str]) -> str:
+    first = sorted(names)[:MOST_NAMED]
+    more = len(names) - len(first)
+    return ", ".join(first) + (f" and {more} more" if more else "")
+
+
+def protecting(cwd: Path, entrypoint: Sequence[str]) -> Protecting:
+    """Protection for an entrypoint: folders that its arguments name are taken for ones that it uses."""
+    known = []
+    for word in entrypoint:
+        for part in (word, word.partition("=")[2]):
+            if part and not part.startswith("-"):
+                with contextlib.suppress(OSError, ValueError):
+                    path = cwd / os.path.expanduser(part)
+                    known += [folder for folder in (path, path.parent) if folder.is_dir()][:1]
+    return Protecting(cwd, known, os.environ)

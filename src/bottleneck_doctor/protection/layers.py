@@ -1,0 +1,128 @@
+"""The layers that take a sandboxed program's changes: made for an examination, pruned between its sessions.
+
+One layer a covered folder. A layer begins empty, with the looks of the folder below it. After a session only what
+`keep.kept` names stays in it, so that the next start finds its caches and nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from bottleneck_doctor import scratch
+from bottleneck_doctor.protection.keep import Made, Moments, kept
+from bottleneck_doctor.protection.plan import Target, inside
+
+_OPAQUE = ("user.overlay.opaque", "trusted.overlay.opaque")
+"""Marks of a folder of a layer that hides the one below: it was removed and made again."""
+
+
+class Layers:
+    """The layers in `folder`, one for each of `targets`."""
+
+    def __init__(self, folder: Path, targets: Sequence[Target]) -> None:
+        self._folder = folder
+        self._targets = list(targets)
+
+    def made(self, number: int) -> tuple[Path, Path]:
+        """The layer of a target, and an empty folder that the kernel works in."""
+        upper, work = self._folder / f"upper-{number}", self._folder / f"work-{number}"
+        scratch.remove(work)
+        work.mkdir(parents=True)
+        if not upper.is_dir():
+            upper.mkdir(parents=True)
+            _look_alike(upper, Path(self._targets[number].path))
+        return upper, work
+
+    def prune(self, moments: Moments | None, copies: Sequence[str] = ()) -> None:
+        """After a session: leave the caches that it built, and nothing where it never trained.
+
+        `copies`: folders of the user's by another name.
+        """
+        for number, target in enumerate(self._targets):
+            upper = self._folder / f"upper-{number}"
+            if upper.is_dir():
+                made = [
+                    each
+                    for each in _made(str(upper), target.path, "")
+                    if not any(inside(each.path, copy) for copy in copies)
+                ]
+                keep = kept(made, moments)
+                layered = frozenset(str(upper) + path[len(target.path.rstrip("/")) :] for path in keep)
+                if layered:
+                    _reduce(str(upper), target.path, layered)
+                else:
+                    scratch.remove(upper)
+
+
+def _made(upper: str, lower: str, top: str) -> Iterator[Made]:
+    """What a layer's folder adds to the folder below it, by the paths that the program sees."""
+    for entry in _entries(upper):
+        below = os.path.join(lower, entry.name)
+        looks = entry.stat(follow_symlinks=False)
+        is_folder = stat.S_ISDIR(looks.st_mode)
+        if is_folder and not top and os.path.isdir(below):
+            if not _hides(entry.path):
+                yield from _made(entry.path, below, "")
+            continue
+        if not top and os.path.lexists(below):
+            continue
+        if is_folder:
+            yield Made(below, looks.st_ctime, top or below, True)
+            yield from _made(entry.path, below, top or below)
+        elif stat.S_ISREG(looks.st_mode) or stat.S_ISLNK(looks.st_mode):
+            yield Made(below, looks.st_ctime, top)
+
+
+def _reduce(upper: str, lower: str, keep: frozenset[str]) -> bool:
+    """Remove all but the files to keep and the folders around them; whether anything is left."""
+    left = False
+    for entry in _entries(upper):
+        below = os.path.join(lower, entry.name)
+        if entry.path in keep:
+            left = True
+        elif entry.is_dir(follow_symlinks=False) and not _hides_something(entry.path, below):
+            if _reduce(entry.path, below, keep):
+                left = True
+                if os.path.isdir(below):
+                    _look_alike(Path(entry.path), Path(below))
+            else:
+                scratch.remove(Path(entry.path))
+        elif entry.is_dir(follow_symlinks=False):
+            scratch.remove(Path(entry.path))
+        else:
+            os.unlink(entry.path)
+    return left
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entries, key=lambda entry: entry.name)
+    except OSError:
+        return []
+
+
+def _hides_something(folder: str, below: str) -> bool:
+    return os.path.isdir(below) and _hides(folder)
+
+
+def _hides(folder: str) -> bool:
+    for name in _OPAQUE:
+        with contextlib.suppress(OSError):
+            if os.getxattr(folder, name, follow_symlinks=False) == b"y":
+                return True
+    return False
+
+
+def _look_alike(folder: Path, other: Path) -> None:
+    """The overlay shows a folder with the layer's looks: owner, rights and times."""
+    with contextlib.suppress(OSError):
+        looks = other.stat()
+        with contextlib.suppress(OSError):
+            os.chown(folder, looks.st_uid, looks.st_gid)
+        shutil.copystat(other, folder)

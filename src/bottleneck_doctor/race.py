@@ -1,0 +1,259 @@
+"""Who is measured next, and who is out: the settings in the race, the choice of the best, the combination ladder.
+
+Pure: windows measured so far come in, probes go out. Ratios used here are rough (`judge.quick_speeds`): they steer what
+is measured, and nothing is claimed from them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from bottleneck_doctor import evidence as ev
+from bottleneck_doctor import judge, schedule
+from bottleneck_doctor.fixes import NotApplicable, catalogue
+from bottleneck_doctor.result import Setting, Window
+from bottleneck_doctor.runtime.messages import Found
+from bottleneck_doctor.schedule import Probe, probe
+
+WORTH_TRYING = 1.02
+"""A fix whose ceiling is below this ratio is not tried, and one that brings less alone is not combined."""
+CLEARLY_LOSING = 0.93
+"""Part of the best speed of a fix below which one of its settings is measured no more often than a claim needs."""
+CEILING_SESSIONS = 1
+"""Sessions that measure a ceiling. It bounds what fixes can bring and nothing is claimed of it, so one process does."""
+MOST_RUNGS = 4
+WORKER_LIMIT = 8
+"""Workers that may be tried on any machine; beyond, four times the usable CPUs."""
+
+
+class Race:
+    """The candidates of one examination and what was decided about them. `windows` is the growing list of windows."""
+
+    def __init__(self, found: Found, only: frozenset[str], skip: frozenset[str]) -> None:
+        self.found = found
+        self.windows: list[Window] = []
+        self.rungs: list[tuple[str, Setting]] = []
+        self.chosen_after = 0
+        self._chosen_workers: int | None = None
+        self.epoch_batches = found.epoch_batches_seen or found.epoch_batches
+        self._insist = bool(only)
+        self._dead: set[str] = set()
+        self.candidates = [self._candidate(fix, only, skip) for fix in catalogue()]
+
+    def _candidate(self, fix: judge.Fix, only: frozenset[str], skip: frozenset[str]) -> judge.Candidate:
+        candidate = judge.Candidate(fix)
+        if fix.id in skip or (only and fix.id not in only):
+            candidate.refusal = "left out on request"
+            return candidate
+        proposal = fix.propose(self.found)
+        if isinstance(proposal, NotApplicable):
+            candidate.refusal = proposal.reason
+        else:
+            candidate.settings = [dict(setting) for setting in proposal.settings]
+            candidate.with_workers = proposal.with_workers
+        return candidate
+
+    def size(self) -> int:
+        """About how many windows of settings a block will hold."""
+        return sum(len(candidate.settings) for candidate in self.candidates) + 3
+
+    def speeds(self) -> dict[str, float]:
+        """Rough speed of each setting relative to the baseline, by key."""
+        return judge.quick_speeds(self.windows, self.epoch_batches)
+
+    # -- out of the race -------------------------------------------------------------------------------------------
+
+    def alive(self, each: Probe) -> bool:
+        return each.key not in self._dead
+
+    def rule_out(self, each: Probe, reason: str, *, failed: bool) -> None:
+        """A setting crashed, hung or took no effect: it is measured no more."""
+        self._dead.add(each.key)
+        for candidate in self.candidates:
+            for setting in candidate.settings:
+                if candidate.key(setting) == each.key:
+                    (candidate.failures if failed else candidate.not_taken)[each.key] = reason
+
+    def heed_ceilings(self) -> None:
+        """Drop the fixes whose ceiling says that they cannot pay. Needs the ceilings and baselines of one block."""
+        if self._insist:
+            return
+        wait = ev.wait_share(self.windows) or 0.0
+        without_wait = 1 / max(1e-9, 1 - wait)
+        # One pair of windows is a rough ratio, so both ways of knowing must agree that there is nothing to gain.
+        free = max(self.speeds().get(judge.REPLAY, math.inf), without_wait)
+        if free < WORTH_TRYING:
+            self._drop("data", f"with data for free, training would be {free:.3f} times as fast as now")
+        if wait > 1 / WORTH_TRYING:
+            self._drop("compute", f"with computing for free, training would be {1 / wait:.3f} times as fast as now")
+
+    def _drop(self, target: str, why: str) -> None:
+        for candidate in self.candidates:
+            if candidate.fix.target == target and candidate.settings:
+                candidate.settings = []
+                candidate.refusal = f"cannot pay: {why}"
+
+    # -- in the race -----------------------------------------------------------------------------------------------
+
+    def probes(self, session: int, *, first_block: bool) -> list[Probe]:
+        """What is worth a window now, each with its priority: the ladder first, the losing last.
+
+        A setting that clearly loses is measured in one block of as many sessions as a claim needs, and no more; of the
+        rest, only the best of each fix in more sessions than that.
+        """
+        speeds = self.speeds()
+        sessions = self._sessions_by_key()
+        chosen: list[Probe] = []
+        seen: set[str] = set()
+
+        def add(setting: Setting, priority: int) -> None:
+            key = judge.key_of(setting)
+            if key not in seen:
+                seen.add(key)
+                chosen.append(probe(key, setting, priority=priority))
+
+        for _, setting in self.rungs:
+            add(setting, 0)
+        if self.chosen_after and self.best_workers():
+            add(self.best_workers(), 0)  # What dependent fixes are compared with.
+        for candidate in self.candidates:
+            if candidate.with_workers and not self.chosen_after:
+                continue
+            best = self._best_of(candidate, speeds)
+            for setting in candidate.settings:
+                key = judge.key_of({**candidate.base, **setting})
+                enough = len(sessions.get(key, ())) >= schedule.LEAST_SESSIONS
+                losing = speeds.get(key, math.inf) < CLEARLY_LOSING * max(1.0, best)
+                # A fix is judged by the best of its settings: the others only draw the curve around it.
+                wanted = not enough or (not losing and speeds.get(key, best) >= best)
+                if wanted and (first_block or not losing):
+                    add({**candidate.base, **setting}, 3 if losing else 2)
+        chosen += self._ceilings(session, sessions)
+        return [each for each in chosen if self.alive(each)]
+
+    def _ceilings(self, session: int, sessions: dict[str, set[int]]) -> Iterator[Probe]:
+        """The ceilings that were not measured yet: that of the best number of workers, once it is chosen."""
+        if not self.found.has_loader:
+            return
+        loader_only: list[Setting] = [{}]
+        if self.chosen_after and self.best_workers():
+            loader_only.append(self.best_workers())
+        wanted = [probe(judge.REPLAY, {"replay": True}, priority=2)]
+        wanted += [
+            probe(judge.key_of(setting, "loader_only"), setting, mode="loader_only", priority=4)
+            for setting in loader_only
+        ]
+        for each in wanted:
+            done = sessions.get(each.key, set())
+            if session not in done and len(done) < CEILING_SESSIONS:
+                yield each
+
+    def _sessions_by_key(self) -> dict[str, set[int]]:
+        sessions: dict[str, set[int]] = {}
+        for window in self.windows:
+            if ev.usable(window):
+                sessions.setdefault(window.label, set()).add(window.session)
+        return sessions
+
+    def _best_of(self, candidate: judge.Candidate, speeds: dict[str, float]) -> float:
+        return max((speeds.get(candidate.key(s), 0.0) for s in candidate.settings), default=0.0)
+
+    # -- choosing --------------------------------------------------------------------------------------------------
+
+    def explored(self) -> bool:
+        """Whether every setting that can be tried by now was measured once, or is out."""
+        measured = {window.label for window in self.windows if ev.usable(window)}
+        return self._keys() <= measured | self._dead
+
+    def unmeasured(self) -> bool:
+        """Whether there is a setting in the race, a combination or what was added by the choice, without a window."""
+        return not self.explored() or not {judge.key_of(setting) for _, setting in self.rungs} <= set(self.speeds())
+
+    def _keys(self) -> set[str]:
+        return {
+            candidate.key(setting)
+            for candidate in self.candidates
+            if self.chosen_after or not candidate.with_workers
+            for setting in candidate.settings
+        }
+
+    def choose(self, session: int) -> None:
+        """After the first full block: widen the sweep, and give dependent fixes their base.
+
+        Windows of later sessions then confirm a choice that they did not make.
+        """
+        self.chosen_after = session
+        speeds = self.speeds()
+        for candidate in self.candidates:
+            if candidate.fix.id == "workers" and candidate.settings:
+                limit = max(WORKER_LIMIT, 4 * self.found.usable_cpus)
+                more = schedule.around_best(self._worker_speeds(speeds), limit)
+                candidate.settings += [{"num_workers": count} for count in more]
+        best = self.best_workers()
+        workers = int(best.get("num_workers", self.found.num_workers))
+        self._chosen_workers = workers if best else None
+        for candidate in self.candidates:
+            if not (candidate.with_workers and candidate.settings):
+                continue
+            if workers == 0:
+                candidate.settings = []
+                candidate.refusal = "no number of workers was faster than loading in the main process"
+                if len(self._worker_speeds(speeds)) == 1:
+                    candidate.refusal = "no number of workers could be measured"
+            else:
+                candidate.base = best
+
+    def _worker_speeds(self, speeds: dict[str, float]) -> dict[int, float]:
+        measured = {self.found.num_workers: 1.0}
+        for candidate in self.candidates:
+            for setting in candidate.settings:
+                if set(setting) == {"num_workers"} and judge.key_of(setting) in speeds:
+                    measured[int(setting["num_workers"])] = speeds[judge.key_of(setting)]
+        return measured
+
+    def best_workers(self) -> Setting:
+        """The setting of the best number of workers so far; empty where that is the user's own.
+
+        The number that was chosen stays unless another is clearly better: a choice that flits between equals collects
+        the sessions that a claim needs for none of them.
+        """
+        measured = self._worker_speeds(self.speeds())
+        best = schedule.fewest_workers(measured)
+        if self._chosen_workers in measured and measured[self._chosen_workers] > CLEARLY_LOSING * measured[best]:
+            best = self._chosen_workers
+        if best == self.found.num_workers or measured[best] < WORTH_TRYING:
+            return {}
+        return {"num_workers": best}
+
+    def climb(self) -> None:
+        """Choose the ladder of the combination: best fix first, then each that promised a gain alone on top."""
+        speeds = self.speeds()
+        gains: list[tuple[float, str, Setting]] = []
+        workers = self.best_workers()
+        if workers:
+            fix = "workers" if workers["num_workers"] else "no-workers"
+            gains.append((speeds[judge.key_of(workers)], fix, workers))
+        for candidate in self.candidates:
+            if candidate.fix.id in ("workers", "no-workers"):
+                continue
+            for setting in candidate.settings:
+                key = candidate.key(setting)
+                gain = speeds.get(key, 0.0) / (speeds.get(judge.key_of(candidate.base), 1.0) if candidate.base else 1.0)
+                if gain > WORTH_TRYING:
+                    gains.append((gain, candidate.fix.id, setting))
+        gains.sort(key=lambda gain: -gain[0])
+        self.rungs = self._rungs(gains[:MOST_RUNGS])
+
+    def _rungs(self, gains: Sequence[tuple[float, str, Setting]]) -> list[tuple[str, Setting]]:
+        rungs: list[tuple[str, Setting]] = []
+        together: Setting = {}
+        for _, fix, change in gains:
+            if any(name in together and together[name] != value for name, value in change.items()):
+                continue
+            workers = together.get("num_workers", self.found.num_workers)
+            if {"prefetch_factor", "persistent_workers"} & set(change) and not workers:
+                continue
+            together = {**together, **change}
+            rungs.append((fix, together))
+        return rungs if len(rungs) > 1 else []

@@ -1,0 +1,165 @@
+"""How values enter the templates: the template engine with its filters, and the user's diffs line by line.
+
+Everything is escaped; what the user wrote is shown without hidden characters and cut to a readable length first.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import jinja2
+from markupsafe import Markup, escape
+
+import bottleneck_doctor
+from bottleneck_doctor.render import words
+from bottleneck_doctor.render.sections import links
+from bottleneck_doctor.result import Change, Speedup
+
+TEXT_LIMIT = 4_000
+"""Characters of one text from the user's side: an error may carry a whole build log."""
+
+CODE_LIMIT = 300
+"""Characters of one line of the user's code."""
+
+
+def templates_folder() -> Path:
+    """Where the templates are: inside the installed package, else at the root of the checkout."""
+    package = Path(bottleneck_doctor.__file__).resolve().parent
+    packed = package / "templates"
+    return packed if packed.is_dir() else package.parents[1] / "templates"
+
+
+def environment(cwd: str) -> jinja2.Environment:
+    """The template engine, with every filter and function that the templates use."""
+    engine = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(templates_folder()),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_shown,
+    )
+    engine.filters.update(
+        amount=words.amount_text,
+        bytes=words.bytes_text,
+        ceiling=words.ceiling_text,
+        code=_with_code,
+        command=words.command_text,
+        date=words.date_text,
+        diff_lines=diff_lines,
+        duration=words.duration_text,
+        estimate=words.estimate_text,
+        evidence=words.evidence_text,
+        has_interval=words.has_interval,
+        interval=words.interval_text,
+        protection=words.protection_text,
+        setting=words.setting_text,
+        share=_share,
+        milliseconds=words.milliseconds_text,
+        number=words.number_text,
+        speedup=_speedup,
+    )
+    engine.globals.update(
+        count=words.count_text,
+        differs=words.differs,
+        copies=copies,
+        place=words.place_text,
+        ranks=words.ranks_text,
+        short=lambda path: links.short(path, cwd),
+        clip=lambda text, limit=CODE_LIMIT: words.clipped(text, limit),
+        risk_words=words.RISK_WORDS,
+        finite=math.isfinite,
+    )
+    return engine
+
+
+def _shown(value: object) -> object:
+    """Last step before escaping: no hidden characters, no endless texts. Markup is ours and stays."""
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return words.clipped(words.visible(value), TEXT_LIMIT)
+    return value
+
+
+def _share(share: float) -> str:
+    return _unbroken(words.share_text(share))
+
+
+def _speedup(speedup: Speedup | None, confidence: float) -> str:
+    return _unbroken(words.speedup_text(speedup, confidence))
+
+
+def _unbroken(text: str) -> str:
+    """`95 %` stays on one line. Not for code, where a no-break space is a syntax error once copied."""
+    return re.sub(r"(?<=\d) (?=%)", "\u00a0", text)
+
+
+def _with_code(sentence: str) -> Markup:
+    """A sentence with its `backticked` parts as code."""
+    shown = words.clipped(words.visible(sentence), TEXT_LIMIT)
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if is_code else escape(_unbroken(part))
+        for is_code, part in words.code_parts(shown)
+    )
+
+
+@dataclass(frozen=True)
+class DiffLine:
+    """One line of a diff: `before`, `changed` and `after` make up its text; `changed` is what differs within it."""
+
+    kind: Literal["added", "removed", "kept", "place"]
+    before: str
+    changed: str = ""
+    after: str = ""
+
+
+def diff_lines(diff: str) -> list[DiffLine]:
+    """A unified diff, line by line, without the indentation that all its lines share.
+
+    A single hunk's place is left out, since the caption names the line. Where one line takes the place of another,
+    the part that changed is set apart: in a long call the new argument is what a reader looks for.
+    """
+    # Not splitlines: it also splits at characters that are part of a line of Python.
+    lines = diff.rstrip("\n").split("\n")[:200]
+    hunks = sum(line.startswith("@@") for line in lines)
+    texts = [line[1:] for line in lines if not line.startswith("@@") and line[1:].strip()]
+    indent = min((len(text) - len(text.lstrip(" ")) for text in texts), default=0)
+    shown: list[DiffLine] = []
+    for line in lines:
+        text = words.clipped(line[1 + indent :], 500)
+        if line.startswith("@@"):
+            if hunks > 1:
+                shown.append(DiffLine("place", line))
+        elif line.startswith("+"):
+            shown.append(DiffLine("added", text))
+        elif line.startswith("-"):
+            shown.append(DiffLine("removed", text))
+        else:
+            shown.append(DiffLine("kept", text))
+    removed = [index for index, line in enumerate(shown) if line.kind == "removed"]
+    added = [index for index, line in enumerate(shown) if line.kind == "added"]
+    if len(removed) == len(added):
+        for old, new in zip(removed, added, strict=True):
+            shown[new] = _marked(shown[old].before, shown[new].before)
+    return shown
+
+
+def _marked(old: str, new: str) -> DiffLine:
+    """The new line with what it has beyond the old one set apart."""
+    start = _common_start(old, new)
+    end = len(new) - _common_start(old[start:][::-1], new[start:][::-1])
+    return DiffLine("added", new[:start], new[start:end], new[end:])
+
+
+def _common_start(one: str, other: str) -> int:
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((index for index, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def copies(change: Change) -> tuple[str, str]:
+    """What the copy buttons give: the new lines, and the patch. Both empty where they could not be given in full."""
+    texts = words.added_lines(change.diff), words.patch_text(change.file, change.diff)
+    return texts if all(len(text) <= TEXT_LIMIT and words.visible(text) == text for text in texts) else ("", "")

@@ -1,0 +1,62 @@
+"""Why: what the evidence says, weightiest first; each with its line, what to do, and the fixes that answer it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from bottleneck_doctor.render import bars, ranking
+from bottleneck_doctor.render.sections import links
+from bottleneck_doctor.result import Finding, Result
+
+FIRST = 3
+"""Findings shown open; more at once would hide what matters."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """One finding as it is drawn. `code`: the user's own line, where the line profile read it."""
+
+    anchor: str
+    finding: Finding
+    title: str
+    bar: Markup
+    has_weight: bool
+    code: str
+    answers: list[links.Link]
+
+
+@dataclass(frozen=True)
+class Why:
+    """`because`: what says in a sentence why, beside the verdict; None where no finding says more than it does."""
+
+    because: Item | None
+    first: list[Item]
+    rest: list[Item]
+
+
+def why(result: Result) -> Why | None:
+    """The findings, in the order of the result."""
+    items = [
+        _item(result, anchor, each) for anchor, each in zip(links.finding_anchors(result), result.findings, strict=True)
+    ]
+    if not items:
+        return None
+    told = ranking.reasons(result)[:1]
+    because = next((item for item in items if told and item.finding is told[0]), None)
+    return Why(because, items[:FIRST], items[FIRST:])
+
+
+def _item(result: Result, anchor: str, finding: Finding) -> Item:
+    weight = finding.weight if math.isfinite(finding.weight) else 0.0
+    return Item(
+        anchor=anchor,
+        finding=finding,
+        title=links.title(finding),
+        bar=bars.share_bar(weight, "weight") if weight > 0 else Markup(""),
+        has_weight=weight > 0,
+        code=links.source_line(result, finding.site) if finding.site else "",
+        answers=links.answers(result, finding),
+    )

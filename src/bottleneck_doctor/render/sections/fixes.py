@@ -1,0 +1,126 @@
+"""The fixes: cards of the faster ones, folded groups of the rest, and the ladder of fixes together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from bottleneck_doctor.render import bars, curves, ranking, words
+from bottleneck_doctor.render.sections import links
+from bottleneck_doctor.result import FixOutcome, LadderStep, Result, Setting, Speedup, Status
+
+
+@dataclass(frozen=True)
+class Card:
+    """One faster fix as it is drawn."""
+
+    anchor: str
+    rank: int
+    fix: FixOutcome
+    bar: Markup
+    loss: Markup
+    loss_names: list[str]
+    reasons: list[links.Link]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One fix that is not faster, with its interval where it was measured."""
+
+    anchor: str
+    fix: FixOutcome
+    mark: Markup
+
+
+@dataclass(frozen=True)
+class Group:
+    """The fixes of one status, folded."""
+
+    status: Status
+    title: str
+    rows: list[Row]
+    measured: bool
+    is_open: bool
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One row of the combination ladder."""
+
+    name: str
+    anchor: str | None
+    setting: str
+    speedup: Speedup
+    bar: Markup
+    confirmed: bool = False
+
+
+def cards(result: Result) -> list[Card]:
+    """The faster fixes, best first."""
+    anchors = links.fix_anchors(result)
+    fixes = ranking.ranked(result)
+    scale = bars.bar_scale([fix.speedup for fix in fixes])
+    anchor_of = {id(fix): anchors[index] for index, fix in enumerate(result.fixes)}
+    return [
+        Card(
+            anchor=anchor_of[id(fix)],
+            rank=rank,
+            fix=fix,
+            bar=bars.speedup_bar(fix.speedup, scale, fix.title) if fix.speedup else Markup(""),
+            loss=curves.loss_curves(fix.numerics or {}),
+            loss_names=curves.loss_names(fix.numerics or {}),
+            reasons=links.reasons(result, fix),
+        )
+        for rank, fix in enumerate(fixes, start=1)
+    ]
+
+
+def groups(result: Result) -> list[Group]:
+    """The others, by what became of them."""
+    anchors = links.fix_anchors(result)
+    anchor_of = {id(fix): anchors[index] for index, fix in enumerate(result.fixes)}
+    found = []
+    for status in ranking.FOLDED:
+        fixes = ranking.with_status(result, status)
+        reach = bars.interval_reach([fix.speedup for fix in fixes])
+        rows = [
+            Row(
+                anchor=anchor_of[id(fix)],
+                fix=fix,
+                mark=bars.interval_mark(fix.speedup, reach, result.method.equivalence, fix.title)
+                if fix.speedup
+                else Markup(""),
+            )
+            for fix in fixes
+        ]
+        if rows:
+            measured = any(fix.speedup is not None for fix in fixes)
+            # Where nothing is faster, what is still open is the news.
+            is_open = status == "cannot_tell" and not ranking.ranked(result)
+            found.append(Group(status, words.STATUS_WORDS[status], rows, measured, is_open))
+    return found
+
+
+def rungs(result: Result) -> list[Rung]:
+    """One fix after the other, and the whole stack once more."""
+    anchors = links.fix_anchors(result)
+    combination = result.combination
+    if combination is None or not combination.ladder:
+        return []
+    titles = {fix.id: (fix.title, anchors[index]) for index, fix in enumerate(result.fixes)}
+    steps: list[LadderStep] = combination.ladder
+    scale = bars.bar_scale([step.speedup for step in steps] + [combination.confirmed])
+    one = Speedup(estimate=1.0, low=1.0, high=1.0, pairs=0, sessions=0)
+    made = [Rung("As written", None, "", one, bars.speedup_bar(one, scale, "As written"))]
+    before: Setting = {}
+    for step in steps:
+        title, anchor = titles.get(step.fix, (step.fix, None))
+        added = {name: value for name, value in step.setting.items() if before.get(name) != value}
+        setting, before = words.setting_text(added) if added else "", step.setting
+        made.append(Rung(f"+ {title}", anchor, setting, step.speedup, bars.speedup_bar(step.speedup, scale, title)))
+    if combination.confirmed is not None:
+        bar = bars.speedup_bar(combination.confirmed, scale, "Confirmed in fresh sessions")
+        setting = words.setting_text(combination.setting)
+        made.append(Rung("Confirmed in fresh sessions", None, setting, combination.confirmed, bar, confirmed=True))
+    return made

@@ -1,0 +1,152 @@
+"""The end of a run on the terminal: the verdict and why, the first rows of the ranking, what to do next.
+
+A `Result` goes in, text comes out; with `color` it holds terminal escapes, without it nothing but plain lines. What
+the user wrote is shown without its control characters, so that a file name can't drive the terminal.
+"""
+
+from __future__ import annotations
+
+import io
+
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from bottleneck_doctor.render import ranking, words
+from bottleneck_doctor.render.console import text_console
+from bottleneck_doctor.render.flame import short_path
+from bottleneck_doctor.result import FixOutcome, Result, Site
+
+FIRST_ROWS = 5
+FIRST_WARNINGS = 3
+FIRST_REASONS = 3
+PLAIN_WIDTH = 100
+ACCENT = "cyan"
+
+
+def render(result: Result, *, report_path: str | None, width: int | None, color: bool) -> str:
+    """The summary, ending in a newline. `width`: columns of the terminal, None where there is none."""
+    console = text_console(max(width or PLAIN_WIDTH, 40), color=color)
+    console.print()
+    console.print(_sentence(result.verdict.sentence, "bold", color))
+    if result.baseline is not None:
+        console.print(Text(_speeds(result), style="dim" if color else ""))
+    if result.ranks:
+        console.print(Text(f"Measured in {words.ranks_text(result.ranks)}.", style="dim" if color else ""))
+    reasons = ranking.reasons(result)[:FIRST_REASONS]
+    if reasons:
+        console.print()
+        console.print(Text("Why:", style="bold" if color else ""))
+    for finding in reasons:
+        place = f" ({_place(finding.site, result)})" if finding.site else ""
+        line = Text("- ").append(_sentence(finding.sentence, "", color)).append(place, style="dim" if color else "")
+        console.print(Padding(line, (0, 0, 0, 2)))
+    faster = ranking.ranked(result)
+    if faster:
+        console.print()
+        console.print(_table(faster[:FIRST_ROWS], result.method.confidence))
+    rest = _rest(result, len(faster))
+    if rest:
+        console.print(Padding(Text(rest, style="dim" if color else ""), (1, 0, 0, 0)))
+    if result.warnings:
+        console.print()
+        console.print(Text(words.count_text(len(result.warnings), "warning") + ":", style="bold" if color else ""))
+        for warning in result.warnings[:FIRST_WARNINGS]:
+            line = Text("- ").append(_sentence(warning.sentence, "", color)).append(f" [{warning.slug}]")
+            console.print(Padding(line, (0, 0, 0, 2)))
+        if len(result.warnings) > FIRST_WARNINGS:
+            console.print(f"  - {len(result.warnings) - FIRST_WARNINGS} more in the report")
+    console.print()
+    files = words.protection_text(result.method.protection)
+    if files:
+        console.print(_sentence(f"Files:  {files}", "", color))
+    if report_path is not None:
+        # Never wrapped: a path that is broken over two lines can't be opened.
+        console.print(Text(f"Report: {words.visible(report_path)}"), soft_wrap=True)
+    console.print(Text(f"Next:   {_next(result)}"), soft_wrap=True)
+    file = console.file
+    assert isinstance(file, io.StringIO)
+    return "\n".join(line.rstrip() for line in file.getvalue().split("\n"))
+
+
+def _sentence(sentence: str, style: str, color: bool) -> Text:
+    """With colour, code stands out by colour; without, by its backticks."""
+    text = Text(style=style if color else "")
+    for is_code, part in words.code_parts(words.visible(sentence)):
+        if is_code and color:
+            text.append(part, style=ACCENT)
+        else:
+            text.append(f"`{part}`" if is_code else part)
+    return text
+
+
+def _place(site: Site, result: Result) -> str:
+    return words.visible(f"{short_path(site.file, result.entrypoint.cwd)}:{site.line}")
+
+
+def _speeds(result: Result) -> str:
+    """`Now 12.0 samples/s; best measured 41.2; ceiling 45.0, if data were free.`"""
+    assert result.baseline is not None
+    now = result.baseline.samples_per_second
+    parts = [f"Now {words.amount_text(now)} samples/s"]
+    best, ceiling = ranking.best_measured(result), ranking.ceiling(result)
+    if best is not None:
+        parts.append(f"best measured {words.amount_text(now * best.speedup.estimate)}")
+    if ceiling is not None:
+        name, speedup = ceiling
+        parts.append(f"ceiling {words.amount_text(now * speedup.estimate)}, {words.ceiling_text(name)}")
+    return "; ".join(parts) + "."
+
+
+def _table(fixes: list[FixOutcome], confidence: float) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold", collapse_padding=True)
+    table.add_column("Fix", overflow="fold", ratio=2)
+    table.add_column(f"Speedup [{words.share_text(confidence)}]", no_wrap=True)
+    table.add_column("Change", overflow="fold", ratio=3)
+    table.add_column("Risk", no_wrap=True)
+    for fix in fixes:
+        table.add_row(
+            Text(words.visible(fix.title)),
+            Text(_ratio(fix), style=f"bold {ACCENT}"),
+            Text(words.visible(_change(fix))),
+            Text(fix.risk),
+        )
+    return table
+
+
+def _ratio(fix: FixOutcome) -> str:
+    if fix.speedup is None:
+        return words.DASH
+    if not words.has_interval(fix.speedup):
+        return f"{words.estimate_text(fix.speedup)} [no interval yet]"
+    return f"{words.estimate_text(fix.speedup)} [{words.interval_text(fix.speedup)}]"
+
+
+def _change(fix: FixOutcome) -> str:
+    setting = words.setting_text(fix.setting) if fix.setting else ""
+    if fix.change is None:
+        return setting
+    place = f"{fix.change.file}:{fix.change.line}" if fix.change.line > 0 else fix.change.file
+    return f"{place}  {setting}".rstrip()
+
+
+def _rest(result: Result, faster: int) -> str:
+    """What isn't in the table, counted: `2 more faster, 3 no difference, 1 cannot tell.`"""
+    counts = [(faster - FIRST_ROWS, "more faster")] if faster > FIRST_ROWS else []
+    for status in ranking.FOLDED:
+        found = sum(1 for fix in result.fixes if fix.status == status)
+        counts.append((found, words.STATUS_WORDS[status].lower()))
+    said = [f"{count} {what}" for count, what in counts if count]
+    return ("Also tried: " + ", ".join(said) + ".") if said else ""
+
+
+def _next(result: Result) -> str:
+    """What to do with this outcome: change the line, or give it more time, or run it again."""
+    again = words.command_text(words.visible(word) for word in result.method.command)
+    lead = ranking.lead_fix(result)
+    if lead is not None and lead.change is not None:
+        place = words.visible(words.place_text(lead.change.file, lead.change.line))
+        return f"change {place}, then measure again: {again}"
+    if any(fix.status == "cannot_tell" for fix in result.fixes):
+        return f"give it a larger --budget to decide what is open: {again}"
+    return f"measure again after your next change: {again}"

@@ -1,0 +1,297 @@
+"""Plain-language words for what a `Result` holds: settings, speedups, shares, durations, amounts.
+
+Values go in, short texts come out; every output uses these, so that a figure reads the same everywhere. A value that
+is not finite reads as a dash, never as `nan` or `inf`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from bottleneck_doctor.result import Protection, Rank, Risk, Setting, Speedup, Status
+
+DASH = "–"
+TIMES = "×"
+NARROW_SPACE = "\u202f"
+
+RISK_WORDS: dict[Risk, str] = {
+    "identical": "Same batches, same numbers: training learns exactly what it learns now.",
+    "numerics": "Rounding changes: the loss follows the same course, not digit for digit. Compare a short run.",
+    "semantics": "Training itself changes: hyperparameters may have to be tuned again.",
+}
+
+STATUS_WORDS: dict[Status, str] = {
+    "faster": "Faster",
+    "slower": "Slower",
+    "no_difference": "No difference",
+    "cannot_tell": "Cannot tell",
+    "not_applicable": "Not applicable",
+    "failed": "Failed",
+}
+
+CEILING_WORDS = {
+    "synthetic": "if data were free",
+    "loader_only": "loading alone, as written",
+    "loader_only_best_workers": "loading alone, best workers",
+    "cached_samples": "if every sample were cached",
+}
+
+PHASE_WORDS = {
+    "data_wait": "Waiting for data",
+    "host_to_device": "Copying to the device",
+    "forward": "Forward",
+    "backward": "Backward",
+    "optimizer": "Optimizer",
+    "zero_grad": "Clearing gradients",
+    "between": "Everything between",
+    "communication": "Communication between processes",
+}
+
+LOADING_WORDS = {
+    "fetch": "Fetching samples",
+    "collate": "Collating them",
+    "hand_over": "Handing the batch over",
+}
+
+# strftime's month names follow the locale; a report reads the same everywhere.
+MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+
+_UNSAFE_TO_SHOW = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff\ud800-\udfff]"
+)
+
+
+def visible(text: str) -> str:
+    """Replace characters that hide or reorder what a reader sees: control codes, direction overrides, lone surrogates.
+
+    A file name may carry terminal escapes, and a source line direction overrides (CVE-2021-42574).
+    """
+    return _UNSAFE_TO_SHOW.sub("\ufffd", text.replace("\r\n", "\n"))
+
+
+def clipped(text: str, limit: int) -> str:
+    """`text`, or its beginning and an ellipsis where it is longer than `limit` characters."""
+    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
+
+
+def code_parts(sentence: str) -> list[tuple[bool, str]]:
+    """Split a sentence at its backticks into `(is code, text)` parts; an unpaired backtick stays text."""
+    parts = sentence.split("`")
+    if len(parts) % 2 == 0:
+        parts[-2:] = [parts[-2] + "`" + parts[-1]]
+    return [(index % 2 == 1, part) for index, part in enumerate(parts) if part]
+
+
+def setting_text(setting: Setting) -> str:
+    """A setting as it would be written in a call; `as written` for the baseline."""
+    if not setting:
+        return "as written"
+    return ", ".join(f"{name}={_value_text(value)}" for name, value in setting.items())
+
+
+def _value_text(value: bool | int | float | str) -> str:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+
+
+def command_text(command: Iterable[str]) -> str:
+    """A command as one would type it into a POSIX shell."""
+    return shlex.join(command)
+
+
+def has_interval(speedup: Speedup) -> bool:
+    """Whether the interval says anything: finite, ordered, and not the endless one that one or two sessions give."""
+    values = (speedup.estimate, speedup.low, speedup.high)
+    if not all(math.isfinite(value) and value >= 0 for value in values) or speedup.low > speedup.high:
+        return False
+    return speedup.sessions >= 3 or (speedup.low > 0.05 and speedup.high < 20)
+
+
+def lower_end(speedup: Speedup | None) -> float:
+    """What a ranking sorts by: the lower end of the interval, 0 where there is none."""
+    return speedup.low if speedup is not None and has_interval(speedup) else 0.0
+
+
+def ratio_digits(speedup: Speedup) -> int:
+    """Decimals that suit this speedup: two below 2, or where one would make both ends look alike."""
+    if not math.isfinite(speedup.estimate) or speedup.estimate >= 9.95:
+        return 0 if not has_interval(speedup) or speedup.high - speedup.low >= 1 else 1
+    if speedup.estimate < 1.995 or (has_interval(speedup) and speedup.high - speedup.low < 0.1):
+        return 2
+    return 1
+
+
+def ratio_text(ratio: float, digits: int = 2) -> str:
+    """A ratio to the baseline: `3.4×`."""
+    return f"{ratio:.{digits}f}{TIMES}" if math.isfinite(ratio) else DASH
+
+
+def estimate_text(speedup: Speedup) -> str:
+    """The estimate alone: `3.4×`."""
+    return ratio_text(speedup.estimate, ratio_digits(speedup))
+
+
+def interval_text(speedup: Speedup) -> str:
+    """The interval alone: `3.2–3.6`, or `no interval yet`."""
+    if not has_interval(speedup):
+        return "no interval yet"
+    digits = ratio_digits(speedup)
+    return f"{speedup.low:.{digits}f}{DASH}{speedup.high:.{digits}f}"
+
+
+def speedup_text(speedup: Speedup | None, confidence: float = 0.95) -> str:
+    """Estimate, interval and evidence: `3.4× (95 % 3.2–3.6, 8 pairs)`."""
+    if speedup is None:
+        return DASH
+    interval = interval_text(speedup)
+    level = f"{share_text(confidence)} " if has_interval(speedup) else ""
+    return f"{estimate_text(speedup)} ({level}{interval}, {count_text(speedup.pairs, 'pair')})"
+
+
+def evidence_text(speedup: Speedup) -> str:
+    """What a speedup rests on: `8 pairs in 3 sessions`."""
+    return f"{count_text(speedup.pairs, 'pair')} in {count_text(speedup.sessions, 'session')}"
+
+
+def differs(one: Speedup | None, other: Speedup | None) -> bool:
+    """Whether two figures read differently once written down."""
+    return one is not None and other is not None and estimate_text(one) != estimate_text(other)
+
+
+def share_text(share: float) -> str:
+    """A share from 0 to 1 as a percentage: `73 %`; one decimal below 10 % where it says something."""
+    if not math.isfinite(share):
+        return DASH
+    percent = share * 100
+    if 0 < abs(percent) < 9.95 and abs(percent - round(percent)) >= 0.05:
+        return f"{percent:.1f} %"
+    return f"{percent:.0f} %"
+
+
+def amount_text(value: float) -> str:
+    """A number to three figures, grouped by thousands: `12.4`, `980`, `12 400`."""
+    if not math.isfinite(value):
+        return DASH
+    size = abs(value)
+    if size >= 99.95:
+        return f"{value:,.0f}".replace(",", NARROW_SPACE if size >= 9999.5 else "")
+    if size >= 9.995:
+        return f"{value:.1f}"
+    return f"{value:.2f}" if size >= 0.0995 or size == 0 else f"{value:.2g}"
+
+
+def number_text(value: float) -> str:
+    """A number that is often whole: `32`, `1.5`."""
+    return (
+        f"{value:.0f}" if math.isfinite(value) and value == round(value) and abs(value) < 9999.5 else amount_text(value)
+    )
+
+
+def count_text(count: int, noun: str) -> str:
+    """`1 pair`, `8 pairs`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def duration_text(seconds: float) -> str:
+    """`12 µs`, `4.2 ms`, `3.1 s`, `3 min 20 s`, `1 h 05 min`."""
+    if not math.isfinite(seconds):
+        return DASH
+    size = abs(seconds)
+    if size == 0:
+        return "0 s"
+    if size < 0.9995e-3:
+        return f"{seconds * 1e6:.0f} µs"
+    if size < 0.9995:
+        return f"{seconds * 1e3:.{1 if size < 0.00995 else 0}f} ms"
+    if size < 59.95:
+        return f"{seconds:.1f} s" if size < 9.95 else f"{seconds:.0f} s"
+    if size < 3599.5:
+        minutes, rest = divmod(round(seconds), 60)
+        return f"{minutes} min {rest:02d} s" if rest else f"{minutes} min"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes:02d} min" if minutes else f"{hours} h"
+
+
+def milliseconds_text(milliseconds: float) -> str:
+    """A duration given in milliseconds."""
+    return duration_text(milliseconds / 1000)
+
+
+def bytes_text(count: float) -> str:
+    """`512 B`, `3.2 GiB`."""
+    if not math.isfinite(count):
+        return DASH
+    value = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if abs(value) < 1024 or unit == "TiB":
+            whole = unit == "B" or abs(value) >= 99.95 or value == round(value)
+            return f"{value:.0f} {unit}" if whole else f"{value:.1f} {unit}"
+        value /= 1024
+    raise AssertionError("unreachable: the last unit always returns")
+
+
+def date_text(created: str) -> str:
+    """An ISO date and time as `20 November 2026, 10:31 UTC`; what can't be read stays as it is."""
+    try:
+        moment = datetime.fromisoformat(created.replace("Z", "+00:00"))
+    except ValueError:
+        return created
+    zone = f" {moment.tzname()}" if moment.tzinfo else ""
+    return f"{moment.day} {MONTHS[moment.month - 1]} {moment.year}, {moment.hour:02d}:{moment.minute:02d}{zone}"
+
+
+def ranks_text(ranks: Sequence[Rank]) -> str:
+    """`2 ranks on node1`, `4 ranks: 0, 1 on node1; 2, 3 on node2`."""
+    hosts: dict[str, list[int]] = {}
+    for each in ranks:
+        hosts.setdefault(each.host, []).append(each.rank)
+    if len(hosts) == 1:
+        return f"{count_text(len(ranks), 'rank')} on {visible(next(iter(hosts)))}"
+    places = "; ".join(f"{', '.join(map(str, there))} on {visible(host)}" for host, there in hosts.items())
+    return f"{count_text(len(ranks), 'rank')}: {places}"
+
+
+def protection_text(protection: Protection | None) -> str:
+    """What became of the files that the program wrote to, in a sentence; "" where an old report does not say."""
+    if protection is None:
+        return ""
+    if protection.kind == "none":
+        return "the script changed them as it does without doctor (`--in-place`)."
+    if protection.kind == "sandbox":
+        return "as before; what the script wrote went into a sandbox that is gone."
+    reason = f" (no sandbox: {protection.reason})" if protection.reason else ""
+    return f"put back as before, new ones removed{reason}."
+
+
+def ceiling_text(name: str) -> str:
+    """What a ceiling supposes: `if data were free`."""
+    return CEILING_WORDS.get(name, name.replace("_", " "))
+
+
+def added_lines(diff: str) -> str:
+    """The new lines of a unified diff, without their marks: what to paste."""
+    return "\n".join(line[1:] for line in diff.split("\n") if line.startswith("+"))
+
+
+def patch_text(file: str, diff: str) -> str:
+    """The diff with file headers, as `patch` and `git apply` read it."""
+    path = file.lstrip("/")
+    return f"--- a/{path}\n+++ b/{path}\n{diff.rstrip()}\n"
+
+
+def place_text(file: str, line: int) -> str:
+    """`train.py, line 42`; the file alone where the line isn't known."""
+    return f"{file}, line {line}" if line > 0 else file
+
+
+def same_file(one: str, other: str) -> bool:
+    """Whether two paths name the same file as far as their text tells: one may be relative to the run's folder."""
+    one, other = one.replace("\\", "/"), other.replace("\\", "/")
+    return one == other or one.endswith("/" + other) or other.endswith("/" + one)

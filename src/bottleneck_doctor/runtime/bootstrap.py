@@ -1,0 +1,148 @@
+"""Enters the process: waits for torch to be executed, then lets the guest attach to it.
+
+`importlib.util.find_spec("torch")` is called by many libraries long before torch is imported, so it is the execution
+of the module that is hooked, not its look-up.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from types import ModuleType, TracebackType
+from typing import Any, Callable, Dict, Optional
+
+from .channel import VARIABLE, invited_from_here
+
+_PR_SET_PDEATHSIG = 1
+"""From linux/prctl.h: the signal that a process gets when its parent dies."""
+_OWN_FOLDER = os.path.dirname(os.path.abspath(__file__))
+
+on_crash: Optional[Callable[[str], None]] = None
+"""Told the traceback of the user's exception that ends the process, before it is printed."""
+
+
+class _Finder:
+    """Stands first in `sys.meta_path` and hooks the loader that the next finder offers for a module of interest."""
+
+    def __init__(self, wanted: Dict[str, Callable[[ModuleType], None]]) -> None:
+        self._wanted = wanted
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        if name not in self._wanted:
+            return None
+        for finder in sys.meta_path:
+            look = getattr(finder, "find_spec", None)
+            if finder is self or look is None:
+                continue
+            spec = look(name, path, target)
+            if spec is not None:
+                self._hook(spec.loader, name)
+                return spec
+        return None
+
+    def _hook(self, loader: Any, name: str) -> None:
+        execute = getattr(loader, "exec_module", None)
+        if execute is None:
+            return
+
+        def exec_module(module: ModuleType) -> None:
+            execute(module)
+            self._executed(name, module)
+
+        try:
+            loader.exec_module = exec_module
+        except AttributeError:  # A loader with slots: the guest stays out, training goes on.
+            return
+
+    def _executed(self, name: str, module: ModuleType) -> None:
+        told = self._wanted.pop(name, None)
+        if not self._wanted and self in sys.meta_path:
+            sys.meta_path.remove(self)
+        try:
+            if told is not None:
+                told(module)
+        except Exception:
+            if os.environ.get("BOTTLENECK_DOCTOR_DEBUG"):
+                raise
+
+
+def _attach(torch: ModuleType) -> None:
+    from . import guest
+
+    guest.attach()
+
+
+def enter() -> None:
+    """Called once at interpreter start. Does nothing unless a supervisor invited this process."""
+    if not os.environ.get(VARIABLE):
+        return
+    _hide_own_frames()
+    _end_with_supervisor()
+    wanted: Dict[str, Callable[[ModuleType], None]] = {"torch": _attach}
+    try:
+        from . import guard
+
+        if guard.install(json.loads(os.environ[VARIABLE])):
+            wanted["safetensors._safetensors_rust"] = guard.watch_safetensors
+    except Exception:
+        if os.environ.get("BOTTLENECK_DOCTOR_DEBUG"):
+            raise
+    sys.meta_path.insert(0, _Finder(wanted))
+
+
+def _end_with_supervisor() -> None:
+    """Have the kernel end this process should the supervisor that started it be killed, and ranks with their launcher.
+
+    Linux only.
+    """
+    try:
+        invitation = json.loads(os.environ[VARIABLE])
+        if not invited_from_here(os.environ[VARIABLE]):
+            return
+        supervisor, parent = invitation.get("supervisor"), os.getppid()
+        if supervisor == parent:
+            os.environ[VARIABLE] = json.dumps({**invitation, "launcher": os.getpid()})
+        rank = "RANK" in os.environ and parent == invitation.get("launcher")
+        if sys.platform == "linux" and (supervisor == parent or rank):
+            import ctypes
+
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != parent:  # It died in between.
+                os._exit(1)
+    except (AttributeError, ValueError, OSError, ImportError):
+        pass
+
+
+def _hide_own_frames() -> None:
+    previous = sys.excepthook
+
+    def excepthook(kind: type, error: BaseException, trace: Optional[TracebackType]) -> None:
+        seen = set()
+        chained: Optional[BaseException] = error
+        while chained is not None and id(chained) not in seen:
+            seen.add(id(chained))
+            chained.__traceback__ = without_own_frames(chained.__traceback__)
+            chained = chained.__cause__ or chained.__context__
+        if on_crash is not None:
+            import traceback
+
+            on_crash("".join(traceback.format_exception(kind, error, error.__traceback__)))
+        previous(kind, error, error.__traceback__)
+
+    sys.excepthook = excepthook
+
+
+def without_own_frames(trace: Optional[TracebackType]) -> Optional[TracebackType]:
+    """The same traceback with the guest's frames unlinked."""
+    kept = []
+    while trace is not None:
+        if not trace.tb_frame.f_code.co_filename.startswith(_OWN_FOLDER):
+            kept.append(trace)
+        trace = trace.tb_next
+    for first, second in zip(kept, kept[1:]):
+        first.tb_next = second
+    if kept:
+        kept[-1].tb_next = None
+    return kept[0] if kept else None

@@ -1,0 +1,43 @@
+"""Runs at the start of every Python process of an examined command, by way of PYTHONPATH.
+
+Takes itself off `sys.path` and out of `sys.modules`, lets the guest in, and then runs the `sitecustomize` that would
+have run without us.
+"""
+
+import importlib
+import importlib.util
+import os
+import sys
+
+
+def _enter() -> None:
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or os.curdir) != here]
+    ours = sys.modules.pop("sitecustomize", None)
+    try:
+        runtime = os.path.dirname(here)
+        spec = importlib.util.spec_from_file_location(
+            "_bottleneck_doctor_guest",
+            os.path.join(runtime, "__init__.py"),
+            submodule_search_locations=[runtime],
+        )
+        if spec is not None and spec.loader is not None:
+            package = importlib.util.module_from_spec(spec)
+            sys.modules[spec.name] = package
+            spec.loader.exec_module(package)
+            importlib.import_module(spec.name + ".bootstrap").enter()
+    except Exception:  # The user's program must start whatever is wrong with us.
+        if os.environ.get("BOTTLENECK_DOCTOR_DEBUG"):
+            raise
+    try:
+        importlib.import_module("sitecustomize")  # the user's own, now that ours is out of the way
+    except ImportError as error:
+        if error.name != "sitecustomize":
+            raise
+    finally:
+        # importlib takes the module it has just run out of `sys.modules` and puts it back: one must be there.
+        if ours is not None:
+            sys.modules.setdefault("sitecustomize", ours)
+
+
+_enter()

@@ -1,0 +1,350 @@
+"""The guest itself: watches until the training loop is found, then serves windows until it is told to end."""
+
+from __future__ import annotations
+
+import atexit
+import multiprocessing
+import multiprocessing.util
+import os
+import sys
+import threading
+from typing import Any, Dict, List, Optional, Union
+
+import torch
+from torch.utils.data import get_worker_info
+
+from . import bootstrap, manners, permission
+from . import loader as loading
+from .channel import VARIABLE, Channel
+from .company import place, ranks_here
+from .messages import Crashed, End, Ended, Found, Grant, Hello, Trouble, WindowDone
+from .modes import loading as recording
+from .originals import exit_now, getpid, now, process_started, sleep, wall_clock
+from .serve import BareServer, LoaderServer
+from .steps import Loop, Steps, batch_samples
+from .suitability import usable_cpus, workers_unsafe
+from .window import TheirError
+
+KILLED_WITHIN = 10.0
+"""Seconds in which the supervisor, once it has said that it is over, ends whatever lives of the session."""
+
+
+class Guest:
+    """One a process. Quiet until something trains in it."""
+
+    def __init__(self, invitation: str) -> None:
+        self._invitation = invitation
+        self._steps = Steps()
+        self._channel: Optional[Channel] = None
+        self._server: Union[LoaderServer, BareServer, None] = None
+        self._off = False
+        self._ending = False
+        self._forked = False
+        self._asking = False
+
+    def attach(self) -> None:
+        """Hook torch. Called once torch is executed."""
+        self._steps.install()
+        self._steps.on_optimizer_step = self._optimizer_stepped
+        loading.install(self._next, self._get_iterator)
+        recording.install()
+        manners.install()
+        permission.allow_supervisor(self._invitation)
+        atexit.register(self._at_exit)
+        if multiprocessing.parent_process() is not None:
+            # What multiprocessing starts ends without `atexit`.
+            multiprocessing.util.Finalize(None, self._at_childs_exit, exitpriority=-100)
+        bootstrap.on_crash = self._crashed
+        os.register_at_fork(after_in_child=self._in_child)
+
+    def _in_child(self) -> None:
+        # A loader's worker, or a process that the user forks, perhaps to train in it: what was seen so far was not seen
+        # there. Where a loop is being served already, this is none of it.
+        self._off = self._off or self._server is not None
+        self._forked = True
+        if not self._off:
+            self._steps.forget()
+        if self._channel is not None:
+            self._channel.close_in_child()
+            self._channel = None
+
+    # -- events ------------------------------------------------------------------------------------------------------
+
+    def _get_iterator(self, loader: Any) -> Any:
+        if self._off or not isinstance(self._server, LoaderServer):
+            return None
+        return self._server.shell(loader)
+
+    def _next(self, iterator: Any, loader: Any) -> Any:
+        if self._off:
+            return loading.plain_next(iterator)
+        if self._server is None:
+            loop = self._steps.look()
+            if loop is not None and loop.record is not None and loop.record.loader() is loader:
+                self._begin(loop, iterator, loader)
+        server = self._server
+        if isinstance(server, LoaderServer):
+            if server.serves(loader) and torch.is_grad_enabled():
+                return self._served(server, iterator)
+            # Another loader, or an evaluation on the training loader: theirs alone, and no part of a step.
+            server.foreign_request(loader)
+            try:
+                return loading.plain_next(iterator)
+            finally:
+                server.foreign_answered()
+        if not torch.is_grad_enabled():
+            return loading.plain_next(iterator)
+        return self._observe(iterator, loader)
+
+    def _served(self, server: LoaderServer, iterator: Any) -> Any:
+        """A batch from the server. The user's own errors come out as if there were no server."""
+        theirs: Optional[Exception] = None
+        try:
+            return server.request(iterator)
+        except StopIteration:
+            raise
+        except TheirError as error:
+            theirs = error.original
+        except Exception:
+            self._report_trouble()
+        assert theirs is not None
+        raise theirs
+
+    def _report_trouble(self) -> None:
+        """The guest failed: tell the supervisor, and end a process whose loop can't be trusted any more."""
+        import traceback
+
+        if self._channel is not None:
+            try:
+                self._channel.send(Trouble(text=traceback.format_exc()))
+            except OSError:
+                pass
+        self._leave()
+
+    def _observe(self, iterator: Any, loader: Any) -> Any:
+        requested = now()
+        try:
+            batch = loading.plain_next(iterator)
+        except StopIteration:
+            record = self._steps.records.get(id(loader))
+            if record is not None:
+                record.epoch_ended()
+            raise
+        self._steps.batch_delivered(loader, requested, now(), batch_samples(batch, loader.batch_size))
+        record = self._steps.records[id(loader)]
+        if iterator._num_yielded <= 1:
+            record.epoch_ended()  # Unless its end was seen: the user left it early.
+        record.in_epoch += 1
+        return batch
+
+    def _optimizer_stepped(self, optimizer: Any) -> None:
+        if self._off or (threading.current_thread() is not threading.main_thread() and self._server is None):
+            return
+        if self._server is None:
+            loop = self._steps.look()
+            if loop is not None and loop.record is None:
+                self._begin(loop, None, None)
+        if isinstance(self._server, BareServer):
+            try:
+                self._server.step_ended()
+            except Exception:
+                self._report_trouble()
+
+    # -- serving -----------------------------------------------------------------------------------------------------
+
+    def _begin(self, loop: Loop, iterator: Any, loader: Any) -> None:
+        """The loop is found: say so, and stand ready to serve."""
+        self._steps.stop_observing()
+        if self._forked and (loop.rung == "batches" or get_worker_info() is not None):
+            self._off = True  # It helps with something, and does not train.
+            return
+        try:
+            device = self._device()
+            found = self._found(loop, loader, device)
+            self._connect()
+        except Exception:  # Nobody is there, or the loop is unlike any known: the user's program goes on alone.
+            self._off = True
+            return
+        assert self._channel is not None
+        self._channel.send(found)
+        if loop.record is None:
+            self._server = BareServer(self._steps, self._ask, device)
+        else:
+            self._server = LoaderServer(self._steps, loop, iterator, loader, iterator._num_yielded, self._ask, device)
+
+    def _connect(self) -> None:
+        if self._channel is None:
+            import json
+
+            self._channel = Channel.connect(self._invitation)
+            here = place()
+            self._channel.send(
+                Hello(
+                    token=json.loads(self._invitation)["token"],
+                    pid=getpid(),
+                    python=sys.version.split()[0],
+                    torch=torch.__version__,
+                    devices=_devices(),
+                    rank=here.rank,
+                    world=here.world,
+                    local_rank=here.local_rank,
+                    host=here.host,
+                )
+            )
+            if here.world > 1:
+                self._channel.listen(self._told_to_end)
+
+    def _ask(self, report: Optional[WindowDone]) -> Grant:
+        assert self._channel is not None
+        try:
+            if report is not None:
+                self._channel.send(report)
+            answer = self._channel.receive()
+        except OSError:
+            answer = None
+        if answer is None or isinstance(answer, End):
+            self._leave()
+        assert isinstance(answer, Grant)
+        return answer
+
+    def _told_to_end(self) -> None:
+        """Called in the thread that listens, in a process that is one of several ranks."""
+        if not self._ending and not self._off:
+            self._leave()
+
+    def _leave(self) -> None:
+        """End the process without the user's clean-up, which would save a half-trained model."""
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except (OSError, ValueError):
+                pass
+        if self._server is not None:
+            self._server.kill_workers()
+        if multiprocessing.parent_process() is not None:
+            # The process that started this one would go on as if training had succeeded, and save its model.
+            sleep(KILLED_WITHIN)
+        exit_now(0)
+
+    def _at_childs_exit(self) -> None:
+        if self._server is not None:  # Loader workers, and whatever else did not train, end without a word.
+            self._at_exit()
+
+    def _at_exit(self) -> None:
+        if self._off or self._ending or (self._forked and self._server is None):
+            return
+        self._ending = True
+        steps = self._steps
+        try:
+            self._connect()
+            assert self._channel is not None
+            self._channel.send(
+                Ended(
+                    batches=steps.batches,
+                    optimizer_steps=steps.optimizer_steps,
+                    backwards=steps.backwards,
+                    served=self._server is not None,
+                )
+            )
+        except Exception:  # Whatever it is, it must not be the last that the user reads.
+            pass
+        if self._server is not None:
+            self._server.kill_workers()
+
+    def _crashed(self, text: str) -> None:
+        """An exception of the user's ends this process, which a launcher started or which is one of several ranks."""
+        if self._off or ("RANK" not in os.environ and place().world < 2):
+            return
+        self._ending = True
+        try:
+            self._connect()
+            assert self._channel is not None
+            self._channel.send(Crashed(text=text))
+        except Exception:
+            pass
+
+    # -- what was found ----------------------------------------------------------------------------------------------
+
+    def _device(self) -> str:
+        for root in self._steps.roots:
+            for parameter in root.parameters():
+                return str(parameter.device)
+        for optimizer in self._steps.optimizers:
+            for group in optimizer.param_groups:
+                for parameter in group["params"]:
+                    return str(parameter.device)
+        return "cpu"
+
+    def _found(self, loop: Loop, loader: Any, device: str) -> Found:
+        steps = self._steps
+        record = loop.record
+        here = place()
+        common: Dict[str, Any] = {
+            "rung": loop.rung,
+            "period": loop.period,
+            "periodic": loop.periodic,
+            "device": device,
+            "usable_cpus": usable_cpus(ranks_here(here), here.world),
+            "threads": torch.get_num_threads(),
+            "has_root_module": bool(steps.roots),
+            "autocast": steps.autocast_seen,
+            "grad_scaler": steps.user_scaler,
+            "forward_site": steps.forward_site,
+            "backward_site": steps.backward_site,
+            "position": record.batches if record is not None else steps.optimizer_steps,
+            "optimizer_steps": steps.optimizer_steps,
+            "first_batch": wall_clock() - (now() - (now() if steps.started is None else steps.started)),
+        }
+        if record is None:
+            times = [entry[0] for entry in steps.bare_steps]
+            gaps = [later - earlier for earlier, later in zip(times, times[1:])]
+            return Found(
+                step_seconds=gaps,
+                wait_seconds=[],
+                samples_per_step=1.0,
+                has_loader=False,
+                setup_seconds=(times[0] if times else now()) - process_started,
+                **common,
+            )
+        requests = list(record.requests)
+        gaps = [later[0] - earlier[0] for earlier, later in zip(requests, requests[1:])]
+        lengths: List[int] = record.epoch_lengths
+        return Found(
+            step_seconds=gaps,
+            wait_seconds=[entry[1] for entry in requests],
+            samples_per_step=sum(record.samples) / len(record.samples),
+            has_loader=True,
+            loader_type=type(loader).__name__,
+            dataset_type=type(loader.dataset).__name__,
+            iterable=loading.is_iterable(loader),
+            batch_size=loader.batch_size,
+            epoch_batches=loading.epoch_length(loader),
+            epoch_batches_seen=lengths[-1] if lengths else None,
+            made_anew=record.made_anew,
+            start_method=_start_method(loader),
+            workers_unsafe=workers_unsafe(loader, _start_method(loader)),
+            loader_site=loading.construction_site(loader),
+            setup_seconds=requests[0][0] - process_started,
+            **loading.own_setting(loader),
+            **common,
+        )
+
+
+def _start_method(loader: Any) -> str:
+    context = loader.multiprocessing_context or multiprocessing
+    # Asking for a method that is not set yet would set it, and the user's own choice would then be refused.
+    method = context.get_start_method(allow_none=True) or multiprocessing.get_all_start_methods()[0]
+    return str(method)
+
+
+def _devices() -> List[str]:
+    if not torch.cuda.is_available():
+        return []
+    return [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+
+
+def attach() -> None:
+    """Let the guest in. Called by the bootstrap once torch is executed."""
+    invitation = os.environ.get(VARIABLE)
+    if invitation:
+        Guest(invitation).attach()

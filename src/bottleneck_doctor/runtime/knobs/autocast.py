@@ -1,0 +1,118 @@
+"""`autocast`: forward pass and loss in bfloat16 or float16, as `with torch.autocast(...)` around them would do.
+
+Autocast is entered before a root module is called and left before `backward`, an optimizer step or the next batch:
+the span that a user would put under the `with`. float16 brings gradient scaling around the user's own `backward` and
+`step`. Seen by the dtype that layers inside the root modules put out; of a compiled model nothing is seen, since a hook
+in it would have it compiled again.
+"""
+
+from __future__ import annotations
+
+from typing import Any, List, Optional
+
+import torch
+
+from . import House, Knob
+
+_MOST_LAYERS = 64
+
+
+class Autocast(Knob):
+    name = "autocast"
+
+    def __init__(self) -> None:
+        self._context: Any = None
+        self._hooks: List[Any] = []
+        self._checks: List[Any] = []
+        self._seen: Optional[bool] = None
+        self._looks = False
+        self._scaler: Any = None
+        self._dtype = torch.bfloat16
+        self._device = "cpu"
+
+    def apply(self, value: Any, house: House) -> None:
+        self._dtype = {"bfloat16": torch.bfloat16, "float16": torch.float16}[value]
+        self._device = house.device.split(":")[0]
+        self._seen = None
+        for root in house.steps.roots:
+            self._hooks.append(root.register_forward_pre_hook(self._enter))
+            layers = [module for module in _uncompiled(root) if _is_matrix_layer(module)]
+            self._checks += [layer.register_forward_hook(self._look) for layer in layers[:_MOST_LAYERS]]
+        self._looks = bool(self._checks)
+        house.steps.on_backward = self._leave
+        house.steps.before_optimizer_step = self._before_optimizer_step
+        if self._dtype is torch.float16:
+            self._scaler = torch.amp.GradScaler(self._device)
+            house.steps.gradient_for_backward = self._scale
+
+    def before_step(self, house: House) -> None:
+        self._leave()
+
+    def timed_part_begins(self, house: House) -> None:
+        self._remove(self._checks)
+
+    def revert(self, house: House) -> None:
+        self._leave()
+        self._remove(self._hooks)
+        self._remove(self._checks)
+        house.steps.on_backward = None
+        house.steps.before_optimizer_step = None
+        house.steps.gradient_for_backward = None
+        self._scaler = None
+
+    def effect(self, value: Any, house: House) -> Optional[bool]:
+        return bool(self._seen) if self._looks else None
+
+    def _enter(self, module: Any, args: Any) -> None:
+        if self._context is None and torch.is_grad_enabled():
+            context: Any = torch.autocast(self._device, dtype=self._dtype)
+            context.__enter__()
+            self._context = context
+
+    def _leave(self) -> None:
+        context, self._context = self._context, None
+        if context is not None:
+            context.__exit__(None, None, None)
+
+    def _look(self, module: Any, args: Any, output: Any) -> None:
+        if isinstance(output, torch.Tensor) and output.is_floating_point():
+            self._seen = bool(self._seen) or output.dtype is self._dtype
+
+    def _scale(self, loss: torch.Tensor) -> torch.Tensor:
+        return self._scaler.scale(torch.ones_like(loss, dtype=torch.float32)).to(loss.dtype)  # type: ignore[no-any-return]
+
+    def _before_optimizer_step(self, optimizer: Any) -> None:
+        self._leave()
+        scaler = self._scaler
+        if scaler is None or scaler._scale is None:
+            return
+        scaler.unscale_(optimizer)
+        state = scaler._per_optimizer_states[id(optimizer)]
+        if sum(found.item() for found in state["found_inf_per_device"].values()):
+            # What GradScaler.step does on an overflow is to leave the step out; without gradients a step does nothing.
+            for group in optimizer.param_groups:
+                for parameter in group["params"]:
+                    parameter.grad = None
+        scaler.update()
+
+    @staticmethod
+    def _remove(hooks: List[Any]) -> None:
+        for hook in hooks:
+            hook.remove()
+        hooks.clear()
+
+
+def _uncompiled(root: Any) -> List[Any]:
+    """The modules of `root` that no compiled graph holds."""
+    compiled = {
+        id(inner)
+        for module in root.modules()
+        if type(module).__name__ == "OptimizedModule"
+        for inner in module.modules()
+    }
+    return [module for module in root.modules() if id(module) not in compiled]
+
+
+def _is_matrix_layer(module: Any) -> bool:
+    weight = module._parameters.get("weight")
+    return weight is not None and weight.dim() >= 2 and not isinstance(module, torch.nn.Embedding)

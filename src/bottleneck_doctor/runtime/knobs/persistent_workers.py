@@ -1,0 +1,14 @@
+"""`persistent_workers`: workers live on between epochs. Seen on the live iterator."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from . import House, Knob
+
+
+class PersistentWorkers(Knob):
+    name = "persistent_workers"
+
+    def effect(self, value: Any, house: House) -> Optional[bool]:
+        return bool(house.feed.persistent == bool(value))

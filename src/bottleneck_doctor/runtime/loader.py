@@ -1,0 +1,307 @@
+"""Serves batches at torch's own iterator base class: one index stream, many worker set-ups.
+
+`_BaseDataLoaderIter.__next__` is where every loader of torch passes, whatever subclass, framework or generator stands
+around it. While the guest observes, the call goes through. While it serves, the user's iterator is a shell, and the
+batches come from a `Feed`: an iterator of torch's own, built for one window from the user's own loader with the
+window's setting.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import weakref
+from typing import Any, Callable, Dict, Iterator, List, Optional
+
+import torch
+import torch.utils.data.dataloader as dataloader
+
+from .messages import Site
+from .steps import user_site
+
+_BaseIter = dataloader._BaseDataLoaderIter
+_original_next = _BaseIter.__next__
+_original_init = _BaseIter.__init__
+_original_get_iterator = dataloader.DataLoader._get_iterator
+_original_loader_init = dataloader.DataLoader.__init__
+
+LOADER_KNOBS = ("num_workers", "prefetch_factor", "persistent_workers", "pin_memory")
+DEFAULT_PREFETCH = 2
+
+
+def install(on_next: Callable[[Any, Any], Any], on_get_iterator: Callable[[Any], Any]) -> None:
+    """Patch torch's classes in place. `on_next(iterator, loader)` answers for iterators whose loader is known;
+    `on_get_iterator(loader)` may return an iterator to use instead of the loader's own, or None."""
+
+    @functools.wraps(_original_init)
+    def init(self: Any, loader: Any, *args: Any, **kwargs: Any) -> None:
+        _original_init(self, loader, *args, **kwargs)
+        # A loader that nobody else holds (`for batch in DataLoader(...)`) must live as long as its iterator; one whose
+        # workers persist holds the iterator itself.
+        self._doctor_loader = weakref.ref(loader) if loader.persistent_workers else lambda: loader
+
+    @functools.wraps(_original_next)
+    def next_(self: Any) -> Any:
+        reference = self.__dict__.get("_doctor_loader")
+        loader = reference() if reference is not None else None
+        if loader is None or "_doctor_internal" in self.__dict__:
+            return _original_next(self)
+        return on_next(self, loader)
+
+    @functools.wraps(_original_get_iterator)
+    def get_iterator(self: Any) -> Any:
+        offered = on_get_iterator(self)
+        return _original_get_iterator(self) if offered is None else offered
+
+    @functools.wraps(_original_loader_init)
+    def loader_init(self: Any, *args: Any, **kwargs: Any) -> None:
+        site = user_site(2)
+        if site is not None:
+            self.__dict__["_doctor_site"] = site
+        _original_loader_init(self, *args, **kwargs)
+
+    patches = (
+        (_BaseIter, "__init__", init),
+        (_BaseIter, "__next__", next_),
+        (dataloader.DataLoader, "_get_iterator", get_iterator),
+        (dataloader.DataLoader, "__init__", loader_init),
+    )
+    for owner, name, patch in patches:
+        setattr(owner, name, patch)
+
+
+def plain_next(iterator: Any) -> Any:
+    """The next batch as torch alone would give it."""
+    return _original_next(iterator)
+
+
+def construction_site(loader: Any) -> Optional[Site]:
+    """Where the user's code made this loader."""
+    site = loader.__dict__.get("_doctor_site")
+    return site if isinstance(site, Site) else None
+
+
+def epoch_length(loader: Any) -> Optional[int]:
+    """Batches in one pass, where the loader knows it."""
+    if loader._dataset_kind == dataloader._DatasetKind.Iterable:
+        return None
+    try:
+        return len(loader._index_sampler)
+    except (TypeError, NotImplementedError, AttributeError):
+        return None
+
+
+def is_iterable(loader: Any) -> bool:
+    return bool(loader._dataset_kind == dataloader._DatasetKind.Iterable)
+
+
+def own_setting(loader: Any) -> Dict[str, Any]:
+    """The user's own values of the loader knobs."""
+    return {
+        "num_workers": loader.num_workers,
+        "prefetch_factor": loader.prefetch_factor,
+        "persistent_workers": loader.persistent_workers,
+        "pin_memory": loader.pin_memory,
+    }
+
+
+class IndexStream:
+    """One endless stream of batch indices out of the user's own sampler.
+
+    A new window must not restart the epoch: it would read files again that now lie in the page cache, and flatter
+    whoever comes second. The stream outlives windows and epochs.
+    """
+
+    def __init__(self, sampler: Any, current: Optional[Iterator[Any]] = None) -> None:
+        self._sampler = sampler
+        self._current = current
+
+    def take(self) -> Any:
+        """The next index. Raises `StopIteration` only where the sampler gives nothing at all."""
+        if self._current is not None:
+            try:
+                return next(self._current)
+            except StopIteration:
+                pass
+        self._current = iter(self._sampler)
+        return next(self._current)
+
+
+class _StreamSampler:
+    """Stands in for the loader's sampler: the first pass may be limited, later ones run on."""
+
+    def __init__(self, stream: IndexStream, first_pass: Optional[int] = None) -> None:
+        self._stream = stream
+        self._limit = first_pass
+
+    def __iter__(self) -> Iterator[Any]:
+        # torch asks for an iterator at construction and again at each reset; the limit lasts until it was used up.
+        while self._limit is None or self._limit > 0:
+            if self._limit is not None:
+                self._limit -= 1
+            try:
+                index = self._stream.take()
+            except StopIteration:
+                return
+            yield index
+
+    def lift_limit(self) -> None:
+        self._limit = None
+
+
+class Feed:
+    """An iterator of torch's own for one window: the user's loader with some values changed.
+
+    `stream` None means real epochs of the user's own sampler; each `start_epoch` then begins one. `lasting`: whether
+    the user's loader outlives its epoch, as it must for workers to persist.
+    """
+
+    def __init__(
+        self, loader: Any, setting: Dict[str, Any], stream: Optional[IndexStream], *, lasting: bool = True
+    ) -> None:
+        self._shadow = _shadow(loader, setting)
+        if not lasting:
+            self._shadow.__dict__["persistent_workers"] = False
+        self._stream = stream
+        self._iterator: Any = None
+        self._iterable = is_iterable(loader)
+        self._started = 0
+        self.workers = self._shadow.num_workers
+        self.depth = self.workers * (self._shadow.prefetch_factor or DEFAULT_PREFETCH)
+        self.persistent = self._shadow.persistent_workers and self.workers > 0
+
+    @property
+    def endless(self) -> bool:
+        """Whether batches go on from one epoch into the next without a new start."""
+        return self._stream is not None and not self._iterable
+
+    @property
+    def loader(self) -> Any:
+        """The copy of the user's loader that batches come from."""
+        return self._shadow
+
+    @property
+    def iterator(self) -> Any:
+        """torch's own iterator; None while it is not open."""
+        return self._iterator
+
+    def open(self) -> None:
+        """Make the iterator (and start its workers), or start its next epoch where the workers persist."""
+        if self._iterator is not None and self.persistent:
+            self._iterator._reset(self._shadow)
+            return
+        self.close()
+        if self._stream is not None and not self._iterable:
+            self._set_sampler(_StreamSampler(self._stream))
+        self._make()
+
+    def open_warm(self) -> None:
+        """As `open`, but where workers persist: start them, spend one batch each, and begin a second epoch at once."""
+        if not self.persistent or self._stream is None or self._iterable:
+            self.open()
+            return
+        sampler = _StreamSampler(self._stream, first_pass=self.workers)
+        self._set_sampler(sampler)
+        self._make()
+        try:
+            while True:
+                plain_next(self._iterator)
+        except StopIteration:
+            sampler.lift_limit()
+
+    def restart(self) -> None:
+        """The second epoch after `open_warm`; nothing where that opened the only one."""
+        if self.persistent and self._stream is not None and not self._iterable:
+            self._iterator._reset(self._shadow)
+
+    def _set_sampler(self, sampler: Any) -> None:
+        name = "batch_sampler" if self._shadow._auto_collation else "sampler"
+        self._shadow.__dict__[name] = sampler
+
+    def _make(self) -> None:
+        if self.workers == 0:
+            self._iterator = dataloader._SingleProcessDataLoaderIter(self._shadow)
+        else:
+            self._iterator = dataloader._MultiProcessingDataLoaderIter(self._shadow)
+        self._iterator._doctor_internal = True
+        self._started = sum(1 for worker in getattr(self._iterator, "_workers", ()) if worker.is_alive())
+
+    def next(self) -> Any:
+        return plain_next(self._iterator)
+
+    def ready(self) -> int:
+        """Batches that lie ready to be taken."""
+        iterator = self._iterator
+        if iterator is None or self.workers == 0:
+            return 0
+        waiting = sum(1 for info in iterator._task_info.values() if len(info) == 2)
+        queues: List[Any] = [iterator._worker_result_queue]
+        if iterator._data_queue is not iterator._worker_result_queue:
+            queues.append(iterator._data_queue)
+        for queue in queues:
+            try:
+                waiting += queue.qsize()
+            except (NotImplementedError, OSError):
+                pass
+        return waiting
+
+    def live_workers(self) -> int:
+        """Worker processes that really started."""
+        return self._started
+
+    def close(self) -> None:
+        """End the workers as torch does at the end of an epoch."""
+        iterator, self._iterator = self._iterator, None
+        if iterator is not None and self.workers:
+            iterator._shutdown_workers()
+
+    def kill(self) -> None:
+        """End the workers at once."""
+        for worker in getattr(self._iterator, "_workers", ()):
+            worker.kill()
+
+
+def _shadow(loader: Any, setting: Dict[str, Any]) -> Any:
+    shadow = copy.copy(loader)
+    values = shadow.__dict__
+    values.update({name: value for name, value in setting.items() if name in LOADER_KNOBS})
+    values["_iterator"] = None
+    if values["num_workers"] == 0:
+        values["prefetch_factor"] = None
+        values["persistent_workers"] = False
+        values["timeout"] = 0
+        values["_DataLoader__multiprocessing_context"] = None
+    elif values["prefetch_factor"] is None:
+        values["prefetch_factor"] = DEFAULT_PREFETCH
+    return shadow
+
+
+def shell(loader: Any) -> Any:
+    """An iterator of the user's loader that starts no workers: what the user holds while the guest serves."""
+    iterator: Any = dataloader._SingleProcessDataLoaderIter(_shadow(loader, {"num_workers": 0}))
+    iterator._doctor_loader = weakref.ref(loader)
+    return iterator
+
+
+def retire(iterator: Any, loader: Any) -> Optional[Iterator[Any]]:
+    """Turn the user's running iterator into a shell: its workers end, its sampler is handed over."""
+    sampler_iterator = getattr(iterator, "_sampler_iter", None)
+    if hasattr(iterator, "_shutdown_workers"):
+        iterator._shutdown_workers()
+    if loader.__dict__.get("_iterator") is iterator:
+        loader.__dict__["_iterator"] = None
+    return None if is_iterable(loader) else sampler_iterator
+
+
+def tensors_of(batch: Any, depth: int = 0) -> List[torch.Tensor]:
+    """The tensors of a batch, nested up to four deep."""
+    if isinstance(batch, torch.Tensor):
+        return [batch]
+    if depth >= 4:
+        return []
+    values: Any = ()
+    if isinstance(batch, dict):
+        values = batch.values()
+    elif isinstance(batch, (list, tuple)):
+        values = batch
+    return [tensor for value in values for tensor in tensors_of(value, depth + 1)]

@@ -1,0 +1,200 @@
+"""What guest and supervisor say to each other: one JSON object a line, with a version and a kind.
+
+The guest speaks `Hello`, `Found`, `WindowDone`, `Ended`, `Crashed` and `Trouble`; the supervisor answers each `Found`
+and each `WindowDone` with a `Grant` or an `End`. Of several ranks each has a line of its own. Seconds are seconds of
+the guest's monotonic clock.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar, Dict, List, Optional
+
+PROTOCOL = 1
+
+
+class ProtocolError(Exception):
+    """A line that is not a message of this protocol."""
+
+
+@dataclass(frozen=True)
+class Hello:
+    """First word of a guest that saw training-like work in its process."""
+
+    kind: ClassVar[str] = "hello"
+    token: str
+    pid: int
+    python: str
+    torch: str
+    devices: List[str] = field(default_factory=list)
+    rank: int = 0
+    world: int = 1
+    local_rank: int = 0
+    host: str = ""
+
+
+@dataclass(frozen=True)
+class Site:
+    """A place in the user's code: the file as the interpreter names it and a line counted from 1."""
+
+    file: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Found:
+    """The training loop, as the live objects show it. `step_seconds`: the steps observed so far, oldest first.
+
+    `position`: batches taken so far (steps, where no loader feeds the loop), by which ranks are told to be at one step.
+    `made_anew`: the script makes its loader anew for every epoch.
+    """
+
+    kind: ClassVar[str] = "found"
+    rung: str
+    period: int
+    periodic: bool
+    step_seconds: List[float]
+    wait_seconds: List[float]
+    samples_per_step: float
+    device: str
+    usable_cpus: int
+    threads: int
+    has_loader: bool
+    loader_type: str = ""
+    dataset_type: str = ""
+    iterable: bool = False
+    num_workers: int = 0
+    prefetch_factor: Optional[int] = None
+    persistent_workers: bool = False
+    pin_memory: bool = False
+    batch_size: Optional[int] = None
+    epoch_batches: Optional[int] = None
+    epoch_batches_seen: Optional[int] = None
+    made_anew: bool = False
+    start_method: str = ""
+    workers_unsafe: str = ""
+    has_root_module: bool = False
+    autocast: str = ""
+    grad_scaler: bool = False
+    loader_site: Optional[Site] = None
+    forward_site: Optional[Site] = None
+    backward_site: Optional[Site] = None
+    setup_seconds: float = 0.0
+    position: int = 0
+    optimizer_steps: int = 0
+    first_batch: float = 0.0
+    """When the first batch was asked for, in Unix time."""
+
+
+@dataclass(frozen=True)
+class Grant:
+    """One window to run: `lead_in` steps that do not count, then `steps` timed ones (whole epochs where `epochs` > 0).
+
+    In a window of whole epochs `lead_in` counts epochs as well. `options` are the mode's own (see `modes`).
+    A timed part that has lasted `most_seconds` (0: no limit) is over at the next multiple of `unit` steps, or epoch's
+    end.
+    `together`: several ranks run this window, so it takes exactly `lead_in + steps` steps whatever happens meanwhile.
+    """
+
+    kind: ClassVar[str] = "grant"
+    window: int
+    setting: Dict[str, Any]
+    mode: str
+    lead_in: int
+    steps: int
+    epochs: int = 0
+    options: Dict[str, Any] = field(default_factory=dict)
+    most_seconds: float = 0.0
+    unit: int = 1
+    together: bool = False
+
+
+@dataclass(frozen=True)
+class End:
+    """No more windows: end the process now."""
+
+    kind: ClassVar[str] = "end"
+
+
+@dataclass(frozen=True)
+class WindowDone:
+    """What a window measured. `status` is `ok`, `failed` or `no_effect`; `reason` says why it is not `ok`.
+
+    `position` counts batches (or steps) as `Found` does.
+    """
+
+    kind: ClassVar[str] = "window_done"
+    window: int
+    status: str
+    reason: str = ""
+    steps: int = 0
+    samples: float = 0.0
+    seconds: float = 0.0
+    lead_in_steps: int = 0
+    lead_in_seconds: float = 0.0
+    wait_seconds: float = 0.0
+    ready_batches: int = 0
+    turn_seconds: Optional[float] = None
+    whole_epochs: int = 0
+    queue_change: int = 0
+    optimizer_steps: int = 0
+    effect: Dict[str, bool] = field(default_factory=dict)
+    started: float = 0.0
+    ended: float = 0.0
+    detail: Dict[str, Any] = field(default_factory=dict)
+    position: int = 0
+
+
+@dataclass(frozen=True)
+class Ended:
+    """Last word of a guest whose entrypoint came to its own end: what was seen."""
+
+    kind: ClassVar[str] = "ended"
+    batches: int
+    optimizer_steps: int
+    backwards: int
+    served: bool
+
+
+@dataclass(frozen=True)
+class Crashed:
+    """An exception of the user's ends this rank: its traceback, which a launcher would bury under its own."""
+
+    kind: ClassVar[str] = "crashed"
+    text: str
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """The guest itself failed: its traceback. The process ends after this."""
+
+    kind: ClassVar[str] = "trouble"
+    text: str
+
+
+_KINDS: Dict[str, Any] = {kind.kind: kind for kind in (Hello, Found, Grant, End, WindowDone, Ended, Crashed, Trouble)}
+
+
+def encode(message: Any) -> bytes:
+    """One line of JSON."""
+    body = {"protocol": PROTOCOL, "kind": message.kind, **asdict(message)}
+    return json.dumps(body, separators=(",", ":")).encode() + b"\n"
+
+
+def decode(line: bytes) -> Any:
+    """The message in one line. Raises `ProtocolError` on anything else, another version's words included."""
+    try:
+        body = json.loads(line)
+        if not isinstance(body, dict):
+            raise ProtocolError("not an object")
+        if body.pop("protocol", None) != PROTOCOL:
+            raise ProtocolError("another protocol version")
+        kind = _KINDS[body.pop("kind")]
+        if kind is Found:
+            for name in ("loader_site", "forward_site", "backward_site"):
+                if body.get(name) is not None:
+                    body[name] = Site(**body[name])
+        return kind(**body)
+    except (ValueError, KeyError, TypeError) as error:
+        raise ProtocolError(f"{type(error).__name__}: {error}") from error

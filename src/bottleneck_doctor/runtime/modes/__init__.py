@@ -1,0 +1,72 @@
+"""What a window does beside running steps, one file a mode.
+
+A plain `timed` window does nothing more. The others explain rather than measure: they synchronise, hook or trace, so
+their windows are slower and never counted for a speedup. What a mode found goes back as `WindowDone.detail`, a JSON
+object whose shape is told in the mode's own file.
+
+The order of calls in a window: `apply` (before the window's feed is opened), then for every batch `fetching` and
+`fetched`, with `resume` before the `fetching` of the first timed step and `suspend` after the last; a pause of the
+user's loop (evaluation, end of an epoch) brings `suspend` and, once steps are timed again, `resume`. `step_ended` is
+called when the user asks for the next batch (or, in a loop without loader, after an optimizer step; there is no
+fetching then). At last `detail`, then `revert`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Type
+
+from ..knobs import House
+
+
+class Refused(Exception):
+    """The mode can't run here; the text says why, for the user to read."""
+
+
+class Mode:
+    """A plain timed window; the base of the others."""
+
+    name = "timed"
+
+    def __init__(self, options: Dict[str, Any], house: House, synchronise: Callable[[], None]) -> None:
+        self.options = options
+        self.house = house
+        self.synchronise = synchronise
+
+    def apply(self) -> None:
+        """Put hooks on. May raise; the window then fails with that reason."""
+
+    def revert(self) -> None:
+        """Take every hook off. Must not raise. Also called when the window fails."""
+
+    def resume(self) -> None:
+        """Steps count from now on."""
+
+    def suspend(self) -> None:
+        """Steps do not count for now."""
+
+    def interrupted(self, at: float) -> None:
+        """Nothing that happens after `at` (seconds of `now`) belongs to a step: the loop evaluates, or its epoch is
+        over. `suspend` follows, but only once the loop asks for its next batch."""
+
+    def fetching(self) -> None:
+        """The loop waits for its next batch from now on."""
+
+    def fetched(self, batch: Any) -> None:
+        """The loop has its batch."""
+
+    def step_ended(self) -> None:
+        """A step is done; called in lead-in too."""
+
+    def detail(self) -> Dict[str, Any]:
+        """What was found, as JSON values."""
+        return {}
+
+
+def mode_for(name: str) -> Type[Mode]:
+    """The mode of that name. Raises `KeyError` for one that this guest does not have."""
+    if name in ("timed", "loader_only", "sampled"):
+        return Mode
+    from . import lines, phases, trace
+
+    kinds: Dict[str, Type[Mode]] = {kind.name: kind for kind in (phases.Phases, lines.Lines, trace.Trace)}
+    return kinds[name]

@@ -1,0 +1,35 @@
+"""Attributes replaced in place while a window runs, and put back after it."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Callable, List, Tuple
+
+_ABSENT = object()
+
+
+class Patches:
+    """What was replaced, newest last."""
+
+    def __init__(self) -> None:
+        self._put: List[Tuple[Any, str, Any, Any]] = []
+
+    def put(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
+        """Replace `owner.name` by `make(it)`, which looks like what it stands for. Nothing where there is none."""
+        original = getattr(owner, name, None)
+        if original is None:
+            return
+        replacement = functools.wraps(original)(make(original))
+        self._put.append((owner, name, vars(owner).get(name, _ABSENT), replacement))
+        setattr(owner, name, replacement)
+
+    def take_off(self) -> None:
+        """Put everything back, but for what somebody else has replaced in the meantime."""
+        while self._put:
+            owner, name, original, replacement = self._put.pop()
+            if vars(owner).get(name) is not replacement:
+                continue
+            if original is _ABSENT:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, original)

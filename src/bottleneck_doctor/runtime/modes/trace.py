@@ -1,0 +1,183 @@
+"""`trace`: a few steps under torch.profiler: operators, and kernels where there is a CUDA device.
+
+Options: `chrome_trace`, a file for the trace in Chrome's format (gzipped where it ends in `.gz`). Everything but the
+table of operators is read from that file later, in another process.
+
+Detail: `steps`; `seconds` that they took under the profiler; `device`, whether a device was traced; `operators`, a list
+of `[name, calls, own microseconds on the CPU, own microseconds on the device]`; `waiting`, the name of the ranges in
+which the loop waited for a batch; `chrome_trace`, the file written ("" where none was), and `trouble`, why not.
+"""
+
+from __future__ import annotations
+
+import gc
+import warnings
+from contextlib import contextmanager
+from typing import Any, Dict, Iterator, List
+
+import torch
+from torch.autograd.profiler import record_function
+
+from ..originals import now
+from . import Mode, Refused
+
+STEP = "ProfilerStep"
+"""As torch's own schedule names its steps, so that every viewer of traces knows them."""
+WAITING = "waiting for the next batch"
+MOST_STEPS = 12
+"""A window of whole epochs may have hundreds; a trace grows by megabytes a second, and a few steps say it all."""
+
+
+class Trace(Mode):
+    name = "trace"
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._on_device = self.house.device.startswith("cuda") and torch.cuda.is_available()
+        self._profiler: Any = None
+        self._ranges: List[Any] = []
+        self._began = 0.0
+        self._last = 0.0
+        self._steps = 0
+        self._kept: Any = None
+        self._kept_steps = 0
+        self._kept_seconds = 0.0
+
+    def apply(self) -> None:
+        _refuse_running_profiler()
+        _refuse_waiting_profiler()
+        # The first start sets the tracer up, for seconds where there is a device: not in a step that counts.
+        with _quiet():
+            first = self._new()
+            first.start()
+            torch.ones(1, device=self.house.device).add_(1)
+            self.synchronise()
+            first.stop()
+
+    def resume(self) -> None:
+        if self._kept_steps >= MOST_STEPS:
+            return
+        _refuse_running_profiler()
+        self.synchronise()
+        with _quiet():
+            self._profiler = self._new()
+            self._profiler.start()
+        self._steps = 0
+        self._began = self._last = now()
+        self._open_bare_step()
+
+    def suspend(self) -> None:
+        """Of several stretches of steps the longest is kept: a trace can't be put together from parts."""
+        profiler, self._profiler = self._profiler, None
+        if profiler is None:
+            return
+        self._close_ranges()
+        with _quiet():
+            profiler.stop()
+        if self._steps > self._kept_steps:
+            self._kept, self._kept_steps, self._kept_seconds = profiler, self._steps, self._last - self._began
+
+    def interrupted(self, at: float) -> None:
+        self.suspend()
+
+    def revert(self) -> None:
+        try:
+            self.suspend()
+        except Exception:  # It failed already, or the user stopped it; either way it is off.
+            self._profiler = None
+        self._kept = None
+
+    def fetching(self) -> None:
+        if self._profiler is not None:
+            self._close_ranges()
+            self._open(f"{STEP}#{self._steps}")
+            self._open(WAITING)
+
+    def fetched(self, batch: Any) -> None:
+        if len(self._ranges) == 2:
+            self._ranges.pop().__exit__(None, None, None)
+
+    def step_ended(self) -> None:
+        if self._profiler is None:
+            return
+        self._close_ranges()
+        self._steps += 1
+        self._last = now()
+        if self._steps >= MOST_STEPS:
+            self.synchronise()
+            self.suspend()
+        else:
+            self._open_bare_step()
+
+    def detail(self) -> Dict[str, Any]:
+        if self._kept is None:
+            return {"steps": 0, "seconds": 0.0, "device": self._on_device, "operators": [], "waiting": WAITING}
+        path, trouble = str(self.options.get("chrome_trace", "")), ""
+        with _quiet():
+            operators = _operators(self._kept.key_averages())
+            if path:
+                try:
+                    self._kept.export_chrome_trace(path)
+                except (OSError, RuntimeError) as error:
+                    path, trouble = "", f"{type(error).__name__}: {error}"
+        return {
+            "steps": self._kept_steps,
+            "seconds": self._kept_seconds,
+            "device": self._on_device,
+            "operators": operators,
+            "waiting": WAITING,
+            "chrome_trace": path,
+            "trouble": trouble,
+        }
+
+    def _new(self) -> Any:
+        kinds = [torch.profiler.ProfilerActivity.CPU]
+        if self._on_device:
+            kinds.append(torch.profiler.ProfilerActivity.CUDA)
+        return torch.profiler.profile(activities=kinds)
+
+    def _open_bare_step(self) -> None:
+        """In a loop that no loader feeds a step begins where the last one ends."""
+        if self.house.feed is None:
+            self._open(f"{STEP}#{self._steps}")
+
+    def _open(self, name: str) -> None:
+        entered: Any = record_function(name)
+        entered.__enter__()
+        self._ranges.append(entered)
+
+    def _close_ranges(self) -> None:
+        while self._ranges:
+            self._ranges.pop().__exit__(None, None, None)
+
+
+def _operators(averages: Any) -> List[List[Any]]:
+    """What ran on the CPU, by name; ranges of our own left out."""
+    rows = []
+    host = torch.autograd.DeviceType.CPU  # type: ignore[attr-defined]  # it is there, but not in the module's list
+    for each in averages:
+        if each.device_type != host or each.key.startswith(STEP) or each.key == WAITING:
+            continue
+        rows.append([each.key, int(each.count), float(each.self_cpu_time_total), float(each.self_device_time_total)])
+    return sorted(rows, key=lambda row: -row[2])
+
+
+def _refuse_running_profiler() -> None:
+    """torch has one profiler a process: a second one empties the user's."""
+    if torch._C._autograd._profiler_enabled():
+        raise Refused("the script's own torch profiler is running")
+
+
+def _refuse_waiting_profiler() -> None:
+    """A profiler of the user's that sits between two of its cycles would start inside ours, and fail there."""
+    for each in gc.get_objects():
+        if type(each) is torch.profiler.profile and each.record_steps:
+            raise Refused("the script has a torch profiler of its own, with a schedule")
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """The profiler's advice is not for the user, whose script may turn warnings into errors."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield

@@ -1,0 +1,23 @@
+"""Private copies of what the guest relies on, taken before any of the user's code runs.
+
+User code that patches `time.perf_counter` or `os._exit` must not be able to bend a measurement.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+now = time.perf_counter
+"""Seconds on a clock shared by every process of the machine (CLOCK_MONOTONIC on Linux)."""
+
+wall_clock = time.time
+"""Unix time, as files are stamped with it."""
+
+exit_now = os._exit
+getpid = os.getpid
+get_frame = sys._getframe
+sleep = time.sleep
+process_started = now()
+"""When this process began to run Python code, near enough."""

@@ -1,0 +1,71 @@
+"""What lies between an epoch's last step and the next one's first batch, over the whole life of the process.
+
+The server tells where epochs end and begin and when other loaders are at work; what comes out are totals in seconds.
+Only pauses under the user's own setting count, and the first batch of an epoch only where no window began with it.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, Optional, Union
+
+from .manners import Saving
+
+
+class EpochPauses:
+    """Totals. `first_batches` counts the pauses in which the first batch could be timed."""
+
+    def __init__(self) -> None:
+        self.seen = 0
+        self.evaluation = 0.0
+        self.saving = 0.0
+        self.rest = 0.0
+        self.first_batch = 0.0
+        self.first_batches = 0
+        self._since: Optional[float] = None
+        self._loader_ending = 0.0
+        self._saved_before = 0.0
+        self._foreign_from: Optional[float] = None
+        self._foreign_until = 0.0
+
+    def began(self, requested: float, ended: float, counts: bool) -> None:
+        """An epoch is over: asked for one batch too many at `requested`, the loader had ended at `ended`."""
+        self._since = ended if counts else None
+        self._loader_ending = ended - requested
+        self._saved_before = Saving.seconds
+        self._foreign_from = None
+
+    def foreign(self, at: float) -> None:
+        """Another loader was started, or answered."""
+        if self._foreign_from is None:
+            self._foreign_from = at
+        self._foreign_until = at
+
+    def ended(self, requested: float, delivered: float, timed: bool, trained: float) -> None:
+        """The next epoch's first batch was asked for and delivered. `timed`: in one window, as the last epoch's end.
+
+        `trained`: when the last optimizer step was done; loops that fetch ahead end the loader before it.
+        """
+        since, self._since = self._since, None
+        if since is None:
+            return
+        since = max(since, trained)
+        saving = Saving.seconds - self._saved_before
+        evaluation = 0.0 if self._foreign_from is None else self._foreign_until - self._foreign_from
+        self.seen += 1
+        self.evaluation += evaluation
+        self.saving += saving
+        self.rest += max(0.0, requested - since - evaluation - saving)
+        if timed:
+            self.first_batch += self._loader_ending + delivered - requested
+            self.first_batches += 1
+
+    def totals(self) -> Dict[str, Union[int, float]]:
+        """As JSON values."""
+        return {
+            "seen": self.seen,
+            "evaluation": self.evaluation,
+            "saving": self.saving,
+            "rest": self.rest,
+            "first_batch": self.first_batch,
+            "first_batches": self.first_batches,
+        }

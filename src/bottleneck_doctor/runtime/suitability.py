@@ -1,0 +1,106 @@
+"""What this process and this loader can bear: usable CPUs, and whether workers may be added at all."""
+
+from __future__ import annotations
+
+import ast
+import os
+import pickle
+import sys
+from typing import Any, Optional
+
+
+def usable_cpus(ranks: int = 1, world: int = 1) -> int:
+    """The smallest of affinity, cgroup quota and SLURM's share, divided among the `ranks` on this host; at least 1.
+
+    Where SLURM itself started every rank of the `world`, as a task, its CPUs a task are this rank's already.
+    """
+    counts = [len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1]
+    quota = _cgroup_cpus()
+    if quota is not None:
+        counts.append(quota)
+    value = os.environ.get("SLURM_CPUS_PER_TASK", "")
+    if value.isdigit() and int(value) > 0:
+        counts.append(int(value))
+        tasks = os.environ.get("SLURM_STEP_NUM_TASKS") or os.environ.get("SLURM_NTASKS")
+        if tasks == str(world):
+            ranks = 1
+    return max(1, min(counts) // max(1, ranks))
+
+
+def _cgroup_cpus(root: str = "/sys/fs/cgroup", process: str = "/proc/self/cgroup") -> Optional[int]:
+    """CPUs that the cgroup's quota allows, rounded up; None without a quota. Both cgroup versions."""
+    try:
+        with open(process, encoding="ascii") as handle:
+            lines = [line.strip().split(":", 2) for line in handle]
+    except OSError:
+        return None
+    best: Optional[int] = None
+    for _, controllers, path in lines:
+        unified = controllers == ""
+        if not unified and "cpu" not in controllers.split(","):
+            continue
+        base = root if unified else os.path.join(root, controllers)
+        parts = path.strip("/").split("/") if path.strip("/") else []
+        for depth in range(len(parts), -1, -1):
+            quota = _quota(os.path.join(base, *parts[:depth]), unified)
+            if quota is not None:
+                best = quota if best is None else min(best, quota)
+    return best
+
+
+def _quota(folder: str, unified: bool) -> Optional[int]:
+    try:
+        if unified:
+            with open(os.path.join(folder, "cpu.max"), encoding="ascii") as handle:
+                limit, period = handle.read().split()[:2]
+        else:
+            with open(os.path.join(folder, "cpu.cfs_quota_us"), encoding="ascii") as handle:
+                limit = handle.read().strip()
+            with open(os.path.join(folder, "cpu.cfs_period_us"), encoding="ascii") as handle:
+                period = handle.read().strip()
+    except (OSError, ValueError):
+        return None
+    if limit == "max" or int(limit) <= 0:
+        return None
+    return max(1, -(-int(limit) // int(period)))
+
+
+def workers_unsafe(loader: Any, start_method: str) -> str:
+    """Why no workers may be added to this loader; "" where they may.
+
+    Fork copies the process and needs nothing. Spawn and forkserver run the main script again in every worker: without a
+    main guard it would train again inside its own worker, and everything handed over must pickle.
+    """
+    if start_method == "fork":
+        return ""
+    if not _main_is_guarded():
+        return f"the script has no `if __name__ == '__main__':` guard, which workers started by {start_method} need"
+    for name, value in (
+        ("dataset", loader.dataset),
+        ("collate_fn", loader.collate_fn),
+        ("worker_init_fn", loader.worker_init_fn),
+    ):
+        try:
+            pickle.dumps(value)
+        except Exception as error:
+            return (
+                f"the {name} cannot be pickled ({type(error).__name__}), which workers started by {start_method} need"
+            )
+    return ""
+
+
+def _main_is_guarded() -> bool:
+    path = getattr(sys.modules.get("__main__"), "__file__", None)
+    if path is None:
+        return False
+    try:
+        with open(path, "rb") as handle:
+            tree = ast.parse(handle.read())
+    except (OSError, SyntaxError, ValueError):
+        return False
+    return any(
+        isinstance(node, ast.If)
+        and isinstance(node.test, ast.Compare)
+        and any(isinstance(part, ast.Name) and part.id == "__name__" for part in ast.walk(node.test))
+        for node in tree.body
+    )

@@ -1,0 +1,432 @@
+"""Starts one run of the entrypoint with a guest in it, talks to that guest, and ends everything it started.
+
+What enters is a `Command` and the supervisor's grants; what leaves are events: messages of the guest, the end of the
+process, or silence. One session is one process tree; `stop` leaves none of it behind. Where several ranks train in it,
+each has a guest with a line of its own, and `ranks.Company` makes one of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import json
+import os
+import queue
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import psutil
+
+from bottleneck_doctor import scratch
+from bottleneck_doctor.errors import DoctorError
+from bottleneck_doctor.monitor import LoadWatch, cpu_seconds
+from bottleneck_doctor.protection.keep import Moments
+from bottleneck_doctor.protection.keeper import Keeper
+from bottleneck_doctor.protection.sandbox import NotHere
+from bottleneck_doctor.pseudo_terminal import PseudoTerminal, without_control
+from bottleneck_doctor.ranks import Company
+from bottleneck_doctor.runtime import channel, messages
+
+_ENTRY_FOLDER = Path(__file__).parent / "runtime" / "entry"
+_TAIL_BYTES = 20_000
+_TICK = 0.25
+"""Seconds after which it is looked again whether ranks have waited for one another for too long."""
+LAUNCHER_GRACE = 3.0
+"""Seconds that a launcher gets to notice that its ranks have ended, and to take away what it made."""
+CRASH_GRACE = 2.0
+LOST_GRACE = 5.0
+"""Seconds that a launcher gets to end by itself after a rank crashed, or ended without a word."""
+
+QUIET_VARIABLES = {
+    "WANDB_MODE": "offline",
+    "COMET_MODE": "disabled",
+    "NEPTUNE_MODE": "offline",
+    "CLEARML_OFFLINE_MODE": "1",
+    "SWANLAB_MODE": "disabled",
+    "MPLBACKEND": "Agg",
+}
+"""Put into the examined process only where the user has not set them: loggers stay offline, no window opens."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """The entrypoint as the user would start it: the interpreter and its arguments. `terminal`: with one around it."""
+
+    argv: tuple[str, ...]
+    cwd: Path
+    environment: dict[str, str] = field(default_factory=dict)
+    launched: bool = False
+    """A launcher stands in front, and gets time to clear up after itself."""
+    terminal: bool = False
+
+
+@dataclass(frozen=True)
+class Exited:
+    """The process ended by itself. `code` as `subprocess` gives it: negative for a signal."""
+
+    code: int
+    tail: str
+    """The end of what it wrote to standard error and output."""
+
+
+@dataclass(frozen=True)
+class _Lost:
+    """A rank's line was cut, and it had not said that it would end."""
+
+
+class Session:
+    """One start of the entrypoint. Use `start`, then `event` and `grant` in turn, then `stop`."""
+
+    def __init__(
+        self,
+        command: Command,
+        number: int,
+        *,
+        verbose: bool = False,
+        listen: tuple[str, int] | None = None,
+        keeper: Keeper | None = None,
+    ) -> None:
+        self.number = number
+        self._keeper = keeper if keeper is not None else Keeper()
+        self._moments: Moments | None = None
+        self.started = 0.0
+        self.hello: messages.Hello | None = None
+        self.farewell: messages.Ended | None = None
+        self.load = LoadWatch()
+        self.company = Company(socket.gethostname())
+        self.ranks: list[messages.Hello] = []
+        """Of several ranks, what each said of itself; empty with one process."""
+        self._command = command
+        self._verbose = verbose
+        self._events: queue.Queue[Any] = queue.Queue()
+        self._folder = _new_folder()
+        self._token = secrets.token_hex(16)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lines: dict[int, socket.socket] = {}
+        self._crash: tuple[str, float] | None = None
+        """What a rank said of its crash, and until when the launcher may take to end."""
+        self._lost: tuple[str, float] | None = None
+        """The same of a rank that ended without a word."""
+        self._listen = listen
+        self._listeners: list[socket.socket] = []
+        self._log = self._folder / "output.log"
+        self._terminal: PseudoTerminal | None = None
+        self._stopped = False
+        self._launchers_folders: set[Path] = set()
+
+    # -- life --------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start the process. Raises `OSError` where it can't be started at all, and `DoctorError` `listen-failed`."""
+        address = str(self._folder / "line")
+        local = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        local.bind(address)
+        self._listeners.append(local)
+        if self._listen is not None:
+            self._listeners.append(_tcp_listener(*self._listen))
+        for listener in self._listeners:
+            listener.listen(1024)
+            threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
+        guests = self._folder / "scratch"
+        guests.mkdir()
+        invitation = {
+            "address": address,
+            "tcp": None if self._listen is None else _told_address(self._listen[0], self._listeners[1]),
+            "host": socket.gethostname(),
+            "token": self._token,
+            "scratch": str(guests),
+            "supervisor": os.getpid(),
+        }
+        # A tracking server that the user configured is theirs; a folder of records in theirs would be ours.
+        quiet = {**QUIET_VARIABLES, "MLFLOW_TRACKING_URI": f"file:{guests / 'mlruns'}"}
+        environment = {**quiet, **os.environ, **self._command.environment}
+        paths = [str(_ENTRY_FOLDER), environment.get("PYTHONPATH", "")]
+        environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+        self.started = time.monotonic()
+        try:
+            self._start_process(environment, invitation)
+        except NotHere as refused:
+            self._keeper.give_up(str(refused))
+            self._start_process(environment, invitation)
+        threading.Thread(target=self._await_end, daemon=True).start()
+        if self._verbose:
+            threading.Thread(target=self._echo, daemon=True).start()
+        self.load.start()
+
+    def _start_process(self, environment: dict[str, str], invitation: dict[str, Any]) -> None:
+        """Start the entrypoint, in a sandbox where there is one. Raises `NotHere` where that is refused."""
+        entered = self._keeper.enter(self._command.argv, self._folder)
+        said = json.dumps({**invitation, **self._keeper.invitation(self._folder)})
+        with open(self._log, "wb") as log:
+            self._terminal = terminal = PseudoTerminal(self._log) if self._command.terminal else None
+            try:
+                self._process = subprocess.Popen(
+                    self._command.argv if entered is None else entered.argv,
+                    cwd=self._command.cwd,
+                    env={**environment, channel.VARIABLE: said},
+                    stdin=subprocess.DEVNULL if terminal is None else terminal.end,
+                    stdout=log if terminal is None else terminal.end,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                    pass_fds=() if entered is None else entered.passed,
+                )
+            except OSError:
+                if entered is not None:
+                    entered.abandon()
+                raise
+            finally:
+                if terminal is not None:
+                    terminal.started()
+        if entered is not None:
+            try:
+                entered.check()
+            except (NotHere, OSError):
+                self._process.wait()
+                self._process = None
+                raise
+
+    def event(self, timeout: float) -> Any:
+        """The next message of the guest, `Exited`, or None after `timeout` seconds of silence."""
+        deadline = time.monotonic() + timeout
+        while True:
+            now = time.monotonic()
+            sends, together = self.company.settle(now)
+            self._deliver(sends)
+            if together is not None:
+                self.hello = self.company.members[self.company.first].hello
+                self.ranks = self.company.hellos()
+                return together
+            failure = self._crash or self._lost
+            if failure is not None and now > failure[1]:
+                return Exited(1, failure[0])
+            if deadline <= now:
+                return None
+            try:
+                hello, connection, message = self._events.get(timeout=min(deadline - now, _TICK))
+            except queue.Empty:
+                continue
+            if isinstance(message, Exited) and not self._events.empty():
+                # Its last words may have come in behind the news of its end.
+                self._events.put((hello, connection, message))
+                continue
+            happened = self._heard(hello, connection, message)
+            if happened is not None:
+                return happened
+
+    def _heard(self, hello: messages.Hello | None, connection: socket.socket | None, message: Any) -> Any:
+        """Take note of what one process said. What is an event by itself, whatever other ranks say, is returned."""
+        if isinstance(message, Exited):
+            failure = self._crash or (self._lost if message.code else None)
+            return message if failure is None else Exited(message.code or 1, failure[0])
+        assert hello is not None
+        if isinstance(message, messages.Found):
+            assert connection is not None
+            self._lines[hello.rank] = connection
+            self._moments = self._moments or Moments(message.first_batch, time.time())
+            self._deliver(self.company.found(hello, message, time.monotonic()))
+        elif isinstance(message, messages.WindowDone):
+            self.company.done(hello.rank, message)
+        elif isinstance(message, messages.Ended):
+            if self.farewell is None or message.batches >= self.farewell.batches:
+                self.farewell = message
+            return message
+        elif isinstance(message, messages.Crashed):
+            # Those that were waiting for it in a collective crash too, and later.
+            if self._crash is None and self._lost is None:
+                text = f"Rank {hello.rank} of {hello.world} on {hello.host}:\n\n{message.text}"
+                self._crash = (text, time.monotonic() + CRASH_GRACE)
+        elif isinstance(message, _Lost):
+            if self._crash is None and self._lost is None and hello.world > 1:
+                text = f"{self.tail()}\nrank {hello.rank} of {hello.world} on {hello.host} was killed"
+                self._lost = (text, time.monotonic() + LOST_GRACE)
+        else:
+            return message
+        return None
+
+    def grant(self, grant: messages.Grant) -> None:
+        """Let all ranks run a window. A guest that is gone shows up as `Exited` at the next `event`."""
+        self._deliver(self.company.granted(grant))
+
+    def stop(self) -> None:
+        """End the guest and everything that it started, and remove the session's folder. Can be called twice."""
+        if self._stopped:
+            return
+        self._stopped = True
+        if self._process is not None:
+            family = _descendants(self._process.pid)
+            orphans = cpu_seconds(family)
+            waited = cpu_seconds(_children(self._process.pid))
+            try:
+                self._end(self._process)
+            finally:
+                if self._command.launched and (self._process.poll() or 0) >= 0:
+                    orphans -= waited  # By a launcher that ended in peace: its own time holds theirs.
+                kill_tree(self._process, family)
+            self.load.finish(orphans)
+        for line in (*self._lines.values(), *self._listeners):
+            with contextlib.suppress(OSError):
+                line.shutdown(socket.SHUT_RDWR)  # A thread that waits on it wakes; closing alone does not do that.
+            with contextlib.suppress(OSError):
+                line.close()
+        for folder in self._launchers_folders:
+            scratch.remove(folder)
+        self._keeper.leave(self._folder, self._moments)
+        scratch.remove(self._folder)
+
+    def _end(self, process: subprocess.Popen[bytes]) -> None:
+        """Tell every rank to end at once. A launcher then finds that all have succeeded, and clears up."""
+        if process.poll() is not None:
+            return
+        for line in self._lines.values():
+            _send(line, messages.End())
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(LAUNCHER_GRACE if self._command.launched and self._lines else 0.5)
+        if self._command.launched and process.poll() is None:
+            process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(LAUNCHER_GRACE)
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process is not None else None
+
+    def tail(self) -> str:
+        """The end of what the process wrote."""
+        try:
+            with open(self._log, "rb") as log:
+                log.seek(0, os.SEEK_END)
+                log.seek(max(0, log.tell() - _TAIL_BYTES))
+                text = log.read().decode(errors="replace")
+                return text if self._terminal is None else without_control(text)
+        except OSError:
+            return ""
+
+    # -- threads -----------------------------------------------------------------------------------------------------
+
+    def _accept(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._read, args=(connection,), daemon=True).start()
+
+    def _read(self, connection: socket.socket) -> None:
+        hello: messages.Hello | None = None
+        trains = False
+        with connection:
+            with contextlib.suppress(OSError, ValueError, messages.ProtocolError):
+                reader: BinaryIO
+                with connection.makefile("rb") as reader:
+                    for line in reader:
+                        message = messages.decode(line)
+                        if isinstance(message, messages.Hello):
+                            if not hmac.compare_digest(message.token.encode(), self._token.encode()):
+                                return
+                            hello = message
+                            self.hello = self.hello or hello
+                            if self._command.launched and hello.host == socket.gethostname():
+                                self._launchers_folders.update(_launchers_folder(hello.pid))
+                        elif hello is not None:
+                            trains = isinstance(message, (messages.Found, messages.WindowDone))
+                            self._events.put((hello, connection, message))
+            if trains and not self._stopped:
+                self._events.put((hello, None, _Lost()))
+
+    def _await_end(self) -> None:
+        assert self._process is not None
+        code = self._process.wait()
+        time.sleep(0.05)  # Its last words are still on the line.
+        if self._terminal is not None:
+            self._terminal.await_end(1.0)
+        self._events.put((None, None, Exited(code, self.tail())))
+
+    def _echo(self) -> None:
+        with open(self._log, "rb") as log:
+            while not self._stopped:
+                block = log.read(65536)
+                if block:
+                    sys.stderr.buffer.write(block)
+                    sys.stderr.buffer.flush()
+                else:
+                    time.sleep(0.1)
+
+    def _deliver(self, sends: list[tuple[int, messages.Grant]]) -> None:
+        for rank, grant in sends:
+            if rank in self._lines:
+                _send(self._lines[rank], grant)
+
+
+def _tcp_listener(host: str, port: int) -> socket.socket:
+    """A socket bound where ranks on other hosts can reach it. Raises `DoctorError` `listen-failed`."""
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        raise DoctorError(
+            "listen-failed",
+            f"Nobody can be listened to at {host}:{port}: {error.strerror or error}.",
+            "Give --listen a name or address of this machine that the other hosts reach, and a free port (0 for any).",
+        ) from error
+
+
+def _told_address(host: str, listener: socket.socket) -> list[str | int]:
+    """Where others find a listener; one that listens everywhere is found by this host's name."""
+    return [socket.gethostname() if host in ("0.0.0.0", "::") else host, listener.getsockname()[1]]
+
+
+def _send(line: socket.socket, message: Any) -> None:
+    with contextlib.suppress(OSError):
+        line.sendall(messages.encode(message))
+
+
+def _new_folder() -> Path:
+    """A new temporary folder whose path leaves room for a socket's name: 104 bytes is all that some kernels take."""
+    folder = scratch.new_folder()
+    if len(os.fsencode(folder / "line")) < 104:
+        return folder
+    scratch.remove(folder)
+    return scratch.new_folder(Path("/tmp"))
+
+
+def _launchers_folder(pid: int) -> set[Path]:
+    """The temporary folder that torchrun made for errors of this rank, and leaves behind even where there are none."""
+    with contextlib.suppress(psutil.Error, IndexError):
+        file = psutil.Process(pid).environ().get("TORCHELASTIC_ERROR_FILE", "")
+        folder = Path(file).parents[3]
+        if folder.name.startswith("torchelastic_"):
+            return {folder}
+    return set()
+
+
+def _descendants(pid: int) -> list[psutil.Process]:
+    with contextlib.suppress(psutil.Error):
+        return psutil.Process(pid).children(recursive=True)
+    return []
+
+
+def _children(pid: int) -> list[psutil.Process]:
+    with contextlib.suppress(psutil.Error):
+        return psutil.Process(pid).children()
+    return []
+
+
+def kill_tree(process: subprocess.Popen[bytes], family: list[psutil.Process]) -> None:
+    """Kill a process, its group and its descendants as known before it ended, and wait until they are gone."""
+    family = [*family, *_descendants(process.pid)]
+    # Loader workers outlive their parent by seconds; they are members of its group, if no longer its descendants.
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    for member in family:
+        with contextlib.suppress(psutil.Error):
+            member.kill()
+    psutil.wait_procs(family, timeout=3)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(3)

@@ -1,0 +1,554 @@
+"""Speedups with intervals, and the verdicts that they allow.
+
+Logs of (setting's speed / speed of the baseline around it) enter, one per window pair; ratios with a confidence
+interval, a p-value and a verdict leave. Pure, standard library only. Intervals come from the spread between sessions,
+because processes differ more than the windows inside one of them do; `docs/statistics.md` explains the method, and
+`benchmarks/statistics.py` prints how often its intervals hold the truth.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from statistics import fmean, median, variance
+from typing import Literal
+
+MINIMUM_STANDARD_ERROR = 0.001
+"""Smallest standard error of a log ratio that is believed: no loop repeats to better than a tenth of a percent."""
+
+MINIMUM_SESSIONS = 3
+"""Sessions that a setting needs before anything is claimed of it."""
+
+MINIMUM_FLOOR = 0.01
+"""Deviations from 1 below this are never claimed, however well windows repeat."""
+
+EQUIVALENCE = 0.02
+"""Default width of "no difference": a ratio within 2 % of 1 is not worth an edit."""
+
+SIGNIFICANCE = 0.05
+"""Largest Holm-adjusted p-value with which a difference is claimed."""
+
+LARGEST_PRIOR_DF = 4.0
+"""Most degrees of freedom that the other settings may lend to one setting's spread. Settings differ in spread by
+nature, and few of them are a poor witness of how much: coverage of the noisiest setting falls without this cap."""
+
+SMALLEST_POOL = 3
+"""Settings that must share sessions before they say anything of one another's spread."""
+
+Verdict = Literal["faster", "slower", "no_difference", "cannot_tell"]
+_Cells = dict[int, dict[int, float]]
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One window of a setting against the baseline around it in the same block.
+
+    `log_ratio` is log(speed of the setting / speed of the baseline): above 0 is faster.
+    """
+
+    session: int
+    block: int
+    setting: str
+    log_ratio: float
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What one setting is worth: a ratio to the baseline (above 1 is faster) with its confidence interval.
+
+    `p_value` is two-sided, of the hypothesis that the ratio is 1, and below 1 - level exactly when the interval
+    excludes 1. `log_mean` and `standard_error` are on the log scale. With one session nothing is known of the spread
+    between sessions: the interval is (0, infinity), the p-value 1 and the degrees of freedom 0.
+    """
+
+    setting: str
+    estimate: float
+    low: float
+    high: float
+    pairs: int
+    sessions: int
+    log_mean: float
+    standard_error: float
+    degrees_of_freedom: float
+    p_value: float
+
+
+def estimate_all(observations: Iterable[Observation], level: float = 0.95, control: str = "aa") -> dict[str, Estimate]:
+    """The worth of every setting, by name, each with its confidence interval at `level`.
+
+    The control (the baseline measured as if it were a fix) is estimated from its own sessions alone: the luck of a
+    process cancels when the baseline is compared with itself, so it says nothing of the luck of the others.
+    Raises ValueError for a log ratio that is not finite or a level outside (0, 1).
+    """
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, not {level}")
+    windows: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for seen in observations:
+        if not math.isfinite(seen.log_ratio):
+            raise ValueError(f"log ratio of {seen.setting!r} in session {seen.session} is {seen.log_ratio}")
+        windows[seen.setting][seen.session].append(seen.log_ratio)
+
+    # Sums are made in sorted order, so that the order of the observations changes no digit.
+    means = {
+        setting: {session: math.fsum(values) / len(values) for session, values in sorted(sessions.items())}
+        for setting, sessions in sorted(windows.items())
+    }
+    spreads: dict[str, _Spread] = {}
+    for group in _groups_sharing_sessions(means, control):
+        spreads.update(_spreads({setting: means[setting] for setting in group}))
+    return {
+        setting: _estimate(
+            setting,
+            list(sessions.values()),
+            pairs=sum(len(values) for values in windows[setting].values()),
+            spread=spreads.get(setting),
+            level=level,
+        )
+        for setting, sessions in means.items()
+    }
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """P-values adjusted for the number of claims made, in the order given.
+
+    A claim whose adjusted value is at most 0.05 keeps the chance of any false claim among all of them at 5 %,
+    however they depend on one another (S. Holm, A simple sequentially rejective multiple test procedure, 1979).
+    """
+    adjusted = [0.0] * len(p_values)
+    largest = 0.0
+    for rank, index in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[index]))
+        adjusted[index] = largest
+    return adjusted
+
+
+def noise_floor(estimates: Mapping[str, Estimate], control: str = "aa", minimum: float = MINIMUM_FLOOR) -> float:
+    """The deviation from 1 below which no difference is claimed, for example 0.01: what doing nothing looks like.
+
+    It is the larger of what the control appeared to bring and of its standard error. Not its interval: the intervals
+    of the settings hold that luck already. Where the control's deviation may be luck, the floor is held to three times
+    the typical standard error of the settings, so that one wild window widens the floor and does not hide everything.
+    Where the control's interval excludes 1, the measurement itself leans, and that deviation counts in full.
+    """
+    seen = estimates.get(control)
+    if seen is None:
+        return minimum
+    leans = not seen.low <= 1 <= seen.high
+    floor = abs(seen.log_mean)
+    if not leans:
+        known = [each.standard_error for each in estimates.values() if math.isfinite(each.standard_error)]
+        if math.isfinite(seen.standard_error):
+            floor = min(max(floor, seen.standard_error), 3 * median(known))
+    return max(minimum, _exp(floor) - 1)
+
+
+def verdict(estimate: Estimate, *, adjusted_p: float, floor: float, equivalence: float = EQUIVALENCE) -> Verdict:
+    """What may be said of a setting. `adjusted_p` comes from `holm` over all fixes tried, `floor` from `noise_floor`.
+
+    An interval inside 1 ± `equivalence` is no difference, even one that excludes 1: too small to matter is what the
+    equivalence means. The lower bound is 1 / (1 + equivalence), so that faster and slower are judged alike.
+    """
+    if estimate.sessions < MINIMUM_SESSIONS:
+        return "cannot_tell"
+    if 1 / (1 + equivalence) <= estimate.low and estimate.high <= 1 + equivalence:
+        return "no_difference"
+    if adjusted_p <= SIGNIFICANCE:
+        if estimate.low > 1 + floor:
+            return "faster"
+        if estimate.high < 1 / (1 + floor):
+            return "slower"
+    return "cannot_tell"
+
+
+def difference(first: Sequence[float], second: Sequence[float], level: float = 0.95) -> tuple[float, float] | None:
+    """Mean of `first` minus mean of `second`, and the half width of its interval at `level`.
+
+    The values are logs, one for each process, of two groups that share none. They may differ in spread (B. L. Welch,
+    The generalization of "Student's" problem when several different population variances are involved, 1947). None
+    where a group has fewer than two.
+    """
+    if len(first) < 2 or len(second) < 2:
+        return None
+    # No group is believed to repeat better than any loop does.
+    least = MINIMUM_STANDARD_ERROR**2
+    errors = [max(least, variance(group) / len(group)) for group in (first, second)]
+    df = sum(errors) ** 2 / sum(
+        error**2 / (len(group) - 1) for error, group in zip(errors, (first, second), strict=True)
+    )
+    half_width = student_t_quantile((1 + level) / 2, df) * math.sqrt(sum(errors))
+    return fmean(first) - fmean(second), half_width
+
+
+def sessions_needed(
+    estimate: Estimate,
+    *,
+    floor: float,
+    fixes_tried: int = 1,
+    equivalence: float = EQUIVALENCE,
+    level: float = 0.95,
+    limit: int = 100,
+) -> int | None:
+    """About how many more sessions, of as many blocks as before, would turn `cannot_tell` into a verdict.
+
+    Supposes that the estimate and the spread between sessions stay as they are, and that the first step of Holm's
+    correction applies to the claim. None when `limit` more would not decide: the estimate lies between the floor and
+    the equivalence, or too near to either. With one session, the answer is what any claim needs at least.
+    """
+    least = max(0, MINIMUM_SESSIONS - estimate.sessions)
+    if estimate.sessions < 2:
+        return least
+    spread = estimate.standard_error * math.sqrt(estimate.sessions)
+    distance = abs(estimate.log_mean)
+    for more in range(least, limit + 1):
+        sessions = estimate.sessions + more
+        df = estimate.degrees_of_freedom * (sessions - 1) / (estimate.sessions - 1)
+        error = max(MINIMUM_STANDARD_ERROR, spread / math.sqrt(sessions))
+        half_width = student_t_quantile((1 + level) / 2, df) * error
+        corrected = student_t_quantile(1 - SIGNIFICANCE / (2 * max(1, fixes_tried)), df) * error
+        if distance + half_width <= math.log1p(equivalence):
+            return more
+        if distance - half_width > math.log1p(floor) and distance > corrected:
+            return more
+    return None
+
+
+def blocks_needed(
+    estimate: Estimate,
+    *,
+    floor: float,
+    fixes_tried: int = 1,
+    equivalence: float = EQUIVALENCE,
+    level: float = 0.95,
+    limit: int = 100,
+) -> int | None:
+    """About how many more blocks would decide, spread over the new sessions of `sessions_needed`.
+
+    Blocks inside the old sessions would not do: they say nothing more of the spread between sessions.
+    """
+    sessions = sessions_needed(
+        estimate, floor=floor, fixes_tried=fixes_tried, equivalence=equivalence, level=level, limit=limit
+    )
+    return None if sessions is None else sessions * max(1, round(estimate.pairs / estimate.sessions))
+
+
+def promised_log_ratio(
+    epoch_batches: int | None, step_base: float, turn_base: float, step_setting: float, turn_setting: float
+) -> float:
+    """Log of the speedup of whole epochs: (L·step + turn) of the baseline over that of the setting.
+
+    `step_*` is seconds a batch, `turn_*` seconds that starting and ending an epoch cost beyond its steps. With
+    `epoch_batches` None the epoch never ends, and the ratio is that of the steps.
+    """
+    if epoch_batches is None:
+        return math.log(step_base / step_setting)
+    return math.log((epoch_batches * step_base + turn_base) / (epoch_batches * step_setting + turn_setting))
+
+
+def baseline_at(times: Sequence[float], costs: Sequence[float], at: float) -> float:
+    """The baseline's cost at the moment `at`, from the baseline windows of the same block.
+
+    Between two windows it moves log-linearly from one to the other, so that steady drift cancels in the ratio; before
+    the first and after the last it is the nearest. `times` are the middles of the windows in any order, in seconds;
+    `costs` are seconds a sample, above 0. Raises ValueError when there is none.
+    """
+    windows = sorted(zip(times, costs, strict=True))
+    if not windows:
+        raise ValueError("no baseline window in this block")
+    after = bisect.bisect_left([time for time, _ in windows], at)
+    if after == 0:
+        return windows[0][1]
+    if after == len(windows):
+        return windows[-1][1]
+    (start, first), (end, last) = windows[after - 1], windows[after]
+    share = (at - start) / (end - start)
+    return math.exp((1 - share) * math.log(first) + share * math.log(last))
+
+
+# The spread between sessions
+
+
+@dataclass(frozen=True)
+class _Spread:
+    """Variance of a setting's session means, and the degrees of freedom that it is known with."""
+
+    variance: float
+    degrees_of_freedom: float
+
+
+def _estimate(
+    setting: str, session_means: Sequence[float], pairs: int, spread: _Spread | None, level: float
+) -> Estimate:
+    # Sessions count alike, however many windows each has: their own luck outweighs that of their windows. The spread
+    # of unweighted means is an unbiased measure of the error of their mean even if some of them are noisier.
+    sessions = len(session_means)
+    log_mean = math.fsum(session_means) / sessions
+    if spread is None:
+        return Estimate(setting, _exp(log_mean), 0.0, math.inf, pairs, sessions, log_mean, math.inf, 0.0, 1.0)
+    error = max(MINIMUM_STANDARD_ERROR, math.sqrt(spread.variance / sessions))
+    df = spread.degrees_of_freedom
+    half_width = student_t_quantile((1 + level) / 2, df) * error
+    return Estimate(
+        setting=setting,
+        estimate=_exp(log_mean),
+        low=_exp(log_mean - half_width),
+        high=_exp(log_mean + half_width),
+        pairs=pairs,
+        sessions=sessions,
+        log_mean=log_mean,
+        standard_error=error,
+        degrees_of_freedom=df,
+        p_value=min(1.0, 2 * student_t_tail(abs(log_mean) / error, df)),
+    )
+
+
+def _exp(x: float) -> float:
+    return math.exp(x) if x < 700 else math.inf
+
+
+def _groups_sharing_sessions(means: Mapping[str, Mapping[int, float]], control: str) -> list[list[str]]:
+    """Settings seen in two sessions or more, grouped so that nobody shares a session with another group.
+
+    The control is a group of its own.
+    """
+    groups: list[tuple[set[int], list[str]]] = []
+    for setting, sessions in means.items():
+        if len(sessions) < 2 or setting == control:
+            continue
+        joined_sessions, joined_settings = set(sessions), [setting]
+        for group in [group for group in groups if group[0] & joined_sessions]:
+            groups.remove(group)
+            joined_sessions |= group[0]
+            joined_settings += group[1]
+        groups.append((joined_sessions, joined_settings))
+    settings = [sorted(group) for _, group in groups]
+    return [*settings, [control]] if len(means.get(control, ())) >= 2 else settings
+
+
+def _spreads(means: Mapping[str, Mapping[int, float]]) -> dict[str, _Spread]:
+    """Variance of every setting's session means, for settings that share sessions.
+
+    The mean of setting k in session s is its worth + the luck a[s] of the session, which all settings share + the luck
+    e[k, s] of the setting there. What the settings share can be known only as well as there are sessions; what is
+    their own, each setting tells the others about. So the two are taken apart, only the second is moderated over the
+    settings, and their sum gets its degrees of freedom by Satterthwaite's rule.
+    """
+    settings = list(means)
+    cells = [means[setting] for setting in settings]
+    sessions = sorted({session for row in cells for session in row})
+    spare = sum(map(len, cells)) - len(settings) - len(sessions) + 1
+    if len(settings) < SMALLEST_POOL or spare < len(settings) - 1:
+        return {setting: _own_spread(list(row.values())) for setting, row in means.items()}
+
+    own = [_Spread(1.0, 0.0)] * len(settings)
+    # Quiet settings tell the luck of a session better than noisy ones, so settings weigh by their precision. It is
+    # known only after the fit, hence the rounds; a third changes little.
+    for _ in range(3):
+        weights = [1 / each.variance for each in own]
+        totals = {s: math.fsum(weights[k] for k, row in enumerate(cells) if s in row) for s in sessions}
+        luck = _session_luck(cells, weights, totals)
+        own = _own_luck(cells, weights, totals, luck, spare)
+
+    error_of_luck = fmean(
+        [1 / math.fsum(1 / own[k].variance for k, row in enumerate(cells) if s in row) for s in sessions]
+    )
+    shared = max(variance(list(luck.values())), error_of_luck)
+    spreads = {}
+    for setting, each in zip(settings, own, strict=True):
+        # The measured luck of sessions holds the settings' own luck, averaged, once already.
+        rest = max(0.0, each.variance - error_of_luck)
+        df = (shared + rest) ** 2 / (shared**2 / (len(sessions) - 1) + rest**2 / each.degrees_of_freedom)
+        spreads[setting] = _Spread(shared + rest, df)
+    return spreads
+
+
+def _own_spread(session_means: Sequence[float]) -> _Spread:
+    return _Spread(variance(session_means), len(session_means) - 1)
+
+
+def _session_luck(
+    cells: Sequence[Mapping[int, float]], weights: Sequence[float], totals: Mapping[int, float]
+) -> dict[int, float]:
+    """Weighted least squares fit of (worth of setting + luck of session), by turns; exact at once if nothing misses."""
+    luck = dict.fromkeys(totals, 0.0)
+    for _ in range(200):
+        worth = [fmean([value - luck[session] for session, value in row.items()]) for row in cells]
+        fitted = {
+            session: math.fsum(weights[k] * (row[session] - worth[k]) for k, row in enumerate(cells) if session in row)
+            / total
+            for session, total in totals.items()
+        }
+        change = max(abs(fitted[session] - luck[session]) for session in luck)
+        luck = fitted
+        if change < 1e-10 or len({len(row) for row in cells} | {len(luck)}) == 1:
+            break
+    return luck
+
+
+def _own_luck(
+    cells: Sequence[Mapping[int, float]],
+    weights: Sequence[float],
+    totals: Mapping[int, float],
+    luck: Mapping[int, float],
+    spare: int,
+) -> list[_Spread]:
+    """Variance of each setting's own luck, moderated over the settings.
+
+    Residuals of setting k keep (1 - 1/sessions)(1 - its weight in the session) degrees of freedom each: exact when
+    nothing misses and weights are right, scaled to the exact sum when something misses.
+    """
+    squares, degrees = [], []
+    for k, row in enumerate(cells):
+        residuals = [value - luck[session] for session, value in row.items()]
+        mean = fmean(residuals)
+        squares.append(math.fsum((residual - mean) ** 2 for residual in residuals))
+        degrees.append(math.fsum((1 - 1 / len(row)) * (1 - weights[k] / totals[session]) for session in row))
+    scale = spare / math.fsum(degrees)
+    # A setting that was alone in its sessions leaves no residual; a crumb keeps its logarithm finite.
+    degrees = [max(0.01, scale * df) for df in degrees]
+    return moderate([_Spread(square / df, df) for square, df in zip(squares, degrees, strict=True)])
+
+
+def moderate(spreads: Sequence[_Spread]) -> list[_Spread]:
+    """Variances drawn up towards what is typical of them all.
+
+    Empirical Bayes with a scaled inverse chi-square prior fitted to the logs of the variances (G. K. Smyth, Linear
+    models and empirical Bayes methods for assessing differential expression, 2004, section 6.2; `fitFDist` of limma),
+    with three differences that few and unlike variances ask for: logs weigh by their precision, since degrees of
+    freedom differ (R. DerSimonian & N. Laird, Meta-analysis in clinical trials, 1986); the prior weighs at most
+    `LARGEST_PRIOR_DF`; and a variance above the typical one is left as it is, with the degrees of freedom of its own.
+    A variance that is small by luck is the danger; one that is large may be the truth about that setting.
+    """
+    total = math.fsum(each.degrees_of_freedom for each in spreads)
+    smallest = max(MINIMUM_STANDARD_ERROR**2, 1e-3 * median(each.variance for each in spreads))
+    raised = [_Spread(max(smallest, each.variance), each.degrees_of_freedom) for each in spreads]
+    halves = [each.degrees_of_freedom / 2 for each in raised]
+    logs = [math.log(e.variance) - digamma(h) + math.log(h) for e, h in zip(raised, halves, strict=True)]
+    weights = [1 / trigamma(h) for h in halves]
+    weight = math.fsum(weights)
+    centre = math.fsum(w * x for w, x in zip(weights, logs, strict=True)) / weight
+    scatter = math.fsum(w * (x - centre) ** 2 for w, x in zip(weights, logs, strict=True))
+    excess = (scatter - (len(logs) - 1)) / (weight - math.fsum(w * w for w in weights) / weight)
+    prior_df = LARGEST_PRIOR_DF if excess <= 0 else min(LARGEST_PRIOR_DF, 2 * trigamma_inverse(excess))
+    typical = math.exp(centre + digamma(prior_df / 2) - math.log(prior_df / 2))
+
+    moderated = []
+    for each in raised:
+        df = each.degrees_of_freedom
+        if each.variance > typical:
+            moderated.append(_Spread(each.variance, max(1.0, df)))
+        else:
+            drawn = (prior_df * typical + df * each.variance) / (prior_df + df)
+            moderated.append(_Spread(drawn, min(prior_df + df, total)))
+    return moderated
+
+
+# Special functions, from the standard library alone: the supervisor stays small and starts at once
+
+
+def student_t_tail(t: float, df: float) -> float:
+    """Probability that Student's t with `df` degrees of freedom exceeds `t` ≥ 0 (Abramowitz & Stegun 26.7.1)."""
+    square = t * t
+    x = df / (df + square)
+    return 0.5 * _incomplete_beta(df / 2, 0.5, x, square / (df + square) if square < df else 1 - x)
+
+
+@lru_cache(maxsize=1024)
+def student_t_quantile(probability: float, df: float) -> float:
+    """The value that Student's t stays below with this probability, for 0.5 ≤ probability < 1.
+
+    Newton's method on the logs of t and of the tail, where the tail is nearly straight, kept between bounds.
+    """
+    if not 0.5 <= probability < 1:
+        raise ValueError(f"probability must be at least 0.5 and below 1, not {probability}")
+    if df <= 0:
+        raise ValueError(f"degrees of freedom must be above 0, not {df}")
+    tail = 1 - probability
+    if tail == 0.5:
+        return 0.0
+    log_constant = math.lgamma((df + 1) / 2) - math.lgamma(df / 2) - 0.5 * math.log(df * math.pi)
+    low, high, log_t = -40.0, 700.0 / max(1.0, df), 0.0
+    high = max(high, 10.0)
+    for _ in range(200):
+        t = math.exp(log_t)
+        current = student_t_tail(t, df)
+        if current > tail:
+            low = log_t
+        else:
+            high = log_t
+        density = math.exp(log_constant - (df + 1) / 2 * math.log1p(t * t / df))
+        step = math.log(current / tail) * current / (t * density) if current > 0 and density > 0 else math.inf
+        following = log_t + step if low < log_t + step < high else (low + high) / 2
+        if abs(following - log_t) < 1e-13:
+            break
+        log_t = following
+    return math.exp(log_t)
+
+
+def _incomplete_beta(a: float, b: float, x: float, complement: float) -> float:
+    """Regularised incomplete beta function I_x(a, b); `complement` is 1 - x, given so that no digits are lost.
+
+    Continued fraction by Lentz's method (Press et al., Numerical Recipes, section 6.4).
+    """
+    if x <= 0:
+        return 0.0
+    if complement <= 0:
+        return 1.0
+    if x > (a + 1) / (a + b + 2):
+        return 1 - _incomplete_beta(b, a, complement, x)
+    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log(complement))
+    tiny = 1e-300
+    c, d = 1.0, 1 / (1 - (a + b) * x / (a + 1) or tiny)
+    fraction = d
+    for m in range(1, 1000):
+        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        for term in (even, odd):
+            d = 1 / (1 + term * d or tiny)
+            c = 1 + term / c or tiny
+            fraction *= c * d
+        if abs(c * d - 1) < 1e-15:
+            break
+    return front * fraction / a
+
+
+def digamma(x: float) -> float:
+    """Derivative of log gamma, for x > 0 (recurrence and asymptotic series, Abramowitz & Stegun 6.3.5, 6.3.18)."""
+    result = 0.0
+    while x < 8:
+        result -= 1 / x
+        x += 1
+    y = 1 / (x * x)
+    series = y * (1 / 12 - y * (1 / 120 - y * (1 / 252 - y * (1 / 240 - y * (1 / 132 - y * 691 / 32760)))))
+    return result + math.log(x) - 0.5 / x - series
+
+
+def trigamma(x: float) -> float:
+    """Second derivative of log gamma, for x > 0 (Abramowitz & Stegun 6.4.6, 6.4.12)."""
+    result = 0.0
+    while x < 8:
+        result += 1 / (x * x)
+        x += 1
+    y = 1 / (x * x)
+    series = y * (1 / 6 - y * (1 / 30 - y * (1 / 42 - y * (1 / 30 - y * (5 / 66 - y * 691 / 2730)))))
+    return result + (1 + 0.5 / x + series) / x
+
+
+def trigamma_inverse(value: float) -> float:
+    """The x > 0 with trigamma(x) = value > 0, by Newton's method on 1 / trigamma (Smyth 2004, appendix)."""
+    if value > 1e7:
+        return 1 / math.sqrt(value)
+    if value < 1e-6:
+        return 1 / value
+    x = 0.5 + 1 / value
+    for _ in range(50):
+        current = trigamma(x)
+        slope = (trigamma(x * (1 + 1e-5)) - trigamma(x * (1 - 1e-5))) / (2e-5 * x)
+        step = current * (1 - current / value) / slope
+        x += step
+        if abs(step) < 1e-9 * x:
+            break
+    return x

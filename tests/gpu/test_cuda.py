@@ -1,0 +1,91 @@
+"""What only a CUDA device can show: pinned batches, float16 with scaling, synchronised windows."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.process.driver import Guest
+
+from bottleneck_doctor.result import from_json
+from bottleneck_doctor.runtime import messages
+from bottleneck_doctor.session import Command
+
+
+def _has_cuda() -> bool:
+    # Asked in a process of its own: the test process itself must not hold a CUDA context.
+    code = "import torch, sys; sys.exit(not torch.cuda.is_available())"
+    return subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
+
+
+pytestmark = pytest.mark.skipif(not _has_cuda(), reason="there is no CUDA device")
+
+SCRIPT = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+def main():
+    data = TensorDataset(torch.randn(4096, 3, 64, 64), torch.randint(0, 10, (4096,)))
+    loader = DataLoader(data, batch_size=64, shuffle=True)
+    model = nn.Sequential(
+        nn.Conv2d(3, 64, 3, padding=1), nn.ReLU(), nn.Conv2d(64, 64, 3, padding=1), nn.ReLU(),
+        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10),
+    ).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for _ in range(10000):
+        for inputs, labels in loader:
+            inputs, labels = inputs.to("cuda"), labels.to("cuda")
+            loss = nn.functional.cross_entropy(model(inputs), labels)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "train.py"
+    path.write_text(SCRIPT)
+    return path
+
+
+def test_knobs_of_the_device_take_effect(script: Path) -> None:
+    guest = Guest(Command((sys.executable, str(script)), script.parent))
+    try:
+        found = guest.found()
+        assert found.device.startswith("cuda")
+        for setting in (
+            {"pin_memory": True},
+            {"num_workers": 2, "pin_memory": True},
+            {"autocast": "float16"},
+            {"autocast": "bfloat16"},
+            {"replay": True},
+        ):
+            guest.grant(setting, lead_in=8, steps=12)
+            done = guest.event()
+            assert isinstance(done, messages.WindowDone)
+            assert (setting, done.status, done.reason) == (setting, "ok", "")
+            assert done.seconds > 0
+    finally:
+        guest.session.stop()
+
+
+def test_an_examination_on_the_device(script: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "bottleneck_doctor", "run", "--quiet", "--budget", "90s", "-o", str(tmp_path)]
+    done = subprocess.run([*command, str(script)], capture_output=True, text=True, env=dict(os.environ), timeout=240)
+    assert done.returncode == 0, done.stderr
+    print(done.stdout)
+    result = from_json((tmp_path / "report.json").read_bytes(), source="report.json")
+    assert result.baseline is not None
+    assert result.baseline.device.startswith("cuda")
+    assert result.environment.devices
+    statuses = {fix.id: fix.status for fix in result.fixes}
+    for fix in ("pinned-memory", "amp-bf16", "amp-fp16"):
+        assert statuses[fix] not in ("not_applicable", "failed"), (fix, result.fixes)

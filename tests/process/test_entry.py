@@ -1,0 +1,82 @@
+"""How a program is started: a console command as it is, variables before it, and a terminal where the user has one."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.process.driver import LOOP, PRELUDE, Guest, write
+
+from bottleneck_doctor.cli._entrypoint import check_command
+from bottleneck_doctor.session import Command
+
+pytestmark = pytest.mark.process
+
+
+@pytest.fixture
+def guests() -> Iterator[list[Guest]]:
+    started: list[Guest] = []
+    try:
+        yield started
+    finally:
+        for each in started:
+            each.close()
+
+
+def test_console_command_with_its_own_path(
+    guests: list[Guest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As pip installs it, in a folder of PATH; its package is found by a PYTHONPATH that the command sets by itself."""
+    write(tmp_path, f"def main():\n    exec({LOOP!r}, {{'__name__': 'loop'}})\n", "lib/rows/__init__.py")
+    console = write(
+        tmp_path,
+        f"#!{sys.executable}\nimport sys\nfrom rows import main\nprint(sys.argv[1:], flush=True)\nsys.exit(main())\n",
+        "bin/train-rows",
+    )
+    console.chmod(0o755)
+    monkeypatch.setenv("PATH", str(console.parent), prepend=os.pathsep)
+    variables, words = check_command("PYTHONPATH=lib train-rows sft lr=0.1 --note 'two words'")
+    assert (variables, words[0]) == ({"PYTHONPATH": "lib"}, str(console))
+    guest = Guest(Command(words, tmp_path, variables))
+    guests.append(guest)
+    assert guest.found().rung == "optimizer step"
+    assert guest.window({}).status == "ok"
+    assert "['sft', 'lr=0.1', '--note', 'two words']" in guest.session.tail()
+
+
+TERMINAL = (
+    """
+import os, sys
+print(sys.stdin.isatty(), sys.stdout.isatty(), sys.stderr.isatty(), os.get_terminal_size().columns > 0)
+for _ in range(2):
+    try:
+        input("continue? ")
+    except EOFError:
+        print("nobody answers")
+print("\\x1b[32mgreen\\x1b[0m")
+"""
+    + PRELUDE
+    + """
+for batch in DataLoader(Rows(200), batch_size=4):
+    train_on(batch)
+print("last words")
+sys.exit(3)
+"""
+)
+
+
+def test_terminal_where_the_user_has_one(guests: list[Guest], tmp_path: Path) -> None:
+    script = write(tmp_path, TERMINAL)
+    guest = Guest(Command((sys.executable, str(script)), tmp_path, terminal=True))
+    guests.append(guest)
+    guest.found()
+    assert guest.window({}).status == "ok"
+    ended = guest.run_out()
+    assert ended.code == 3
+    lines = ended.tail.splitlines()
+    assert lines[0] == "True True True True"
+    assert [line.rpartition(" ? ")[2] for line in lines[1:]][-2:] == ["green", "last words"]
+    assert ended.tail.count("nobody answers") == 2

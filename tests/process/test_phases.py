@@ -1,0 +1,499 @@
+"""The guest's `phases` windows against loops made of known sleeps: shares, loading, and no hook left behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.process.conftest import StartGuest
+from tests.process.driver import PRELUDE
+
+from bottleneck_doctor import phases
+from bottleneck_doctor.runtime import messages
+
+pytestmark = pytest.mark.process
+
+POINTS = 0.03
+
+SLEEPS = (
+    PRELUDE
+    + """
+import builtins, gc, io
+from torch.utils.data._utils import fetch, worker
+
+workers, sample_seconds, collate_seconds = int(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])
+
+
+class Slow:
+    def __call__(self, sample):
+        time.sleep(0.8 * sample_seconds)
+        return sample
+
+
+def quick(sample):
+    time.sleep(0.2 * sample_seconds)
+    return sample
+
+
+class Compose:
+    def __init__(self, transforms):
+        self.transforms = transforms
+
+    def __call__(self, sample):
+        for transform in self.transforms:
+            sample = transform(sample)
+        return sample
+
+
+class Pictures(Dataset):
+    def __init__(self):
+        self.transform = Compose([quick, Slow()])
+
+    def __len__(self):
+        return 4000
+
+    def __getitem__(self, index):
+        with open("sample.bin", "rb") as handle:
+            handle.read()
+        return self.transform(torch.full((4,), float(index % 7)))
+
+
+def gather(samples):
+    time.sleep(collate_seconds)
+    return torch.stack(samples)
+
+
+class Backward(torch.autograd.Function):
+    @staticmethod
+    def forward(context, value):
+        return value
+
+    @staticmethod
+    def backward(context, gradient):
+        time.sleep(0.02)
+        return gradient
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 1)
+
+    def forward(self, rows):
+        time.sleep(0.03)
+        return Backward.apply(self.layer(rows))
+
+
+class Loss(nn.Module):
+    def forward(self, output):
+        time.sleep(0.01)
+        return output.mean()
+
+
+class Optimizer(torch.optim.SGD):
+    def step(self, closure=None):
+        time.sleep(0.015)
+        return super().step(closure)
+
+    def zero_grad(self, set_to_none=True):
+        time.sleep(0.01)
+        super().zero_grad(set_to_none)
+
+
+def hooks():
+    chain = dataset.transform.transforms
+    return [
+        nn.Module.__call__, nn.Module.zero_grad, torch.optim.Optimizer.zero_grad, Optimizer.zero_grad,
+        torch.autograd.backward, torch.autograd.grad, torch.amp.GradScaler.step, torch.amp.GradScaler.update,
+        vars(torch.Tensor).get("item"), vars(torch.Tensor).get("__bool__"), vars(torch.Tensor).get("__format__"),
+        fetch._MapDatasetFetcher.fetch, fetch._IterableDatasetFetcher.fetch, worker._worker_loop,
+        builtins.open, io.open, os.open, type(chain[0]), type(chain[1]), len(gc.callbacks),
+    ]
+
+
+with open("sample.bin", "wb") as handle:
+    handle.write(bytes(300))
+dataset = Pictures()
+model, loss_of = Model(), Loss()
+optimizer = Optimizer(model.parameters(), lr=1e-4)
+before = hooks()
+while True:
+    for batch in DataLoader(dataset, batch_size=4, num_workers=workers, collate_fn=gather):
+        optimizer.zero_grad()
+        loss = loss_of(model(batch))
+        loss.backward()
+        optimizer.step()
+        time.sleep(0.05)
+        note("hooks", sum(one is not other and one != other for one, other in zip(before, hooks())))
+"""
+)
+STEP = {"forward": 0.04, "backward": 0.02, "optimizer": 0.015, "zero_grad": 0.01, "between": 0.05}
+"""Seconds that a step of SLEEPS takes once it has its batch, by phase."""
+
+
+def line_of(text: str, line: str) -> int:
+    return 1 + text.splitlines().index(line)
+
+
+def left_behind(scratch: Path) -> list[str]:
+    return [path.name for path in scratch.rglob("loading-*")]
+
+
+def close_to_window(done: messages.WindowDone) -> None:
+    """The phases sum to the wall time of the window, within half a percent."""
+    assert sum(done.detail["phases"].values()) == pytest.approx(done.seconds, rel=0.005)
+    assert len(done.detail["step_seconds"]) == done.steps
+    assert sum(done.detail["step_seconds"]) == pytest.approx(done.seconds, rel=0.005)
+
+
+# With 2 workers a batch takes 0.37 s to make, so that one comes each 0.185 s.
+@pytest.mark.parametrize(
+    ("workers", "sample", "collate", "wait"),
+    [pytest.param(0, 0.02, 0.02, 0.1, marks=pytest.mark.slow), (2, 0.0825, 0.04, 0.05)],
+)
+def test_shares_of_a_step_are_those_of_its_sleeps(
+    guest: StartGuest, tmp_path: Path, workers: int, sample: float, collate: float, wait: float
+) -> None:
+    script = guest(SLEEPS, str(workers), str(sample), str(collate))
+    script.found()
+    plain = script.window({}, lead_in=6, steps=12)
+    clean = script.notes("hooks")
+    assert set(clean) == {0}
+    done = script.window({}, mode="phases", lead_in=6, steps=24)
+    assert (done.status, done.reason) == ("ok", "")
+    close_to_window(done)
+
+    shares = phases.phases([done.detail])
+    assert shares is not None
+    truth = {**STEP, "data_wait": wait, "host_to_device": 0.0}
+    for name, seconds in truth.items():
+        assert getattr(shares, name) == pytest.approx(seconds / sum(truth.values()), abs=POINTS), name
+
+    steps = phases.step_times([done.detail], 1.0)
+    assert steps is not None
+    assert steps.mean_ms == pytest.approx(1000 * done.seconds / done.steps, rel=0.005)
+    assert steps.wait_mean_ms == pytest.approx(1000 * shares.data_wait * done.seconds / done.steps, rel=0.05)
+    assert steps.ready_share == done.ready_batches / done.steps
+
+    made = phases.loading([done.detail], {})
+    assert made is not None, done.detail["loading_missing"]
+    assert made.num_workers == workers
+    assert made.samples_per_batch == 4
+    assert made.bytes_per_batch == 4 * 4 * 4
+    assert made.fetch_ms == pytest.approx(4000 * sample, rel=0.25)
+    assert made.collate_ms == pytest.approx(1000 * collate, rel=0.25)
+    quick, slow = made.transforms
+    assert (quick.name, slow.name) == ("quick", "Slow")
+    # A sleep on a busy machine is longer than asked for, which makes the shorter of the two the larger part.
+    both_transforms = slow.share_of_fetch + quick.share_of_fetch
+    assert 0.9 < both_transforms < 1
+    assert slow.share_of_fetch / both_transforms == pytest.approx(0.8, abs=POINTS)
+    assert slow.ms_per_sample == pytest.approx(800 * sample, rel=0.25)
+    assert (slow.file, slow.line) == (str(tmp_path / "train.py"), line_of(SLEEPS, "class Slow:") + 1)
+    assert (quick.file, quick.line) == (str(tmp_path / "train.py"), line_of(SLEEPS, "def quick(sample):"))
+    assert made.fetch_site is not None
+    assert SLEEPS.splitlines()[made.fetch_site.line - 1].strip() == "def __getitem__(self, index):"
+    assert "Pictures" in "".join(SLEEPS.splitlines()[made.fetch_site.line - 9 : made.fetch_site.line])
+    assert made.collate_site is not None
+    assert made.collate_site.line == line_of(SLEEPS, "def gather(samples):")
+    assert made.files is not None
+    assert (made.files.per_batch, made.files.mean_bytes) == (4, 300)
+    assert made.files.file_system
+    assert [each.worker for each in made.workers] == list(range(workers))
+    drawn = phases.timeline([done.detail], {})
+    assert drawn is not None
+    assert {event.lane for event in drawn.events} == {"main", *(f"worker {number}" for number in range(workers))}
+    assert all(0 <= event.start <= event.start + event.seconds <= drawn.seconds + 1e-6 for event in drawn.events)
+    main = [event for event in drawn.events if event.lane == "main"]
+    assert sum(event.seconds for event in main) == pytest.approx(drawn.seconds, rel=0.01)
+    # Two workers that began together also finish together, and every other batch lies ready.
+    assert sum(event.kind == "data_wait" for event in main) >= (6 if workers else 12)
+    if workers:
+        assert made.hand_over_ms is not None
+        assert 0 < made.hand_over_ms < 20
+        # Batches are waited for, so the workers have nothing to wait for themselves.
+        assert all(each.idle_share < 0.1 for each in made.workers)
+        assert sum(each.batches for each in made.workers) == made.batches
+        fetches = {event.batch: event for event in drawn.events if event.kind == "fetch"}
+        waits = {event.batch: event for event in main if event.kind == "data_wait"}
+        both = sorted(number for number in fetches.keys() & waits.keys() if number is not None)
+        assert both
+        for number in both:  # A batch arrives when it was made, and not before.
+            assert waits[number].start + waits[number].seconds >= fetches[number].start + fetches[number].seconds
+
+    hooked = set(script.notes("hooks")[len(clean) :])
+    assert max(hooked) > 8
+    noted = len(script.notes("hooks"))
+    after = script.window({}, lead_in=6, steps=12)
+    # The first of the notes may be of the step in which the window came to its end.
+    assert set(script.notes("hooks")[noted + 1 :]) == {0}
+    assert (after.status, after.detail) == ("ok", {})
+    assert after.seconds / after.steps == pytest.approx(plain.seconds / plain.steps, rel=0.1)
+    assert script.session.pid is not None
+    assert not left_behind(script.session._folder)
+
+
+CLOSURE = (
+    PRELUDE
+    + """
+class Dropout(nn.Module):  # A transform, and no part of the model.
+    def forward(self, row):
+        time.sleep(0.005)
+        return row
+
+class Rows(Rows):
+    transform = Dropout()
+    def __getitem__(self, index):
+        row, label = super().__getitem__(index)
+        return self.transform(row), label
+
+class Model(nn.Linear):
+    def forward(self, rows):
+        time.sleep(0.01)
+        return super().forward(rows)
+
+model = Model(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+values = torch.arange(50)
+
+def closure():
+    optimizer.zero_grad()
+    loss = model(batch[0]).mean()
+    loss.backward()
+    time.sleep(0.03)
+    return loss
+
+while True:
+    for batch in DataLoader(Rows(), batch_size=4):
+        optimizer.step(closure)
+        for value in values:
+            time.sleep(0.0002)
+            value.item()
+        gc_ = [[] for _ in range(1000)]
+        __import__("gc").collect()
+"""
+)
+
+
+def test_closure_values_and_garbage(guest: StartGuest, tmp_path: Path) -> None:
+    script = guest(CLOSURE)
+    script.found()
+    done = script.window({}, mode="phases", steps=16)
+    assert done.status == "ok", done.reason
+    close_to_window(done)
+    step = done.seconds / done.steps
+    spent = {name: seconds / done.steps for name, seconds in done.detail["phases"].items()}
+    # The closure's own work is neither the optimizer's nor the model's, and a transform is no forward pass.
+    assert spent["data_wait"] == pytest.approx(0.020, abs=POINTS * step)
+    assert spent["forward"] == pytest.approx(0.010, abs=POINTS * step)
+    assert spent["optimizer"] == pytest.approx(0.0, abs=POINTS * step)
+    assert spent["between"] > 0.035
+    calls = phases.synchronising([done.detail])
+    assert [(call.name, call.per_step) for call in calls] == [(".item()", 50)]
+    assert (calls[0].path, calls[0].line) == (
+        str(tmp_path / "train.py"),
+        line_of(CLOSURE, "            value.item()"),
+    )
+    assert 0 < calls[0].ms_per_step < 1000 * spent["between"]
+    garbage = phases.garbage([done.detail])
+    assert garbage is not None
+    assert garbage.collections >= done.steps
+    assert 0 < garbage.share < 1
+
+
+PAUSES = (
+    PRELUDE
+    + """
+import io
+held_out = DataLoader(Rows(8, 0.005), batch_size=4)
+loader = DataLoader(Rows(40, 0.0025), batch_size=4)
+done = 0
+while True:
+    for batch in loader:
+        train_on(batch)
+        time.sleep(0.01)
+        done += 1
+        if done % 7 == 3:
+            with torch.no_grad():
+                for other in held_out:
+                    model(other[0])
+                    time.sleep(0.02)
+    with torch.no_grad():
+        for other in held_out:
+            model(other[0])
+            time.sleep(0.01)
+    torch.save(model.state_dict(), "model.pt")
+    time.sleep(0.03)
+"""
+)
+
+
+def test_pauses_are_no_part_of_a_step(guest: StartGuest) -> None:
+    script = guest(PAUSES)
+    script.found()
+    details: list[dict[str, Any]] = []
+    windows: list[dict[str, int]] = [{"steps": 20}, {"epochs": 2, "lead_in": 0}]
+    for size in windows:
+        done = script.window({}, mode="phases", **size)
+        assert done.status == "ok", done.reason
+        close_to_window(done)
+        shares = phases.phases([done.detail])
+        assert shares is not None
+        # Evaluation, in the midst of an epoch and after it, would make the loop's own 10 ms a small part.
+        assert shares.data_wait == pytest.approx(0.5, abs=2 * POINTS)
+        assert shares.between == pytest.approx(0.45, abs=2 * POINTS)
+        assert shares.forward < POINTS
+        details.append(done.detail)
+    pause = phases.epoch_pause(details[-1:])
+    assert pause is not None
+    assert pause.seen >= 2
+    assert pause.evaluation == pytest.approx(0.06, abs=0.015)
+    assert pause.rest == pytest.approx(0.03, abs=0.01)
+    assert pause.first_batch == pytest.approx(0.01, abs=0.005)
+    assert 0 < pause.saving < 0.02
+    assert pause.seconds == pytest.approx(pause.evaluation + pause.rest + pause.first_batch + pause.saving)
+
+
+def test_loop_without_loader(guest: StartGuest) -> None:
+    script = guest(
+        PRELUDE
+        + """
+rows = torch.ones(8, 4)
+class Model(nn.Linear):
+    def forward(self, rows):
+        time.sleep(0.03)
+        return super().forward(rows)
+model = Model(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+while True:
+    time.sleep(0.02)
+    train_on([rows])
+"""
+    )
+    script.found()
+    done = script.window({}, mode="phases", steps=10)
+    assert done.status == "ok", done.reason
+    close_to_window(done)
+    shares = phases.phases([done.detail])
+    assert shares is not None
+    assert shares.data_wait == 0
+    assert shares.forward == pytest.approx(0.6, abs=POINTS)
+    assert shares.between == pytest.approx(0.4, abs=POINTS)
+    assert phases.loading([done.detail], {}) is None
+    assert phases.loading_missing([done.detail])
+    assert script.window({}).status == "ok"
+
+
+@pytest.mark.parametrize("method", ["spawn", pytest.param("forkserver", marks=pytest.mark.slow)])
+def test_workers_that_inherit_nothing_record_as_well(guest: StartGuest, method: str) -> None:
+    """Also those of a fork server that was started before anybody wanted to know."""
+    script = guest(
+        PRELUDE
+        + """
+class Compose:
+    def __init__(self, *transforms):
+        self.transforms = list(transforms)
+
+    def __call__(self, sample):
+        for transform in self.transforms:
+            sample = transform(sample)
+        return sample
+
+def slow(sample):
+    time.sleep(0.008)
+    return sample
+
+class Named(Rows):
+    def __init__(self):
+        super().__init__(4000, 0.002)
+        self.transform = Compose(slow, len)
+
+    def __getitem__(self, index):
+        self.transform(super().__getitem__(index))
+        return torch.ones(4), torch.ones(1)
+
+if __name__ == "__main__":
+    loader = DataLoader(Named(), batch_size=4, num_workers=1, multiprocessing_context=sys.argv[1])
+    while True:
+        for batch in loader:
+            pass  # Nothing but batches: no forward, no backward, no optimizer.
+""",
+        method,
+    )
+    assert script.found().rung == "batches"
+    done = script.window({}, mode="phases", lead_in=1, steps=8)
+    assert done.status == "ok", done.reason
+    close_to_window(done)
+    made = phases.loading([done.detail], {})
+    assert made is not None, phases.loading_missing([done.detail])
+    assert made.samples_per_batch == 4
+    assert done.detail["loading"]["delivered"] == done.steps
+    fetch = sum(done.detail["loading"]["fetch_seconds"])
+    slow, quick = done.detail["loading"]["transforms"]
+    assert (slow["name"], quick["name"]) == ("slow", "len")
+    assert slow["seconds"] / fetch == pytest.approx(0.8, abs=0.05)
+    assert script.window({}, lead_in=1, steps=2).status == "ok"
+
+
+@pytest.mark.parametrize("persistent", [pytest.param(False, marks=pytest.mark.slow), True])
+def test_every_batch_is_told_of(guest: StartGuest, persistent: bool) -> None:
+    """An iterable dataset in two workers, persistent or not, whose epochs end within the window."""
+    script = guest(
+        PRELUDE
+        + """
+class Stream(IterableDataset):
+    def __iter__(self):
+        number = torch.utils.data.get_worker_info().id
+        for index in range(40):
+            time.sleep(0.001 * (1 + 4 * number))
+            yield torch.full((4,), float(index)), torch.tensor(0.0)
+
+loader = DataLoader(Stream(), batch_size=4, num_workers=2, persistent_workers=sys.argv[1] == "True")
+while True:
+    for batch in loader:
+        train_on(batch)
+""",
+        str(persistent),
+    )
+    script.found()
+    for setting in ({}, {"num_workers": 1}):
+        done = script.window(setting, mode="phases", lead_in=4, steps=30)
+        assert done.status == "ok", done.reason
+        close_to_window(done)
+        made = phases.loading([done.detail], setting)
+        assert made is not None
+        assert made.samples_per_batch == 4
+        assert done.detail["loading"]["delivered"] == done.steps
+        assert len(made.workers) == setting.get("num_workers", 2)
+        assert made.files is None
+    assert script.window({}, steps=8).status == "ok"
+
+
+def test_compiled_model_is_left_whole(guest: StartGuest) -> None:
+    """Hooks are on while the model is compiled (those that find the loop) and while it runs: its graph must not break,
+    nor be made anew for a window."""
+    script = guest(
+        PRELUDE
+        + """
+whole = torch.compile(nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 1)), backend="eager", fullgraph=True)
+optimizer = torch.optim.SGD(whole.parameters(), lr=1e-4)
+model = lambda rows: (time.sleep(0.005), whole(rows))[1]
+while True:
+    for batch in DataLoader(Rows(64, 0.001), batch_size=4):
+        train_on(batch)
+        note("graphs", torch._dynamo.utils.counters["stats"]["unique_graphs"])
+"""
+    )
+    found = script.found()
+    assert found.has_root_module
+    assert script.window({}).status == "ok"
+    made = script.notes("graphs")
+    done = script.window({}, mode="phases", steps=12)
+    assert done.status == "ok", done.reason
+    close_to_window(done)
+    shares = phases.phases([done.detail])
+    assert shares is not None
+    assert shares.forward > 0
+    assert script.window({}).status == "ok"
+    assert set(script.notes("graphs")[len(made) :]) == {made[-1]}

@@ -1,0 +1,463 @@
+"""Several processes train together: all serve the same windows at the same step, the slowest is named, none is left."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from tests.process.driver import PRELUDE, Guest, run_plain, wait_until, write
+
+from bottleneck_doctor.errors import Exit
+from bottleneck_doctor.ranks import Together
+from bottleneck_doctor.result import Result, from_json
+from bottleneck_doctor.session import Command, Exited
+
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(importlib.util.find_spec("torch.distributed") is None, reason="this torch knows no ranks"),
+]
+
+TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+
+GROUP = """
+import torch.distributed as dist
+from torch.utils.data import DistributedSampler
+
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+model = nn.parallel.DistributedDataParallel(model)
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+
+
+def sharded(data, **given):
+    return DataLoader(data, batch_size=4, sampler=DistributedSampler(data), **given)
+
+
+"""
+RANKS = PRELUDE + GROUP
+LOOP = """
+loader = sharded(Rows(80, 0.001))
+for epoch in range(100000):
+    for batch in loader:
+        train_on(batch)
+"""
+"""Ten batches an epoch in each of two ranks."""
+
+StartRanks = Callable[..., Guest]
+
+
+@pytest.fixture
+def ranks(tmp_path: Path) -> Iterator[StartRanks]:
+    """Start a script under torchrun in two processes, a guest in each. All are ended after the test."""
+    started: list[Guest] = []
+
+    def start(text: str, *arguments: str, launcher: tuple[str, ...] = TORCHRUN) -> Guest:
+        script = write(tmp_path, text)
+        argv = (*(launcher or (sys.executable,)), str(script), *arguments)
+        started.append(Guest(Command(argv, tmp_path, launched=bool(launcher))))
+        return started[-1]
+
+    try:
+        yield start
+    finally:
+        for each in started:
+            each.close()
+            assert not list(Path(os.environ["TMPDIR"]).glob("torchelastic_*"))
+
+
+def together(window: object) -> Together:
+    """A window of both ranks, after which they stand at one step."""
+    assert isinstance(window, Together)
+    assert window.parts is not None
+    assert sorted(window.parts) == [0, 1]
+    assert len({part.position for part in window.parts.values()}) == 1
+    return window
+
+
+def taken(window: Together) -> int:
+    """Steps that both ranks have behind them."""
+    assert window.parts is not None
+    return window.parts[0].position
+
+
+# -- windows ---------------------------------------------------------------------------------------------------------
+
+
+def test_ranks_serve_the_same_windows_at_the_same_step(ranks: StartRanks) -> None:
+    """Epochs of ten batches end inside the windows."""
+    script = ranks(RANKS + LOOP)
+    found = script.found()
+    assert (found.num_workers, found.epoch_batches, found.samples_per_step) == (0, 10, 8.0)
+    assert [(hello.rank, hello.world) for hello in script.session.ranks] == [(0, 2), (1, 2)]
+    first = together(script.window({}, steps=6))
+    assert (first.status, first.samples) == ("ok", 8.0 * first.steps)
+    before = taken(first)
+    for setting, lead_in, steps in (({"num_workers": 1}, 3, 25), ({"replay": True}, 2, 31), ({}, 0, 1)):
+        done = together(script.window(setting, lead_in=lead_in, steps=steps))
+        assert done.status == "ok", done.reason
+        assert 0 < done.steps <= steps
+        assert taken(done) == before + lead_in + steps
+        before = taken(done)
+    alone = together(script.window({"num_workers": 1}, mode="loader_only", lead_in=2, steps=4))
+    assert (alone.status, alone.samples, taken(alone)) == ("ok", 32.0, before)
+    whole = together(script.window({"num_workers": 1}, lead_in=0, steps=0, epochs=2))
+    assert (whole.status, whole.steps, whole.whole_epochs) == ("ok", 20, 2)
+    phases = together(script.window({}, mode="phases"))
+    assert phases.parts is not None
+    assert all(part.detail["phases"]["backward"] > 0 for part in phases.parts.values())
+
+
+def test_waiting_for_a_late_rank_is_communication_and_not_computing(ranks: StartRanks) -> None:
+    late = LOOP.replace("        train_on(batch)", "        time.sleep(0.04 * rank)\n        train_on(batch)")
+    script = ranks(RANKS + late)
+    script.found()
+    done = together(script.window({}, mode="phases", steps=20))
+    assert done.parts is not None
+    for rank, part in done.parts.items():
+        phases = part.detail["phases"]
+        assert sum(phases.values()) == pytest.approx(part.detail["seconds"])
+        assert part.detail["seconds"] > 0.035 * part.steps, "they keep step"
+        assert (phases["between"] > 0.5 * part.detail["seconds"]) == (rank == 1)
+        assert (phases["communication"] > 0.5 * part.detail["seconds"]) == (rank == 0)
+        assert phases["backward"] < 0.3 * part.detail["seconds"]
+
+
+def test_setting_that_fails_in_one_rank_fails_in_all(ranks: StartRanks) -> None:
+    text = """
+class Fragile(Rows):
+    def __getitem__(self, index):
+        if rank == 1 and torch.utils.data.get_worker_info() is not None:
+            raise ValueError("no database in this worker")
+        return super().__getitem__(index)
+
+
+loader = sharded(Fragile(80))
+for epoch in range(100000):
+    for batch in loader:
+        train_on(batch)
+"""
+    script = ranks(RANKS + text)
+    script.found()
+    before = taken(together(script.window({})))
+    failed = together(script.window({"num_workers": 1}, lead_in=2, steps=12))
+    assert (failed.status, failed.steps) == ("failed", 0)
+    assert failed.reason.startswith("rank 1: ")
+    assert failed.reason.endswith("no database in this worker")
+    assert taken(failed) == before + 14
+    for epochs in (1, 3):
+        whole = together(script.window({"num_workers": 1}, lead_in=0, steps=0, epochs=epochs))
+        assert whole.status == "failed"
+        after = together(script.window({}))
+        assert (after.status, after.steps) == ("ok", 6)
+
+
+@pytest.mark.slow
+def test_one_rank_alone_evaluates_and_saves(ranks: StartRanks) -> None:
+    """Amid an epoch, so that only this rank's clock stops: the windows of both end at one step all the same."""
+    text = """
+loader, held_out = sharded(Rows(400)), DataLoader(Rows(8), batch_size=4)
+for epoch in range(100000):
+    for number, batch in enumerate(loader):
+        train_on(batch)
+        if rank == 0 and number % 7 == 6:
+            with torch.no_grad():
+                for rows, _ in held_out:
+                    model.module(rows)
+            time.sleep(0.05)
+"""
+    script = ranks(RANKS + text)
+    script.found()
+    for setting in ({}, {"num_workers": 1}, {}):
+        done = together(script.window(setting, lead_in=3, steps=20))
+        assert done.status == "ok"
+        assert done.slowest == 0
+        # The other's clock runs on while it waits; what is told has no part of that.
+        assert done.parts is not None
+        assert done.seconds / done.steps < 0.5 * done.parts[1].seconds / done.parts[1].steps
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(
+            "smoke = next(iter(sharded(Rows(80)))) if rank == 0 else None\n" + LOOP.replace("80", "800"),
+            marks=pytest.mark.slow,
+        ),
+        """
+loader = sharded(Rows(1600, 0.001))
+for epoch in range(100000):
+    for number, batch in enumerate(loader):
+        with model.no_sync() if number % 4 < 3 else __import__("contextlib").nullcontext():
+            model(batch[0]).mean().backward()
+        if number % 4 == 3:
+            optimizer.step()
+            optimizer.zero_grad()
+""",
+    ],
+    ids=["a batch before", "accumulation"],
+)
+def test_ranks_come_to_one_step(ranks: StartRanks, text: str) -> None:
+    script = ranks(RANKS + text)
+    found = script.found()
+    for setting in ({}, {"num_workers": 1}):
+        done = script.window(setting, lead_in=4, steps=12)
+        assert (done.status, done.steps) == ("ok", 12)
+        assert done.optimizer_steps == 16 // found.period
+
+
+SPAWNED = """
+import os, sys
+
+import torch
+
+
+def main(rank, port):
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    torch.distributed.init_process_group("gloo", rank=rank, world_size=2)
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+    for batch in torch.utils.data.DataLoader(torch.randn(400000, 4), batch_size=4):
+        optimizer.zero_grad()
+        model(batch).mean().backward()
+        optimizer.step()
+
+
+if __name__ == "__main__":
+    import socket
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    torch.multiprocessing.spawn(main, (port,), nprocs=2)
+"""
+WITH_LIGHTNING = """
+import lightning, torch
+
+
+class Model(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 1)
+
+    def training_step(self, batch, index):
+        return self.layer(batch).mean()
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=1e-4)
+
+
+loader = torch.utils.data.DataLoader(torch.randn(400000, 4), batch_size=4)
+options = dict(logger=False, enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False)
+lightning.Trainer(max_epochs=1, accelerator="cpu", devices=2, strategy="ddp", **options).fit(Model(), loader)
+"""
+ACCELERATE = (sys.executable, "-m", "accelerate.commands.launch", "--multi_gpu", "--num_processes", "2")
+
+
+@pytest.mark.parametrize(
+    ("text", "launcher", "needs"),
+    [
+        (SPAWNED, (), "torch"),
+        pytest.param(WITH_LIGHTNING, (), "lightning", marks=pytest.mark.slow),
+        pytest.param(RANKS + LOOP, ACCELERATE, "accelerate", marks=pytest.mark.slow),
+    ],
+    ids=["spawn", "lightning", "accelerate"],
+)
+def test_other_ways_to_start_ranks(ranks: StartRanks, text: str, launcher: tuple[str, ...], needs: str) -> None:
+    if importlib.util.find_spec(needs) is None:
+        pytest.skip(f"{needs} is not installed")
+    script = ranks(text, launcher=launcher)
+    script.found()
+    for setting in ({}, {"num_workers": 1}):
+        done = together(script.window(setting, lead_in=4, steps=12))
+        assert (done.status, done.samples) == ("ok", 8.0 * done.steps)
+
+
+# -- the end ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step", [pytest.param(3, marks=pytest.mark.slow), 40])
+def test_rank_that_crashes(ranks: StartRanks, tmp_path: Path, step: int) -> None:
+    """Its own traceback is told, and neither the launcher's nor those of the ranks that were waiting for it."""
+    text = f"""
+def step(number, batch):
+    if rank == 1 and number == {step}:
+        raise RuntimeError("NaN in the loss")
+    train_on(batch)
+
+
+for number, batch in enumerate(sharded(Rows(4000))):
+    step(number, batch)
+"""
+    script = ranks(RANKS + text)
+    if step > 10:
+        script.found()
+        script.grant({}, steps=1000)
+    exited = script.exited()
+    assert exited.code != 0
+    lines = exited.tail.rstrip().splitlines()
+    assert lines[0].startswith("Rank 1 of 2 on ")
+    assert "Traceback (most recent call last):" in lines
+    assert lines[-1] == "RuntimeError: NaN in the loss"
+    assert "bottleneck_doctor" not in exited.tail
+
+
+def test_rank_that_is_killed(ranks: StartRanks) -> None:
+    script = ranks(RANKS + LOOP)
+    script.found()
+    script.grant({}, steps=10**6)
+    psutil.Process(script.session.ranks[1].pid).kill()
+    exited = script.exited()
+    assert isinstance(exited, Exited)
+    assert exited.code != 0
+    assert "rank 1 of 2" in exited.tail
+
+
+def test_ranks_end_with_their_supervisor(tmp_path: Path) -> None:
+    """Nothing can be cleaned up after SIGKILL; the launcher goes with the doctor, and the ranks with both."""
+    write(tmp_path, RANKS + LOOP)
+    command = [sys.executable, "-m", "bottleneck_doctor", "run", "--launch", " ".join(TORCHRUN), "train.py"]
+    doctor = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        assert doctor.stderr is not None
+        next(line for line in doctor.stderr if "Measuring ceilings" in line)
+        left = psutil.Process(doctor.pid).children(recursive=True)
+        assert len(left) >= 3
+    finally:
+        doctor.send_signal(signal.SIGKILL)
+        doctor.communicate()
+    assert wait_until(lambda: not any(process.is_running() for process in left))
+    for folder in Path(os.environ["TMPDIR"]).glob("bottleneck-doctor-*"):
+        for path in sorted(folder.rglob("*"), reverse=True):
+            path.unlink() if not path.is_dir() else path.rmdir()
+        folder.rmdir()
+
+
+# -- from end to end -------------------------------------------------------------------------------------------------
+
+
+def examined(folder: Path, *options: str) -> tuple[Result, str]:
+    command = [sys.executable, "-m", "bottleneck_doctor", "run", "--launch", " ".join(TORCHRUN), *options, "train.py"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=170, check=False)
+    assert done.returncode == Exit.DONE, done.stderr
+    return from_json((folder / "report.json").read_bytes(), source="report.json"), done.stdout
+
+
+@pytest.mark.slow
+def test_slow_data_in_two_ranks(tmp_path: Path) -> None:
+    text = """
+loader = sharded(Rows(800, 0.006))
+for epoch in range(100000):
+    for batch in loader:
+        train_on(batch)
+        time.sleep(0.004)
+"""
+    write(tmp_path, RANKS + text)
+    result, said = examined(tmp_path, "--budget", "26s", "--no-explain", "--only", "workers", "--seed", "1")
+    workers = {outcome.id: outcome for outcome in result.fixes}["workers"]
+    assert workers.speedup is not None
+    assert workers.speedup.estimate > 1.5
+    assert workers.setting["num_workers"] in (1, 2, 3, 4, 6, 8)
+    assert [each.rank for each in result.ranks] == [0, 1]
+    assert "2 ranks on" in said
+    assert result.baseline is not None
+    assert result.baseline.data_wait_share is not None
+    assert result.baseline.data_wait_share > 0.6
+    counted = [window for window in result.windows if window.status == "ok" and window.steps]
+    assert all([part.rank for part in window.parts] == [0, 1] for window in counted)
+    assert all(window.seconds >= 0.999 * max(part.seconds for part in window.parts) for window in counted)
+    assert {record.ended for record in result.method.sessions} <= {"told to end", "the time was over"}
+
+
+def test_slowest_rank_is_named(tmp_path: Path) -> None:
+    text = """
+loader = sharded(Rows(800))
+for epoch in range(100000):
+    for batch in loader:
+        train_on(batch)
+        time.sleep(0.02 if rank == 1 else 0.004)
+"""
+    write(tmp_path, RANKS + text)
+    result, _ = examined(tmp_path, "--budget", "24s", "--only", "workers", "--seed", "1")
+    told = {found.id: found for found in result.findings}
+    assert "straggler-rank" in told
+    assert "Rank 1 spends" in told["straggler-rank"].sentence
+    assert told["straggler-rank"].evidence["rank"] == 1.0
+
+
+def test_crash_of_a_rank_is_the_scripts_own(tmp_path: Path) -> None:
+    write(tmp_path, RANKS + "if rank == 1:\n    raise RuntimeError('no GPU for me')\n" + LOOP)
+    command = [sys.executable, "-m", "bottleneck_doctor", "run", "--launch", " ".join(TORCHRUN), "train.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == Exit.ENTRYPOINT_FAILED, done.stderr
+    assert "[entrypoint-failed]" in done.stderr
+    assert done.stderr.rstrip().endswith("RuntimeError: no GPU for me")
+    assert "ChildFailedError" not in done.stderr
+
+
+def test_launcher_that_does_not_exist(tmp_path: Path) -> None:
+    write(tmp_path, "raise SystemExit('must not be started')\n")
+    command = ["-m", "bottleneck_doctor", "run", "--launch", "torchrunn --nproc-per-node 2", "train.py"]
+    done = run_plain(command, tmp_path)
+    assert done.code == Exit.USAGE
+    assert "[launcher-missing]" in done.err
+
+
+# -- two hosts -------------------------------------------------------------------------------------------------------
+
+TWO_HOSTS = """
+set -e
+ip link set lo up
+hostname node1
+unshare --net --uts bash -c 'hostname node2; ip link set lo up; exec sleep 300' &
+export OTHER=$!
+trap 'kill $OTHER' EXIT
+until [ "$(nsenter -t $OTHER --uts hostname)" = node2 ]; do sleep 0.05; done
+ip link add near type veth peer name far netns $OTHER
+ip addr add 10.93.7.1/24 dev near
+ip link set near up
+nsenter -t $OTHER --net ip addr add 10.93.7.2/24 dev far
+nsenter -t $OTHER --net ip link set far up
+"""
+"""Two network namespaces with a cable between them, each with a name of its own: two hosts with a shared folder."""
+EACH = """
+export WORLD_SIZE=2 LOCAL_WORLD_SIZE=1 LOCAL_RANK=0 MASTER_ADDR=10.93.7.1 MASTER_PORT=29400
+RANK=1 GLOO_SOCKET_IFNAME=far nsenter -t $OTHER --net --uts "$@" &
+RANK=0 GLOO_SOCKET_IFNAME=near "$@"
+wait
+"""
+
+
+def two_hosts(tmp_path: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    """Run a command on the first of two hosts; `bash each.sh` there starts one rank on each."""
+    (tmp_path / "each.sh").write_text(EACH)
+    (tmp_path / "hosts.sh").write_text(TWO_HOSTS + '"$@"\n')
+    apart = ["unshare", "--user", "--map-root-user", "--net", "--uts", "bash", "hosts.sh"]
+    return subprocess.run(
+        [*apart, *command], cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=170
+    )
+
+
+@pytest.mark.slow
+def test_ranks_on_two_hosts(tmp_path: Path) -> None:
+    if not all(map(shutil.which, ("unshare", "nsenter", "ip", "hostname"))):
+        pytest.skip("the tools that make two hosts of one are not installed")
+    tried = two_hosts(tmp_path, "true")
+    if tried.returncode:
+        pytest.skip(f"this kernel makes no two hosts of one: {tried.stderr.strip()}")
+    write(tmp_path, RANKS + LOOP)
+    options = ["--listen", "10.93.7.1:0", "--launch", f"bash each.sh {sys.executable}"]
+    measure = ["--budget", "14s", "--no-explain", "--only", "workers", "train.py"]
+    done = two_hosts(tmp_path, sys.executable, "-m", "bottleneck_doctor", "run", *options, *measure)
+    assert done.returncode == Exit.DONE, done.stderr
+    result = from_json((tmp_path / "report.json").read_bytes(), source="report.json")
+    assert [(each.rank, each.host) for each in result.ranks] == [(0, "node1"), (1, "node2")]
+    assert "2 ranks: 0 on node1; 1 on node2" in done.stdout
+    assert all([part.rank for part in window.parts] == [0, 1] for window in result.windows if window.status == "ok")

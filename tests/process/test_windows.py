@@ -1,0 +1,561 @@
+"""Windows inside a living loop: what each setting does, what is counted, and what is left out of the timing."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from pathlib import Path
+
+import psutil
+import pytest
+from tests.process.conftest import StartGuest
+from tests.process.driver import LOOP, PRELUDE, Guest, Setting, notes, run_plain
+
+from bottleneck_doctor.runtime import messages
+
+pytestmark = pytest.mark.process
+
+
+def test_every_knob_takes_effect_in_one_process(guest: StartGuest) -> None:
+    script = guest(LOOP)
+    found = script.found()
+    assert (found.rung, found.period, found.periodic, found.has_loader) == ("optimizer step", 1, True, True)
+    assert (found.num_workers, found.batch_size, found.epoch_batches) == (0, 4, 16)
+    settings: list[Setting] = [
+        {},
+        {"num_workers": 2},
+        {"num_workers": 0},
+        {"num_workers": 1, "prefetch_factor": 4},
+        {"num_workers": 2, "persistent_workers": True},
+        {"replay": True},
+        {"autocast": "bfloat16"},
+        {"autocast": "bfloat16", "num_workers": 1},
+        {"intra_op_threads": 2, "num_workers": 1},
+    ]
+    for setting in settings:
+        done = script.window(setting, lead_in=8, steps=8)
+        assert (done.status, done.reason) == ("ok", ""), setting
+        assert done.effect == dict.fromkeys(setting, True), setting
+        assert done.steps >= 8
+        assert done.samples == 4 * done.steps
+        assert done.optimizer_steps >= done.steps
+        assert done.seconds > 0
+        assert done.ended > done.started
+
+
+def test_setting_that_cannot_work_costs_its_window_only(guest: StartGuest) -> None:
+    script = guest(LOOP)
+    script.found()
+    unknown = script.window({"warp_drive": 9})
+    assert unknown.status == "failed"
+    assert "warp_drive" in unknown.reason
+    assert script.window({}).status == "ok"
+    assert script.session.hello is not None
+    if not script.session.hello.devices:
+        pinned = script.window({"pin_memory": True})
+        assert pinned.status == "no_effect"
+        assert "pin_memory" in pinned.reason
+        assert script.window({}).status == "ok"
+
+
+def test_loader_only_takes_batches_and_trains_on_none(guest: StartGuest) -> None:
+    script = guest(LOOP.replace("Rows()", "Rows(4000, 0.001)") + "        note('trained', 1)\n")
+    script.found()
+    before = len(script.notes("trained"))
+    alone = script.window({}, mode="loader_only", steps=10)
+    assert len(script.notes("trained")) == before
+    assert (alone.status, alone.steps, alone.samples) == ("ok", 10, 40)
+    two = script.window({"num_workers": 2}, mode="loader_only", lead_in=6, steps=40)
+    assert two.effect == {"num_workers": True}
+    assert two.seconds / two.samples < 0.8 * alone.seconds / alone.samples
+
+
+def test_a_window_that_takes_far_too_long_ends_where_it_is(guest: StartGuest) -> None:
+    script = guest(LOOP.replace("Rows()", "Rows(4000, 0.005)"))
+    script.found()
+    cut = script.window(steps=600, most_seconds=0.3, unit=4)
+    assert cut.status == "ok"
+    assert 4 <= cut.steps < 60
+    assert cut.steps % 4 == 0, "whole rounds of workers and whole periods, as ever"
+    assert cut.samples == 4 * cut.steps
+    assert cut.seconds > 0.3
+    epochs = guest(LOOP.replace("Rows()", "Rows(40, 0.005)"))
+    epochs.found()
+    cut = epochs.window(lead_in=0, steps=0, epochs=50, most_seconds=0.3)
+    assert (cut.status, cut.steps) == ("ok", 10 * cut.whole_epochs)
+    assert 1 <= cut.whole_epochs < 10
+    assert script.window().steps == 6, "the next one is as long as it is meant to be"
+
+
+# -- numbers that the model sees -------------------------------------------------------------------------------------
+
+AUTOCAST = (
+    PRELUDE
+    + """
+watch = {}
+model.register_forward_hook(lambda module, args, output: watch.update(dtype=str(output.dtype)))
+optimizer.register_step_pre_hook(lambda *ignored: watch.update(gradient=float(model.weight.grad.abs().max())))
+loader = DataLoader(Rows(480), batch_size=4)
+for epoch in range(1):
+    for batch in loader:
+        optimizer.zero_grad()
+        loss = 0.01 * model(batch[0]).float().pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        note("steps", [watch["dtype"], loss.item(), watch["gradient"], str(loss.dtype)])
+note("weights", model.weight.flatten().tolist() + model.bias.tolist())
+"""
+)
+
+
+def test_autocast_computes_in_its_type_and_learns_the_same(guest: StartGuest, tmp_path: Path) -> None:
+    script = guest(AUTOCAST)
+    script.found()
+    for dtype in ("bfloat16", "float16"):
+        done = script.window({"autocast": dtype}, steps=40)
+        assert (done.status, done.effect) == ("ok", {"autocast": True})
+        assert script.window({}).status == "ok"
+    assert script.run_out().code == 0
+    steps, weights = script.notes("steps"), script.notes("weights")[0]
+
+    (tmp_path / "plain").mkdir()
+    run_plain([str(tmp_path / "train.py")], tmp_path / "plain")
+    plain_steps, plain_weights = notes(tmp_path / "plain" / "steps"), notes(tmp_path / "plain" / "weights")[0]
+
+    kinds = [kind for kind, *_ in steps]
+    counts = Counter(kinds)
+    assert counts["torch.bfloat16"] == counts["torch.float16"] == 42
+    assert set(kinds[:6]) == set(kinds[-8:]) == {"torch.float32"}
+    assert all(math.isfinite(loss) for _, loss, *_ in steps)
+    assert len(steps) == len(plain_steps) == 120
+    # The optimizer sees gradients of the loss and not of a scaled one; the weights end where they end without us.
+    for (_, _, gradient, _), (_, _, expected, _) in zip(steps, plain_steps, strict=True):
+        assert gradient == pytest.approx(expected, rel=0.05, abs=1e-4)
+    assert weights == pytest.approx(plain_weights, abs=1e-3)
+
+
+def test_autocast_that_the_model_switches_off_is_told_to_have_no_effect(guest: StartGuest) -> None:
+    script = guest(
+        PRELUDE
+        + """
+class Stubborn(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 1)
+
+    def forward(self, rows):
+        with torch.autocast("cpu", enabled=False):
+            return self.layer(rows)
+
+model = Stubborn()
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+while True:
+    for batch in DataLoader(Rows(), batch_size=4):
+        train_on(batch)
+"""
+    )
+    script.found()
+    done = script.window({"autocast": "bfloat16"})
+    assert (done.status, done.effect) == ("no_effect", {"autocast": False})
+    assert "autocast" in done.reason
+
+
+# -- one stream of indices -------------------------------------------------------------------------------------------
+
+RECORDING = (
+    PRELUDE
+    + """
+class Recording(Rows):
+    def __getitem__(self, index):
+        note("indices", index)
+        return super().__getitem__(index)
+
+loader = DataLoader(Recording(6000), batch_size=4, shuffle=True)
+for batch in loader:
+    train_on(batch)
+"""
+)
+
+
+def test_no_sample_is_asked_for_twice_in_one_epoch(guest: StartGuest) -> None:
+    script = guest(RECORDING)
+    script.found()
+    for workers in (0, 2, 1, 0, 3, 2, 0):
+        for _ in range(2):
+            done = script.window({"num_workers": workers}, lead_in=3 * workers + 2, steps=12)
+            assert done.status == "ok"
+    assert script.window({"num_workers": 2, "persistent_workers": True}, lead_in=8, steps=12).status == "ok"
+    assert script.window({}, mode="loader_only", steps=12).status == "ok"
+    script.close()
+    counts = Counter(script.notes("indices"))
+    assert len(counts) > 500
+    assert counts.most_common(1)[0][1] == 1
+
+
+COUNTED = (
+    PRELUDE
+    + """
+loader = DataLoader(Rows(64), batch_size=4, num_workers=2)
+for epoch in range(100000):
+    batches = 0
+    for batch in loader:
+        train_on(batch)
+        time.sleep(0.002)
+        batches += 1
+    note("epochs", batches)
+"""
+)
+
+
+def test_the_users_epochs_keep_their_length_whatever_runs_inside(guest: StartGuest) -> None:
+    script = guest(COUNTED)
+    found = script.found()
+    assert (found.num_workers, found.epoch_batches) == (2, 16)
+    for setting in ({}, {"num_workers": 0}, {"num_workers": 1}, {"num_workers": 2, "persistent_workers": True}):
+        assert script.window(setting, lead_in=6, steps=20).status == "ok"
+        done = script.window(setting, lead_in=1, steps=0, epochs=2)
+        assert (done.status, done.whole_epochs, done.steps, done.samples) == ("ok", 2, 32, 128)
+        assert done.lead_in_steps == 16
+    assert script.window({"replay": True}, lead_in=0, steps=0, epochs=2).steps == 32
+    lengths = script.notes("epochs")
+    assert len(lengths) >= 15
+    assert set(lengths) == {16}
+
+
+def test_only_the_windows_own_workers_live(guest: StartGuest) -> None:
+    script = guest(COUNTED)
+    script.found()
+    process = psutil.Process(script.session.pid)
+
+    def most_children(setting: Setting, steps: int) -> int:
+        script.grant(setting, lead_in=8, steps=steps)
+        time.sleep(0.15)  # What the window before left to the kernel is gone.
+        most = 0
+        while (event := script.event(0.02)) is None:
+            most = max(most, len(process.children(recursive=True)))
+        assert isinstance(event, messages.WindowDone)
+        return most
+
+    assert most_children({"num_workers": 0}, 60) == 0
+    assert most_children({"num_workers": 1}, 60) == 1
+    assert most_children({}, 60) == 2
+    assert most_children({"num_workers": 0}, 60) == 0
+
+
+# -- what is not training --------------------------------------------------------------------------------------------
+
+EVALUATING = (
+    PRELUDE
+    + """
+evaluation = DataLoader(Rows(8, 0.05), batch_size=4)
+
+def evaluate():
+    with torch.no_grad():
+        for rows, _ in evaluation:
+            model(rows)
+    note("evaluations", "loader")
+
+loader = DataLoader(Rows(48), batch_size=4)
+for epoch in range(100000):
+    for number, batch in enumerate(loader):
+        train_on(batch)
+        if number == 5 and epoch % 3 == 0:
+            evaluate()
+    if epoch % 3 == 1:
+        evaluate()
+    if epoch % 3 == 2:
+        time.sleep(0.4)
+        note("evaluations", "pause")
+"""
+)
+EVALUATION_SECONDS = 0.4
+
+
+def test_evaluation_is_not_timed(guest: StartGuest) -> None:
+    """Evaluation within an epoch, after it, and a pause that no loader shows."""
+    script = guest(EVALUATING)
+    script.found()
+    for setting in ({}, {"num_workers": 1}):
+        before = len(script.notes("evaluations"))
+        # Twelve batches an epoch, so that all kinds fall between the first and the last timed step.
+        done = script.window(setting, lead_in=3, steps=30)
+        assert done.status == "ok"
+        assert len(script.notes("evaluations")) >= before + 3
+        assert done.seconds < EVALUATION_SECONDS
+        assert done.samples == 4 * done.steps
+    before = len(script.notes("evaluations"))
+    done = script.window({}, lead_in=0, steps=0, epochs=3)
+    assert len(script.notes("evaluations")) >= before + 2
+    assert (done.steps, done.whole_epochs) == (36, 3)
+    assert done.seconds < EVALUATION_SECONDS
+
+
+# -- loops of many shapes --------------------------------------------------------------------------------------------
+
+
+def repeated(body: str) -> str:
+    """The prelude and `body` in an endless loop of epochs."""
+    indented = "\n".join("    " + line for line in body.strip().splitlines())
+    return f"{PRELUDE}\nfor epoch in range(100000):\n{indented}\n"
+
+
+def steady(script: Guest) -> messages.WindowDone:
+    done = script.window({}, lead_in=4, steps=8)
+    assert done.status == "ok"
+    return done
+
+
+def test_loader_made_anew_every_epoch(guest: StartGuest) -> None:
+    script = guest(
+        repeated("loader = DataLoader(Rows(48), batch_size=4, shuffle=True)\nfor batch in loader:\n    train_on(batch)")
+    )
+    script.found()
+    for setting in ({}, {"num_workers": 2}, {"num_workers": 1, "prefetch_factor": 3}):
+        done = script.window(setting, lead_in=7, steps=24)
+        assert (done.status, done.samples) == ("ok", 4 * done.steps)
+    done = script.window({"num_workers": 1}, lead_in=0, steps=0, epochs=3)
+    assert (done.status, done.steps, done.whole_epochs) == ("ok", 36, 3)
+
+
+@pytest.mark.parametrize("batches", [4, 16])
+def test_accumulated_batches_are_one_period(guest: StartGuest, batches: int) -> None:
+    script = guest(
+        repeated(
+            f"""
+for number, batch in enumerate(DataLoader(Rows(1280), batch_size=4)):
+    (model(batch[0]).mean() / {batches}).backward()
+    if number % {batches} == {batches - 1}:
+        optimizer.step()
+        optimizer.zero_grad()
+"""
+        )
+    )
+    found = script.found()
+    assert (found.period, found.periodic) == (batches, True)
+    done = script.window({}, lead_in=batches, steps=2 * batches)
+    assert (done.steps, done.samples) == (2 * batches, 8 * batches)
+    assert done.optimizer_steps == 3
+
+
+def test_two_optimizers_a_batch_are_one_step(guest: StartGuest) -> None:
+    script = guest(
+        repeated(
+            """
+critic = nn.Linear(4, 1)
+critic_optimizer = torch.optim.SGD(critic.parameters(), lr=1e-4)
+for batch in DataLoader(Rows(1200), batch_size=4):
+    critic_optimizer.zero_grad()
+    critic(batch[0]).mean().backward()
+    critic_optimizer.step()
+    train_on(batch)
+"""
+        )
+    )
+    found = script.found()
+    assert (found.rung, found.period, found.periodic) == ("optimizer step", 1, True)
+    done = script.window({}, lead_in=2, steps=8)
+    assert (done.steps, done.optimizer_steps) == (8, 2 * (done.steps + done.lead_in_steps))
+
+
+def test_gradient_scaler_of_the_users(guest: StartGuest) -> None:
+    script = guest(
+        repeated(
+            """
+scaler = torch.amp.GradScaler("cpu")
+for batch in DataLoader(Rows(192), batch_size=4):
+    optimizer.zero_grad()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = model(batch[0]).mean()
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+"""
+        )
+    )
+    found = script.found()
+    assert found.grad_scaler
+    assert found.autocast == "bfloat16"
+    steady(script)
+
+
+def test_hand_written_update_is_found_by_its_backward(guest: StartGuest) -> None:
+    script = guest(
+        repeated(
+            """
+for batch in DataLoader(Rows(192), batch_size=4):
+    model(batch[0]).mean().backward()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter -= 1e-4 * parameter.grad
+            parameter.grad = None
+"""
+        )
+    )
+    found = script.found()
+    assert (found.rung, found.period) == ("backward", 1)
+    assert script.window({"num_workers": 1}, lead_in=5, steps=8).status == "ok"
+
+
+def test_loop_without_a_loader_is_counted_by_its_optimizer(guest: StartGuest) -> None:
+    script = guest(repeated("train_on(torch.ones(3, 4).unsqueeze(0))\ntime.sleep(0.002)"))
+    found = script.found()
+    assert (found.rung, found.has_loader, found.period) == ("optimizer step", False, 1)
+    assert steady(script).steps == 8
+    assert script.window({"autocast": "bfloat16"}).effect == {"autocast": True}
+    refused = script.window({"num_workers": 2})
+    assert refused.status == "failed"
+    assert "DataLoader" in refused.reason
+    steady(script)
+
+
+def test_iterable_dataset(guest: StartGuest) -> None:
+    script = guest(
+        PRELUDE
+        + """
+class Stream(IterableDataset):
+    def __iter__(self):
+        for number in range(40):
+            yield torch.ones(4), torch.tensor(float(number))
+
+for epoch in range(100000):
+    for batch in DataLoader(Stream(), batch_size=4):
+        train_on(batch)
+"""
+    )
+    found = script.found()
+    assert found.iterable
+    assert found.epoch_batches is None
+    for setting in ({}, {"num_workers": 1}, {"num_workers": 2}):
+        done = script.window(setting, lead_in=2, steps=12)
+        assert (done.status, done.samples) == ("ok", 4 * done.steps)
+
+
+def test_loader_that_does_not_batch(guest: StartGuest) -> None:
+    script = guest(
+        PRELUDE
+        + """
+class Batches(Rows):
+    def __getitem__(self, index):
+        rows, _ = super().__getitem__(index)
+        return rows.repeat(5, 1), torch.zeros(5)
+
+for epoch in range(100000):
+    for batch in DataLoader(Batches(24), batch_size=None):
+        train_on(batch)
+"""
+    )
+    found = script.found()
+    assert (found.batch_size, found.epoch_batches, found.samples_per_step) == (None, 24, 5.0)
+    for setting in ({}, {"num_workers": 2}):
+        done = script.window(setting, lead_in=6, steps=8)
+        assert (done.status, done.samples) == ("ok", 5 * done.steps)
+
+
+def test_ragged_batches_are_counted_one_by_one(guest: StartGuest) -> None:
+    script = guest(
+        PRELUDE
+        + """
+class Buckets:
+    def __iter__(self):
+        for number in range(12):
+            yield list(range(number % 3 + 1))
+
+    def __len__(self):
+        return 12
+
+for epoch in range(100000):
+    for batch in DataLoader(Rows(), batch_sampler=Buckets()):
+        train_on(batch)
+"""
+    )
+    script.found()
+    done = script.window({}, lead_in=1, steps=0, epochs=2)
+    assert (done.steps, done.samples) == (24, 48)
+    done = script.window({"num_workers": 1}, lead_in=4, steps=3)
+    assert done.samples == 2 * done.steps
+
+
+def test_whole_epochs_of_six_batches(guest: StartGuest) -> None:
+    text = repeated("for batch in loader: train_on(batch)")
+    script = guest(text.replace("for epoch", "loader = DataLoader(Rows(24), batch_size=4)\nfor epoch", 1))
+    assert script.found().epoch_batches == 6
+    for epochs, persistent in ((1, False), (4, True), (4, False), (1, True)):
+        setting: Setting = {"num_workers": 1, "persistent_workers": persistent}
+        done = script.window(setting, lead_in=int(persistent), steps=0, epochs=epochs)
+        assert (done.status, done.whole_epochs, done.steps) == ("ok", epochs, 6 * epochs)
+        assert done.effect == {"num_workers": True, "persistent_workers": True}
+        assert script.window({}, lead_in=0, steps=0, epochs=epochs).steps == 6 * epochs
+
+
+SHORT = {
+    "break": "for number, batch in enumerate(DataLoader(Rows(192), batch_size=4)):\n    train_on(batch)\n"
+    "    if number == 4: break",
+    "next of iter": "train_on(next(iter(loader)))",
+    "ten batches": "for batch in DataLoader(Rows(40), batch_size=4): train_on(batch)",
+}
+
+
+EPOCHS = {"break": 5, "next of iter": 1, "ten batches": None}
+"""Batches an epoch as seen by the time the loop is found; where that is within the first epoch, none."""
+
+
+@pytest.mark.parametrize("shape", SHORT)
+def test_windows_longer_than_epochs_come_to_an_end(guest: StartGuest, shape: str) -> None:
+    body = SHORT[shape]
+    text = repeated(body)
+    if "loader)" in body:
+        text = text.replace("for epoch", "loader = DataLoader(Rows(192), batch_size=4, shuffle=True)\nfor epoch", 1)
+    script = guest(text)
+    found = script.found()
+    assert found.epoch_batches_seen == EPOCHS[shape]
+    for setting in ({}, {"num_workers": 1}, {"num_workers": 1, "persistent_workers": True}):
+        script.grant(setting, lead_in=12, steps=8)
+        event = script.event(20)
+        assert isinstance(event, messages.WindowDone), f"{setting}: {event}"
+        # Workers of a loader that is made anew for every epoch go with it, whatever is asked of them.
+        for_nothing = "persistent_workers" in setting and "loader)" not in body
+        assert event.status == ("no_effect" if for_nothing else "ok"), event.reason
+        assert event.samples == 4 * event.steps
+
+
+def test_generator_that_cycles_over_a_loader(guest: StartGuest) -> None:
+    script = guest(
+        PRELUDE
+        + """
+def cycle(loader):
+    while True:
+        yield from loader
+
+for batch in cycle(DataLoader(Rows(40), batch_size=4, shuffle=True, drop_last=True)):
+    train_on(batch)
+"""
+    )
+    script.found()
+    for setting in ({}, {"num_workers": 2}):
+        done = script.window(setting, lead_in=6, steps=20)
+        assert (done.status, done.samples) == ("ok", 4 * done.steps)
+
+
+def test_training_in_a_function_without_a_main_guard(guest: StartGuest) -> None:
+    """Under fork no guard is needed: workers are copies, and train nothing."""
+    script = guest(LOOP + "note('second', 1)\n")
+    found = script.found()
+    if found.start_method != "fork":
+        assert found.workers_unsafe
+        return
+    assert found.workers_unsafe == ""
+    assert script.window({"num_workers": 2}, lead_in=6).status == "ok"
+    assert script.ended is None
+
+
+def test_the_wait_for_data_is_seen_in_the_timed_part(guest: StartGuest) -> None:
+    script = guest(
+        repeated("for batch in DataLoader(Rows(400, 0.002), batch_size=4):\n    train_on(batch)\n    time.sleep(0.002)")
+    )
+    script.found()
+    alone = script.window({}, steps=20)
+    assert 0.5 < alone.wait_seconds / alone.seconds <= 1
+    replayed = script.window({"replay": True}, steps=20)
+    assert replayed.wait_seconds < 0.2 * replayed.seconds
+    assert replayed.seconds / replayed.steps < 0.7 * alone.seconds / alone.steps

@@ -1,0 +1,460 @@
+"""The edits that the report offers: right, minimal, in the user's own layout, and never broken code."""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bottleneck_doctor.change import ChangeText, autocast_change, loader_change
+
+WORKERS = {"num_workers": 4, "persistent_workers": True}
+
+
+def loader(source: str, keywords: dict[str, object] | None = None, line: int | None = None) -> ChangeText:
+    source = textwrap.dedent(source)
+    if line is None:
+        line = next(number for number, text in enumerate(source.split("\n"), 1) if "DataLoader(" in text)
+    change = loader_change(source, "train.py", line, WORKERS if keywords is None else keywords)
+    assert change is not None
+    return change
+
+
+def added(change: ChangeText) -> list[str]:
+    return [line[1:] for line in change.diff.split("\n") if line.startswith("+")]
+
+
+def removed(change: ChangeText) -> list[str]:
+    return [line[1:] for line in change.diff.split("\n") if line.startswith("-")]
+
+
+def keywords_of(source: str) -> dict[str | None, str]:
+    call = next(
+        node
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("DataLoader")
+    )
+    return {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
+
+
+def test_adds_to_a_call_on_one_line() -> None:
+    change = loader("loader = DataLoader(data, batch_size=4)\n")
+    assert added(change) == ["loader = DataLoader(data, batch_size=4, num_workers=4, persistent_workers=True)"]
+    assert change.line == 1
+    assert change.diff.startswith("@@ -1 +1 @@\n")
+
+
+def test_replaces_a_value_in_place_and_keeps_the_comment() -> None:
+    change = loader("loader = DataLoader(data, num_workers=0, shuffle=True)  # slow\n", {"num_workers": 4})
+    assert added(change) == ["loader = DataLoader(data, num_workers=4, shuffle=True)  # slow"]
+
+
+def test_adds_lines_where_each_argument_has_its_own() -> None:
+    change = loader(
+        """\
+        loader = DataLoader(
+            data,
+            batch_size=4,  # as in the paper
+        )
+        """
+    )
+    assert added(change) == ["    num_workers=4,", "    persistent_workers=True,"]
+    assert removed(change) == []
+    assert change.line == 4
+
+
+def test_adds_the_missing_comma_before_a_comment() -> None:
+    change = loader(
+        """\
+        loader = DataLoader(
+            data,
+            batch_size=4  # as in the paper
+        )
+        """
+    )
+    assert added(change) == [
+        "    batch_size=4,  # as in the paper",
+        "    num_workers=4,",
+        "    persistent_workers=True",
+    ]
+
+
+def test_follows_arguments_aligned_with_the_parenthesis() -> None:
+    change = loader(
+        """\
+        loader = DataLoader(data,
+                            batch_size=4,
+                            shuffle=True)
+        """
+    )
+    assert change.edited == textwrap.dedent(
+        """\
+        loader = DataLoader(data,
+                            batch_size=4,
+                            shuffle=True,
+                            num_workers=4,
+                            persistent_workers=True)
+        """
+    )
+
+
+def test_appends_where_several_arguments_share_a_line() -> None:
+    change = loader("loader = DataLoader(\n    data, batch_size=4\n)\n", {"num_workers": 2})
+    assert change.edited == "loader = DataLoader(\n    data, batch_size=4, num_workers=2\n)\n"
+
+
+def test_keeps_a_trailing_comma_on_one_line() -> None:
+    change = loader("loader = DataLoader(data, 4,)\n", {"num_workers": 2})
+    assert added(change) == ["loader = DataLoader(data, 4, num_workers=2,)"]
+
+
+def test_follows_spaces_around_the_sign_and_single_quotes() -> None:
+    change = loader("a = DataLoader(data, batch_size = 4, x = 'y')\n", {"multiprocessing_context": "forkserver"})
+    assert added(change) == ["a = DataLoader(data, batch_size = 4, x = 'y', multiprocessing_context = 'forkserver')"]
+
+
+def test_adds_to_a_call_without_arguments() -> None:
+    assert added(loader("a = MyDataLoader()\n", {"num_workers": 2})) == ["a = MyDataLoader(num_workers=2)"]
+
+
+def test_says_where_a_replaced_value_came_from() -> None:
+    change = loader("a = DataLoader(data, num_workers=args.workers)\n", {"num_workers": 4})
+    assert added(change) == ["a = DataLoader(data, num_workers=4)"]
+    assert "args.workers" in change.note
+
+
+def test_replaces_a_positional_argument() -> None:
+    change = loader("a = DataLoader(data, 16, True, None, None, 0)\n", {"num_workers": 4})
+    assert added(change) == ["a = DataLoader(data, 16, True, None, None, 4)"]
+
+
+@pytest.mark.parametrize(
+    ("call", "holder"),
+    [("DataLoader(data, **options)", "**options"), ("DataLoader(*positional)", "*positional")],
+)
+def test_points_at_unpacked_options_instead_of_passing_one_twice(call: str, holder: str) -> None:
+    change = loader(f"a = {call}\n")
+    assert change.diff == ""
+    assert holder in change.note
+    assert "num_workers=4, persistent_workers=True" in change.note
+
+
+def test_replaces_an_explicit_value_beside_unpacked_options() -> None:
+    change = loader("a = DataLoader(data, num_workers=0, **options)\n", {"num_workers": 2})
+    assert added(change) == ["a = DataLoader(data, num_workers=2, **options)"]
+
+
+def test_takes_out_what_needs_workers() -> None:
+    change = loader(
+        """\
+        a = DataLoader(
+            data,
+            num_workers=8,
+            prefetch_factor=4,  # tuned
+            persistent_workers=True,
+            shuffle=True,
+        )
+        """,
+        {"num_workers": 0, "persistent_workers": True},
+    )
+    assert keywords_of(change.edited) == {"num_workers": "0", "shuffle": "True"}
+    assert removed(change) == ["    num_workers=8,", "    prefetch_factor=4,  # tuned", "    persistent_workers=True,"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("a = DataLoader(d, num_workers=2, prefetch_factor=4)", "a = DataLoader(d, num_workers=0)"),
+        ("a = DataLoader(d, prefetch_factor=4, num_workers=2)", "a = DataLoader(d, num_workers=0)"),
+        ("a = DataLoader(prefetch_factor=4, num_workers=2,)", "a = DataLoader(num_workers=0,)"),
+        (
+            "a = DataLoader(d, num_workers=2, prefetch_factor=4, persistent_workers=(True), timeout=3)",
+            "a = DataLoader(d, num_workers=0)",
+        ),
+        (
+            "a = DataLoader(d, num_workers=2, # few\n   persistent_workers=True)",
+            "a = DataLoader(d, num_workers=0, # few\n   )",
+        ),
+    ],
+)
+def test_takes_out_neatly(before: str, after: str) -> None:
+    assert loader(before, {"num_workers": 0}).edited == after
+
+
+def test_does_nothing_to_what_is_there_already() -> None:
+    change = loader("a = DataLoader(d, num_workers=4, persistent_workers=True)\n")
+    assert change.diff == ""
+    assert "already" in change.note
+
+
+def test_finds_the_call_from_a_line_in_its_middle() -> None:
+    source = "a = Wrapper(\n    DataLoader(\n        d,\n        shuffle=True,\n    ),\n    3,\n)\n"
+    for line in (2, 3, 4, 5):
+        change = loader_change(source, "train.py", line, {"num_workers": 2})
+        assert change is not None
+        assert keywords_of(change.edited) == {"shuffle": "True", "num_workers": "2"}
+
+
+def test_prefers_the_loader_to_calls_around_and_inside_it() -> None:
+    change = loader("fit(model, DataLoader(Images(root='x'), batch_size=4), epochs=3)\n", {"num_workers": 2})
+    assert added(change) == ["fit(model, DataLoader(Images(root='x'), batch_size=4, num_workers=2), epochs=3)"]
+
+
+def test_knows_the_loader_by_another_name() -> None:
+    source = "from torch.utils.data import DataLoader as DL\na = fit(DL(make(d)))\n"
+    change = loader_change(source, "train.py", 2, {"num_workers": 2})
+    assert change is not None
+    assert added(change) == ["a = fit(DL(make(d), num_workers=2))"]
+
+
+def test_knows_a_loader_by_its_keywords() -> None:
+    source = "class L(Base):\n    def __init__(self, d):\n        super().__init__(d, batch_size=int(4))\n"
+    change = loader_change(source, "train.py", 3, {"num_workers": 2})
+    assert change is not None
+    assert added(change) == ["        super().__init__(d, batch_size=int(4), num_workers=2)"]
+
+
+def test_does_not_guess_between_two_loaders_on_a_line() -> None:
+    change = loader("a, b = DataLoader(x), DataLoader(y)\n")
+    assert change.diff == ""
+    assert "Several" in change.note
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "a = DataLoader(é, name='ü', batch_size=4)  # naïve\n",
+        "a = DataLoader(d, collate_fn=lambda a, b=(1, 2): (a, b))\n",
+        "a = DataLoader(d, collate_fn=lambda x: {k: v for k, v in x})\n",
+        'a = DataLoader(d, name=f"{x!r:>{width}}, {y}", shuffle=True)\n',
+        "a = DataLoader((d))\n",
+        "a = DataLoader(d[1:2, 3], [1, 2], {'a': 1, 'b': 2})\n",
+        "a = torch.utils.data.DataLoader[int](d)\n",
+        "a = DataLoader(\n    d\n    # , num_workers=8\n)\n",
+        "a = DataLoader(  # (\n)\n",
+        "\ufeffa = DataLoader(d)\n",
+        "x = '''\n\x0c'''\na = DataLoader(d)\n",
+        "a = DataLoader(d)",
+        'a = DataLoader(d, s="""\n)\n""", shuffle=True)\n',
+        "if x:\n\ta = DataLoader(\n\t\td,\n\t\tshuffle=True\n\t)\n",
+    ],
+)
+def test_survives_awkward_source(source: str) -> None:
+    line = next(number for number, text in enumerate(source.split("\n"), 1) if "DataLoader" in text)
+    change = loader_change(source, "train.py", line, WORKERS)
+    if "# (" in source:
+        assert change is None  # there is no safe edit, and none is offered
+        return
+    assert change is not None
+    assert change.diff
+    body = change.edited.removeprefix("\ufeff")
+    # Taking the new keywords out again leaves the program as it was.
+    tree = ast.parse(body)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            node.keywords = [keyword for keyword in node.keywords if keyword.arg not in WORKERS]
+    assert ast.dump(tree) == ast.dump(ast.parse(source.removeprefix("\ufeff")))
+    assert change.edited.startswith("\ufeff") == source.startswith("\ufeff")
+
+
+def test_keeps_line_ends() -> None:
+    change = loader_change("a = DataLoader(\r\n    d,\r\n)\r\n", "train.py", 1, {"num_workers": 2})
+    assert change is not None
+    assert change.edited == "a = DataLoader(\r\n    d,\r\n    num_workers=2,\r\n)\r\n"
+    assert "\r" not in change.diff
+
+
+def test_returns_nothing_where_there_is_no_call_or_no_program() -> None:
+    assert loader_change("a = 1\n", "train.py", 1, WORKERS) is None
+    assert loader_change("a = DataLoader(\n", "train.py", 1, WORKERS) is None
+    assert loader_change("a = DataLoader(d for d in e)\n", "train.py", 1, WORKERS) is None
+
+
+ARGUMENTS = st.lists(
+    st.sampled_from(
+        [
+            "batch_size=4",
+            "shuffle=True",
+            "num_workers=0",
+            "num_workers=args.workers",
+            "pin_memory=(False)",
+            "prefetch_factor=2",
+            "persistent_workers=False",
+            "timeout=30",
+            "collate_fn=lambda a, *b: (a, b)",
+            "sampler=Sampler(d, k=3)",
+            "drop_last = not True",
+        ]
+    ),
+    unique_by=lambda argument: argument.split("=")[0].strip(),
+    max_size=6,
+)
+CHANGES = st.fixed_dictionaries(
+    {"num_workers": st.integers(0, 9)},
+    optional={"persistent_workers": st.booleans(), "prefetch_factor": st.integers(1, 9), "pin_memory": st.booleans()},
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    arguments=ARGUMENTS,
+    changes=CHANGES,
+    separator=st.sampled_from([", ", ",", ",\n        ", ",  # why, (not)\n        ", "\n        , "]),
+    opening=st.sampled_from(["", " ", "\n        ", "  # first\n        "]),
+    closing=st.sampled_from(["", ",", "\n    ", ",\n    ", "  # last\n    ", ",  # last\n    # end\n    "]),
+)
+def test_any_layout_gets_exactly_the_keywords(
+    arguments: list[str], changes: dict[str, object], separator: str, opening: str, closing: str
+) -> None:
+    source = f"def f():\n    x = DataLoader({opening}{separator.join(['data', *arguments])}{closing})\n    return x\n"
+    change = loader_change(source, "train.py", 2, changes)
+    assert change is not None
+    before = keywords_of(source)
+    wanted = {name: repr(value) for name, value in changes.items()}
+    if changes["num_workers"] == 0:
+        needing = ("prefetch_factor", "persistent_workers", "timeout", "multiprocessing_context")
+        wanted = {name: value for name, value in wanted.items() if name not in needing}
+        before = {name: value for name, value in before.items() if name not in needing}
+    if not change.diff:
+        assert keywords_of(source) == before | wanted
+        return
+    assert keywords_of(change.edited) == before | wanted
+    if changes["num_workers"] != 0:
+        # Nothing is taken out, so no comment goes with it.
+        assert all(comment in change.edited for comment in re.findall("#.*", source))
+
+
+STEP = """\
+import torch
+
+def train(model, loader, criterion, optimizer, scheduler):
+    for epoch in range(3):
+        for x, y in loader:
+            optimizer.zero_grad()
+            # forward
+            out = model(x)
+
+            loss = criterion(out, y)
+            loss.backward()  # here
+            optimizer.step()
+            scheduler.step()
+"""
+
+
+def autocast(source: str, device: str = "cpu", dtype: str = "bfloat16") -> ChangeText | None:
+    lines = source.split("\n")
+    forward = next(number for number, text in enumerate(lines, 1) if "model(" in text and "def " not in text)
+    backward = next(number for number, text in enumerate(lines, 1) if "backward(" in text)
+    return autocast_change(source, "train.py", forward, backward, device, dtype)
+
+
+def test_wraps_forward_and_loss() -> None:
+    change = autocast(STEP)
+    assert change is not None
+    assert change.line == 8
+    assert added(change) == [
+        '            with torch.autocast("cpu", dtype=torch.bfloat16):',
+        "                out = model(x)",
+        "                loss = criterion(out, y)",
+    ]
+    assert removed(change) == ["            out = model(x)", "            loss = criterion(out, y)"]
+
+
+def test_scales_the_loss_for_float16() -> None:
+    change = autocast(STEP, "cuda", "float16")
+    assert change is not None
+    assert added(change) == [
+        '    scaler = torch.amp.GradScaler("cuda")',
+        '            with torch.autocast("cuda", dtype=torch.float16):',
+        "                out = model(x)",
+        "                loss = criterion(out, y)",
+        "            scaler.scale(loss).backward()  # here",
+        "            scaler.step(optimizer)",
+        "            scaler.update()",
+    ]
+    assert "GradScaler" in change.note
+
+
+def test_unscales_before_clipping() -> None:
+    step = "            optimizer.step()\n"
+    change = autocast(STEP.replace(step, f"            clip_grad_norm_(p, 1)\n{step}"), "cuda", "float16")
+    assert change is not None
+    assert (
+        "            scaler.unscale_(optimizer)\n"
+        "            clip_grad_norm_(p, 1)\n"
+        "            scaler.step(optimizer)\n"
+    ) in change.edited
+
+
+def test_float16_is_refused_where_the_step_is_elsewhere() -> None:
+    assert autocast(STEP.replace("optimizer.step()", "finish(optimizer)"), "cuda", "float16") is None
+
+
+def test_uses_the_name_that_torch_has_or_imports_it() -> None:
+    aliased = autocast(STEP.replace("import torch", "import torch as th"))
+    assert aliased is not None
+    assert 'with th.autocast("cpu", dtype=th.bfloat16):' in aliased.edited
+    missing = autocast('"""Doc."""\nfrom __future__ import annotations\n' + STEP.replace("import torch", "import os"))
+    assert missing is not None
+    assert missing.edited.startswith('"""Doc."""\nfrom __future__ import annotations\nimport torch\nimport os\n')
+
+
+def test_clearing_gradients_stays_outside() -> None:
+    step = "loss = criterion(out, y)\n"
+    change = autocast(STEP.replace(step, f"{step}            optimizer.zero_grad(set_to_none=True)\n"))
+    assert change is not None
+    assert added(change)[-1] == "                loss = criterion(out, y)"
+
+
+def test_leaves_the_inside_of_formatted_strings_alone() -> None:
+    source = STEP.replace("loss = criterion(out, y)", 'log = f"""a\n  {x:>{\n 3}} b\n"""\n            loss = f(out)')
+    change = autocast(source)
+    if change is not None:  # such a field is a syntax error before Python 3.12
+        assert '"""a\n  {x:>{\n 3}} b\n"""' in change.edited
+
+
+def test_leaves_the_inside_of_strings_alone() -> None:
+    source = STEP.replace("loss = criterion(out, y)", 'log = """a\n  b\n"""\n            loss = criterion(out, y)')
+    change = autocast(source)
+    assert change is not None
+    assert '"""a\n  b\n"""' in change.edited
+
+
+def test_wraps_a_forward_inside_a_condition_over_several_lines() -> None:
+    condition = "if y is None:\n                out = model(\n                    x\n                )"
+    change = autocast(STEP.replace("out = model(x)", condition))
+    assert change is not None
+    assert (
+        "                if y is None:\n"
+        "                    out = model(\n"
+        "                        x\n"
+        "                    )\n"
+    ) in change.edited
+
+
+def test_a_line_of_several_statements_moves_as_one() -> None:
+    change = autocast("import torch\nout = model(x); loss = f(out)\nloss.backward()\n")
+    assert change is not None
+    assert added(change)[1] == "    out = model(x); loss = f(out)"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "model(x).sum().backward()\n",
+        "out = model(x)\nloss = f(out); loss.backward()\n",
+        "def forward(x):\n    return model(x)\n\nloss = forward(x)\nloss.backward()\n",
+        "for x in loader:\n    loss += model(x)\nloss.backward()\n",
+        "out = model(x\n",
+    ],
+)
+def test_refuses_what_is_not_one_block(source: str) -> None:
+    forward, backward = 1, max(1, source.count("\n"))
+    for number, text in enumerate(source.split("\n"), 1):
+        forward = number if "model(" in text else forward
+        backward = number if "backward(" in text else backward
+    assert autocast_change(source, "train.py", forward, backward, "cpu", "bfloat16") is None

@@ -1,0 +1,226 @@
+"""From windows to ratios, with numbers whose answer is known exactly."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bottleneck_doctor import evidence
+from bottleneck_doctor.result import Setting, Window
+from bottleneck_doctor.schedule import BASELINE, CONTROL
+
+FAST: Setting = {"num_workers": 2}
+
+
+def window(label: str = BASELINE, *, seconds: float = 1.0, at: float = 0.0, **others: Any) -> Window:
+    """A window of ten steps of four samples whose middle lies at `at`."""
+    values: dict[str, Any] = {
+        "session": 1,
+        "rank": 0,
+        "block": 1,
+        "setting": {} if label == BASELINE else FAST,
+        "mode": "timed",
+        "steps": 10,
+        "samples": 40.0,
+        "seconds": seconds,
+        "lead_in_steps": 2,
+        "lead_in_seconds": 0.2,
+        "wait_seconds": 0.0,
+        "turn_seconds": None,
+        "whole_epochs": 0,
+        "queue_change": 0,
+        "ready_share": None,
+        "effect": {},
+        "started": at - seconds / 2 - 0.2,
+        "label": label,
+    }
+    return Window(**{**values, **others})
+
+
+def ratios(windows: list[Window], key: str = "fast", epoch_batches: int | None = None) -> list[float]:
+    return [math.exp(pair.promised) for pair in evidence.pairs(windows, epoch_batches) if pair.key == key]
+
+
+def test_ratio_of_a_window_to_the_baseline_around_it() -> None:
+    assert ratios([window(at=0), window("fast", seconds=0.5, at=5), window(at=10)]) == pytest.approx([2.0])
+
+
+@given(
+    drift=st.floats(0.5, 2.0),
+    speedup=st.floats(0.2, 5.0),
+    moments=st.lists(st.floats(0.0, 100.0), min_size=1, max_size=6),
+)
+def test_steady_drift_cancels_exactly(drift: float, speedup: float, moments: list[float]) -> None:
+    """A machine that gets slower at a constant rate changes no ratio."""
+
+    def seconds(at: float) -> float:
+        return float(0.01 * drift ** (at / 100))
+
+    windows = [window(seconds=seconds(at), at=at) for at in (0.0, 40.0, 100.0)]
+    windows += [window("fast", seconds=seconds(at) / speedup, at=at) for at in moments]
+    assert ratios(windows) == pytest.approx([speedup] * len(moments), rel=1e-9)
+
+
+def test_outside_its_baselines_a_window_takes_the_nearest() -> None:
+    windows = [window("fast", at=0), window(seconds=2.0, at=10), window(seconds=4.0, at=20), window("fast", at=30)]
+    assert ratios(windows) == pytest.approx([2.0, 4.0])
+
+
+def test_sessions_are_not_mixed() -> None:
+    slow_process = [window(seconds=3.0, at=0, session=2), window("fast", seconds=1.0, at=1, session=2)]
+    alone = [window("fast", at=0, session=3)]
+    windows = [window(at=0), window("fast", seconds=0.5, at=1), *slow_process, *alone]
+    assert ratios(windows) == pytest.approx([2.0, 3.0])
+    assert [pair.session for pair in evidence.pairs(windows, None)] == [1, 2]
+
+
+def test_only_windows_that_ran_and_took_effect_count() -> None:
+    good = [window(at=0), window("fast", seconds=0.5, at=1), window(at=2)]
+    bad = [
+        window("fast", at=1, status="failed", steps=0, samples=0.0, seconds=0.0),
+        window("fast", seconds=0.1, at=1, status="no_effect"),
+        window("burn-in", seconds=9.0, at=1, status="discarded"),
+        window(seconds=9.0, at=1, status="discarded"),
+        window("fast", at=1, steps=0, samples=0.0),
+    ]
+    assert ratios(good + bad) == pytest.approx([2.0])
+    assert evidence.pairs(bad, 10) == []
+    assert evidence.samples_per_step(good + bad) == 4.0
+
+
+# -- the control ---------------------------------------------------------------------------------------------------
+
+
+def test_baseline_between_two_others_is_the_control() -> None:
+    windows = [window(seconds=cost, at=at) for at, cost in ((0, 1.0), (10, 1.1), (20, 1.21), (30, 1.0))]
+    control = ratios(windows, CONTROL)
+    # The second lies on the line between its neighbours; the third is above it.
+    assert control == pytest.approx([1.0, math.sqrt(1.1 * 1.0) / 1.21])
+    assert ratios(windows[:2], CONTROL) == []
+
+
+# -- queues and ragged batches -------------------------------------------------------------------------------------
+
+
+def test_batches_made_before_the_window_do_not_count() -> None:
+    """Of 100 batches 20 came from the queue: what can be kept up is 80 in the same time."""
+    drained = window("fast", steps=100, samples=400.0, seconds=1.0, queue_change=-20)
+    assert evidence.step_cost(drained, 4.0) == pytest.approx(1.0 / 80)
+    # A queue that fills, or moves within what is counted as noise, changes nothing.
+    for change in (20, 2, -1, -2):
+        assert evidence.step_cost(replace(drained, queue_change=change), 4.0) == pytest.approx(1.0 / 100)
+    # What is taken from a loader alone is never used up by a model.
+    assert evidence.step_cost(replace(drained, mode="loader_only"), 4.0) == pytest.approx(1.0 / 100)
+
+
+def test_ragged_batches_are_compared_by_sample() -> None:
+    """Twice the samples in the same steps and twice the time: no faster, no slower."""
+    windows = [window(at=0), window("fast", seconds=2.0, at=5, samples=80.0), window(at=10)]
+    assert ratios(windows) == pytest.approx([1.0])
+    assert evidence.samples_per_step(windows) == pytest.approx(160 / 30)
+
+
+# -- epochs --------------------------------------------------------------------------------------------------------
+
+
+def test_promise_weighs_the_start_of_an_epoch_by_its_length() -> None:
+    """Steps twice as fast, but 2 s to start the workers where the baseline starts in nothing."""
+    windows = [
+        window(at=0, turn_seconds=0.0),
+        window("fast", seconds=0.5, at=5, turn_seconds=2.0),
+        window(at=10, turn_seconds=0.0),
+    ]
+    # A step takes 0.1 s before and 0.05 s after.
+    assert ratios(windows, epoch_batches=25) == pytest.approx([25 * 0.1 / (25 * 0.05 + 2.0)])
+    assert ratios(windows, epoch_batches=4000) == pytest.approx([4000 * 0.1 / (4000 * 0.05 + 2.0)])
+    assert ratios(windows, epoch_batches=None) == pytest.approx([2.0])
+    steady = [pair.steady for pair in evidence.pairs(windows, 25) if pair.key == "fast"]
+    assert steady == pytest.approx([math.log(2.0)])
+
+
+def test_both_sides_pay_for_their_own_start() -> None:
+    windows = [
+        window(at=0, turn_seconds=1.0),
+        window("fast", seconds=1.0, at=5, turn_seconds=0.25),
+        window(at=10, turn_seconds=3.0),
+    ]
+    assert ratios(windows, epoch_batches=10) == pytest.approx([(10 * 0.1 + 2.0) / (10 * 0.1 + 0.25)])
+
+
+def test_start_is_taken_from_windows_with_the_same_loader() -> None:
+    """Autocast changes no loader: its epochs start as the baseline's do, whatever the luck of its own window."""
+    windows = [
+        window(at=0, turn_seconds=1.0),
+        window("autocast", seconds=0.5, at=5, setting={"autocast": "bfloat16"}, turn_seconds=None),
+        window(at=10, turn_seconds=1.0),
+    ]
+    assert ratios(windows, "autocast", 10) == pytest.approx([(1.0 + 1.0) / (0.5 + 1.0)])
+    # The starts of another session stand in where this one has none.
+    other = [window(at=0, session=2), window("fast", at=1, seconds=1.0, session=2)]
+    seen = [window(at=0, turn_seconds=0.0), window("fast", at=1, turn_seconds=1.0)]
+    assert ratios(seen + other, epoch_batches=10) == pytest.approx([1.0 / 2.0, 1.0 / 2.0])
+
+
+def test_windows_of_whole_epochs_hold_their_starts_already() -> None:
+    windows = [
+        window(at=0, whole_epochs=2, turn_seconds=9.0),
+        window("fast", seconds=0.5, at=5, whole_epochs=2, turn_seconds=0.0),
+        window(at=10, whole_epochs=2),
+    ]
+    assert ratios(windows, epoch_batches=5) == pytest.approx([2.0])
+    assert evidence.baseline_turn(windows) is None
+
+
+def test_loader_only_windows_promise_no_epochs() -> None:
+    windows = [window(at=0, turn_seconds=1.0), window("only", seconds=0.25, at=5, mode="loader_only")]
+    assert ratios(windows, "only", 10) == pytest.approx([4.0])
+
+
+def test_start_measured_far_below_zero_is_bounded() -> None:
+    """A first batch by luck faster than the rest must not make the promise infinite."""
+    windows = [window(at=0, turn_seconds=0.0), window("fast", seconds=0.5, at=5, turn_seconds=-50.0)]
+    (ratio,) = ratios(windows, epoch_batches=10)
+    assert 1 < ratio <= 4
+
+
+# -- the rest ------------------------------------------------------------------------------------------------------
+
+
+def test_what_a_setting_adds_to_the_one_it_builds_on() -> None:
+    windows = [
+        window(at=0),
+        window("workers", seconds=0.5, at=2),
+        window("workers,persistent", seconds=0.4, at=4, setting={**FAST, "persistent_workers": True}),
+        window(at=6),
+        window(at=0, session=2),
+        window("workers,persistent", seconds=0.4, at=4, session=2),
+    ]
+    made = evidence.added(evidence.pairs(windows, None), {"workers,persistent": "workers"})
+    assert [(each.session, each.setting) for each in made] == [(1, "workers,persistent")]
+    assert math.exp(made[0].log_ratio) == pytest.approx(0.5 / 0.4)
+
+
+def test_observations_carry_the_figure_asked_for() -> None:
+    windows = [window(at=0, turn_seconds=0.0), window("fast", seconds=0.5, at=5, turn_seconds=0.5)]
+    made = evidence.pairs(windows, 10)
+    assert [each.log_ratio for each in evidence.observations(made)] == pytest.approx([0.0])
+    assert [each.log_ratio for each in evidence.observations(made, steady=True)] == pytest.approx([math.log(2)])
+    assert [(each.session, each.block, each.setting) for each in evidence.observations(made)] == [(1, 1, "fast")]
+
+
+def test_share_of_waiting_is_that_of_the_baseline() -> None:
+    windows = [window(wait_seconds=0.5), window(seconds=3.0, wait_seconds=2.5), window("fast", wait_seconds=0.9)]
+    assert evidence.wait_share(windows) == pytest.approx(3.0 / 4.0)
+    assert evidence.wait_share(windows[2:]) is None
+    assert evidence.wait_share([window(wait_seconds=1.2)]) == 1.0
+
+
+def test_cost_of_starting_an_epoch_now() -> None:
+    windows = [window(turn_seconds=1.0), window(turn_seconds=2.0), window("fast", turn_seconds=9.0), window()]
+    assert evidence.baseline_turn(windows) == pytest.approx(1.5)
+    assert evidence.baseline_turn([window()]) is None

@@ -1,0 +1,70 @@
+"""The time that explaining may take: bounded, and never the measurement's."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bottleneck_doctor.explain import ALLOWANCE, ALLOWANCE_SHARE, LINES_SECONDS, Explainer, Wishes, reserve
+from bottleneck_doctor.prober import Clock, SessionOver
+from bottleneck_doctor.progress import choose_progress
+
+
+def make(clock: Clock, allowance: float) -> Explainer:
+    unused: Any = None
+    return Explainer(
+        unused, unused, clock, choose_progress(quiet=True, verbose=False), Wishes(folder=Path()), allowance
+    )
+
+
+def test_our_own_budget_is_left_whole() -> None:
+    clock = Clock(180.0, strict=False)
+    assert reserve(clock) == ALLOWANCE
+    assert clock.budget == 180.0
+
+
+def test_a_budget_that_the_user_set_is_shared() -> None:
+    clock = Clock(100.0, strict=True)
+    assert reserve(clock) == pytest.approx(100 * ALLOWANCE_SHARE)
+    assert clock.budget == pytest.approx(100 * (1 - ALLOWANCE_SHARE))
+
+
+@pytest.mark.parametrize("budget", [5.0, 30.0, 60.0, 100.0, 600.0])
+def test_no_budget_is_spent_on_explaining_for_the_greater_part(budget: float) -> None:
+    clock = Clock(budget, strict=True)
+    seconds = reserve(clock)
+    assert seconds + clock.budget == pytest.approx(budget)
+    assert seconds <= 0.4 * budget + 1e-9
+
+
+def test_explaining_takes_nothing_of_what_is_left_to_measure() -> None:
+    clock = Clock(100.0, strict=True)
+    explainer = make(clock, 5.0)
+    before = clock.left()
+    with explainer.on_the_allowance():
+        time.sleep(0.2)
+        with explainer.on_the_allowance():
+            time.sleep(0.1)
+        assert clock.left() > before
+    assert clock.left() == pytest.approx(before, abs=0.05)
+
+
+def test_what_is_spent_is_spent_even_where_the_session_ended() -> None:
+    explainer = make(Clock(100.0, strict=True), LINES_SECONDS + 1.0)
+    assert explainer.wants_session(0.0)
+
+    def ended() -> None:
+        with explainer.on_the_allowance():
+            time.sleep(0.3)
+            raise SessionOver("the script came to its end")
+
+    with pytest.raises(SessionOver):
+        ended()
+    assert explainer.wants_session(0.5)
+    assert not explainer.wants_session(0.8)
+    (cut,) = explainer.explanation.missing
+    assert cut.slug == "explanation-cut"
+    assert "lines" in cut.sentence

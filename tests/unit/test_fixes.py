@@ -1,0 +1,177 @@
+"""The catalogue: what each fix says of itself, and what it would try on a loop."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bottleneck_doctor import fixes
+from bottleneck_doctor.fixes import RETIRED_IDS, NotApplicable, Offer, catalogue
+from bottleneck_doctor.fixes.workers import sweep
+from bottleneck_doctor.result import Setting
+from bottleneck_doctor.runtime.knobs import registry
+from bottleneck_doctor.runtime.messages import Found
+
+BY_ID = {fix.id: fix for fix in catalogue()}
+
+FOUND = Found(
+    rung="optimizer step",
+    period=1,
+    periodic=True,
+    step_seconds=[0.1] * 8,
+    wait_seconds=[0.05] * 8,
+    samples_per_step=32.0,
+    device="cpu",
+    usable_cpus=4,
+    threads=4,
+    has_loader=True,
+    loader_type="DataLoader",
+    dataset_type="Pets",
+    batch_size=32,
+    epoch_batches=100,
+    start_method="fork",
+    has_root_module=True,
+)
+WITH_WORKERS = replace(FOUND, num_workers=2, prefetch_factor=2)
+BARE = replace(FOUND, has_loader=False, epoch_batches=None, batch_size=None)
+ON_GPU = replace(FOUND, device="cuda:0")
+
+
+def settings(identifier: str, found: Found) -> list[Setting]:
+    proposal = BY_ID[identifier].propose(found)
+    assert isinstance(proposal, Offer), proposal
+    return list(proposal.settings)
+
+
+def refusal(identifier: str, found: Found) -> str:
+    proposal = BY_ID[identifier].propose(found)
+    assert isinstance(proposal, NotApplicable), proposal
+    return proposal.reason
+
+
+def test_every_file_is_a_fix_named_by_its_id() -> None:
+    files = {path.stem for path in Path(fixes.__file__).parent.glob("*.py") if not path.stem.startswith("_")}
+    assert {fix.id.replace("-", "_") for fix in catalogue()} == files
+
+
+def test_ids_are_unique_nouns_that_were_never_retired() -> None:
+    ids = [fix.id for fix in catalogue()]
+    assert len(set(ids)) == len(ids)
+    for identifier in ids:
+        assert re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", identifier)
+        # A noun says what there will be; "enable-workers" would be an order.
+        assert identifier.partition("-")[0] not in {"use", "enable", "disable", "set", "add", "increase", "reduce"}
+    assert not RETIRED_IDS & set(ids)
+
+
+@pytest.mark.parametrize("identifier", BY_ID)
+def test_fix_says_what_why_how_and_where_it_is_written(identifier: str) -> None:
+    fix = BY_ID[identifier]
+    assert not fix.title.endswith(".")
+    assert fix.why.endswith(".")
+    assert fix.how.endswith(".")
+    assert fix.source.startswith("https://")
+    assert fix.risk in ("identical", "numerics", "semantics")
+    assert fix.target in ("data", "compute", "transfer")
+
+
+def test_order_is_by_order_then_id() -> None:
+    assert list(catalogue()) == sorted(catalogue(), key=lambda fix: (fix.order, fix.id))
+    assert catalogue() is catalogue()
+
+
+@pytest.mark.parametrize("identifier", BY_ID)
+@pytest.mark.parametrize(
+    "found", [FOUND, WITH_WORKERS, BARE, ON_GPU, replace(FOUND, iterable=True, epoch_batches=None)]
+)
+def test_proposals_are_settings_of_known_knobs_or_a_reason(identifier: str, found: Found) -> None:
+    proposal = BY_ID[identifier].propose(found)
+    if isinstance(proposal, NotApplicable):
+        assert proposal.reason
+        assert not proposal.reason.endswith(".")
+    else:
+        assert proposal.settings
+        for setting in proposal.settings:
+            assert setting
+            assert set(setting) <= set(registry())
+
+
+# -- one by one ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("cpus", "current", "counts"),
+    [
+        (1, 0, [1, 2]),
+        (2, 0, [1, 2, 4]),
+        (2, 2, [1, 4]),
+        (3, 0, [1, 2, 4, 8]),
+        (4, 0, [1, 2, 4, 8]),
+        (64, 0, [8, 16, 32, 64, 128]),
+        (64, 32, [8, 16, 64, 128]),
+    ],
+)
+def test_sweep_of_workers(cpus: int, current: int, counts: list[int]) -> None:
+    assert sweep(cpus, current) == counts
+
+
+def test_workers() -> None:
+    assert settings("workers", FOUND) == [{"num_workers": count} for count in (1, 2, 4, 8)]
+    assert {"num_workers": 2} not in settings("workers", WITH_WORKERS)
+    assert "DataLoader" in refusal("workers", BARE)
+
+
+def test_workers_that_would_break_the_script_are_not_started() -> None:
+    unsafe = replace(FOUND, start_method="spawn", workers_unsafe="the script has no guard")
+    for identifier in ("workers", "persistent-workers", "prefetch-factor"):
+        assert refusal(identifier, unsafe) == "the script has no guard"
+    # Whoever has workers already has them work.
+    assert settings("workers", replace(unsafe, num_workers=1))
+
+
+def test_no_workers() -> None:
+    assert settings("no-workers", WITH_WORKERS) == [{"num_workers": 0}]
+    assert refusal("no-workers", FOUND).startswith("already on")
+    assert refusal("no-workers", BARE)
+
+
+def test_persistent_workers() -> None:
+    assert settings("persistent-workers", WITH_WORKERS) == [{"persistent_workers": True}]
+    proposal = BY_ID["persistent-workers"].propose(FOUND)
+    assert isinstance(proposal, Offer)
+    assert proposal.with_workers
+    assert refusal("persistent-workers", replace(WITH_WORKERS, persistent_workers=True)).startswith("already on")
+    endless = replace(FOUND, epoch_batches=None, iterable=True)
+    assert "anew for every epoch" in refusal("persistent-workers", replace(WITH_WORKERS, made_anew=True))
+    assert "no known end" in refusal("persistent-workers", endless)
+    assert settings("persistent-workers", replace(endless, epoch_batches_seen=12))
+
+
+@pytest.mark.parametrize(("current", "proposed"), [(None, 4), (2, 4), (3, 4), (4, 8), (16, 32)])
+def test_prefetch_factor(current: int | None, proposed: int) -> None:
+    found = replace(WITH_WORKERS, prefetch_factor=current)
+    assert settings("prefetch-factor", found) == [{"prefetch_factor": proposed}]
+
+
+def test_pinned_memory() -> None:
+    assert settings("pinned-memory", ON_GPU) == [{"pin_memory": True}]
+    assert "CPU" in refusal("pinned-memory", FOUND)
+    assert refusal("pinned-memory", replace(ON_GPU, pin_memory=True)) == "already on"
+
+
+@pytest.mark.parametrize(("identifier", "dtype"), [("amp-bf16", "bfloat16"), ("amp-fp16", "float16")])
+def test_mixed_precision(identifier: str, dtype: str) -> None:
+    assert settings(identifier, ON_GPU) == [{"autocast": dtype}]
+    assert settings(identifier, replace(ON_GPU, has_loader=False)) == [{"autocast": dtype}]
+    already: list[dict[str, Any]] = [{"autocast": "bfloat16"}, {"grad_scaler": True}, {"has_root_module": False}]
+    for changes in already:
+        assert refusal(identifier, replace(ON_GPU, **changes))
+
+
+def test_half_precision_is_for_devices_with_units_for_it() -> None:
+    assert settings("amp-bf16", FOUND) == [{"autocast": "bfloat16"}]
+    assert "CPU" in refusal("amp-fp16", FOUND)

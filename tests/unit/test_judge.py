@@ -1,0 +1,410 @@
+"""What may be said of windows whose true speedups are known."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bottleneck_doctor import judge, stats
+from bottleneck_doctor.fixes import catalogue
+from bottleneck_doctor.judge import LOADER_ONLY, REPLAY, Candidate, Evidence, Judgement, key_of
+from bottleneck_doctor.result import FixOutcome, Setting, Window
+from bottleneck_doctor.runtime.messages import Found, Site
+from bottleneck_doctor.schedule import BASELINE
+
+BY_ID = {fix.id: fix for fix in catalogue()}
+STEP = 0.02
+"""Seconds a step of the baseline; four samples each."""
+
+FOUND = Found(
+    rung="optimizer step",
+    period=1,
+    periodic=True,
+    step_seconds=[STEP] * 8,
+    wait_seconds=[STEP / 2] * 8,
+    samples_per_step=4.0,
+    device="cpu",
+    usable_cpus=2,
+    threads=1,
+    has_loader=True,
+    batch_size=4,
+    epoch_batches=400,
+    has_root_module=True,
+)
+
+WORKERS_1: Setting = {"num_workers": 1}
+WORKERS_2: Setting = {"num_workers": 2}
+WORKERS_4: Setting = {"num_workers": 4}
+BF16: Setting = {"autocast": "bfloat16"}
+PERSISTENT: Setting = {"persistent_workers": True}
+
+
+class Experiment:
+    """Windows of a machine whose settings have known speedups: sessions with luck of their own, and noise."""
+
+    def __init__(
+        self,
+        speeds: Mapping[str, tuple[Setting, float]],
+        *,
+        sessions: int = 4,
+        blocks: int = 2,
+        noise: float = 0.002,
+        luck: float = 0.002,
+        wait: float = 0.5,
+        only_in: Mapping[str, Sequence[int]] | None = None,
+    ) -> None:
+        generator = random.Random(7)
+        self.windows: list[Window] = []
+        at = 0.0
+        for session in range(1, sessions + 1):
+            process = generator.gauss(0, 0.1)
+            own = {key: generator.gauss(0, luck) for key in speeds}
+            for block in range(blocks):
+                order: list[str] = []
+                for key in speeds:
+                    if session in (only_in or {}).get(key, range(1, sessions + 1)):
+                        order += [BASELINE, key]
+                for key in [*order, BASELINE]:
+                    setting, speed = speeds.get(key, ({}, 1.0))
+                    shown = speed * 2.718281828 ** (process + own.get(key, 0.0) + generator.gauss(0, noise))
+                    mode = "loader_only" if key.startswith(LOADER_ONLY) else "timed"
+                    self.windows.append(_window(session, block, key, setting, mode, STEP / shown, at, wait))
+                    at += 10.0
+
+
+def _window(
+    session: int, block: int, key: str, setting: Setting, mode: str, step: float, at: float, wait: float
+) -> Window:
+    return Window(
+        session=session,
+        rank=0,
+        block=block,
+        setting=setting,
+        mode=mode,
+        steps=50,
+        samples=200.0,
+        seconds=50 * step,
+        lead_in_steps=4,
+        lead_in_seconds=0.1,
+        wait_seconds=50 * step * wait,
+        turn_seconds=None,
+        whole_epochs=0,
+        queue_change=0,
+        ready_share=None,
+        effect={},
+        started=at,
+        label=key,
+    )
+
+
+def timed(speeds: Sequence[tuple[Setting, float]]) -> dict[str, tuple[Setting, float]]:
+    return {key_of(setting): (setting, speed) for setting, speed in speeds}
+
+
+def judged(
+    windows: Sequence[Window], candidates: Sequence[Candidate], found: Found = FOUND, **others: Any
+) -> Judgement:
+    values: dict[str, Any] = {"rungs": [], "chosen_after": 1, "epoch_batches": None}
+    return judge.judge(Evidence(found=found, windows=windows, candidates=candidates, **{**values, **others}))
+
+
+def outcome(judgement: Judgement, identifier: str) -> FixOutcome:
+    return next(each for each in judgement.fixes if each.id == identifier)
+
+
+def workers(*settings: Setting) -> Candidate:
+    return Candidate(BY_ID["workers"], settings=list(settings))
+
+
+def amp(**others: Any) -> Candidate:
+    return Candidate(BY_ID["amp-bf16"], settings=[BF16], **others)
+
+
+# -- verdicts ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("speed", "status"), [(2.0, "faster"), (1.1, "faster"), (1.0, "no_difference"), (0.9, "slower"), (0.5, "slower")]
+)
+def test_known_speedup_gets_its_verdict(speed: float, status: str) -> None:
+    experiment = Experiment(timed([(BF16, speed)]))
+    bf16 = outcome(judged(experiment.windows, [amp()]), "amp-bf16")
+    assert bf16.status == status
+    assert bf16.speedup is not None
+    assert bf16.speedup.low < speed * 1.005
+    assert bf16.speedup.high > speed * 0.995
+    assert (bf16.speedup.sessions, bf16.speedup.pairs) == (4, 8)
+    assert bf16.steady == bf16.speedup
+    assert bf16.reason == ""
+
+
+def test_order_of_processes_cancels() -> None:
+    """Processes differ by a tenth here; the ratio inside each does not."""
+    bf16 = outcome(judged(Experiment(timed([(BF16, 1.5)]), noise=0, luck=0).windows, [amp()]), "amp-bf16")
+    assert bf16.speedup is not None
+    assert bf16.speedup.estimate == pytest.approx(1.5, rel=1e-6)
+
+
+def test_gain_within_the_noise_cannot_be_told() -> None:
+    bf16 = outcome(judged(Experiment(timed([(BF16, 1.03)]), luck=0.05).windows, [amp()]), "amp-bf16")
+    assert bf16.status == "cannot_tell"
+    assert "both a gain and none" in bf16.reason
+    assert bf16.more_blocks is None or bf16.more_blocks > 0
+
+
+@pytest.mark.parametrize("sessions", [1, 2])
+def test_few_processes_allow_no_claim(sessions: int) -> None:
+    judgement = judged(Experiment(timed([(BF16, 2.0)]), sessions=sessions).windows, [amp()])
+    bf16 = outcome(judgement, "amp-bf16")
+    assert bf16.status == "cannot_tell"
+    assert f"{sessions} process" in bf16.reason
+    assert bf16.more_blocks
+    assert "Cannot tell" in judgement.verdict.sentence
+    assert judgement.verdict.fix is None
+
+
+def test_many_fixes_tried_need_stronger_evidence() -> None:
+    """A gain that stands alone need not stand among twenty: Holm's correction."""
+    experiment = Experiment(timed([(BF16, 1.06)]), sessions=3, luck=0.012, noise=0.003)
+    alone = outcome(judged(experiment.windows, [amp()]), "amp-bf16")
+    assert alone.status == "faster"
+    settings: list[Setting] = [{"prefetch_factor": number} for number in range(40)]
+    many = Experiment(timed([(BF16, 1.06), *((setting, 1.0) for setting in settings)]), sessions=3, luck=0.012)
+    fixes = [Candidate(replace(BY_ID["prefetch-factor"], id=f"f{i}"), settings=[s]) for i, s in enumerate(settings)]
+    judgement = judged(many.windows, [amp(), *fixes])
+    claimed = [each.id for each in judgement.fixes if each.status in ("faster", "slower")]
+    assert not set(claimed) - {"amp-bf16"}
+    p_value = (
+        judge.Estimates(
+            Evidence(found=FOUND, windows=many.windows, candidates=[], rungs=[], chosen_after=1, epoch_batches=None)
+        )
+        .promised[key_of(BF16)]
+        .p_value
+    )
+    adjusted = stats.holm([p_value, *([0.5] * 40)])[0]
+    assert adjusted == pytest.approx(min(1.0, 41 * p_value))
+
+
+# -- which setting -------------------------------------------------------------------------------------------------
+
+
+def test_fewest_workers_that_are_as_good() -> None:
+    experiment = Experiment(timed([(WORKERS_1, 1.5), (WORKERS_2, 1.995), (WORKERS_4, 2.0)]))
+    judgement = judged(experiment.windows, [workers(WORKERS_1, WORKERS_2, WORKERS_4)])
+    assert outcome(judgement, "workers").setting == WORKERS_2
+    assert judgement.workers is not None
+    curve = judgement.workers.curve
+    assert [(point.num_workers, point.is_baseline) for point in curve] == [
+        (0, True),
+        (1, False),
+        (2, False),
+        (4, False),
+    ]
+    assert [point.speedup.estimate for point in curve] == pytest.approx([1.0, 1.5, 1.995, 2.0], rel=0.01)
+    assert judgement.workers.usable_cpus == 2
+
+
+def test_setting_seen_in_few_processes_does_not_stand_for_its_fix() -> None:
+    """The first session tries more settings than the later ones confirm."""
+    experiment = Experiment(timed([(WORKERS_1, 1.5), (WORKERS_4, 3.0)]), only_in={key_of(WORKERS_4): [1]})
+    assert outcome(judged(experiment.windows, [workers(WORKERS_1, WORKERS_4)]), "workers").setting == WORKERS_1
+
+
+def test_change_is_offered_where_the_line_is_known(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("loader = DataLoader(data, batch_size=4)\n")
+    found = replace(FOUND, loader_site=Site(str(script), 1))
+    windows = Experiment(timed([(WORKERS_2, 2.0)])).windows
+    change = outcome(judged(windows, [workers(WORKERS_2)], found), "workers").change
+    assert change is not None
+    assert "+loader = DataLoader(data, batch_size=4, num_workers=2)" in change.diff
+    assert outcome(judged(windows, [workers(WORKERS_2)]), "workers").change is None
+    slower = Experiment(timed([(WORKERS_2, 0.5)])).windows
+    assert outcome(judged(slower, [workers(WORKERS_2)], found), "workers").change is None
+
+
+# -- fixes that build on others ------------------------------------------------------------------------------------
+
+
+def dependent(base_speed: float, speed: float) -> FixOutcome:
+    experiment = Experiment(timed([(WORKERS_2, base_speed), ({**WORKERS_2, **PERSISTENT}, speed)]))
+    candidate = Candidate(BY_ID["persistent-workers"], settings=[PERSISTENT], with_workers=True, base=WORKERS_2)
+    return outcome(judged(experiment.windows, [workers(WORKERS_2), candidate]), "persistent-workers")
+
+
+def test_dependent_fix_is_judged_by_what_it_adds() -> None:
+    persistent = dependent(2.0, 2.4)
+    assert persistent.status == "faster"
+    assert (persistent.over, persistent.setting) == (WORKERS_2, {**WORKERS_2, **PERSISTENT})
+    assert persistent.added is not None
+    assert persistent.speedup is not None
+    assert persistent.added.estimate == pytest.approx(1.2, rel=0.01)
+    assert persistent.speedup.estimate == pytest.approx(2.4, rel=0.01)
+
+
+def test_dependent_fix_that_adds_nothing_is_no_gain() -> None:
+    assert dependent(2.0, 2.0).status == "no_difference"
+
+
+def test_making_up_for_what_its_base_costs_is_no_gain() -> None:
+    """Workers halve the speed, persistent ones lose less: better than their base, and still not to be offered."""
+    assert dependent(0.5, 0.9).status in ("no_difference", "cannot_tell", "slower")
+
+
+# -- fixes without figures -----------------------------------------------------------------------------------------
+
+
+def test_reasons_of_fixes_that_have_no_figure() -> None:
+    windows = Experiment(timed([(WORKERS_2, 2.0)])).windows
+    failed = amp(failures={key_of(BF16): "RuntimeError: no kernel"})
+    assert outcome(judged(windows, [failed]), "amp-bf16").status == "failed"
+    assert outcome(judged(windows, [failed]), "amp-bf16").reason == "RuntimeError: no kernel"
+    idle = outcome(judged(windows, [amp(not_taken={key_of(BF16): "autocast did not take effect"})]), "amp-bf16")
+    assert idle.status == "failed"
+    assert idle.reason == "autocast did not take effect, so it was not measured"
+    refused = outcome(judged(windows, [Candidate(BY_ID["amp-bf16"], refusal="already on")]), "amp-bf16")
+    assert (refused.status, refused.reason, refused.setting) == ("not_applicable", "already on", {})
+    late = outcome(judged(windows, [amp()]), "amp-bf16")
+    assert (late.status, late.setting) == ("cannot_tell", BF16)
+    assert "time was over" in late.reason
+    for each in (idle, refused, late):
+        assert each.speedup is None
+        assert each.change is None
+
+
+# -- ceilings, combination, baseline -------------------------------------------------------------------------------
+
+
+def test_ceilings() -> None:
+    speeds = {REPLAY: ({"replay": True}, 3.0), LOADER_ONLY: ({}, 1.2), LOADER_ONLY + "num_workers=4": (WORKERS_4, 4.0)}
+    ceilings = judged(Experiment(speeds).windows, []).ceilings  # type: ignore[arg-type]
+    estimates = {name: ceiling.estimate for name, ceiling in ceilings.items()}
+    assert estimates == pytest.approx({"synthetic": 3.0, "loader_only": 1.2, "loader_only_best_workers": 4.0}, rel=0.01)
+
+
+def ladder(*speeds: float) -> Judgement:
+    settings: list[Setting] = [WORKERS_2, {**WORKERS_2, **BF16}, {**WORKERS_2, **BF16, "pin_memory": True}]
+    experiment = Experiment(timed(list(zip(settings, speeds, strict=False))))
+    names = ("workers", "amp-bf16", "pinned-memory")
+    return judged(
+        experiment.windows, [workers(WORKERS_2), amp()], rungs=list(zip(names, settings, strict=True)), chosen_after=1
+    )
+
+
+def test_ladder_of_the_combination() -> None:
+    combination = ladder(2.0, 2.6, 2.9).combination
+    assert combination is not None
+    assert [rung.fix for rung in combination.ladder] == ["workers", "amp-bf16", "pinned-memory"]
+    assert combination.speedup.estimate == pytest.approx(2.9, rel=0.01)
+    assert combination.confirmed is not None
+    # Only sessions started after the choice confirm it.
+    assert (combination.confirmed.sessions, combination.speedup.sessions) == (3, 4)
+
+
+def test_rung_that_goes_no_higher_is_left_out() -> None:
+    combination = ladder(2.0, 2.0, 2.9).combination
+    assert combination is not None
+    assert [rung.fix for rung in combination.ladder] == ["workers", "pinned-memory"]
+    assert ladder(2.0, 1.9, 2.0).combination is None
+
+
+def test_ladder_that_was_not_climbed_is_no_combination() -> None:
+    assert ladder(2.0).combination is None
+    assert ladder(2.0, 2.6).combination is not None
+
+
+def test_baseline_in_the_users_terms() -> None:
+    found = replace(FOUND, num_workers=2, prefetch_factor=4, autocast="bfloat16", pin_memory=True)
+    baseline = judged(Experiment(timed([(BF16, 1.0)]), noise=0, wait=0.25).windows, [], found).baseline
+    assert baseline is not None
+    assert baseline.steps_per_second == pytest.approx(1 / STEP, rel=0.2)
+    assert baseline.samples_per_second == pytest.approx(4 * baseline.steps_per_second)
+    assert baseline.step_ms == pytest.approx(1000 / baseline.steps_per_second)
+    assert (baseline.sessions, baseline.windows) == (4, 16)
+    assert baseline.data_wait_share == pytest.approx(0.25)
+    assert baseline.settings == {
+        "num_workers": 2,
+        "persistent_workers": False,
+        "pin_memory": True,
+        "prefetch_factor": 4,
+        "autocast": "bfloat16",
+    }
+
+
+def test_loop_without_a_loader_waits_for_no_data() -> None:
+    found = replace(FOUND, has_loader=False, batch_size=None, epoch_batches=None)
+    judgement = judged(Experiment(timed([(BF16, 1.0)])).windows, [amp()], found)
+    assert judgement.baseline is not None
+    assert judgement.baseline.data_wait_share is None
+    assert judgement.baseline.batch_size is None
+    assert judgement.workers is None
+    assert judgement.baseline.settings == {}
+
+
+def test_confirmation_rests_on_later_processes_only() -> None:
+    experiment = Experiment(timed([(BF16, 1.5)]))
+    confirmed = outcome(judged(experiment.windows, [amp()], chosen_after=2), "amp-bf16").confirmed
+    assert confirmed is not None
+    assert confirmed.sessions == 2
+    assert outcome(judged(experiment.windows, [amp()], chosen_after=3), "amp-bf16").confirmed is None
+
+
+# -- the one sentence ----------------------------------------------------------------------------------------------
+
+
+def test_sentence_names_the_best_fix_with_its_figures() -> None:
+    experiment = Experiment(timed([(WORKERS_2, 2.5), (BF16, 1.2)]), wait=0.73)
+    verdict = judged(experiment.windows, [workers(WORKERS_2), amp()]).verdict
+    assert verdict.fix == "workers"
+    assert verdict.sentence.startswith("Training waits for data 73")
+    assert "`num_workers=2` makes it 2.50× faster (95" in verdict.sentence
+
+
+def test_sentence_names_the_combination_where_that_is_better() -> None:
+    verdict = ladder(2.0, 2.6, 2.9).verdict
+    assert verdict.fix == "workers"
+    assert '`num_workers=2, autocast="bfloat16", pin_memory=True` makes it 2.90× faster' in verdict.sentence
+
+
+def test_sentence_says_so_where_what_it_offers_changes_rounding() -> None:
+    together = ladder(2.0, 2.6, 2.9)
+    assert together.combination is not None
+    assert together.combination.risk == "numerics"
+    assert "changes rounding" in together.verdict.sentence
+    harmless = judged(Experiment(timed([(WORKERS_2, 2.5)])).windows, [workers(WORKERS_2)]).verdict
+    assert "rounding" not in harmless.sentence
+
+
+def test_cause_takes_the_place_of_the_general_opening() -> None:
+    judgement = judged(Experiment(timed([(WORKERS_2, 2.5)]), wait=0.73).windows, [workers(WORKERS_2)])
+    sentence = judge.opened_by(judgement, "Training waits for data 73 % of the time, most of it in `Blur`.")
+    assert sentence.startswith("Training waits for data 73 % of the time, most of it in `Blur`. `num_workers=2` makes")
+    assert sentence.count("Training waits") == 1
+
+
+def test_sentence_when_nothing_is_faster() -> None:
+    speeds = {REPLAY: ({"replay": True}, 1.03), **timed([(BF16, 1.0)])}
+    verdict = judged(Experiment(speeds, wait=0.02).windows, [amp()]).verdict  # type: ignore[arg-type]
+    assert verdict.sentence.startswith("Nothing we tried is faster: compute-bound at 97")
+    assert verdict.fix is None
+
+
+def test_every_figure_is_finite() -> None:
+    """JSON has no infinity: one session gives intervals without an end."""
+    judgement = judged(Experiment(timed([(BF16, 2.0)]), sessions=1).windows, [amp()])
+    figures = [outcome(judgement, "amp-bf16").speedup, *judgement.ceilings.values()]
+    for figure in figures:
+        assert figure is not None
+        assert 0 <= figure.low <= figure.estimate <= figure.high <= judge.LARGEST_RATIO
+
+
+def test_keys() -> None:
+    assert key_of({}) == BASELINE
+    assert key_of({"b": 1, "a": "x"}) == key_of({"a": "x", "b": 1}) == "a=x,b=1"
+    assert key_of({}, "loader_only") == LOADER_ONLY
+    assert key_of(WORKERS_2, "loader_only") != key_of(WORKERS_2)

@@ -1,0 +1,62 @@
+"""What the golden results look like, byte by byte.
+
+After a change that is meant, `UPDATE_GOLDEN=1 python -m pytest tests/unit/test_render_golden.py` rewrites the files;
+their difference then belongs to the review.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+from pathlib import Path
+
+import pytest
+
+from bottleneck_doctor.render import html, terminal
+from bottleneck_doctor.result import Result, from_json, to_json
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+NAMES = ["pets", "gpu", "nothing-faster", "interrupted", "no-baseline", "hostile"]
+OLD_FORMATS = sorted(path.name for path in GOLDEN.glob("report-format-*.json"))
+
+
+def load(name: str) -> Result:
+    path = GOLDEN / name
+    return from_json(path.read_bytes(), source=path.name)
+
+
+def compare(path: Path, text: str) -> None:
+    if os.environ.get("UPDATE_GOLDEN") == "1":
+        path.write_text(text, encoding="utf-8", newline="\n")
+    assert path.read_bytes().decode() == text, f"{path.name} differs; UPDATE_GOLDEN=1 rewrites it"
+
+
+def test_every_golden_result_is_what_its_builder_makes() -> None:
+    built = runpy.run_path(str(GOLDEN / "build.py"))["results"]()
+    assert sorted(built) == sorted(NAMES)
+    for name, result in built.items():
+        assert (GOLDEN / f"{name}.json").read_bytes() == to_json(result), "run tests/golden/build.py"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_html(name: str) -> None:
+    compare(GOLDEN / f"{name}.html", html.render(load(f"{name}.json")))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_terminal(name: str) -> None:
+    text = terminal.render(load(f"{name}.json"), report_path="demo-report/report.html", width=None, color=False)
+    compare(GOLDEN / f"{name}.txt", text)
+
+
+@pytest.mark.parametrize("name", OLD_FORMATS)
+def test_every_format_ever_written_still_renders(name: str) -> None:
+    result = load(name)
+    sentence = "makes it 3.4× faster"
+    assert sentence in html.render(result).replace("\u00a0", " ")
+    plain = terminal.render(result, report_path=None, width=200, color=False)
+    assert sentence in plain
+
+
+def test_there_is_a_report_of_the_first_format() -> None:
+    assert "report-format-1.json" in OLD_FORMATS

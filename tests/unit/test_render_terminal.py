@@ -1,0 +1,79 @@
+"""What a reader relies on at the end of a run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from bottleneck_doctor.render import terminal
+from bottleneck_doctor.result import Change, Result, from_json
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+
+def load(name: str) -> Result:
+    return from_json((GOLDEN / f"{name}.json").read_bytes(), source=name)
+
+
+def test_says_verdict_ranking_report_and_next_step_in_this_order() -> None:
+    text = terminal.render(load("pets"), report_path="out/report.html", width=120, color=False)
+    marks = [
+        "Training waits for data 73 %",
+        "Why:",
+        "1.95 s of it pass before its batch is there. (train.py:58)",
+        "`ColorJitter` takes 11.8 ms a sample",
+        "Keep workers between epochs",
+        "Load in worker processes",
+        "2 warnings",
+        "Report: out/report.html",
+        "Next:   change train.py, line 42",
+    ]
+    places = [text.index(mark) for mark in marks]
+    assert places == sorted(places)
+    assert text.endswith("\n")
+
+
+def test_at_most_three_reasons_are_told() -> None:
+    result = load("pets")
+    assert len(result.findings) > 3
+    text = terminal.render(result, report_path=None, width=200, color=False)
+    told = [finding for finding in result.findings if finding.sentence in text]
+    assert told == result.findings[:3]
+    assert "Why:" not in terminal.render(replace(result, findings=[]), report_path=None, width=200, color=False)
+
+
+def test_without_colour_there_are_no_escapes_and_with_colour_there_are() -> None:
+    result = load("pets")
+    assert "\x1b" not in terminal.render(result, report_path=None, width=80, color=False)
+    assert "\x1b[" in terminal.render(result, report_path=None, width=80, color=True)
+
+
+def test_the_users_texts_cannot_drive_the_terminal() -> None:
+    text = terminal.render(load("hostile"), report_path="\x1b]0;evil\x07", width=80, color=False)
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    result = load("pets")
+    marked = replace(result.fixes[0], title="[bold]title[/bold] :smile:")
+    assert "[bold]title[/bold] :smile:" in terminal.render(
+        replace(result, fixes=[marked]), report_path=None, width=160, color=False
+    )
+
+
+def test_lines_fit_the_width_but_what_is_copied_is_never_broken() -> None:
+    path = "/a-rather-long-folder-name" * 6 + "/report.html"
+    text = terminal.render(load("pets"), report_path=path, width=60, color=False)
+    assert path in text
+    long = [line for line in text.splitlines() if len(line) > 60]
+    assert all(line.startswith(("Report:", "Next:")) for line in long)
+
+
+def test_next_step_follows_the_outcome() -> None:
+    open_fix = terminal.render(load("interrupted"), report_path=None, width=None, color=False)
+    assert "larger --budget" in open_fix
+    assert "measure again after your next change" in terminal.render(
+        load("nothing-faster"), report_path=None, width=None, color=False
+    )
+    result = load("pets")
+    unplaced = [replace(fix, change=Change(file="train.py", line=0, diff="")) for fix in result.fixes]
+    text = terminal.render(replace(result, fixes=unplaced), report_path=None, width=None, color=False)
+    assert "change train.py, then measure again" in text
