@@ -112,6 +112,15 @@ def test_a_general_finding_is_gone_where_a_cause_is_known_and_stays_where_none_i
     assert order(general, rule("cause", says(0.2), depth=4)) == [("general", 0.8), ("cause", 0.2)]
 
 
+def test_a_general_finding_gives_way_to_the_largest_of_several_causes_but_not_to_another_symptom() -> None:
+    general = rule("general", says(0.8), depth=0, general=True)
+    assert order(general, rule("less", says(0.26), depth=4), rule("most", says(0.35), depth=4)) == [
+        ("most", 0.8),
+        ("less", 0.26),
+    ]
+    assert order(general, rule("symptom", says(0.35), depth=1))[0] == ("general", 0.8)
+
+
 def test_a_finding_yields_to_those_it_names() -> None:
     yielding = rule("yielding", says(0.8), yields_to=("other",))
     assert order(yielding, rule("other", says(0.1))) == [("other", 0.1)]

@@ -3,7 +3,8 @@
 Pure, and knows no rule by name: everything follows from what rules declare (`topic`, `depth`, `general`, `residual`,
 `yields_to`, `contradicts`). The steps: contradictions, weights, foldings. A deeper statement that accounts for at
 least half of a shallower one on its topic is taken for its cause: it takes over the weight of what it explains, and the
-explained one ranks just below it.
+explained one ranks just below it. A general statement says no more than that there is something to explain, and gives
+way to the largest cause from the share on from which a part is named at all.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from bottleneck_doctor.diagnose._rule import LARGE, SYMPTOM, Rule, Statement
+from bottleneck_doctor.diagnose._rule import LARGE, PART, SYMPTOM, Rule, Statement
 
 EXPLAINS = 0.5
 """A cause accounts for at least this part of its symptom. Ours: less than half leaves another cause room to be the
@@ -47,10 +48,11 @@ def settle(statements: Iterable[tuple[Rule, Statement]]) -> list[Said]:
 
 def explains(cause: Said, effect: Said) -> bool:
     """Whether one is the other's cause: on its topic, deeper, and by itself large enough to account for it."""
+    needed = PART if effect.rule.general and cause.depth > SYMPTOM else EXPLAINS
     return (
         cause.topic == effect.topic
         and cause.depth > effect.depth
-        and _own_weight(cause.statement) >= EXPLAINS * _own_weight(effect.statement)
+        and _own_weight(cause.statement) >= needed * _own_weight(effect.statement)
     )
 
 
