@@ -1,0 +1,122 @@
+"""The outcome of one check, as one versioned, typed document: what every output of `doctor check` is made from.
+
+Units: seconds, bytes, shares from 0 to 1. A *change* of seconds or bytes is relative (0.05: five percent more than the
+base); a change of a share is in points (0.05: from 0.10 to 0.15). More is always worse.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from bottleneck_doctor.result import Entrypoint, Environment, Site, Tool, Warning
+
+FORMAT = 1
+"""Number of the document's shape. Raised when a reader of the old shape would misread the new one."""
+
+Unit = Literal["seconds", "bytes", "share"]
+Level = Literal["off", "warn", "error"]
+"""What a regression of a metric does: nothing, a line in the output, or exit code 1."""
+
+Verdict = Literal["regression", "improvement", "unchanged", "cannot_tell", "gone", "new", "not_measured"]
+"""`regression`: worse by more than the threshold. `unchanged`: not worse by as much as that. `improvement`: better for
+certain. `cannot_tell`: the interval holds the threshold. `gone`: measured on the base only, which is a finding.
+`new`: on the head only. `not_measured`: on neither."""
+
+Status = Literal["passed", "regressed", "cannot_tell", "new"]
+"""Of the whole. `new`: the script is not there on the base, and nothing could be compared."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """One figure on both sides. `change`, `low`, `high` (95 %) and `threshold` as the module says.
+
+    `smallest`: the smallest change that this check would have called a regression of nine in ten times.
+    `site`: where in the head's sources the change is explained, if it is.
+    """
+
+    id: str
+    title: str
+    unit: Unit
+    base: float | None
+    head: float | None
+    change: float | None
+    low: float | None
+    high: float | None
+    threshold: float
+    level: Level
+    verdict: Verdict
+    smallest: float | None
+    sentence: str
+    site: Site | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Culprit:
+    """Something that grew from base to head and explains a regression, the largest first.
+
+    `base` and `head`: seconds per step. `changed_here`: the line lies in a hunk that differs between the revisions.
+    """
+
+    kind: Literal["phase", "function", "line"]
+    name: str
+    base: float
+    head: float
+    sentence: str
+    site: Site | None = None
+    changed_here: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """One of the two revisions. `commit` is None for a stored baseline without one; `dirty`: with uncommitted changes.
+
+    `result`: the stored baseline's file, if this side is one.
+    """
+
+    name: str
+    commit: str | None
+    dirty: bool = False
+    result: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairRecord:
+    """One pair of processes, a process of each side, with windows in turn.
+
+    `step_seconds` are pooled over the pair's windows; `log_ratio` is head over base of what a step of the user's loop
+    costs, epochs included, paired window by window.
+    """
+
+    number: int
+    base_step_seconds: float
+    head_step_seconds: float
+    log_ratio: float
+    windows: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """A whole check. `error_rate`: the promised share of identical revisions that are called regressed."""
+
+    format: int = FORMAT
+    tool: Tool
+    created: str
+    entrypoint: Entrypoint
+    base: Side
+    head: Side
+    status: Status
+    sentence: str
+    metrics: list[Metric]
+    pairs: list[PairRecord]
+    error_rate: float
+    seconds: float
+    budget: float
+    steady: bool
+    commits: list[str] = field(default_factory=list)
+    """Commits from base to head, newest first, as `git log --oneline` prints them."""
+    culprits: list[Culprit] = field(default_factory=list)
+    warnings: list[Warning] = field(default_factory=list)
+    environment: Environment | None = None
+    command: list[str] = field(default_factory=list)
+    """What does the same again."""
