@@ -102,6 +102,11 @@ def parse(table: Mapping[str, Any], units: Mapping[str, Unit], source: Path) -> 
     )
 
 
+def read_toml(text: str) -> dict[str, Any]:
+    """A document of TOML. Raises `ValueError`."""
+    return tomllib.loads(text)
+
+
 def _metric(reader: _Reader, metrics: Mapping[str, Any], name: str, unit: Unit) -> MetricConfig:
     table = reader.table(metrics, name)
     inner = reader.inside(name)
@@ -124,8 +129,7 @@ def _upward(start: Path) -> Iterator[Path]:
 def _table(path: Path) -> Mapping[str, Any] | None:
     """The settings in one file, None where it has none. A file that has nothing to say of us may be as it likes."""
     try:
-        text = path.read_bytes().decode()
-        document = tomllib.loads(text)
+        document = read_toml(path.read_bytes().decode())
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
