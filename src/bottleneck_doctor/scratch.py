@@ -23,13 +23,17 @@ _OWNER = ".owner"
 _own: set[Path] = set()
 
 
-def new_folder(parent: Path | None = None) -> Path:
-    """A new folder in `parent` (the usual place for temporary files where None), private to this user and process."""
+def new_folder(parent: Path | None = None, *, users: bool = False) -> Path:
+    """A new folder in `parent` (the usual place for temporary files where None), private to this user and process.
+
+    `users`: what will lie in it is treated as files of the user's, so that an examined program's changes are undone.
+    """
     where = Path(tempfile.gettempdir()) if parent is None else parent
     sweep(where)
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=where))
     (folder / _OWNER).write_text(_name_of(os.getpid()), encoding="ascii")
-    _own.add(folder)
+    if not users:
+        _own.add(folder)
     return folder
 
 
