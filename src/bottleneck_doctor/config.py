@@ -118,12 +118,21 @@ def _metric(reader: _Reader, metrics: Mapping[str, Any], name: str, unit: Unit) 
     )
 
 
+def repository(start: Path) -> Path | None:
+    """The root of the repository that holds the folder `start`; None where there is none."""
+    folder = start.resolve()
+    return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
+
+
 def _upward(start: Path) -> Iterator[Path]:
     """The folder and those above it, up to the repository's root; itself alone where there is no repository."""
-    folder = start.absolute()
-    above = [folder, *folder.parents]
-    root = next((index for index, each in enumerate(above) if (each / ".git").exists()), 0)
-    yield from above[: root + 1]
+    folder = start.resolve()
+    root = repository(folder)
+    yield folder
+    for each in folder.parents if root is not None and folder != root else ():
+        yield each
+        if each == root:
+            return
 
 
 def _table(path: Path) -> Mapping[str, Any] | None:

@@ -114,7 +114,7 @@ def test_paths_are_named_from_the_root() -> None:
     assert [each.site.file if each.site else None for each in found.culprits] == [
         None,
         "training/data.py",
-        "/usr/lib/python3/PIL/Image.py",
+        "lib/sharp.py",
     ]
 
 
@@ -139,6 +139,23 @@ def test_figures_read_the_same_everywhere() -> None:
     head = load("regressed").head
     assert side_text(head) == "the working tree (9cc02b8a1, with uncommitted changes)"
     assert side_text(replace(head, dirty=False, result="old.json")).endswith("(9cc02b8a1, stored in old.json)")
+
+
+def test_phases_have_a_row_only_where_something_happened() -> None:
+    check = load("regressed")
+    step = check.metrics[0]
+    phase = replace(step, id="phase_forward", title="Phase: forward")
+    for verdict, shown in (("regression", True), ("unchanged", False), ("cannot_tell", False), ("gone", True)):
+        one = replace(check, metrics=[step, replace(phase, verdict=verdict)])  # type: ignore[arg-type]
+        assert ("Phase: forward" in check_markdown.render(one)) == shown
+        assert ("Phase: forward" in check_page.render(one)) == shown
+        assert "phase_forward" in check_junit.render(one)
+
+
+def test_a_check_without_a_time_limit() -> None:
+    check = replace(load("passed"), budget=0.0)
+    assert "- Time: 2 min 11 s.\n" in check_markdown.render(check)
+    assert "It took 2 min 11 s." in check_page.render(check)
 
 
 def test_levels_decide_what_is_said() -> None:
@@ -308,7 +325,9 @@ def test_annotations_are_ten_at_most_and_of_one_line() -> None:
 
 def test_annotations_of_lines_elsewhere_have_no_file() -> None:
     check = from_root(from_json((GOLDEN / "checks/regressed.json").read_bytes(), source="x"), Path("/srv/other"))
-    assert all("file" not in properties for _, properties, _ in parsed(check_github.commands(check)))
+    found = parsed(check_github.commands(check))
+    assert found[0][0] == "error"
+    assert all("file" not in properties for _, properties, _ in found)
 
 
 def test_a_check_that_cannot_tell_says_so() -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
+from bottleneck_doctor.cli._check_outputs import asked, output_options
 from bottleneck_doctor.errors import Exit
 
 
@@ -16,7 +18,7 @@ from bottleneck_doctor.errors import Exit
     context_settings={"allow_interspersed_args": False},
     options_metavar="[OPTIONS]",
 )
-@click.option("--base-ref", metavar="REF", required=True, help="The revision to compare with, such as origin/main.")
+@click.option("--base-ref", metavar="REF", help="The revision to compare with, such as origin/main.")
 @click.option("--merge-base", is_flag=True, help="Compare with where the head left REF, not with REF as it is now.")
 @click.option("--base-setup", metavar="CMD", help="A command to run in the base's folder first, such as a build.")
 @click.option("-m", "--module", metavar="MODULE", help="Run a module, as `python -m MODULE` does.")
@@ -26,39 +28,39 @@ from bottleneck_doctor.errors import Exit
 @click.option(
     "--inconclusive",
     type=click.Choice(["pass", "fail"]),
-    default="pass",
     help="Whether an answer that could not be had is exit 0, or 3.",
 )
-@click.option("--steady/--no-steady", default=True, help="Keep glibc's allocator from adding luck, on both sides; on.")
+@click.option("--steady/--no-steady", default=None, help="Keep glibc's allocator from adding luck, on both sides; on.")
 @click.option("--seed", metavar="N", type=int, help="Seed of the random order of windows.")
 @click.option("--python", metavar="PATH", help="The interpreter that runs the script; the one that runs doctor.")
 @click.option("--in-place", is_flag=True, help="Let the script change files as it would without doctor.")
-@click.option("--json", "json_file", metavar="FILE", type=click.Path(path_type=Path, allow_dash=True), help="As JSON.")
+@output_options
 @click.option("-v", "--verbose", is_flag=True, help="Show the script's own output.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress, only the outcome.")
 @click.argument("words", metavar="SCRIPT [-- ARGS]...", nargs=-1, type=click.UNPROCESSED)
 def command(
-    base_ref: str,
+    base_ref: str | None,
     merge_base: bool,
     base_setup: str | None,
     module: str | None,
     threshold: str | None,
     budget: str | None,
     pairs: int | None,
-    inconclusive: str,
-    steady: bool,
+    inconclusive: str | None,
+    steady: bool | None,
     seed: int | None,
     python: str | None,
     in_place: bool,
-    json_file: Path | None,
     verbose: bool,
     quiet: bool,
     words: tuple[str, ...],
+    **outputs: Any,
 ) -> int:
     """Compare a training script with itself at another revision, and fail where it became slower.
 
     Runs SCRIPT with ARGS from the working tree and from REF, in pairs of processes whose steps are timed in turn, until
     it is sure whether a step takes longer than the threshold allows. Everything after SCRIPT goes to the script.
+    What a project keeps in [tool.bottleneck-doctor] or doctor.toml holds where no option says otherwise.
     """
     from bottleneck_doctor.cli._entrypoint import check_interpreter, check_script, split_words, time_option
 
@@ -72,30 +74,35 @@ def command(
 
     from dataclasses import replace
 
-    from bottleneck_doctor import output as outputs
+    from bottleneck_doctor import config
     from bottleneck_doctor.cli._terminal import say, stdout_has_color, stdout_width
+    from bottleneck_doctor.gate import settings
     from bottleneck_doctor.gate.check import Request, check
-    from bottleneck_doctor.gate.limits import DEFAULTS, STEP_TIME
+    from bottleneck_doctor.gate.limits import STEP_TIME
+    from bottleneck_doctor.gate.outputs import write_all
     from bottleneck_doctor.progress import choose_progress
     from bottleneck_doctor.render import check as text
 
-    limits = dict(DEFAULTS)
+    here = Path.cwd()
+    project = config.load([*([] if script is None else [script.parent]), here], settings.UNITS)
+    base_ref = base_ref or project.base_ref
+    if base_ref is None:
+        raise click.UsageError("--base-ref is missing: name the revision to compare with, such as origin/main.")
+    limits = settings.limits(project)
     if threshold is not None:
         limits[STEP_TIME] = replace(limits[STEP_TIME], threshold=_percent(threshold))
-    on_stdout = str(json_file) == "-"
-    if json_file is not None and not on_stdout:
-        outputs.prepare(json_file.parent, (json_file.name,))
+    wanted = asked(outputs)
     request = Request(
         script=script,
         module=module,
         arguments=arguments,
         base_ref=base_ref,
         merge_base=merge_base,
-        base_setup=base_setup,
-        budget=seconds,
+        base_setup=base_setup or project.base_setup,
+        budget=seconds or (project.budget if pairs is None else None),
         pairs=pairs,
         limits=limits,
-        steady=steady,
+        steady=steady if steady is not None else project.steady is not False,
         seed=seed,
         python=interpreter,
         verbose=verbose,
@@ -103,26 +110,20 @@ def command(
     )
     progress = choose_progress(quiet=quiet, verbose=verbose)
     try:
-        outcome = check(request, progress)
+        outcome = settings.held(check(request, progress), project)
     finally:
         progress.close()
-    if json_file is not None:
-        import msgspec
-
-        document = msgspec.json.format(msgspec.json.encode(outcome), indent=1).decode() + "\n"
-        if on_stdout:
-            say(document.rstrip("\n"))
-        else:
-            outputs.write_text(json_file, document)
-    summary = text.render(outcome, width=stdout_width(), color=stdout_has_color() and not on_stdout).rstrip("\n")
-    if on_stdout:
+    color = stdout_has_color() and not wanted.takes_stdout
+    summary = text.render(outcome, width=stdout_width(), color=color).rstrip("\n")
+    if wanted.takes_stdout:
         click.echo(summary, err=True)
     else:
         say(summary)
-    sys.stdout.flush()
+    write_all(outcome, wanted, config.repository(here) or here, stdout=sys.stdout, stderr=sys.stderr)
     if outcome.status == "regressed":
         return Exit.REGRESSION
-    return Exit.CANNOT_TELL if outcome.status == "cannot_tell" and inconclusive == "fail" else Exit.DONE
+    strict = (inconclusive or project.inconclusive) == "fail"
+    return Exit.CANNOT_TELL if outcome.status == "cannot_tell" and strict else Exit.DONE
 
 
 def _percent(text: str) -> float:

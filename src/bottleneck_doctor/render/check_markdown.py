@@ -25,7 +25,7 @@ _LINKS = re.compile(r"(?<![\w`])([@#])(?=\w)|(?<=\w)(://|@)(?=\w)")
 def render(check: Check) -> str:
     """The whole text, ending in a newline."""
     parts = [MARK, f"### {sentence(check.sentence)}", _what(check)]
-    shown = [each for each in check.metrics if each.level != "off" and each.verdict != "not_measured"][:ROWS]
+    shown = [each for each in check.metrics if check_words.is_shown(each)][:ROWS]
     if shown:
         parts.append(_table(shown))
     said = [f"- {sentence(each.sentence)}" for each in shown if each.verdict not in ("unchanged", "new")]
@@ -109,7 +109,7 @@ def _culprits(culprits: list[Culprit]) -> str:
 def _method(check: Check) -> str:
     rows = [
         f"- Promised: at most {words.share_text(check.error_rate)} of checks of identical revisions are called worse.",
-        f"- Time: {words.duration_text(check.seconds)} of {words.duration_text(check.budget)}.",
+        f"- Time: {check_words.time_text(check)}.",
     ]
     if check.steady:
         rows.append("- Both sides ran with a steady allocator, which takes its luck out (`--steady`).")

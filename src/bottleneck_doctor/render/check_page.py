@@ -16,7 +16,7 @@ ROWS = 200
 
 def render(check: Check) -> str:
     """The whole page as text, to be written as UTF-8."""
-    metrics = [each for each in check.metrics if each.level != "off" and each.verdict != "not_measured"]
+    metrics = [each for each in check.metrics if check_words.is_shown(each)]
     return page(
         "check.html.j2",
         check=check,
@@ -44,8 +44,7 @@ def render(check: Check) -> str:
             for each in check.culprits[:ROWS]
         ],
         commits=[one_line(each, 200) for each in check.commits[:ROWS]],
-        seconds=words.duration_text(check.seconds),
-        budget=words.duration_text(check.budget),
+        time=check_words.time_text(check),
         pairs=[
             {
                 "number": each.number,

@@ -14,12 +14,12 @@ from bottleneck_doctor.result import Site
 
 
 def from_root(check: Check, root: Path) -> Check:
-    """The check with every line's file as a path from `root`, which is absolute."""
+    """The check with every line's file as a path from `root`, which is absolute; relative ones are from there already."""
 
     def placed(site: Site | None) -> Site | None:
         if site is None:
             return None
-        path = inside(site.file, check.entrypoint.cwd, root)
+        path = inside(site.file, str(root), root)
         return site if path is None else replace(site, file=path)
 
     return replace(

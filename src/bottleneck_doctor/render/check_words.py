@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 from bottleneck_doctor.gate.document import Check, Culprit, Metric, Side, Status, Unit, Verdict
+from bottleneck_doctor.gate.limits import PHASE, STEP_TIME
 from bottleneck_doctor.render import words
 from bottleneck_doctor.result import Site
 
@@ -40,6 +41,13 @@ def is_finding(metric: Metric) -> bool:
 def fails(metric: Metric) -> bool:
     """Whether this metric makes the check fail."""
     return metric.level == "error" and is_finding(metric)
+
+
+def is_shown(metric: Metric) -> bool:
+    """Whether a metric is worth a row: one that was measured, but for phases of which there is nothing to say."""
+    if metric.level == "off" or metric.verdict == "not_measured":
+        return False
+    return not metric.id.startswith(PHASE) or metric.verdict in ("regression", "improvement", "gone", "new")
 
 
 def value_text(metric: Metric, value: float | None) -> str:
@@ -83,6 +91,12 @@ def side_text(side: Side) -> str:
     return f"{side.name} ({', '.join(details)})" if details else side.name
 
 
+def time_text(check: Check) -> str:
+    """`2 min 10 s of 5 min`; the time alone where none was set."""
+    taken = words.duration_text(check.seconds)
+    return f"{taken} of {words.duration_text(check.budget)}" if check.budget > 0 else taken
+
+
 def effort_text(check: Check) -> str:
     """What the check rests on: `8 pairs of processes in 2 min 40 s`."""
     pairs = len(check.pairs)
@@ -107,9 +121,9 @@ def site_text(site: Site) -> str:
 def place_of(check: Check, metric: Metric) -> Site | None:
     """Where a finding belongs: its own line, else that of the largest thing that grew in lines that changed.
 
-    What grew is counted in seconds, so it says nothing of memory.
+    What grew is seconds of a step, so it says nothing of memory or of start-up, and of a phase not for certain.
     """
-    if metric.site is not None or metric.unit == "bytes" or metric.verdict != "regression":
+    if metric.site is not None or metric.id != STEP_TIME or metric.verdict != "regression":
         return metric.site
     return next((each.site for each in check.culprits if each.changed_here and each.site is not None), None)
 
