@@ -68,7 +68,9 @@ def clone(tmp_path: Path) -> Path:
     git(origin, "add", ".")
     git(origin, "commit", "--quiet", "-m", "Train")
     git(origin, "checkout", "--quiet", "-b", "topic")
-    (origin / "training" / "train.py").write_text(TRAIN.replace("        return torch.full", SLOW + "        return torch.full"))
+    (origin / "training" / "train.py").write_text(
+        TRAIN.replace("        return torch.full", SLOW + "        return torch.full")
+    )
     git(origin, "commit", "--quiet", "-am", "Sharpen")
     git(tmp_path, "clone", "--quiet", "--branch", "topic", str(origin), "clone")
     return tmp_path / "clone"
@@ -95,7 +97,9 @@ def test_everything_that_services_read_says_what_grew_and_where(clone: Path, tmp
     assert done.returncode == 1, done.stdout + done.stderr
     check = from_json((made / "check.json").read_bytes(), source="check.json")
     assert check.status == "regressed"
-    assert "host_memory" not in {metric.id for metric in check.metrics}, "the configuration was found from a folder below"
+    assert "host_memory" not in {metric.id for metric in check.metrics}, (
+        "the configuration was found from a folder below"
+    )
 
     line = 1 + (clone / "training" / "train.py").read_text().splitlines().index(SLOW.rstrip("\n"))
     here = rf"::error file=training/train\.py,line=({line - 1}|{line}|{line + 1}),title=[^:]*::\S.*"
@@ -119,13 +123,10 @@ def test_everything_that_services_read_says_what_grew_and_where(clone: Path, tmp
 def test_a_test_with_the_fixture_fails_and_says_why(clone: Path) -> None:
     (clone / "training" / "pytest.ini").write_text("[pytest]\n")
     (clone / "training" / "test_speed.py").write_text(
-        "def test_speed(doctor):\n"
-        "    doctor.check('train.py', '1', options=['--pairs', '3']).assert_no_regression()\n"
+        "def test_speed(doctor):\n    doctor.check('train.py', '1', options=['--pairs', '3']).assert_no_regression()\n"
     )
     plugin = ["-p", "bottleneck_doctor.pytest_plugin", "-p", "no:cacheprovider"]
-    done = run(
-        clone, "-m", "pytest", *plugin, "--doctor-base-ref", "origin/main", PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"
-    )
+    done = run(clone, "-m", "pytest", *plugin, "--doctor-base-ref", "origin/main", PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
     assert done.returncode == 1, done.stdout + done.stderr
     assert "A step takes" in done.stdout
     assert "longer than on origin/main" in done.stdout

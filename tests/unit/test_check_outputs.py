@@ -5,6 +5,7 @@ After a change that is meant, `UPDATE_GOLDEN=1 python -m pytest tests/unit/test_
 
 from __future__ import annotations
 
+import copy
 import html.parser
 import json
 import os
@@ -18,6 +19,8 @@ from xml.etree import ElementTree
 
 import jsonschema
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from bottleneck_doctor.errors import DoctorError
@@ -166,6 +169,61 @@ def test_levels_decide_what_is_said() -> None:
     assert "Time a step" not in check_markdown.render(quiet)
     assert "Time a step" not in check_page.render(quiet)
     assert "::error" not in check_github.commands(quiet)
+
+
+def _paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    found = [path] if path else []
+    for key, inner in entries:
+        found += _paths(inner, (*path, key))
+    return found
+
+
+DOCUMENT = json.loads((GOLDEN / "checks" / "regressed.json").read_bytes())
+ODD = st.text(max_size=6) | st.sampled_from(
+    [
+        None,
+        0,
+        -1,
+        1e308,
+        -1e308,
+        5e-324,
+        2**40,
+        True,
+        "",
+        "\x00",
+        "\ud800",
+        "\uffff",
+        [],
+        {},
+        "error",
+        "off",
+        "gone",
+        "new",
+    ]
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.tuples(st.sampled_from(_paths(DOCUMENT)), ODD), min_size=1, max_size=4))
+def test_a_damaged_check_is_written_or_refused(changes: list[tuple[tuple[Any, ...], Any]]) -> None:
+    document = copy.deepcopy(DOCUMENT)
+    for path, value in changes:
+        inner = document
+        try:
+            for key in path[:-1]:
+                inner = inner[key]
+            inner[path[-1]] = value
+        except (KeyError, IndexError, TypeError):
+            continue  # What it was part of is gone already.
+    try:
+        check = from_json(json.dumps(document).encode(), source="check.json")
+    except DoctorError:
+        return
+    for output in OUTPUTS:
+        assert output.render(check, REPOSITORY).encode("utf-8", "replace")
+    ElementTree.fromstring(check_junit.render(check).encode("utf-8", "replace"))
+    parsed(check_github.commands(check))
 
 
 # -- Markdown ----------------------------------------------------------------------------------------------------------

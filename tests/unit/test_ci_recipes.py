@@ -14,6 +14,9 @@ from typing import Any
 import pytest
 import yaml
 
+from bottleneck_doctor.gate.limits import KINDS
+from bottleneck_doctor.render.check_words import amount_text
+
 ROOT = Path(__file__).parents[2]
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
 RECIPES = (ROOT / "docs" / "ci.md").read_text("utf-8")
@@ -206,11 +209,20 @@ def test_the_gitlab_recipe_hands_over_what_it_writes() -> None:
     assert job["artifacts"]["when"] == "always"
 
 
+def test_the_metrics_listed_are_the_real_ones() -> None:
+    listed = {}
+    row = re.compile(r"^\| (`[^|]*) \| [^|]* \| ([^|]*) \| ([^|]*) \|$", re.MULTILINE)
+    for names, threshold, level in row.findall(RECIPES):
+        listed |= {name: (threshold, level) for name in re.findall(r"`(\w+)`", names)}
+    real = {name: (amount_text(kind.unit, kind.limit.threshold), kind.limit.level) for name, kind in KINDS.items()}
+    assert listed == real
+
+
 def test_the_configuration_shown_is_one() -> None:
     from bottleneck_doctor.config import parse, read_toml
 
     [block] = re.findall(r"^```toml\n(.*?)^```", RECIPES, re.MULTILINE | re.DOTALL)
-    units: dict[str, Any] = {"step_time": "seconds", "host_memory": "bytes"}
+    units = {name: kind.unit for name, kind in KINDS.items()}
     table = read_toml(block)["tool"]["bottleneck-doctor"]
     found = parse(table, units, ROOT / "pyproject.toml")
     assert found.budget == 300

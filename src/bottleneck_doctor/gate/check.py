@@ -151,7 +151,9 @@ class _Checking:
             )
         elif head.commit == base.commit:
             self.warnings.append(
-                Warning(slug="same-commit", sentence=f"{base.name} and the head are the same commit: nothing can differ.")
+                Warning(
+                    slug="same-commit", sentence=f"{base.name} and the head are the same commit: nothing can differ."
+                )
             )
 
     def _on_base(self, tree: worktree.Tree) -> tuple[str, ...] | None:

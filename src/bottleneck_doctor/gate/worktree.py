@@ -24,7 +24,18 @@ from bottleneck_doctor.gate.revision import Revisions
 from bottleneck_doctor.result import Warning
 
 NOT_LINKED = frozenset(
-    (".git", ".venv", "venv", "env", "node_modules", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".tox")
+    (
+        ".git",
+        ".venv",
+        "venv",
+        "env",
+        "node_modules",
+        "__pycache__",
+        ".mypy_cache",
+        ".pytest_cache",
+        ".ruff_cache",
+        ".tox",
+    )
 )
 NOT_LINKED |= {".nox", ".eggs", "build", "dist", ".idea", ".vscode", ".ipynb_checkpoints", ".hypothesis"}
 NOT_LINKED_ENDS = (".egg-info", ".pyc", ".pyo")
@@ -253,9 +264,7 @@ def _holds_code(target: Path) -> bool:
 
 def _map_imports(revisions: Revisions, tree: Tree, folder: Path, python: str) -> None:
     given = os.environ.get("PYTHONPATH", "")
-    found = imports.mapped(
-        imports.ask(python, revisions.cwd), given, revisions.root, tree.root, revisions.cwd
-    )
+    found = imports.mapped(imports.ask(python, revisions.cwd), given, revisions.root, tree.root, revisions.cwd)
     entries = list(found.entries)
     if found.packages:
         links = folder / "imports"

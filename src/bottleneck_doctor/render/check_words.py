@@ -74,9 +74,9 @@ def amount_text(unit: Unit, amount: float | None, *, sign: bool = False) -> str:
 def change_text(metric: Metric) -> str:
     """From base to head, with its interval where there is one: `+6.1 % (+4.2 to +8.0)`."""
     change = amount_text(metric.unit, metric.change, sign=True)
-    if metric.low is None or metric.high is None or change == words.DASH:
-        return change
     low, high = (amount_text(metric.unit, end, sign=True) for end in (metric.low, metric.high))
+    if words.DASH in (change, low, high):
+        return change
     # The unit once: every other word of a table's cell is one too many.
     return f"{change} ({low.rpartition(' ')[0]} to {high.rpartition(' ')[0]})"
 
