@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
+from bottleneck_doctor.cli._check_outputs import output_options
 from bottleneck_doctor.errors import Exit
 
 
@@ -16,7 +18,7 @@ from bottleneck_doctor.errors import Exit
     context_settings={"allow_interspersed_args": False},
     options_metavar="[OPTIONS]",
 )
-@click.option("--base-ref", metavar="REF", required=True, help="The revision to compare with, such as origin/main.")
+@click.option("--base-ref", metavar="REF", help="The revision to compare with, such as origin/main.")
 @click.option("--merge-base", is_flag=True, help="Compare with where the head left REF, not with REF as it is now.")
 @click.option("--base-setup", metavar="CMD", help="A command to run in the base's folder first, such as a build.")
 @click.option("-m", "--module", metavar="MODULE", help="Run a module, as `python -m MODULE` does.")
@@ -26,34 +28,33 @@ from bottleneck_doctor.errors import Exit
 @click.option(
     "--inconclusive",
     type=click.Choice(["pass", "fail"]),
-    default="pass",
-    help="Whether an answer that could not be had is exit 0, or 3.",
+    help="Whether an answer that could not be had is exit 0, or 3; pass.",
 )
-@click.option("--steady/--no-steady", default=True, help="Keep glibc's allocator from adding luck, on both sides; on.")
+@click.option("--steady/--no-steady", default=None, help="Keep glibc's allocator from adding luck, on both sides; on.")
 @click.option("--seed", metavar="N", type=int, help="Seed of the random order of windows.")
 @click.option("--python", metavar="PATH", help="The interpreter that runs the script; the one that runs doctor.")
 @click.option("--in-place", is_flag=True, help="Let the script change files as it would without doctor.")
-@click.option("--json", "json_file", metavar="FILE", type=click.Path(path_type=Path, allow_dash=True), help="As JSON.")
+@output_options
 @click.option("-v", "--verbose", is_flag=True, help="Show the script's own output.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress, only the outcome.")
 @click.argument("words", metavar="SCRIPT [-- ARGS]...", nargs=-1, type=click.UNPROCESSED)
 def command(
-    base_ref: str,
+    base_ref: str | None,
     merge_base: bool,
     base_setup: str | None,
     module: str | None,
     threshold: str | None,
     budget: str | None,
     pairs: int | None,
-    inconclusive: str,
-    steady: bool,
+    inconclusive: str | None,
+    steady: bool | None,
     seed: int | None,
     python: str | None,
     in_place: bool,
-    json_file: Path | None,
     verbose: bool,
     quiet: bool,
     words: tuple[str, ...],
+    **outputs: Any,
 ) -> int:
     """Compare a training script with itself at another revision, and fail where it became slower.
 
@@ -70,32 +71,34 @@ def command(
     if script is not None:
         check_script(script, compiles_here=interpreter is None)
 
-    from dataclasses import replace
-
-    from bottleneck_doctor import output as outputs
+    from bottleneck_doctor import config as settings
+    from bottleneck_doctor.cli._check_outputs import asked
     from bottleneck_doctor.cli._terminal import say, stdout_has_color, stdout_width
     from bottleneck_doctor.gate.check import Request, check
-    from bottleneck_doctor.gate.limits import DEFAULTS, STEP_TIME
+    from bottleneck_doctor.gate.limits import UNITS, configured
+    from bottleneck_doctor.gate.outputs import write_all
     from bottleneck_doctor.progress import choose_progress
     from bottleneck_doctor.render import check as text
 
-    limits = dict(DEFAULTS)
-    if threshold is not None:
-        limits[STEP_TIME] = replace(limits[STEP_TIME], threshold=_percent(threshold))
-    on_stdout = str(json_file) == "-"
-    if json_file is not None and not on_stdout:
-        outputs.prepare(json_file.parent, (json_file.name,))
+    folders = [Path.cwd()] if script is None else [script.absolute().parent, Path.cwd()]
+    config = settings.load(folders, UNITS)
+    ref = base_ref or config.base_ref
+    if ref is None:
+        raise click.UsageError("Nothing is named to compare with: give --base-ref, such as --base-ref origin/main.")
+    limits = configured(config, None if threshold is None else _percent(threshold))
+    wanted = asked(outputs)
     request = Request(
         script=script,
         module=module,
         arguments=arguments,
-        base_ref=base_ref,
+        base_ref=ref,
         merge_base=merge_base,
-        base_setup=base_setup,
-        budget=seconds,
+        base_setup=base_setup or config.base_setup,
+        # A number of pairs is asked for to have so many, whatever time a project allows.
+        budget=seconds if seconds is not None or pairs is not None else config.budget,
         pairs=pairs,
         limits=limits,
-        steady=steady,
+        steady=_first(steady, config.steady, True),
         seed=seed,
         python=interpreter,
         verbose=verbose,
@@ -106,23 +109,23 @@ def command(
         outcome = check(request, progress)
     finally:
         progress.close()
-    if json_file is not None:
-        import msgspec
-
-        document = msgspec.json.format(msgspec.json.encode(outcome), indent=1).decode() + "\n"
-        if on_stdout:
-            say(document.rstrip("\n"))
-        else:
-            outputs.write_text(json_file, document)
-    summary = text.render(outcome, width=stdout_width(), color=stdout_has_color() and not on_stdout).rstrip("\n")
-    if on_stdout:
+    color = stdout_has_color() and not wanted.takes_stdout
+    summary = text.render(outcome.check, width=stdout_width(), color=color).rstrip("\n")
+    if wanted.takes_stdout:
         click.echo(summary, err=True)
     else:
         say(summary)
-    sys.stdout.flush()
-    if outcome.status == "regressed":
+    write_all(outcome.check, wanted, outcome.root, stdout=sys.stdout, stderr=sys.stderr)
+    status = outcome.check.status
+    if status == "regressed":
         return Exit.REGRESSION
-    return Exit.CANNOT_TELL if outcome.status == "cannot_tell" and inconclusive == "fail" else Exit.DONE
+    fail = _first(inconclusive, config.inconclusive, "pass") == "fail"
+    return Exit.CANNOT_TELL if status == "cannot_tell" and fail else Exit.DONE
+
+
+def _first(*values: Any) -> Any:
+    """The first that is not None: the command line comes before the project's file, and that before the default."""
+    return next(value for value in values if value is not None)
 
 
 def _percent(text: str) -> float:

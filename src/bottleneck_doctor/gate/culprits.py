@@ -1,4 +1,4 @@
-"""What grew: phases, functions and lines of both sides in, those that explain a regression out, the largest first. Pure."""
+"""What grew: phases, functions and lines of both sides in; those that explain a regression out, largest first. Pure."""
 
 from __future__ import annotations
 
@@ -47,9 +47,7 @@ def grown_phases(pairs: Sequence[PairSample], grew: float) -> list[Culprit]:
     for name, title in words.PHASE_WORDS.items():
         base, head = (fmean(each[side].get(name, 0.0) for each in seen) if seen else 0.0 for side in (0, 1))
         if head - base >= max(LEAST_PART * grew, 1e-9):
-            found.append(
-                Culprit(kind="phase", name=name, base=base, head=head, sentence=_sentence(title, base, head))
-            )
+            found.append(Culprit(kind="phase", name=name, base=base, head=head, sentence=_sentence(title, base, head)))
     return _largest(found)
 
 

@@ -126,6 +126,4 @@ def _unmapped(seen: ImportPath, root: Path) -> list[str]:
 def exists(module: str, folders: Iterable[Path]) -> bool:
     """Whether a module's file lies in one of the folders."""
     inner = Path(*module.split("."))
-    return any(
-        (folder / inner).with_suffix(".py").is_file() or (folder / inner).is_dir() for folder in folders
-    )
+    return any((folder / inner).with_suffix(".py").is_file() or (folder / inner).is_dir() for folder in folders)

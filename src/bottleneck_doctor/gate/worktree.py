@@ -24,7 +24,18 @@ from bottleneck_doctor.gate.revision import Revisions
 from bottleneck_doctor.result import Warning
 
 NOT_LINKED = frozenset(
-    (".git", ".venv", "venv", "env", "node_modules", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".tox")
+    (
+        ".git",
+        ".venv",
+        "venv",
+        "env",
+        "node_modules",
+        "__pycache__",
+        ".mypy_cache",
+        ".pytest_cache",
+        ".ruff_cache",
+        ".tox",
+    )
 )
 NOT_LINKED |= {".nox", ".eggs", "build", "dist", ".idea", ".vscode", ".ipynb_checkpoints", ".hypothesis"}
 NOT_LINKED_ENDS = (".egg-info", ".pyc", ".pyo")
@@ -71,11 +82,9 @@ def checked_out(revisions: Revisions, *, python: str, setup: str | None) -> Iter
                 detail=str(failed),
             ) from failed
         tree = Tree(root, root / revisions.inner)
+        common, index = revisions.common, folder / "index"
         submodules = list(
-            _submodules(
-                *(revisions.root, revisions.common, revisions.base_commit),
-                *(root, Path(), folder / "index", tree.warnings),
-            )
+            _submodules(revisions.root, common, revisions.base_commit, root, Path(), index, tree.warnings)
         )
         _fetch_large(revisions, tree)
         _map_imports(revisions, tree, folder, python)
@@ -101,7 +110,7 @@ def _forget_killed(git: Git) -> None:
                 git("worktree", "remove", "--force", "--force", str(path))
 
 
-# -- what a checkout lacks ----------------------------------------------------------------------------------------------
+# -- what a checkout lacks ---------------------------------------------------------------------------------------------
 
 
 def _submodules(
@@ -109,8 +118,8 @@ def _submodules(
 ) -> Iterator[Path]:
     """Check out submodules from what the head's clone has of them. Yields those that were, by path from the root.
 
-    `repository`, `commit`: of the folder `inner`, which may be a submodule itself. The repository of a submodule is read
-    and not told: it gets no worktree that would have to be taken back.
+    `repository`, `commit`: of the folder `inner`, which may be a submodule itself. The repository of a submodule is
+    read and not told: it gets no worktree that would have to be taken back.
     """
     if not (tree / inner / ".gitmodules").is_file():
         return
@@ -248,14 +257,12 @@ def _holds_code(target: Path) -> bool:
     return False
 
 
-# -- where its code is found, and how it is built ------------------------------------------------------------------------
+# -- where its code is found, and how it is built ----------------------------------------------------------------------
 
 
 def _map_imports(revisions: Revisions, tree: Tree, folder: Path, python: str) -> None:
     given = os.environ.get("PYTHONPATH", "")
-    found = imports.mapped(
-        imports.ask(python, revisions.cwd), given, revisions.root, tree.root, revisions.cwd
-    )
+    found = imports.mapped(imports.ask(python, revisions.cwd), given, revisions.root, tree.root, revisions.cwd)
     entries = list(found.entries)
     if found.packages:
         links = folder / "imports"
