@@ -18,7 +18,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from bottleneck_doctor import evidence as ev
 from bottleneck_doctor import judge, launch, outcome, schedule

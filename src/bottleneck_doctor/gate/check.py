@@ -92,7 +92,15 @@ class Request:
         return [*command, *entry[:head], *separator, *entry[head:]]
 
 
-def check(request: Request, progress: Progress) -> Check:
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a check, and the repository's root."""
+
+    check: Check
+    root: Path
+
+
+def check(request: Request, progress: Progress) -> Outcome:
     """Compare the head with the base. Raises `DoctorError` where nothing could be compared at all."""
     with terminate_as_interrupt():
         return _Checking(request, progress).run()
@@ -118,7 +126,7 @@ class _Checking:
         """How it was looked last: what is said in the end rests on that look."""
         self.revisions: Revisions
 
-    def run(self) -> Check:
+    def run(self) -> Outcome:
         self.revisions = revision.find(Path.cwd(), self.request.base_ref, merge_base=self.request.merge_base)
         base, head = self.revisions.base, self.revisions.head
         self._note_revisions(base, head)
@@ -127,7 +135,7 @@ class _Checking:
             self.warnings += tree.warnings
             entrypoint = self._on_base(tree)
             if entrypoint is None:
-                return self._document(new=True)
+                return Outcome(self._document(new=True), self.revisions.root)
             with self._keepers(tree, entrypoint) as keepers:
                 self.duel = self._duel(tree, entrypoint, keepers)
                 self._pairs(self.duel)
@@ -137,7 +145,7 @@ class _Checking:
             if self.broken:
                 raise failure(self.broken[0], other_trains=self.broken[0].corner.found is None)
             raise outcome.out_of_time(self.clock.spent())
-        return self._document()
+        return Outcome(self._document(), self.revisions.root)
 
     # -- both sides --------------------------------------------------------------------------------------------------
 
@@ -329,8 +337,14 @@ class _Checking:
             return
         self.progress.stage("Looking for what grew")
         found, missing = explain(live, self.pairs, self._differences())
-        self.culprits = found
+        self.culprits = [self._placed(each) for each in found]
         self.warnings += missing
+
+    def _placed(self, culprit: Culprit) -> Culprit:
+        """With the path of its file on the head, as every result names files."""
+        if culprit.site is None:
+            return culprit
+        return replace(culprit, site=replace(culprit.site, file=str(self.revisions.root / culprit.site.file)))
 
     def _differences(self) -> hunks.Differences:
         git = Git(self.revisions.root)

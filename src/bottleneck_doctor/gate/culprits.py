@@ -1,4 +1,4 @@
-"""What grew: phases, functions and lines of both sides in, those that explain a regression out, the largest first. Pure."""
+"""What grew: phases, functions and lines of both sides in; those that explain a regression out, largest first. Pure."""
 
 from __future__ import annotations
 

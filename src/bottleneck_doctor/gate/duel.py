@@ -48,8 +48,8 @@ _POLL = 0.1
 
 @dataclass(frozen=True)
 class Contender:
-    """One revision, ready to be started. `said`: how it is called in sentences. `roots`: of its files, and of those that
-    it shares with the other one."""
+    """One revision, ready to be started. `said`: how it is called in sentences. `roots`: of its files, and of those
+    that it shares with the other one."""
 
     name: Name
     said: str
@@ -155,7 +155,7 @@ class Duel:
         return Corner(contender, session)
 
     def _await_loops(self, corners: list[Corner], number: int) -> None:
-        """Wait until both stand at their loops. Where one fails, it is waited for the other: who fails alone is told."""
+        """Wait until both stand at their loops. Where one fails, the other is waited for: who fails alone is told."""
         deadline = time.monotonic() + (LONGEST_SETUP if number == 1 else max(60.0, 4 * self.setup_seconds))
         if self._clock.strict:
             deadline = min(deadline, time.monotonic() + max(0.0, self._clock.left()))

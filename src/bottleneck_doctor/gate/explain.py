@@ -69,7 +69,8 @@ def _sampled(corner: Corner, folder: Path, step_seconds: float) -> culprits.Tabl
     file = sampler.stop()
     if isinstance(file, Warning):
         return file
-    roots = [*corner.contender.roots, *_linked(corner.contender.environment.get("PYTHONPATH", ""))]
+    roots = [str(root) for root in corner.contender.roots]
+    roots += _linked(corner.contender.environment.get("PYTHONPATH", ""))
     recording = open_recording([file], main_pids=[hello.pid], own_roots=roots)
     samples = recording.samples().get("main", 0)
     if not samples:
