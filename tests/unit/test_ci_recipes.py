@@ -213,7 +213,7 @@ def test_the_metrics_listed_are_the_real_ones() -> None:
     listed = {}
     row = re.compile(r"^\| (`[^|]*) \| [^|]* \| ([^|]*) \| ([^|]*) \|$", re.MULTILINE)
     for names, threshold, level in row.findall(RECIPES):
-        listed |= {name: (threshold, level) for name in re.findall(r"`(\w+)`", names)}
+        listed |= dict.fromkeys(re.findall(r"`(\w+)`", names), (threshold, level))
     real = {name: (amount_text(kind.unit, kind.limit.threshold), kind.limit.level) for name, kind in KINDS.items()}
     assert listed == real
 
