@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
+from bottleneck_doctor.cli import doctor
 from bottleneck_doctor.gate.limits import KINDS
 from bottleneck_doctor.render.check_words import amount_text
 
@@ -207,6 +209,25 @@ def test_the_gitlab_recipe_hands_over_what_it_writes() -> None:
     assert f"--junit {job['artifacts']['reports']['junit']} " in command
     assert f"--gitlab {job['artifacts']['reports']['codequality']} " in command
     assert job["artifacts"]["when"] == "always"
+
+
+COMMANDS = re.findall(r"\bdoctor (check (?:--|\w+\.py)[^\n'`]*)", RECIPES)
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_commands_are_understood(line: str) -> None:
+    words = shlex.split(re.sub(r"\$\{[^}]*\}", "main", line))
+    with doctor.make_context("doctor", words[:1]) as context:
+        command = doctor.get_command(context, words[0])
+        assert command is not None
+        # Options after the script would be the script's own.
+        given = command.make_context(words[0], words[1:], parent=context).params
+        assert given["base_ref"]
+        assert given["words"][0] == "train.py"
+
+
+def test_every_recipe_has_its_command() -> None:
+    assert len(COMMANDS) == 3, COMMANDS
 
 
 def test_the_metrics_listed_are_the_real_ones() -> None:
