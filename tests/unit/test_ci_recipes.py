@@ -116,8 +116,9 @@ def test_the_check_is_run_and_its_code_kept(runner: Path, code: int) -> None:
         OPTIONS="--inconclusive fail", DOCTOR_CODE=str(code),
     )  # fmt: skip
     assert found == code
-    reports = str(runner / "temp with space" / "doctor-check")
-    assert output == {"reports": reports, "exit-code": str(code)}
+    reports = output["reports"]
+    assert Path(reports).parent == runner / "temp with space"
+    assert output["exit-code"] == str(code)
     assert (runner / "called").read_text().splitlines() == [
         "check", "--inconclusive", "fail", "--base-ref", "origin/main", "--budget", "5m",
         "--json", f"{reports}/check.json", "--markdown", f"{reports}/check.md",
@@ -169,6 +170,8 @@ def test_the_base_is_fetched_into_a_clone_of_one_commit(runner: Path) -> None:
             ({"TARGET": "main"}, "origin/main", first),
             ({"BEFORE": first}, first, first),
             ({"BEFORE": "0" * 40}, "", None),
+            ({"BEFORE": "1" * 40}, "", None),
+            ({"ASKED": first}, first, first),
             ({"ASKED": "origin/main", "TARGET": "other"}, "origin/main", first),
             ({}, "", None),
         ]
@@ -180,6 +183,14 @@ def test_the_base_is_fetched_into_a_clone_of_one_commit(runner: Path) -> None:
         assert (code, output) == (0, {"ref": base})
         if commit is not None:
             assert git(clone, "rev-parse", f"{base}^{{commit}}") == commit
+
+
+def test_an_asked_base_that_is_not_there_is_an_error(runner: Path) -> None:
+    git(runner, "init", "--quiet", "--initial-branch=main")
+    git(runner, "remote", "add", "origin", str(runner))
+    git(runner, "commit", "--quiet", "--allow-empty", "-m", "one")
+    assert run("Fetch the base", runner, ASKED="v9")[0] != 0
+    assert run("Fetch the base", runner, ASKED="origin/none")[0] != 0
 
 
 # -- the recipes -------------------------------------------------------------------------------------------------------
