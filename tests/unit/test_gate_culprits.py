@@ -8,7 +8,9 @@ from bottleneck_doctor.gate import hunks
 from bottleneck_doctor.gate.culprits import Table, grown_functions, grown_lines, grown_phases, growth
 
 EDIT = hunks.read("--- data.py\n+++ data.py\n@@ -10,0 +11,2 @@\n+import time\n+time.sleep(1)\n")
-BASE = Table({("data.py", "load", 9): 0.010, ("data.py", "load", 20): 0.005, ("train.py", "step", 3): 0.020}, 1e-4)
+BASE = Table(
+    {("data.py", "load", 9): 0.010, ("data.py", "load", 20): 0.005, ("train.py", "step", 3): 0.020}, 1e-4, 0.035
+)
 HEAD = Table(
     {
         ("data.py", "load", 9): 0.010,
@@ -17,6 +19,7 @@ HEAD = Table(
         ("train.py", "step", 3): 0.021,
     },
     1e-4,
+    0.066,
 )
 
 
@@ -34,9 +37,9 @@ def test_the_function_and_the_line_that_grew() -> None:
 
 
 def test_luck_of_sampling_is_no_growth() -> None:
-    before, after = Table({("a.py", "f", 1): 0.010}, 1e-3), Table({("a.py", "f", 1): 0.013}, 1e-3)
+    before, after = Table({("a.py", "f", 1): 0.010}, 1e-3, 0.03), Table({("a.py", "f", 1): 0.013}, 1e-3, 0.033)
     assert grown_functions(before, after, 0.003, hunks.Differences()) == []
-    sharper = (Table(before.seconds, 1e-5), Table(after.seconds, 1e-5))
+    sharper = (Table(before.seconds, 1e-5, 0.03), Table(after.seconds, 1e-5, 0.033))
     assert [each.changed_here for each in grown_functions(*sharper, 0.003, hunks.Differences())] == [False]
 
 

@@ -22,7 +22,7 @@ from bottleneck_doctor.errors import Exit
 @click.option("--merge-base", is_flag=True, help="Compare with where the head left REF, not with REF as it is now.")
 @click.option("--base-setup", metavar="CMD", help="A command to run in the base's folder first, such as a build.")
 @click.option("-m", "--module", metavar="MODULE", help="Run a module, as `python -m MODULE` does.")
-@click.option("--threshold", metavar="PERCENT", help="How much longer a step may take; 5%.")
+@click.option("--threshold", metavar="PERCENT", help="How much longer a step may take, such as 3%; 5%.")
 @click.option("--budget", metavar="TIME", help="How long it may take at most: 90s, 5m; 5m. It ends once it is sure.")
 @click.option("--pairs", metavar="N", type=click.IntRange(min=3), help="Start exactly so many pairs of processes.")
 @click.option(
@@ -129,20 +129,22 @@ def _first(*values: Any) -> Any:
 
 
 def _percent(text: str) -> float:
-    """`3%` or `3` as 0.03. Raises `click.BadParameter`, and for less than any loop repeats to."""
+    """`3%` or `0.03` as 0.03. Raises `click.BadParameter`, and `threshold-too-small` where no loop repeats to it."""
     from bottleneck_doctor.errors import DoctorError
     from bottleneck_doctor.gate.limits import LEAST_THRESHOLD
 
+    number, percent, _ = text.strip().partition("%")
     try:
-        share = float(text.strip().removesuffix("%")) / 100
+        share = float(number) / (100 if percent else 1)
     except ValueError:
         share = -1.0
-    if not 0 <= share < 10:
-        raise click.BadParameter(f"{text!r} is not a percentage; write 3%.", param_hint="'--threshold'")
+    # A bare 5 is more likely five percent than five times.
+    if not 0 <= share <= 100 or (share > 1 and not percent):
+        raise click.BadParameter(f"{text!r} is not a threshold; write 3% or 0.03.", param_hint="'--threshold'")
     if share < LEAST_THRESHOLD:
         raise DoctorError(
             "threshold-too-small",
-            f"A threshold of {text} can't be judged: no training repeats to that.",
+            f"A threshold of {100 * share:g}% can't be judged: no training repeats to that.",
             f"Give {100 * LEAST_THRESHOLD:g}% or more; what can be seen on this machine is said after a check.",
         )
     return share

@@ -143,7 +143,7 @@ class _Checking:
                     self._note_lost(keeper)
         if not self.pairs:
             if self.broken:
-                raise failure(self.broken[0], other_trains=self.broken[0].corner.found is None)
+                raise failure(self.broken[0])
             raise outcome.out_of_time(self.clock.spent())
         return Outcome(self._document(), self.revisions.root)
 

@@ -39,7 +39,7 @@ from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.schedule import BASELINE, LoopShape, Plan, probe
 from bottleneck_doctor.session import Command, Session
 
-PHASE_WINDOW_SECONDS = 0.8
+PHASE_WINDOW_SECONDS = 0.6
 LEAST_KEPT_ROUNDS = 2
 """A pair that breaks keeps its rounds if there are so many."""
 MOST_BROKEN_PAIRS = 3
@@ -84,12 +84,13 @@ class Corner:
 
 
 class Broken(Exception):
-    """A pair gave nothing: one side's process ended before enough was measured."""
+    """A pair gave nothing: one side's process ended before enough was measured. `alone`: the other one's trains."""
 
-    def __init__(self, corner: Corner, over: SessionOver) -> None:
+    def __init__(self, corner: Corner, over: SessionOver, *, alone: bool = True) -> None:
         super().__init__(over.why)
         self.corner = corner
         self.over = over
+        self.alone = alone
 
 
 class Duel:
@@ -171,13 +172,14 @@ class Duel:
                     corner.found = event
                 elif event is not None and not isinstance(event, messages.Ended):
                     corner.over = ended(event)
-        broken = [corner for corner in corners if corner.over is not None]
-        if broken:
-            assert broken[0].over is not None
-            if len(broken) == len(corners) and broken[0].over.crashed:
-                # Alike on both sides, so neither revision is to blame.
-                raise outcome.entrypoint_failed(broken[0].over)
-            raise Broken(broken[0], broken[0].over)
+        broken = [(corner, corner.over) for corner in corners if corner.over is not None]
+        if not broken:
+            return
+        corner, over = broken[0]
+        if len(broken) == len(corners) and broken[1][1].crashed and over.crashed:
+            # Alike on both sides, so neither revision is to blame.
+            raise outcome.entrypoint_failed(over)
+        raise Broken(corner, over, alone=len(broken) == 1)
 
 
 class LivePair:
@@ -327,7 +329,7 @@ def _peak_bytes(session: Session) -> int | None:
     return None
 
 
-def failure(broken: Broken, other_trains: bool) -> DoctorError:
+def failure(broken: Broken) -> DoctorError:
     """Why one side can't be measured."""
     contender, over = broken.corner.contender, broken.over
     if over.ours:
@@ -336,11 +338,11 @@ def failure(broken: Broken, other_trains: bool) -> DoctorError:
         return outcome.ranks_apart(over)
     if over.why == CAME_TO_ITS_END:
         plain = outcome.no_training(broken.corner.session.farewell, over.tail)
-        return DoctorError(
-            plain.slug, f"{_opened(contender)}: {plain.sentence}", plain.next_step, plain.exit_code, detail=plain.detail
-        )
+        where = contender.said if broken.alone else "both revisions"
+        told = f"{where[0].upper()}{where[1:]}: {plain.sentence}"
+        return DoctorError(plain.slug, told, plain.next_step, plain.exit_code, detail=plain.detail)
     reason = over.why.removeprefix("the script failed: ").rstrip(".")
-    trains = "; the other one trains" if other_trains else ""
+    trains = "; the other one trains" if broken.alone else ""
     if contender.name == "base":
         return DoctorError(
             "base-failed",
@@ -356,7 +358,3 @@ def failure(broken: Broken, other_trains: bool) -> DoctorError:
         Exit.ENTRYPOINT_FAILED,
         detail=over.tail,
     )
-
-
-def _opened(contender: Contender) -> str:
-    return contender.said[0].upper() + contender.said[1:]

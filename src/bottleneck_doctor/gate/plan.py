@@ -8,7 +8,7 @@ from typing import Literal
 
 Name = Literal["base", "head"]
 
-WINDOW_SECONDS = 1.0
+WINDOW_SECONDS = 0.7
 """What a window's timed part aims at. Processes differ more than windows do, so windows are short and pairs many."""
 LEAST_ROUNDS, MOST_ROUNDS = 2, 10
 USUAL_ROUNDS = 4
