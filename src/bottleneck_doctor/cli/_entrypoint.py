@@ -23,10 +23,11 @@ _LARGEST_SCRIPT = 16 * 1024 * 1024
 """Bytes. Nobody writes more by hand; a checkpoint given by mistake is not read in full."""
 
 
-def check_script(script: Path, *, compiles_here: bool) -> None:
+def check_script(script: Path, *, compiles_here: bool, source: bool = True) -> None:
     """Raise `DoctorError` where `script` can't be a Python program.
 
     `compiles_here`: whether this interpreter is the one that will run it; if not, its syntax is not ours to judge.
+    `source`: whether the error may show the line that it is in.
     """
     if script.is_dir():
         entry = script / "__main__.py"
@@ -59,7 +60,7 @@ def check_script(script: Path, *, compiles_here: bool) -> None:
             f"{script} has a syntax error{line}, so Python can't run it.",
             "Correct it, and check with `python -m py_compile` that it runs.",
             Exit.ENTRYPOINT_FAILED,
-            detail="".join(traceback.format_exception_only(error)),
+            detail="".join(traceback.format_exception_only(error)) if source else str(error),
         ) from error
     except (RecursionError, MemoryError):
         # Python itself will say so, in its own words, when it runs the script.
