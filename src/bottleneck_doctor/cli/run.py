@@ -90,7 +90,7 @@ def command(
     address = _address(listen)
     launcher = () if launch is None else check_launcher(launch, interpreter)
     if script is not None:
-        check_script(script, compiles_here=interpreter is None, source=not no_source)
+        check_script(script, compiles_here=interpreter is None, show_source=not no_source)
     if only or skip:
         from bottleneck_doctor.fixes import catalogue
 
