@@ -57,13 +57,13 @@ _KEYS = re.compile(
 """Hugging Face, OpenAI and Anthropic, GitHub, GitLab, AWS, Google, Slack, npm, PyPI, and JSON web tokens."""
 _BEARER = re.compile(r"\b(Bearer|Basic)(\s+)[\w.~+/-]{12,}=*", re.IGNORECASE)
 _PRIVATE = re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)
-_USER = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]*://)([^\s/@'\"<>]*:[^\s/@'\"<>]+|[^\s/@:'\"<>]{16,})@")
+_USER = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]{0,20}://)([^\s/@'\"<>]*:[^\s/@'\"<>]+|[^\s/@:'\"<>]{16,})@")
 _QUERY = re.compile(r"([?&;])([\w.-]+)=([^&;#\s'\"<>]+)")
 _SIGNATURES = frozenset({"sig", "signature", "x-amz-signature", "x-goog-signature"})
 _ASSIGNED = re.compile(r"(--?|\+{0,2})([A-Za-z_][\w.-]*)=(.*)", re.DOTALL)
 _OPTION = re.compile(r"--?[A-Za-z][\w.-]*")
 _PAIR = re.compile(
-    r"""(?P<name>(?P<q>["']?)\b[A-Za-z_][\w-]*(?P=q))(?P<gap>[ \t]*[:=][ \t]*)"""
+    r"""(?P<name>(?P<q>["']?)\b[A-Za-z_][\w-]{0,80}(?P=q))(?P<gap>[ \t]*[:=][ \t]*)"""
     r"""(?P<value>"(?:[^"\\\n]|\\.)+"|'(?:[^'\\\n]|\\.)+'|[^\s"'(),;\[\]{}]+)"""
 )
 """`name: value`, `'name': 'value'` and `name=value`, as configurations and their dumps have it."""

@@ -268,7 +268,7 @@ class _Examination:
         except OSError as error:
             raise DoctorError(
                 "entrypoint-unstartable",
-                f"{shlex.join(command.argv)} can't be started: {error.strerror or error}.",
+                f"{shlex.join(self.request.discretion.words(command.argv))} can't be started: {error.strerror or error}.",
                 "Check the interpreter given by --python, and that this machine can start more processes.",
                 Exit.ENTRYPOINT_FAILED,
             ) from error
