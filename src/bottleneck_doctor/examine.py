@@ -23,6 +23,7 @@ from typing import Any
 
 from bottleneck_doctor import evidence as ev
 from bottleneck_doctor import judge, launch, outcome, schedule
+from bottleneck_doctor.discretion import Discretion
 from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.explain import Explainer, Wishes, reserve
 from bottleneck_doctor.monitor import Watch
@@ -84,6 +85,8 @@ class Request:
     """A command that is run as it is, instead of a script or module under an interpreter."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables that stand before that command."""
+    discretion: Discretion = field(default_factory=Discretion)
+    """What no output may tell."""
 
     def entrypoint(self) -> tuple[str, ...]:
         """The entrypoint and its arguments, without the interpreter."""
@@ -93,7 +96,10 @@ class Request:
         return (*target, *self.arguments)
 
     def repeat(self, seed: int) -> list[str]:
-        """The command that does the same again."""
+        """The command that does the same again, with what is secret masked: it has to be filled in."""
+        return self.discretion.words(self._repeat(seed))
+
+    def _repeat(self, seed: int) -> list[str]:
         command = ["doctor", "run", "--seed", str(seed)]
         if self.launcher:
             command += ["--launch", shlex.join(self.launcher)]
@@ -105,6 +111,8 @@ class Request:
             command.append("--fresh-runs")
         if self.in_place:
             command.append("--in-place")
+        if not self.discretion.source:
+            command.append("--no-source")
         for option, names in (("--only", self.only), ("--skip", self.skip)):
             for name in sorted(names):
                 command += [option, name]
@@ -246,14 +254,21 @@ class _Examination:
             terminal=sys.stdout.isatty(),
         )
         listen = self.request.listen or launch.slurm_address(os.environ)
-        session = Session(command, self.number, verbose=self.request.verbose, listen=listen, keeper=self.keeper)
+        session = Session(
+            command,
+            self.number,
+            verbose=self.request.verbose,
+            listen=listen,
+            keeper=self.keeper,
+            discretion=self.request.discretion,
+        )
         try:
             session.start()
             yield session
         except OSError as error:
             raise DoctorError(
                 "entrypoint-unstartable",
-                f"{shlex.join(command.argv)} can't be started: {error.strerror or error}.",
+                f"{shlex.join(self.request.discretion.words(command.argv))} can't be started: {error.strerror or error}.",
                 "Check the interpreter given by --python, and that this machine can start more processes.",
                 Exit.ENTRYPOINT_FAILED,
             ) from error
@@ -503,7 +518,7 @@ class _Examination:
             raise outcome.out_of_time(self.clock.spent())
         result = outcome.result(
             outcome.Gathered(
-                argv=self.request.entrypoint(),
+                argv=self.request.discretion.words(self.request.entrypoint()),
                 repeat=self.request.repeat(self.seed),
                 seed=self.seed,
                 budget=self.request.budget or DEFAULT_BUDGET,
@@ -519,8 +534,10 @@ class _Examination:
                 explanation=self.explainer.explanation if self.explainer is not None else None,
                 protection=self.keeper.told() if self.keeper is not None else None,
                 lost_files=self.keeper.lost if self.keeper is not None else [],
+                source=self.request.discretion.source,
             )
         )
+        result = self.request.discretion.document(result)
         return Outcome(result, Exit.INTERRUPTED if self.interrupted else Exit.DONE)
 
 

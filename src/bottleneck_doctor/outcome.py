@@ -54,6 +54,8 @@ class Gathered:
     protection: Protection | None = None
     lost_files: Sequence[str] = ()
     """Files of the user's that could not be put back."""
+    source: bool = True
+    """Whether lines of the user's code may be told."""
 
 
 def result(gathered: Gathered) -> Result:
@@ -103,6 +105,7 @@ def result(gathered: Gathered) -> Result:
             ways="fresh-runs" if gathered.fresh_runs else "windows",
             sessions=gathered.records,
             protection=gathered.protection,
+            source=gathered.source,
         ),
         steps=told.steps,
         epoch_pause=told.epoch_pause,

@@ -317,7 +317,7 @@ class Guest:
             loader_type=type(loader).__name__,
             dataset_type=type(loader.dataset).__name__,
             iterable=loading.is_iterable(loader),
-            batch_size=loader.batch_size,
+            batch_size=loading.whole(loader.batch_size),
             epoch_batches=loading.epoch_length(loader),
             epoch_batches_seen=lengths[-1] if lengths else None,
             made_anew=record.made_anew,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import operator
 import weakref
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
@@ -98,11 +99,19 @@ def is_iterable(loader: Any) -> bool:
 def own_setting(loader: Any) -> Dict[str, Any]:
     """The user's own values of the loader knobs."""
     return {
-        "num_workers": loader.num_workers,
-        "prefetch_factor": loader.prefetch_factor,
-        "persistent_workers": loader.persistent_workers,
-        "pin_memory": loader.pin_memory,
+        "num_workers": whole(loader.num_workers) or 0,
+        "prefetch_factor": whole(loader.prefetch_factor),
+        "persistent_workers": bool(loader.persistent_workers),
+        "pin_memory": bool(loader.pin_memory),
     }
+
+
+def whole(value: Any) -> Optional[int]:
+    """A number as users give it, which may be NumPy's; None for what is none."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
 
 
 class IndexStream:

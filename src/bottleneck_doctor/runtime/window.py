@@ -571,4 +571,4 @@ def loader_only(grant: Grant, house: House, loader: Any, stream: IndexStream, pa
 
 def _reason(error: BaseException) -> str:
     text = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {text[-1] if text else ''}".rstrip(": ")[:500]
+    return f"{type(error).__name__}: {text[-1] if text else ''}".rstrip(": ")[:2000]
