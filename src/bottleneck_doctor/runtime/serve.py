@@ -12,7 +12,7 @@ from .knobs import House
 from .messages import Grant, WindowDone
 from .originals import now
 from .steps import Loop, Steps
-from .window import BareRun, EpochRun, JointRun, Pantry, SteadyRun, TheirError, WindowFailed, loader_only
+from .window import BareRun, EpochRun, JointRun, Pantry, SteadyRun, TheirError, WindowFailed, loader_only, reason
 
 SHORTEST_EPOCH = 4
 """Fewer batches than this are no epoch to speak of: `next(iter(loader))` makes an iterator for every step."""
@@ -294,6 +294,18 @@ class LoaderServer:
         self._report = WindowDone(window=failed.window, status="failed", reason=reason)
         if failed.together and failed.mode != "loader_only":
             self._run_out(failed, run, reason)
+
+    def give_up_window(self, error: RuntimeError) -> bool:
+        """A worker is gone, and torch said so amid the guest's own work: whether that fails a window of ours.
+
+        Raises `TheirError` where it is a worker of the user's own setting.
+        """
+        if self._run is None:
+            return False
+        if not self._run.grant.setting:
+            raise TheirError(error)
+        self._fail(reason(error))
+        return True
 
     def _run_out(self, grant: Grant, run: Optional[Union[SteadyRun, EpochRun]], reason: str) -> None:
         """The other ranks run the window to its end, so its steps are run here too, as the user wrote them."""

@@ -135,13 +135,13 @@ class Run:
             try:
                 knob.apply(value, self.house)
             except Exception as error:
-                raise WindowFailed(_reason(error)) from error
+                raise WindowFailed(reason(error)) from error
         try:
             self.mode.apply()
         except Refused as refusal:
             raise WindowFailed(str(refusal)) from None
         except Exception as error:
-            raise WindowFailed(_reason(error)) from error
+            raise WindowFailed(reason(error)) from error
 
     def revert(self) -> None:
         self.mode.revert()
@@ -232,7 +232,7 @@ class FedRun(Run):
             raise
         except Exception as error:
             if self.grant.setting:
-                raise WindowFailed(_reason(error)) from error
+                raise WindowFailed(reason(error)) from error
             raise TheirError(error) from None
         if self._timing:
             waited = now() - begun
@@ -250,7 +250,7 @@ class FedRun(Run):
             action()
         except Exception as error:
             if self.grant.setting:
-                raise WindowFailed(_reason(error)) from error
+                raise WindowFailed(reason(error)) from error
             raise TheirError(error) from None
 
     def close(self) -> None:
@@ -552,7 +552,7 @@ def loader_only(grant: Grant, house: House, loader: Any, stream: IndexStream, pa
     except StopIteration:
         raise WindowFailed("the loader gave no batch") from None
     except Exception as error:
-        raise WindowFailed(_reason(error)) from error
+        raise WindowFailed(reason(error)) from error
     finally:
         feed.close()
     return WindowDone(
@@ -569,6 +569,9 @@ def loader_only(grant: Grant, house: House, loader: Any, stream: IndexStream, pa
     )
 
 
-def _reason(error: BaseException) -> str:
+def reason(error: BaseException) -> str:
+    """An exception in one line, as Python would print its last."""
     text = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {text[-1] if text else ''}".rstrip(": ")[:500]
+    name, last = type(error).__name__, text[-1].strip() if text else ""
+    # What failed in a worker comes with the traceback there, whose last line names it already.
+    return (last if last.startswith(f"{name}:") else f"{name}: {last}".rstrip(": "))[:500]
