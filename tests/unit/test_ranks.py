@@ -346,7 +346,9 @@ def test_ranks_with_unequal_epochs_are_told_apart_where_a_window_never_ends() ->
     company.granted(GRANT)
     assert company.parted(hung=False) is None, "they may be under way"
     both = company.parted(hung=True)
-    assert both == Apart("ranks 0, 1 did not come to the end of a window (batches of an epoch: 12 in rank 0, 10 in rank 1)")
+    assert both == Apart(
+        "ranks 0, 1 did not come to the end of a window (batches of an epoch: 12 in rank 0, 10 in rank 1)"
+    )
     company.done(0, done(1, 19))
     assert company.settle(1.0) == ([], None)
     one = company.parted(hung=False)

@@ -55,12 +55,23 @@ class Noted:
     def open_since(self, owner: Any, name: str, value: Any) -> bool:
         """Whether this attribute of an object that was there holds something that was opened later."""
         known = self._owners.get(id(owner))
-        if known is None or not _bears_handle(value):
+        if known is None or id(value) in self._owners:
             return False
+        if _first_handle(value) is None:
+            return self._holds_newcomer(value)
         before = known[1].get(name)
-        if isinstance(value, _CONTAINERS) and isinstance(before, _CONTAINERS):
-            return not _bears_handle(before)
-        return before is not value
+        return _first_handle(before) is None if isinstance(value, _CONTAINERS) else before is not value
+
+    def _holds_newcomer(self, value: Any) -> bool:
+        """Whether a value leads to an object with a handle that was made later."""
+        found: List[bool] = []
+
+        def visit(owner: Any) -> None:
+            new = id(owner) not in self._owners
+            found.append(new and any(_first_handle(held) is not None for held in vars(owner).values()))
+
+        _walk(value, visit)
+        return any(found)
 
     def as_it_was(self, owner: Any, name: str, value: Any) -> Any:
         """A `Change`: what was opened later becomes what stood there before."""
@@ -175,15 +186,6 @@ def _small(value: Any) -> Any:
     if value is None or isinstance(value, (bool, int, float, str)) or _is_handle(value):
         return value
     return _LARGE
-
-
-def _bears_handle(value: Any) -> bool:
-    """Whether a value is an open file or the like, or holds one."""
-    if _first_handle(value) is not None:
-        return True
-    found: List[bool] = []
-    _walk(value, lambda owner: found.append(any(_first_handle(held) is not None for held in vars(owner).values())))
-    return any(found)
 
 
 def _first_handle(value: Any) -> Any:
