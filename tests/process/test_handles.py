@@ -45,7 +45,8 @@ if __name__ == "__main__":
         file.writelines(f"{index:7d}\\n" for index in range(256))
     dataset = Archive(early=sys.argv[2] == "early")
     for epoch in range(100000):
-        for batch in DataLoader(torch.utils.data.Subset(dataset, range(200)), batch_size=4, num_workers=int(sys.argv[1])):
+        part = torch.utils.data.Subset(dataset, range(200))
+        for batch in DataLoader(part, batch_size=4, num_workers=int(sys.argv[1])):
             optimizer.zero_grad()
             model(batch).mean().backward()
             optimizer.step()

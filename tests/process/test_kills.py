@@ -1,4 +1,4 @@
-"""A process of an examination dies at a random moment, and nothing is left or changed. `benchmarks/kills.py` does more."""
+"""A process of an examination is killed at a random moment, and nothing is left or changed: `benchmarks/kills.py`."""
 
 from __future__ import annotations
 

@@ -57,13 +57,13 @@ def told(event: Any, **known: Any) -> str:
 
 
 REPORTED = {
-    "os.write(os.open('/dev/full', os.O_WRONLY), b'x')": "the disk is full: OSError: [Errno 28] No space left on device",
+    "os.write(os.open('/dev/full', os.O_WRONLY), b'x')": "the disk is full: OSError: [Errno 28] No space left",
     "import resource; resource.setrlimit(resource.RLIMIT_AS, (1 << 34, 1 << 34)); torch.empty(1 << 37)": (
         "memory was not enough for 2 workers"
     ),
     "bytearray(1 << 45)": "memory was not enough for 2 workers (MemoryError)",
     "torch.multiprocessing.Process(target=print).start()": "the dataset starts processes of its own",
-    "raise torch.OutOfMemoryError('CUDA out of memory. Tried to allocate 2.00 GiB.')": "the GPU's memory was not enough",
+    "raise torch.OutOfMemoryError('CUDA out of memory. Tried to allocate 2.00 GiB.')": "the GPU's memory was not",
 }
 
 
@@ -192,7 +192,7 @@ def test_dataset_that_hangs_in_workers_costs_one_hang(tmp_path: Path) -> None:
     assert [record.ended for record in result.method.sessions].count("a window hung") == 1
 
 
-# -- memory --------------------------------------------------------------------------------------------------------------
+# -- memory ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -255,7 +255,7 @@ def test_shared_memory_that_is_too_small(tmp_path: Path) -> None:
         examined.close()
 
 
-# -- what users' code does to its own process ------------------------------------------------------------------------------
+# -- what users' code does to its own process ------------------------------------------------------------------------
 
 
 def test_much_output_in_no_encoding(guest: StartGuest) -> None:
@@ -303,7 +303,11 @@ def leave(code):
 main, os._exit = os.getpid(), leave
 """
         + PRELUDE
-        + "for epoch in range(100000):\n    for batch in DataLoader(Rows(64, 0.002), batch_size=4):\n        train_on(batch)\n"
+        + """
+for epoch in range(100000):
+    for batch in DataLoader(Rows(64, 0.002), batch_size=4):
+        train_on(batch)
+"""
     )
     found = script.found()
     assert all(0.005 < second < 1 for second in found.step_seconds)

@@ -27,6 +27,8 @@ _LIBRARIES = frozenset({
 _LONG = 256
 """A container of more entries holds data, and is shared as it is."""
 _DEEP = 6
+_MOST = 4096
+"""Objects and containers that are looked into at all: the making of a loader must not wait for it."""
 _CONTAINERS = (list, tuple, dict)
 _LARGE: Any = object()
 """Stands for a value that was there and is not kept alive."""
@@ -107,9 +109,11 @@ class Twin:
         self.original = dataset
         self._change: Change = change or (lambda owner, name, value: value)
         self._pairs: Dict[int, Tuple[Any, Any, Dict[str, Any]]] = {}
+        self._looks = 0
         self.copy = self._copied(dataset, 0)
 
     def refresh(self) -> None:
+        self._looks = 0
         for owner, twin, seen in list(self._pairs.values()):
             now = dict(vars(owner))
             for name, value in now.items():
@@ -130,7 +134,8 @@ class Twin:
     def _copied(self, value: Any, deep: int) -> Any:
         if id(value) in self._pairs:
             return self._pairs[id(value)][1]
-        if deep > _DEEP or len(self._pairs) > _LONG:
+        self._looks += 1
+        if deep > _DEEP or self._looks > 8 * _MOST:
             return value
         if _is_holder(value):
             try:
@@ -153,7 +158,7 @@ class Twin:
 def _walk(value: Any, visit: Callable[[Any], None], seen: Optional[Dict[int, Any]] = None) -> None:
     """Call `visit` for every object that may hold a handle."""
     seen = {} if seen is None else seen
-    if id(value) in seen or len(seen) > _LONG:
+    if id(value) in seen or len(seen) > _MOST:
         return
     if _is_holder(value):
         seen[id(value)] = value
@@ -161,6 +166,7 @@ def _walk(value: Any, visit: Callable[[Any], None], seen: Optional[Dict[int, Any
         for held in list(vars(value).values()):
             _walk(held, visit, seen)
     elif type(value) in _CONTAINERS and len(value) <= _LONG:
+        seen[id(value)] = value
         for held in list(value.values() if isinstance(value, dict) else value):
             _walk(held, visit, seen)
 
