@@ -72,7 +72,9 @@ def read(threads: Sequence[dict[str, Any]], pid: int, locked: bool, origin: Orig
         ]
     except (KeyError, TypeError, ValueError):
         return None
-    return Stack(frames, worker=any(frame.function == _WORKER_LOOP for frame in frames), locked=locked)
+    loop = next((place for place, frame in enumerate(frames) if frame.function == _WORKER_LOOP), None)
+    # Below its loop a forked worker has what the main process was doing, which it will never come back to.
+    return Stack(frames if loop is None else frames[: loop + 1], worker=loop is not None, locked=locked)
 
 
 def _waits_for_lock(pid: int) -> bool:

@@ -138,7 +138,7 @@ def test_worker_that_waits_for_a_lock_is_seen_to(guest: StartGuest) -> None:
         pytest.skip("py-spy may not look into processes here")
     assert [stack.worker for stack in stacks] == [False, True, True]
     said = told(Exited(0, ""), hung=True, stacks=stacks)
-    assert said.startswith("with workers the dataset hangs in `__getitem__` (train.py:")
+    assert said.startswith("with workers the dataset hangs in `Guarded.__getitem__` (train.py:")
     assert 'try `multiprocessing_context="forkserver"`' in said
 
 

@@ -141,9 +141,10 @@ def test_stack_as_py_spy_writes_it(tmp_path: Path) -> None:
         frames = [{"name": name, "filename": str(tmp_path / "data.py"), "line": 4} for name in names]
         return {"os_thread_id": number, "thread_name": "MainThread", "frames": frames}
 
-    threads = [thread(9, "helper"), thread(7, "__getitem__", "_worker_loop")]
+    threads = [thread(9, "helper"), thread(7, "__getitem__", "_worker_loop", "main")]
     seen = autopsy.read(threads, 7, True, Origin())
     assert seen is not None
     assert (seen.frames[0].function, seen.frames[0].own, seen.worker, seen.locked) == ("__getitem__", True, True, True)
+    assert len(seen.frames) == 2, "what it was forked from is not where it stands"
     assert autopsy.read([], 7, False, Origin()) is None
     assert autopsy.read([{"os_thread_id": 7, "frames": [{"name": "x"}]}], 7, False, Origin()) is None

@@ -17,13 +17,29 @@ from torch.utils.data import Dataset, IterableDataset, IterDataPipe, MapDataPipe
 
 from .steps import is_users_file
 
-# fmt: off
-_LIBRARIES = frozenset({
-    "_io", "_sqlite3", "av", "cv2", "decord", "gzip", "h5py", "lmdb", "netCDF4", "psycopg", "pymongo", "rasterio",
-    "redis", "sqlite3", "tables", "tarfile", "tempfile", "zipfile",
-})
-# fmt: on
-"""Libraries whose objects are, or hold, an open file or connection."""
+_KINDS = frozenset(
+    {
+        ("av", "InputContainer"),
+        ("cv2", "VideoCapture"),
+        ("decord", "AudioReader"),
+        ("decord", "VideoReader"),
+        ("h5py", "Dataset"),
+        ("h5py", "Group"),
+        ("lmdb", "Environment"),
+        ("lmdb", "Transaction"),
+        ("netCDF4", "Dataset"),
+        ("psycopg", "Connection"),
+        ("psycopg2", "connection"),
+        ("pymongo", "MongoClient"),
+        ("rasterio", "DatasetReader"),
+        ("redis", "Redis"),
+        ("sqlite3", "Connection"),
+        ("tables", "File"),
+        ("tarfile", "TarFile"),
+        ("zipfile", "ZipFile"),
+    }
+)
+"""Libraries and their classes, subclasses too, whose objects are an open file or connection; files of Python aside."""
 _LONG = 256
 """A container of more entries holds data, and is shared as it is."""
 _DEEP = 6
@@ -206,4 +222,4 @@ def _is_handle(value: Any) -> bool:
         return False
     if isinstance(value, io.IOBase):
         return not value.closed
-    return any(kind.__module__.split(".")[0] in _LIBRARIES for kind in type(value).__mro__[:-1])
+    return any((kind.__module__.split(".")[0], kind.__name__) in _KINDS for kind in type(value).__mro__)
