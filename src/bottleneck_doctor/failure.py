@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -16,9 +17,10 @@ from bottleneck_doctor.result import Setting
 MEBIBYTE = 1 << 20
 
 _WORKER_DIED = re.compile(
-    r"DataLoader worker \(pid(?:\(s\))? [\d, ]+\) (is killed by signal: [^.]+|exited unexpectedly)"
+    r"DataLoader worker \(pid(?:\(s\))? [\d, ]+\) (?:is killed by signal: ([^.]+)|exited unexpectedly)"
 )
-_KILLED_BY = re.compile(r"is killed by signal: ([^.]+)")
+_EXIT_CODE = re.compile(r"\(exit code (-?\d+)")
+"""As the guest adds it where torch does not say how a worker ended."""
 _GPU_MEMORY = re.compile(
     r"(CUDA|HIP|MPS backend|XPU) out of memory|CUDA error: out of memory|(CUBLAS|CUDNN)_\w*ALLOC_FAILED"
 )
@@ -31,6 +33,7 @@ _PICKLE = re.compile(r"[Cc]an(no|')t pickle|cannot be pickled|cannot pickle|Can'
 _HANDLES = re.compile(r"Too many open files|received 0 items of ancdata")
 _FORKED_GPU = re.compile(r"Cannot re-initialize CUDA in forked subprocess|CUDA error: initialization error")
 _DAEMON = re.compile(r"daemonic processes are not allowed to have children")
+_CRASHES = frozenset({"SIGSEGV", "SIGABRT", "SIGILL", "SIGFPE"})
 _LINES_READ = 30
 """Last lines of an output that may hold the reason; some libraries write a word or two after it."""
 
@@ -140,7 +143,7 @@ def _fork_advice(failure: Failure, locked: bool) -> str:
 
 
 def _shared_memory_too_small(failure: Failure) -> Cause | None:
-    if not _seen(_SHARED_MEMORY, failure) and failure.signal != "SIGBUS":
+    if not _seen(_SHARED_MEMORY, failure) and "SIGBUS" not in (failure.signal, _end_of_worker(failure)):
         return None
     size = f" ({failure.shared_memory / MEBIBYTE:.0f} MiB)" if failure.shared_memory is not None else ""
     return Cause(
@@ -159,12 +162,12 @@ def _gpu_memory(failure: Failure) -> Cause | None:
 
 
 def _memory(failure: Failure) -> Cause | None:
-    worker = _KILLED_BY.search(failure.words)
-    killed = failure.signal == "SIGKILL" or (worker is not None and worker[1].strip() == "Killed")
+    worker = _end_of_worker(failure)
+    killed = "SIGKILL" in (failure.signal, worker)
     said = _line_with(_MEMORY, failure)
     if not said and not killed:
         return None
-    who = "a worker" if worker is not None else "the process"
+    who = "a worker" if worker == "SIGKILL" else "the process"
     if said:
         short = f"memory was not enough for {_workers(failure)} ({said})"
     elif failure.out_of_memory:
@@ -175,7 +178,7 @@ def _memory(failure: Failure) -> Cause | None:
         return Cause(short, certain=False)
     return Cause(
         f"{short}; each worker holds a copy of what it touches: fewer workers or a smaller `prefetch_factor` need less",
-        certain=bool(said or worker),
+        certain=bool(said) or worker == "SIGKILL",
     )
 
 
@@ -220,18 +223,37 @@ def _own_processes(failure: Failure) -> Cause | None:
 
 
 def _worker_killed(failure: Failure) -> Cause | None:
+    name = _end_of_worker(failure)
+    if name is None:
+        return None
+    if not name:
+        return Cause("a worker ended without a word: something in the dataset ends the process, such as `os._exit`")
+    if name in _CRASHES:
+        return Cause(
+            f"a worker crashed ({name}): native code that is not made for fork does that; "
+            'try `multiprocessing_context="forkserver"`'
+        )
+    return Cause(f"a worker was killed by {name}")
+
+
+def _end_of_worker(failure: Failure) -> str | None:
+    """The signal that ended a worker; "" where it ended by itself, None where none ended."""
     died = _WORKER_DIED.search(failure.words)
     if died is None:
         return None
-    how = _KILLED_BY.search(died[1])
-    if how is None:
-        return Cause("a worker ended without a word: something in the dataset ends the process, such as `os._exit`")
-    if how[1].strip().startswith(("Segmentation fault", "Aborted", "Illegal instruction", "Floating point")):
-        return Cause(
-            f"a worker crashed ({how[1].strip()}): native code that is not made for fork does that; "
-            'try `multiprocessing_context="forkserver"`'
+    if died[1] is not None:
+        return next(
+            (each.name for each in signal.Signals if signal.strsignal(each) == died[1].strip()), died[1].strip()
         )
-    return Cause(f"a worker was killed by a signal ({how[1].strip()})")
+    code = _EXIT_CODE.search(failure.words)
+    return signal_name(int(code[1])) if code is not None else ""
+
+
+def signal_name(code: int) -> str:
+    """The signal that ended a process with this code; "" where none did."""
+    if code >= 0:
+        return ""
+    return signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
 
 
 def _killed(failure: Failure) -> Cause | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import socket
 import time
 from collections import Counter
@@ -11,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bottleneck_doctor import autopsy, judge, phases, schedule
-from bottleneck_doctor.failure import Cause, Failure, Stack, cause
+from bottleneck_doctor.failure import Cause, Failure, Stack, cause, signal_name
 from bottleneck_doctor.progress import Progress
 from bottleneck_doctor.race import Race
 from bottleneck_doctor.ranks import Apart, Together
@@ -317,13 +316,6 @@ def last_words(event: Exited) -> str:
         return f"killed by {name}" + (" (out of memory?)" if name == "SIGKILL" else "")
     lines = [line.strip() for line in event.tail.splitlines() if line.strip()]
     return lines[-1][:300] if lines else f"exit code {event.code}"
-
-
-def signal_name(code: int) -> str:
-    """The signal that ended a process with this code; "" where none did."""
-    if code >= 0:
-        return ""
-    return signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
 
 
 def _stacks(session: Session) -> list[Stack]:

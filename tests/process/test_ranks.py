@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.process.driver import PRELUDE, Guest, run_plain, wait_until, write
+from tests.process.driver import IMPATIENT, PRELUDE, Guest, run_plain, wait_until, write
 
 from bottleneck_doctor.errors import Exit
 from bottleneck_doctor.ranks import Together
@@ -313,8 +313,6 @@ for number, batch in enumerate(sharded(Rows(4000))):
 def test_ranks_with_unequal_batches_are_told_apart(tmp_path: Path) -> None:
     """`join` lets one rank end its epoch while the other goes on; windows of one length can't."""
     text = """
-import datetime
-
 loader = DataLoader(Rows(48 if rank == 0 else 40, 0.001), batch_size=4)
 for epoch in range(100000):
     with model.join():
@@ -322,9 +320,7 @@ for epoch in range(100000):
             train_on(batch)
 """
     write(tmp_path, RANKS + text)
-    script = "from bottleneck_doctor import prober; prober.HANG_SECONDS = 5.0; prober.HANG_FACTOR = 4.0"
-    script += "; from bottleneck_doctor.cli import main; main()"
-    command = [sys.executable, "-c", script, "run", "--launch", " ".join(TORCHRUN), "--budget", "60s", "train.py"]
+    command = [sys.executable, "-c", IMPATIENT, "run", "--launch", " ".join(TORCHRUN), "--budget", "60s", "train.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=150, check=False)
     assert done.returncode == Exit.NO_TRAINING, done.stderr
     assert "[ranks-apart]" in done.stderr

@@ -99,14 +99,26 @@ FORKED = "RuntimeError: Cannot re-initialize CUDA in forked subprocess. To use C
         ),
         (
             {"words": KILLED.replace("Killed", "Segmentation fault")},
-            "a worker crashed (Segmentation fault)",
+            "a worker crashed (SIGSEGV)",
             False,
             True,
         ),
-        ({"words": KILLED.replace("Killed", "Terminated")}, "killed by a signal (Terminated)", False, True),
+        ({"words": KILLED.replace("Killed", "Terminated")}, "a worker was killed by SIGTERM", False, True),
         (
             {"words": "RuntimeError: DataLoader worker (pid(s) 7, 8) exited unexpectedly"},
             "ended without a word",
+            False,
+            True,
+        ),
+        (
+            {"words": "RuntimeError: DataLoader worker (pid(s) 7, 8) exited unexpectedly (exit code -9, -9)"},
+            "a worker was killed by SIGKILL",
+            False,
+            True,
+        ),
+        (
+            {"words": "RuntimeError: DataLoader worker (pid(s) 7) exited unexpectedly (exit code -7)"},
+            "/dev/shm is too small",
             False,
             True,
         ),

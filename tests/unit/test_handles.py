@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import pickle
 import sqlite3
 from pathlib import Path
@@ -88,11 +87,16 @@ def test_what_the_main_process_opens_stays_in_its_copy(path: Path) -> None:
 def test_workers_get_the_dataset_as_it_was_when_its_loader_was_made(path: Path) -> None:
     dataset = Lazy(path)
     subset = Subset(dataset, range(100))
-    noted = Noted(subset)
-    assert not noted.opened_late()
+    noted = Noted()
+    noted.note(subset)
+    assert not noted.opened_late(subset)
     assert subset[9] == 9
-    assert noted.opened_late()
-    assert noted.opened_early() == ""
+    noted.note(subset)
+    assert noted.opened_late(subset), "a loader that is made anew for an epoch changes nothing"
+    subset = Subset(dataset, range(50))
+    noted.note(subset)
+    assert noted.opened_late(subset)
+    assert noted.opened_early(subset) == ""
     dataset.epoch = 2
     twin = Twin(subset, noted.as_it_was)
     assert is_fresh(twin.copy.dataset)
@@ -120,9 +124,10 @@ class Eager(Dataset[int]):
 
 def test_what_was_open_before_is_named_and_stays(path: Path) -> None:
     dataset = Eager(path)
-    noted = Noted(dataset)
-    assert not noted.opened_late()
-    assert noted.opened_early() == "`Eager.file`, an open BufferedReader"
+    noted = Noted()
+    noted.note(dataset)
+    assert not noted.opened_late(dataset)
+    assert noted.opened_early(dataset) == "`Eager.file`, an open BufferedReader"
     twin = Twin(dataset)
     assert twin.copy.file is dataset.file
     del twin
@@ -135,7 +140,9 @@ def test_what_cannot_be_copied_is_used_as_it_is(path: Path) -> None:
     rows = list(range(1000))
     assert Twin(rows).copy is rows
     for data in (rows, {"a": 1}, "text", None):
-        assert not Noted(data).opened_late()
+        noted = Noted()
+        noted.note(data)
+        assert not noted.opened_late(data)
     circular: Any = Reader(path)
     circular.me = [circular]
     twin = Twin(circular).copy
@@ -143,7 +150,11 @@ def test_what_cannot_be_copied_is_used_as_it_is(path: Path) -> None:
     assert twin.me[0] is twin
 
 
-def test_note_does_not_stand_in_the_way_of_copies(path: Path) -> None:
-    noted = Noted(Eager(path))
-    for copied in (copy.deepcopy(noted), pickle.loads(pickle.dumps(noted))):
-        assert copied.opened_early() == ""
+def test_nothing_is_kept_alive(path: Path) -> None:
+    noted = Noted()
+    dataset = Eager(path)
+    noted.note(dataset)
+    file = dataset.file
+    del dataset
+    assert file.closed
+    assert noted._owners == {}

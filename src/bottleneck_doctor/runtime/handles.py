@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import io
 import sys
+import weakref
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from torch.utils.data import Dataset, IterableDataset, IterDataPipe, MapDataPipe
@@ -58,26 +59,37 @@ _GONE: Any = object()
 
 
 class Noted:
-    """What the objects of a dataset held when its loader was made: what is opened later was opened lazily."""
+    """What the objects of datasets held when a loader was first made of them: what is open since was opened lazily."""
 
-    def __init__(self, dataset: Any) -> None:
+    def __init__(self) -> None:
         self._owners: Dict[int, Tuple[Any, Dict[str, Any]]] = {}
+
+    def note(self, dataset: Any) -> None:
+        """A loader was made. Objects that were seen before, as where it is made anew for every epoch, stay as noted."""
         _walk(dataset, self._note)
 
     def _note(self, owner: Any) -> None:
-        self._owners[id(owner)] = (owner, {name: _small(value) for name, value in vars(owner).items()})
+        key = id(owner)
+        if key in self._owners and self._owners[key][0]() is owner:
+            return
+        try:
+            reference = weakref.ref(owner, lambda _: self._owners.pop(key, None))
+        except TypeError:
+            return
+        self._owners[key] = (reference, {name: _small(value) for name, value in vars(owner).items()})
 
-    def __reduce__(self) -> Any:
-        return Noted, (None,)  # It is of this process and these objects.
+    def _known(self, owner: Any) -> Optional[Dict[str, Any]]:
+        reference, attributes = self._owners.get(id(owner), (lambda: None, {}))
+        return attributes if reference() is owner else None
 
     def open_since(self, owner: Any, name: str, value: Any) -> bool:
         """Whether this attribute of an object that was there holds something that was opened later."""
-        known = self._owners.get(id(owner))
-        if known is None or id(value) in self._owners:
+        known = self._known(owner)
+        if known is None or self._known(value) is not None:
             return False
         if _first_handle(value) is None:
             return self._holds_newcomer(value)
-        before = known[1].get(name)
+        before = known.get(name)
         return _first_handle(before) is None if isinstance(value, _CONTAINERS) else before is not value
 
     def _holds_newcomer(self, value: Any) -> bool:
@@ -85,7 +97,7 @@ class Noted:
         found: List[bool] = []
 
         def visit(owner: Any) -> None:
-            new = id(owner) not in self._owners
+            new = self._known(owner) is None
             found.append(new and any(_first_handle(held) is not None for held in vars(owner).values()))
 
         _walk(value, visit)
@@ -95,27 +107,35 @@ class Noted:
         """A `Change`: what was opened later becomes what stood there before."""
         if not self.open_since(owner, name, value):
             return value
-        before = self._owners[id(owner)][1].get(name, _GONE)
+        before = (self._known(owner) or {}).get(name, _GONE)
         if isinstance(before, (list, dict)):
             return before.copy()
-        return None if before is _LARGE else before
+        if before is _LARGE:
+            return _without_handles(value) if isinstance(value, _CONTAINERS) else None
+        return before
 
-    def opened_late(self) -> bool:
-        """Whether anything was opened since."""
-        return any(
-            self.open_since(owner, name, value)
-            for owner, _ in self._owners.values()
-            for name, value in list(vars(owner).items())
-        )
+    def opened_late(self, dataset: Any) -> bool:
+        """Whether anything in a dataset was opened since."""
+        found: List[bool] = []
 
-    def opened_early(self) -> str:
+        def visit(owner: Any) -> None:
+            found.append(any(self.open_since(owner, name, value) for name, value in list(vars(owner).items())))
+
+        _walk(dataset, visit)
+        return any(found)
+
+    def opened_early(self, dataset: Any) -> str:
         """What was open already, as a class, an attribute and a type; "" where nothing was."""
-        for owner, attributes in self._owners.values():
-            for name, value in attributes.items():
+        found: List[str] = []
+
+        def visit(owner: Any) -> None:
+            for name, value in (self._known(owner) or {}).items():
                 held = _first_handle(value)
                 if held is not None:
-                    return f"`{type(owner).__name__}.{name}`, an open {type(held).__name__}"
-        return ""
+                    found.append(f"`{type(owner).__name__}.{name}`, an open {type(held).__name__}")
+
+        _walk(dataset, visit)
+        return found[0] if found else ""
 
 
 class Twin:
@@ -204,10 +224,21 @@ def _is_holder(value: Any) -> bool:
 def _small(value: Any) -> Any:
     """What is kept of a value: short containers as they were, and what keeps nothing alive."""
     if type(value) in _CONTAINERS and len(value) <= _LONG:
-        return value if isinstance(value, tuple) else value.copy()
-    if value is None or isinstance(value, (bool, int, float, str)) or _is_handle(value):
-        return value
-    return _LARGE
+        inside = value.values() if isinstance(value, dict) else value
+        if all(_is_small(each) for each in inside):
+            return value if isinstance(value, tuple) else value.copy()
+    return value if _is_small(value) else _LARGE
+
+
+def _is_small(value: Any) -> bool:
+    return value is None or isinstance(value, (bool, int, float, str)) or _is_handle(value)
+
+
+def _without_handles(value: Any) -> Any:
+    """A container without the handles in it: gone from a dictionary, None in a list."""
+    if isinstance(value, dict):
+        return {key: held for key, held in value.items() if not _is_handle(held)}
+    return type(value)(None if _is_handle(held) else held for held in value)
 
 
 def _first_handle(value: Any) -> Any:

@@ -61,9 +61,10 @@ def install(on_next: Callable[[Any, Any], Any], on_get_iterator: Callable[[Any],
             self.__dict__["_doctor_site"] = site
         _original_loader_init(self, *args, **kwargs)
         try:
-            self.__dict__["_doctor_noted"] = Noted(self.dataset)
+            _noted.note(self.dataset)
+            self.__dict__["_doctor_noted"] = True
         except Exception:  # A dataset unlike any: it is then loaded from as it is, wherever that may be.
-            self.__dict__["_doctor_noted"] = None
+            self.__dict__["_doctor_noted"] = False
 
     patches = (
         (_BaseIter, "__init__", init),
@@ -123,10 +124,10 @@ def for_workers(loader: Any) -> Any:
 
 def opened_early(loader: Any) -> str:
     """What the dataset held open when its loader was made, which forked workers share; "" where nothing is known."""
-    noted = loader.__dict__.get("_doctor_noted")
-    return "" if noted is None else str(noted.opened_early())
+    return _noted.opened_early(loader.dataset) if loader.__dict__.get("_doctor_noted") else ""
 
 
+_noted = Noted()
 _twins: List[Twin] = []
 _MOST_TWINS = 4
 
@@ -139,13 +140,12 @@ def _twin(loader: Any, workers: int) -> Optional[Twin]:
     if (workers > 0) == (loader.num_workers > 0):
         return None
     try:
-        noted = loader.__dict__.get("_doctor_noted")
-        if workers and (noted is None or not noted.opened_late()):
+        if workers and not (loader.__dict__.get("_doctor_noted") and _noted.opened_late(loader.dataset)):
             return None
         for twin in _twins:
             if twin.original is loader.dataset:
                 return twin
-        twin = Twin(loader.dataset, noted.as_it_was if workers else None)
+        twin = Twin(loader.dataset, _noted.as_it_was if workers else None)
     except Exception:
         return None
     if twin.copy is loader.dataset:
@@ -303,6 +303,10 @@ class Feed:
     def live_workers(self) -> int:
         """Worker processes that really started."""
         return self._started
+
+    def exit_codes(self) -> List[int]:
+        """How workers ended that should not have: negative for a signal."""
+        return [worker.exitcode for worker in getattr(self._iterator, "_workers", ()) if worker.exitcode]
 
     def close(self) -> None:
         """End the workers as torch does at the end of an epoch."""

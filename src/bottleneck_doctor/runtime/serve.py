@@ -12,7 +12,7 @@ from .knobs import House
 from .messages import Grant, WindowDone
 from .originals import now
 from .steps import Loop, Steps
-from .window import BareRun, EpochRun, JointRun, Pantry, SteadyRun, TheirError, WindowFailed, loader_only, reason
+from .window import BareRun, EpochRun, JointRun, Pantry, SteadyRun, TheirError, WindowFailed, loader_only
 
 SHORTEST_EPOCH = 4
 """Fewer batches than this are no epoch to speak of: `next(iter(loader))` makes an iterator for every step."""
@@ -304,7 +304,7 @@ class LoaderServer:
             return False
         if not self._run.grant.setting:
             raise TheirError(error)
-        self._fail(reason(error))
+        self._fail(self._run.reason(error))
         return True
 
     def _run_out(self, grant: Grant, run: Optional[Union[SteadyRun, EpochRun]], reason: str) -> None:
