@@ -246,6 +246,7 @@ def test_shared_memory_that_is_too_small(tmp_path: Path) -> None:
 # -- what users' code does to its own process ------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_much_output_in_no_encoding(guest: StartGuest) -> None:
     script = guest(
         PRELUDE
