@@ -53,6 +53,8 @@ BURN_IN_SHARE = 0.1
 WARMED_UP_SECONDS = 1.0
 """Where windows are whole epochs, the rest of the epoch in which the loop was found warms up if it is this long."""
 MOST_DEAD_SESSIONS = 3
+MOST_TIMES_APART = 2
+"""Ranks that came apart in as many processes will do so in the next."""
 SECONDS_BETWEEN_STARTS = 1.05
 """Programs that name folders by the second collide when two starts fall into one."""
 
@@ -165,6 +167,7 @@ class _Examination:
         self.last_start = -math.inf
         self.ceilings_known = False
         self.level = False
+        self.times_apart = 0
         # Made once the loop is found.
         self.race: Race
         self.prober: Prober
@@ -204,6 +207,9 @@ class _Examination:
                 except SessionOver as over:
                     self._give_up_on(over)
                     self.why = over.why
+                    self.times_apart += over.apart
+                    if self.times_apart >= MOST_TIMES_APART:
+                        return
                 idle = 0 if self._counted() > before else idle + 1
             if idle >= MOST_DEAD_SESSIONS:
                 return
@@ -266,9 +272,10 @@ class _Examination:
             session.start()
             yield session
         except OSError as error:
+            shown = shlex.join(self.request.discretion.words(command.argv))
             raise DoctorError(
                 "entrypoint-unstartable",
-                f"{shlex.join(self.request.discretion.words(command.argv))} can't be started: {error.strerror or error}.",
+                f"{shown} can't be started: {error.strerror or error}.",
                 "Check the interpreter given by --python, and that this machine can start more processes.",
                 Exit.ENTRYPOINT_FAILED,
             ) from error

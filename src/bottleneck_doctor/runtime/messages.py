@@ -74,6 +74,8 @@ class Found:
     made_anew: bool = False
     start_method: str = ""
     workers_unsafe: str = ""
+    open_handle: str = ""
+    """What the dataset held open when its loader was made, and forked workers would share."""
     has_root_module: bool = False
     autocast: str = ""
     grad_scaler: bool = False
