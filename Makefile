@@ -30,11 +30,14 @@ format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# The schema is generated from the dataclasses; it is compared and then left as it was.
+# The schemas are generated from the dataclasses; they are compared and then left as they were.
 generated: $(VENV)/.installed
 	@$(BIN)/python -c "import pathlib, sys; from bottleneck_doctor.result import json_schema; \
 	sys.exit(pathlib.Path('docs/report.schema.json').read_bytes() != json_schema() and \
 	'docs/report.schema.json is out of date: run .venv/bin/python -m bottleneck_doctor.result')"
+	@$(BIN)/python -c "import pathlib, sys; from bottleneck_doctor.gate.encoding import json_schema; \
+	sys.exit(pathlib.Path('docs/check.schema.json').read_bytes() != json_schema() and \
+	'docs/check.schema.json is out of date: run .venv/bin/python -m bottleneck_doctor.gate.encoding')"
 	@echo "generated files are up to date"
 
 $(BIN)/python:

@@ -12,20 +12,19 @@ import os
 import random
 import secrets
 import shlex
-import signal
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from bottleneck_doctor import evidence as ev
 from bottleneck_doctor import judge, launch, outcome, schedule
 from bottleneck_doctor.discretion import Discretion
 from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.explain import Explainer, Wishes, reserve
+from bottleneck_doctor.interrupt import terminate_as_interrupt
 from bottleneck_doctor.monitor import Watch
 from bottleneck_doctor.prober import BURN_IN, CAME_TO_ITS_END, Clock, OutOfTime, Prober, SessionOver, await_event, ended
 from bottleneck_doctor.progress import Progress
@@ -141,7 +140,7 @@ class Outcome:
 
 def examine(request: Request, progress: Progress) -> Outcome:
     """Examine the entrypoint. Raises `DoctorError` where nothing could be measured at all."""
-    with _terminate_as_interrupt():
+    with terminate_as_interrupt():
         return _Examination(request, progress).run()
 
 
@@ -546,17 +545,3 @@ class _Examination:
         )
         result = self.request.discretion.document(result)
         return Outcome(result, Exit.INTERRUPTED if self.interrupted else Exit.DONE)
-
-
-@contextlib.contextmanager
-def _terminate_as_interrupt() -> Iterator[None]:
-    """SIGTERM ends an examination as Ctrl-C does: with everything cleaned up."""
-    try:
-        before: Any = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    except ValueError:  # Not the main thread: signals are the caller's business.
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

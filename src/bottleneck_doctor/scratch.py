@@ -24,9 +24,10 @@ _OWNER = ".owner"
 _own: set[Path] = set()
 
 
-def new_folder(parent: Path | None = None) -> Path:
+def new_folder(parent: Path | None = None, *, users: bool = False) -> Path:
     """A new folder in `parent` (the usual place for temporary files where None), private to this user and process.
 
+    `users`: what will lie in it is treated as files of the user's, so that an examined program's changes are undone.
     Raises `DoctorError` `temporary-unwritable`.
     """
     folder: Path | None = None
@@ -43,7 +44,8 @@ def new_folder(parent: Path | None = None) -> Path:
             f"No temporary folder can be made: {error.strerror or error}.",
             "Make room there, or set TMPDIR to a folder that has it.",
         ) from error
-    _own.add(folder)
+    if not users:
+        _own.add(folder)
     return folder
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,36 +12,12 @@ import pytest
 from bottleneck_doctor.render import html
 from bottleneck_doctor.result import from_json
 
-webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-from selenium.webdriver.common.by import By  # noqa: E402 - only after the skip above
-from selenium.webdriver.common.keys import Keys  # noqa: E402
+pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 NAMES = ["pets", "gpu", "nothing-faster", "interrupted", "no-baseline", "hostile"]
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-DRIVER = shutil.which("chromedriver")
-
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(
-        BROWSER is None or DRIVER is None,
-        reason="needs Chromium and its driver on the PATH (Debian: chromium, chromium-driver)",
-    ),
-]
-
-ARGUMENTS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--disable-dev-shm-usage",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--window-size=1280,1000",
-]
-
 STICKING_OUT = """
 return [...document.querySelectorAll("body *")]
   .filter((element) => element.getBoundingClientRect().right > arguments[0] && !element.closest(".scroll, svg"))
@@ -87,37 +62,7 @@ return weak;
 
 
 Driver = Any
-"""A Selenium driver: its Chrome class carries no types for the DevTools calls used here."""
-
-
-@pytest.fixture(scope="module")
-def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Driver]]:
-    started: list[Driver] = []
-
-    def start_browser(**preferences: int) -> Driver:
-        options = webdriver.ChromeOptions()
-        options.binary_location = BROWSER
-        for argument in [*ARGUMENTS, f"--user-data-dir={tmp_path_factory.mktemp('browser')}"]:
-            options.add_argument(argument)
-        options.add_experimental_option("prefs", {name.replace("__", "."): v for name, v in preferences.items()})
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        service = webdriver.ChromeService(executable_path=DRIVER)
-        started.append(webdriver.Chrome(options=options, service=service))
-        return started[-1]
-
-    yield start_browser
-    for driver in started:
-        driver.quit()
-
-
-@pytest.fixture(scope="module")
-def browser(start: Callable[..., Driver]) -> Driver:
-    return start()
-
-
-@pytest.fixture(scope="module")
-def without_scripts(start: Callable[..., Driver]) -> Driver:
-    return start(profile__managed_default_content_settings__javascript=2)
+"""A Selenium driver, which `conftest.py` starts."""
 
 
 @pytest.fixture(scope="module")

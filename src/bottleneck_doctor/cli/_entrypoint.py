@@ -15,12 +15,31 @@ from pathlib import Path
 
 import click
 
+from bottleneck_doctor.duration import parse_duration
 from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.launch import launcher_words, located
 
 _VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 _LARGEST_SCRIPT = 16 * 1024 * 1024
 """Bytes. Nobody writes more by hand; a checkpoint given by mistake is not read in full."""
+
+
+def split_words(command: str, module: str | None, words: tuple[str, ...]) -> tuple[Path | None, tuple[str, ...]]:
+    """Return script and its arguments. One `--` directly after the script separates; any later one is the script's."""
+    if module is not None:
+        return None, words
+    if not words:
+        raise click.UsageError(f"A script is missing: doctor {command} [OPTIONS] SCRIPT [-- ARGS], or -m MODULE.")
+    rest = words[1:]
+    return Path(words[0]), rest[1:] if rest[:1] == ("--",) else rest
+
+
+def time_option(option: str, text: str | None) -> float | None:
+    """A length of time in seconds, as an option gives it. Raises `click.BadParameter`."""
+    try:
+        return None if text is None else parse_duration(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint=f"'{option}'") from None
 
 
 def check_script(script: Path, *, compiles_here: bool, show_source: bool = True) -> None:

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import click
 
-from bottleneck_doctor.duration import parse_duration
-
 
 @click.command(
     "run",
@@ -77,13 +75,15 @@ def command(
         check_interpreter,
         check_launcher,
         check_script,
+        split_words,
+        time_option,
     )
 
     if line is not None and (module is not None or words or python is not None):
         raise click.UsageError("--exec is the whole command: give no SCRIPT, -m MODULE or --python beside it.")
     variables, command_words = ({}, ()) if line is None else check_command(line)
-    script, arguments = (None, ()) if line is not None else _split(module, words)
-    seconds = _budget(budget)
+    script, arguments = (None, ()) if line is not None else split_words("run", module, words)
+    seconds = time_option("--budget", budget)
     if quiet and verbose:
         raise click.UsageError("--quiet and --verbose exclude each other.")
     interpreter = None if python is None else check_interpreter(python)
@@ -157,16 +157,6 @@ def _ours_and_theirs(words: tuple[str, ...], line: str | None, launch: str | Non
     return [*(word for option, text in commands if text is not None for word in (option, text)), *words]
 
 
-def _split(module: str | None, words: tuple[str, ...]) -> tuple[Path | None, tuple[str, ...]]:
-    """Return script and its arguments. One `--` directly after the script separates; any later one is the script's."""
-    if module is not None:
-        return None, words
-    if not words:
-        raise click.UsageError("A script is missing: doctor run [OPTIONS] SCRIPT [-- ARGS], or -m MODULE.")
-    rest = words[1:]
-    return Path(words[0]), rest[1:] if rest[:1] == ("--",) else rest
-
-
 def _address(text: str | None) -> tuple[str, int] | None:
     from bottleneck_doctor.launch import listen_address
 
@@ -174,10 +164,3 @@ def _address(text: str | None) -> tuple[str, int] | None:
         return None if text is None else listen_address(text)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="'--listen'") from None
-
-
-def _budget(text: str | None) -> float | None:
-    try:
-        return None if text is None else parse_duration(text)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="'--budget'") from None

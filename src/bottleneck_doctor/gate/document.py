@@ -97,7 +97,10 @@ class PairRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """A whole check. `error_rate`: the promised share of identical revisions that are called regressed."""
+    """A whole check. `error_rate`: the promised share of identical revisions that are called regressed.
+
+    `budget`: seconds, 0 where a number of pairs was asked for and no time set.
+    """
 
     format: int = FORMAT
     tool: Tool

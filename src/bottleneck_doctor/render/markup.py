@@ -47,7 +47,7 @@ def environment(cwd: str) -> jinja2.Environment:
         amount=words.amount_text,
         bytes=words.bytes_text,
         ceiling=words.ceiling_text,
-        code=_with_code,
+        code=with_code,
         command=words.command_text,
         date=words.date_text,
         diff_lines=diff_lines,
@@ -99,7 +99,7 @@ def _unbroken(text: str) -> str:
     return re.sub(r"(?<=\d) (?=%)", "\u00a0", text)
 
 
-def _with_code(sentence: str) -> Markup:
+def with_code(sentence: str) -> Markup:
     """A sentence with its `backticked` parts as code."""
     shown = words.clipped(words.visible(sentence), TEXT_LIMIT)
     return Markup("").join(

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from bottleneck_doctor import __version__
 from bottleneck_doctor.render import words
-from bottleneck_doctor.render.markup import templates_folder
+from bottleneck_doctor.render.markup import templates_folder, with_code
 
 
 def page(template: str, **values: object) -> str:
@@ -27,7 +27,7 @@ def page(template: str, **values: object) -> str:
         lstrip_blocks=True,
         finalize=lambda value: words.visible(value) if type(value) is str else value,
     )
-    environment.filters.update(share=words.share_text, place=words.place_text)
+    environment.filters.update(code=with_code, share=words.share_text, place=words.place_text)
     text = environment.get_template(template).render(
         version=__version__, style=Markup(style), policy=content_security_policy(style), **values
     )

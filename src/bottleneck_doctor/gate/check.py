@@ -1,0 +1,379 @@
+"""The order of a check: the base's tree, pairs of processes until the answer is clear, then why; a `Request` in, a
+`Check` out. The edge where clocks, processes and the pure rooms of the gate meet."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import secrets
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from statistics import median
+
+from bottleneck_doctor import __version__, environment, outcome
+from bottleneck_doctor.gate import decide, hunks, imports, metrics, plan, revision, verdict, worktree
+from bottleneck_doctor.gate.document import Check, Culprit, Metric, Side
+from bottleneck_doctor.gate.duel import MOST_BROKEN_PAIRS, Broken, Contender, Duel, LivePair, failure
+from bottleneck_doctor.gate.explain import explain
+from bottleneck_doctor.gate.git import Git, GitFailed
+from bottleneck_doctor.gate.limits import DEFAULTS, STEP_TIME, Limit
+from bottleneck_doctor.gate.metrics import Judging, PairSample
+from bottleneck_doctor.gate.revision import Revisions
+from bottleneck_doctor.interrupt import terminate_as_interrupt
+from bottleneck_doctor.prober import Clock, OutOfTime
+from bottleneck_doctor.progress import Progress
+from bottleneck_doctor.protection.keeper import Keeper, protecting
+from bottleneck_doctor.render import words
+from bottleneck_doctor.result import Entrypoint, Tool, Warning
+
+DEFAULT_BUDGET = 300.0
+"""Seconds; explaining a regression comes on top."""
+
+STEADY = {
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
+    "MALLOC_TOP_PAD_": str(64 << 20),
+}
+"""Keep glibc from giving large buffers back to the kernel at every step, which is most of the luck by which identical
+processes differ on a CPU (mallopt(3)). Both sides get them, so what is compared is the code."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What the user asked for. `budget` in seconds; None: as the number of pairs wants, or the default."""
+
+    script: Path | None
+    module: str | None
+    arguments: tuple[str, ...]
+    base_ref: str
+    merge_base: bool = False
+    base_setup: str | None = None
+    budget: float | None = None
+    pairs: int | None = None
+    limits: Mapping[str, Limit] = field(default_factory=lambda: DEFAULTS)
+    steady: bool = True
+    seed: int | None = None
+    python: str | None = None
+    verbose: bool = False
+    in_place: bool = False
+
+    def entrypoint(self) -> tuple[str, ...]:
+        """The entrypoint and its arguments, without the interpreter."""
+        target = ("-m", self.module) if self.module is not None else (str(self.script),)
+        return (*target, *self.arguments)
+
+    def repeat(self, seed: int) -> list[str]:
+        """The command that does the same again."""
+        command = ["doctor", "check", "--base-ref", self.base_ref, "--seed", str(seed)]
+        step = self.limits[STEP_TIME].threshold
+        if step != DEFAULTS[STEP_TIME].threshold:
+            command += ["--threshold", f"{100 * step:g}%"]
+        for option, value in (
+            ("--base-setup", self.base_setup),
+            ("--budget", None if self.budget is None else f"{self.budget:g}s"),
+            ("--pairs", None if self.pairs is None else str(self.pairs)),
+            ("--python", self.python),
+        ):
+            command += [] if value is None else [option, value]
+        for option, is_set in (
+            ("--merge-base", self.merge_base),
+            ("--no-steady", not self.steady),
+            ("--in-place", self.in_place),
+        ):
+            command += [option] if is_set else []
+        entry = self.entrypoint()
+        head = 2 if self.module is not None else 1
+        separator = ["--"] if entry[head:] and self.module is None else []
+        return [*command, *entry[:head], *separator, *entry[head:]]
+
+
+def check(request: Request, progress: Progress) -> Check:
+    """Compare the head with the base. Raises `DoctorError` where nothing could be compared at all."""
+    with terminate_as_interrupt():
+        return _Checking(request, progress).run()
+
+
+class _Checking:
+    def __init__(self, request: Request, progress: Progress) -> None:
+        self.request = request
+        self.progress = progress
+        self.seed = request.seed if request.seed is not None else secrets.randbelow(1 << 31)
+        endless = request.pairs is not None and request.budget is None
+        self.budget = float("inf") if endless else request.budget or DEFAULT_BUDGET
+        self.clock = Clock(DEFAULT_BUDGET if endless else self.budget, strict=not endless)
+        self.python = request.python or sys.executable
+        self.pairs: list[PairSample] = []
+        self.lasted: list[float] = []
+        self.warnings: list[Warning] = []
+        self.culprits: list[Culprit] = []
+        self.broken: list[Broken] = []
+        self.duel: Duel | None = None
+        self.judged: list[Metric] = []
+        self.how: Judging
+        """How it was looked last: what is said in the end rests on that look."""
+        self.revisions: Revisions
+
+    def run(self) -> Check:
+        self.revisions = revision.find(Path.cwd(), self.request.base_ref, merge_base=self.request.merge_base)
+        base, head = self.revisions.base, self.revisions.head
+        self._note_revisions(base, head)
+        self.progress.stage(f"Checking out {base.name}")
+        with worktree.checked_out(self.revisions, python=self.python, setup=self.request.base_setup) as tree:
+            self.warnings += tree.warnings
+            entrypoint = self._on_base(tree)
+            if entrypoint is None:
+                return self._document(new=True)
+            with self._keepers(tree, entrypoint) as keepers:
+                self.duel = self._duel(tree, entrypoint, keepers)
+                self._pairs(self.duel)
+                for keeper in keepers:
+                    self._note_lost(keeper)
+        if not self.pairs:
+            if self.broken:
+                raise failure(self.broken[0], other_trains=self.broken[0].corner.found is None)
+            raise outcome.out_of_time(self.clock.spent())
+        return self._document()
+
+    # -- both sides --------------------------------------------------------------------------------------------------
+
+    def _note_revisions(self, base: Side, head: Side) -> None:
+        if head.dirty:
+            self.warnings.append(
+                Warning(
+                    slug="head-dirty",
+                    sentence="The head has changes that are not committed; it was measured as it lies in the folder.",
+                )
+            )
+        elif head.commit == base.commit:
+            self.warnings.append(
+                Warning(
+                    slug="same-commit", sentence=f"{base.name} and the head are the same commit: nothing can differ."
+                )
+            )
+
+    def _on_base(self, tree: worktree.Tree) -> tuple[str, ...] | None:
+        """The entrypoint as it is started on the base; None where it is not there."""
+        request, root = self.request, self.revisions.root
+        if request.module is not None:
+            folders = [tree.cwd, *tree.import_folders]
+            heads = [root / each.relative_to(tree.root) for each in folders if each.is_relative_to(tree.root)]
+            if imports.exists(request.module, heads) and not imports.exists(request.module, folders):
+                return None
+            return request.entrypoint()
+        assert request.script is not None
+        whole = Path(os.path.normpath(self.revisions.cwd / request.script))
+        if not whole.is_relative_to(root):
+            # A script of its own, which trains with the code of both.
+            return (str(whole), *request.arguments)
+        there = tree.root / whole.relative_to(root)
+        if not there.is_file():
+            return None
+        tree.cwd.mkdir(parents=True, exist_ok=True)
+        return (str(there) if request.script.is_absolute() else str(request.script), *request.arguments)
+
+    @contextlib.contextmanager
+    def _keepers(self, tree: worktree.Tree, entrypoint: Sequence[str]) -> Iterator[tuple[Keeper, Keeper]]:
+        """What keeps files as they were: of each side apart, so that neither finds what the other wrote."""
+        with contextlib.ExitStack() as stack:
+
+            def made(cwd: Path, words: Sequence[str]) -> Keeper:
+                keeper = Keeper() if self.request.in_place else protecting(cwd, words)
+                stack.callback(keeper.close)
+                return keeper
+
+            yield made(tree.cwd, entrypoint), made(self.revisions.cwd, self.request.entrypoint())
+
+    def _duel(self, tree: worktree.Tree, entrypoint: Sequence[str], keepers: tuple[Keeper, Keeper]) -> Duel:
+        steady = {name: value for name, value in STEADY.items() if name not in os.environ}
+        shared = steady if self.request.steady else {}
+        base, head = self.revisions.base, self.revisions.head
+        return Duel(
+            Contender(
+                name="base",
+                said=f"the base ({base.name})",
+                argv=(self.python, *entrypoint),
+                cwd=tree.cwd,
+                roots=(tree.root, self.revisions.root),
+                environment={**tree.environment, **shared},
+                keeper=keepers[0],
+            ),
+            Contender(
+                name="head",
+                said=f"the head ({head.name})",
+                argv=(self.python, *self.request.entrypoint()),
+                cwd=self.revisions.cwd,
+                roots=(self.revisions.root,),
+                environment=shared,
+                keeper=keepers[1],
+            ),
+            self.clock,
+            random.Random(self.seed),
+            self.progress,
+            verbose=self.request.verbose,
+        )
+
+    def _note_lost(self, keeper: Keeper) -> None:
+        if keeper.lost:
+            self.warnings.append(
+                Warning(
+                    slug="files-not-restored",
+                    sentence=f"{', '.join(sorted(set(keeper.lost))[:3])} could not be put back as before the check.",
+                )
+            )
+
+    # -- pairs ---------------------------------------------------------------------------------------------------------
+
+    def _pairs(self, duel: Duel) -> None:
+        """One pair after another until the answer is clear or the time is over. Explains in the last one."""
+        number = 0
+        while not self.pairs or self._more():
+            number += 1
+            begun = time.monotonic()
+            self.progress.stage(f"Starting both (pair {number})")
+            try:
+                with duel.pair(number) as live:
+                    self.progress.update(f"Pair {number}: windows in turn", self.clock.spent(), self.clock.budget)
+                    self.pairs.append(live.measure())
+                    if live.broken is not None:
+                        self._note_broken(live.broken)
+                    self.lasted.append(time.monotonic() - begun)
+                    self._look(last=not self._more())
+                    self._say()
+                    if not self._goes_on():
+                        self._explain(live)
+                        return
+            except Broken as broken:
+                self.broken.append(broken)
+                if not self.pairs and self._is_plain(broken):
+                    return
+                if len(self.broken) >= MOST_BROKEN_PAIRS:
+                    break
+                self._note_broken(broken)
+            except OutOfTime:
+                break
+        if self.pairs:
+            self._look(last=True)
+
+    def _more(self) -> bool:
+        """Whether another pair is wanted and fits."""
+        if self.request.pairs is not None:
+            wanted = len(self.pairs) < self.request.pairs
+        else:
+            wanted = len(self.pairs) < decide.most_looked_at()
+        return wanted and plan.another_fits(self._pair_seconds(), self._left())
+
+    def _left(self) -> float:
+        return self.clock.left() if self.budget < float("inf") else self.budget
+
+    def _pair_seconds(self) -> float:
+        return median(self.lasted) if self.lasted else 0.0
+
+    def _goes_on(self) -> bool:
+        return self._more() and (self.request.pairs is not None or verdict.is_open(self.judged))
+
+    @staticmethod
+    def _is_plain(broken: Broken) -> bool:
+        """Whether starting again would fail in the same way."""
+        return broken.corner.found is None
+
+    def _how(self, *, last: bool) -> Judging:
+        fixed = self.request.pairs is not None
+        count = len(self.pairs)
+        if self.request.pairs is not None:
+            most = self.request.pairs if not last else count
+        else:
+            room = plan.room_for(count, self._pair_seconds(), max(0.0, self._left()))
+            most = min(decide.most_looked_at(), room)
+        return Judging(self.request.limits, decide.look_after(count, last=last, fixed=fixed), most, fixed)
+
+    def _look(self, *, last: bool) -> None:
+        self.how = self._how(last=last)
+        self.judged = metrics.judged(self.pairs, self.how)
+
+    def _say(self) -> None:
+        step = next((metric for metric in self.judged if metric.id == STEP_TIME), None)
+        if step is None or step.change is None:
+            return
+        said = f"{step.change:+.1%}".replace("%", " %")
+        if step.low is not None and step.high is not None:
+            said += f" ({step.low:+.1%} to {step.high:+.1%})".replace("%", " %")
+        self.progress.note(f"{words.count_text(len(self.pairs), 'pair')}: step time {said}")
+
+    def _note_broken(self, broken: Broken) -> None:
+        if broken.over.crashed and all(each.slug != "script-failed-later" for each in self.warnings):
+            why = broken.over.why.rstrip(".")
+            self.warnings.append(
+                Warning(
+                    slug="script-failed-later",
+                    sentence=f"After some windows were measured, {why} ({broken.corner.contender.said}).",
+                )
+            )
+
+    # -- why -----------------------------------------------------------------------------------------------------------
+
+    def _explain(self, live: LivePair) -> None:
+        if not verdict.has_grown(self.judged):
+            return
+        if live.broken is not None:
+            self.warnings.append(
+                Warning(
+                    slug="culprits-missing",
+                    sentence="What grew inside a step could not be found out: the last pair of processes had ended.",
+                )
+            )
+            return
+        self.progress.stage("Looking for what grew")
+        found, missing = explain(live, self.pairs, self._differences())
+        self.culprits = found
+        self.warnings += missing
+
+    def _differences(self) -> hunks.Differences:
+        git = Git(self.revisions.root)
+        try:
+            text = git(
+                *("-c", "diff.mnemonicPrefix=false", "diff", "-U0", "-M", "--no-color", "--no-ext-diff", "--no-prefix"),
+                *(self.revisions.base_commit, "--"),
+            )
+        except GitFailed:
+            return hunks.Differences()
+        return hunks.read(text)
+
+    # -- the end -------------------------------------------------------------------------------------------------------
+
+    def _document(self, *, new: bool = False) -> Check:
+        request, base, head = self.request, self.revisions.base, self.revisions.head
+        script = request.module or str(request.script)
+        if new:
+            sentence = f"There is no {script} on {base.name}: it is new, and there is nothing to compare it with."
+        else:
+            sentence = verdict.sentence(self.judged, base.name, len(self.pairs), self.culprits)
+            self.warnings += verdict.weak_evidence(self.pairs, self.how, self.judged)
+        duel = self.duel
+        seen = None if duel is None else environment.describe(duel.hello, duel.found)
+        if seen is not None and request.steady:
+            seen = replace(seen, variables={**STEADY, **seen.variables})
+        return Check(
+            tool=Tool(name="bottleneck-doctor", version=__version__),
+            created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            entrypoint=Entrypoint(argv=list(request.entrypoint()), cwd=str(self.revisions.cwd)),
+            base=base,
+            head=head,
+            status="new" if new else verdict.status(self.judged),
+            sentence=sentence,
+            metrics=self.judged,
+            pairs=[pair.record() for pair in self.pairs],
+            error_rate=decide.ERROR_RATE,
+            seconds=time.monotonic() - self.clock.started,
+            budget=0.0 if self.budget == float("inf") else self.budget,
+            steady=request.steady,
+            commits=self.revisions.commits,
+            culprits=self.culprits,
+            warnings=self.warnings,
+            environment=seen,
+            command=request.repeat(self.seed),
+        )

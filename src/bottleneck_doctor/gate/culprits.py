@@ -1,0 +1,127 @@
+"""What grew: phases, functions and lines of both sides in, those that explain a regression out, the largest first. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from bottleneck_doctor.gate.document import Culprit
+from bottleneck_doctor.gate.hunks import Differences
+from bottleneck_doctor.gate.metrics import PairSample
+from bottleneck_doctor.render import words
+from bottleneck_doctor.result import Site
+
+LEAST_PART = 0.15
+"""Part of a step's growth that a culprit explains at least."""
+SIGMAS = 3.0
+"""How many times its own luck of sampling a function must have grown by."""
+MOST = 3
+"""Culprits of each kind."""
+
+Place = tuple[str, str, int]
+"""File from the repository's root, function, line."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Seconds a step by place, as a sampling profile saw them. `grain`: seconds a step that one sample stands for."""
+
+    seconds: Mapping[Place, float]
+    grain: float
+
+
+def growth(pairs: Sequence[PairSample]) -> float:
+    """Seconds by which a step grew from base to head, in the mean over pairs."""
+    records = [pair.record() for pair in pairs]
+    return fmean(record.head_step_seconds - record.base_step_seconds for record in records)
+
+
+def grown_phases(pairs: Sequence[PairSample], grew: float) -> list[Culprit]:
+    """Phases that explain a step's growth of `grew` seconds."""
+    both = [(pair.base.phases, pair.head.phases) for pair in pairs]
+    seen = [(base, head) for base, head in both if base is not None and head is not None]
+    found = []
+    for name, title in words.PHASE_WORDS.items():
+        base, head = (fmean(each[side].get(name, 0.0) for each in seen) if seen else 0.0 for side in (0, 1))
+        if head - base >= max(LEAST_PART * grew, 1e-9):
+            found.append(Culprit(kind="phase", name=name, base=base, head=head, sentence=_sentence(title, base, head)))
+    return _largest(found)
+
+
+def grown_functions(base: Table, head: Table, grew: float, differences: Differences) -> list[Culprit]:
+    """Functions of the user's own that explain the growth, each with the line of it that grew most."""
+    totals: list[defaultdict[tuple[str, str], float]] = [defaultdict(float), defaultdict(float)]
+    for (path, function, _), seconds in base.seconds.items():
+        totals[0][differences.renamed.get(path, path), function] += seconds
+    for (path, function, _), seconds in head.seconds.items():
+        totals[1][path, function] += seconds
+    lines = _line_growth(base, head, differences)
+    found = []
+    for key, after in totals[1].items():
+        before = totals[0].get(key, 0.0)
+        if not _matters(before, after, grew, base, head):
+            continue
+        path, function = key
+        own = {place: grown for place, grown in lines.items() if place[:2] == key}
+        line = max(own, key=lambda place: own[place])[2]
+        found.append(
+            Culprit(
+                kind="function",
+                name=function,
+                base=before,
+                head=after,
+                sentence=_sentence(f"`{function}` in `{path}`", before, after),
+                site=Site(file=path, line=line),
+                changed_here=differences.changed(path, line),
+            )
+        )
+    return _largest(found)
+
+
+def grown_lines(base: Table, head: Table, grew: float, differences: Differences) -> list[Culprit]:
+    """Lines of the user's own that explain the growth. A line of the base is followed to where it is on the head."""
+    found = []
+    for place, grown in _line_growth(base, head, differences).items():
+        after = head.seconds[place]
+        before = after - grown
+        if not _matters(before, after, grew, base, head):
+            continue
+        path, _, line = place
+        found.append(
+            Culprit(
+                kind="line",
+                name=f"{path}:{line}",
+                base=before,
+                head=after,
+                sentence=_sentence(f"`{path}`, line {line},", before, after),
+                site=Site(file=path, line=line),
+                changed_here=differences.changed(path, line),
+            )
+        )
+    return _largest(found)
+
+
+def _line_growth(base: Table, head: Table, differences: Differences) -> dict[Place, float]:
+    """Seconds by which each line of the head grew."""
+    before: defaultdict[tuple[str, int], float] = defaultdict(float)
+    for (path, _, line), seconds in base.seconds.items():
+        there = differences.on_head(path, line)
+        if there is not None:
+            before[there] += seconds
+    return {place: seconds - before.get((place[0], place[2]), 0.0) for place, seconds in head.seconds.items()}
+
+
+def _matters(before: float, after: float, grew: float, base: Table, head: Table) -> bool:
+    luck = math.sqrt(max(before, 0.0) * base.grain + after * head.grain)
+    return after - before >= max(LEAST_PART * grew, SIGMAS * luck)
+
+
+def _largest(found: list[Culprit]) -> list[Culprit]:
+    return sorted(found, key=lambda each: (each.base - each.head, each.name))[:MOST]
+
+
+def _sentence(what: str, base: float, head: float) -> str:
+    return f"{what} takes {words.duration_text(head)} a step, {words.duration_text(max(0.0, base))} on the base."

@@ -1,0 +1,143 @@
+"""What may be said of one figure after so many pairs of processes: worse, not worse, or not known yet. Pure.
+
+One number a pair enters (a difference of logs, or of shares): pairs are what luck is drawn for, so windows inside one
+count as one. The check looks at it after each of a few numbers of pairs and stops once it knows. Looking often gives
+luck as many chances, so the promised error rate is divided among the looks: at each, a bound of Student's t is laid
+around the mean at that look's part of the rate. A sum of rates holds however the looks depend on one another
+(Bonferroni), so identical revisions are called worse at most that often, at any threshold and whenever it stops
+(K. K. G. Lan and D. L. DeMets, Discrete sequential boundaries for clinical trials, 1983, for spending a rate over looks).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist, fmean, stdev
+from typing import Literal
+
+from bottleneck_doctor.stats import MINIMUM_STANDARD_ERROR, student_t_quantile
+
+ERROR_RATE = 0.01
+"""The promised share of checks of identical revisions that call a metric worse, all looks taken together."""
+
+INTERVAL_RATE = 0.025
+"""What an interval of 95 % may miss on each side. It is divided among the looks as well, so that it holds 95 % of the
+truths although the check stops when it likes the figures."""
+
+POWER = 0.9
+"""How often a change of the size that is called the smallest visible would have been called a regression."""
+
+LOOKS = ((3, 0.20), (5, 0.25), (7, 0.20), (10, 0.15), (14, 0.10), (20, 0.05), (30, 0.05))
+"""After so many pairs it is looked, with that part of the error rate. What is left of it when the time is over is the
+last look's: time runs out whatever the figures are."""
+
+LEAST_PAIRS = LOOKS[0][0]
+
+Answer = Literal["regression", "improvement", "unchanged", "cannot_tell"]
+
+
+@dataclass(frozen=True)
+class Look:
+    """One look after so many pairs. `share`: its part of any error rate."""
+
+    pairs: int
+    share: float
+
+
+def look_after(pairs: int, *, last: bool, fixed: bool = False) -> Look | None:
+    """The look to take now, or None where it is not time for one.
+
+    `last`: no more pairs will come. `fixed`: their number was set beforehand, so that there is but one look, the last.
+    """
+    if pairs < 2:
+        return None
+    if fixed:
+        return Look(pairs, 1.0) if last else None
+    if last:
+        spent = sum(share for number, share in LOOKS if number < pairs)
+        return Look(pairs, max(1.0 - spent, LOOKS[-1][1]))
+    return next((Look(number, share) for number, share in LOOKS if number == pairs), None)
+
+
+def most_looked_at() -> int:
+    """Pairs after which it is never looked again."""
+    return LOOKS[-1][0]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The mean over pairs, its standard error, and how many there were (two at least)."""
+
+    pairs: int
+    mean: float
+    standard_error: float
+
+    def half_width(self, rate: float) -> float:
+        """Half the width of the interval that misses the truth so often on each side."""
+        return student_t_quantile(1 - rate, self.pairs - 1) * self.standard_error
+
+
+def estimate(values: Sequence[float], inside: float = 0.0, least: float = MINIMUM_STANDARD_ERROR) -> Estimate:
+    """The mean of one number a pair. `inside`: the standard error that a pair's number has by its windows alone.
+
+    Three numbers agree by luck now and then; they can't agree better than what they are made of (`inside`), nor
+    better than anything repeats (`least`). Raises `ValueError` for fewer than two.
+    """
+    if len(values) < 2:
+        raise ValueError("one pair says nothing of how much pairs differ")
+    error = max(stdev(values), inside) / math.sqrt(len(values))
+    return Estimate(len(values), fmean(values), max(least, error))
+
+
+def decide(seen: Estimate, threshold: float, look: Look, error_rate: float = ERROR_RATE) -> Answer:
+    """What is known. `threshold` in the unit of the values: a log for ratios, points for shares; 0 or more.
+
+    Regression: the lower bound lies above the threshold. Unchanged: the upper bound does not reach it; improvement:
+    nor 0. Each is wrong at most `error_rate` of the time.
+    """
+    if seen.pairs < LEAST_PAIRS:
+        return "cannot_tell"
+    half = seen.half_width(error_rate * look.share)
+    if seen.mean - half > threshold:
+        return "regression"
+    if seen.mean + half < 0:
+        return "improvement"
+    return "unchanged" if seen.mean + half < threshold else "cannot_tell"
+
+
+def interval(seen: Estimate, look: Look) -> tuple[float, float]:
+    """The interval of 95 % around the mean, in the unit of the values."""
+    half = seen.half_width(INTERVAL_RATE * look.share)
+    return seen.mean - half, seen.mean + half
+
+
+def smallest(
+    seen: Estimate, threshold: float, most_pairs: int, *, fixed: bool = False, error_rate: float = ERROR_RATE
+) -> float | None:
+    """The smallest change that would have been called a regression nine times in ten, in the unit of the values.
+
+    By the spread seen, and with as many pairs as the check had room for: one that stops early because nothing changed
+    would have gone on, had there been something. None where there is no room for a claim.
+    """
+    pairs = max(seen.pairs, most_pairs)
+    look = look_after(pairs, last=True, fixed=fixed)
+    if look is None or pairs < LEAST_PAIRS:
+        return None
+    df = seen.pairs - 1
+    # The spread of a few is more often too small than too large: its median is what it is divided by (Wilson and
+    # Hilferty's approximation of chi-square's).
+    spread = seen.standard_error * math.sqrt(seen.pairs) / (1 - 2 / (9 * df)) ** 1.5
+    error = max(MINIMUM_STANDARD_ERROR, spread / math.sqrt(pairs))
+    limit = student_t_quantile(1 - error_rate * look.share, pairs - 1)
+    # The distance at which a noncentral t passes the limit so often (Johnson and Welch's approximation, 1940).
+    distance = limit + NormalDist().inv_cdf(POWER) * math.sqrt(1 + limit**2 / (2 * (pairs - 1)))
+    return threshold + distance * error
+
+
+def floor(seen: Estimate, most_pairs: int, *, fixed: bool = False, error_rate: float = ERROR_RATE) -> float | None:
+    """What doing nothing looks like at most, in the unit of the values: a threshold below that can't be judged here.
+
+    Revisions that are the same would not be called unchanged nine times in ten.
+    """
+    return smallest(seen, 0.0, most_pairs, fixed=fixed, error_rate=error_rate)

@@ -1,0 +1,362 @@
+"""Pairs of live processes, one of each revision, whose windows are granted in turn: the edge where a check measures.
+
+Both processes stand at a step's boundary; only one of them trains at a time, so neither takes anything from the other
+and drift of the machine meets both. A pair is one draw of luck, so each is started anew. What enters are two
+`Contender`s, what leaves are `PairSample`s.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import random
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bottleneck_doctor import evidence as ev
+from bottleneck_doctor import outcome, phases, schedule
+from bottleneck_doctor.errors import DoctorError, Exit
+from bottleneck_doctor.examine import (
+    BURN_IN_LEVEL,
+    BURN_IN_WINDOWS,
+    LONGEST_SETUP,
+    SECONDS_BETWEEN_STARTS,
+    WARMED_UP_SECONDS,
+)
+from bottleneck_doctor.gate import plan
+from bottleneck_doctor.gate.metrics import PairSample, SideSample
+from bottleneck_doctor.gate.plan import Name
+from bottleneck_doctor.prober import BURN_IN, CAME_TO_ITS_END, Clock, OutOfTime, Prober, SessionOver, ended
+from bottleneck_doctor.progress import Progress, SilentProgress
+from bottleneck_doctor.protection.keeper import Keeper
+from bottleneck_doctor.race import Race
+from bottleneck_doctor.result import Window
+from bottleneck_doctor.runtime import messages
+from bottleneck_doctor.schedule import BASELINE, LoopShape, Plan, probe
+from bottleneck_doctor.session import Command, Session
+
+PHASE_WINDOW_SECONDS = 0.8
+LEAST_KEPT_ROUNDS = 2
+"""A pair that breaks keeps its rounds if there are so many."""
+MOST_BROKEN_PAIRS = 3
+_POLL = 0.1
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One revision, ready to be started. `said`: how it is called in sentences. `roots`: of its files, and of those that
+    it shares with the other one."""
+
+    name: Name
+    said: str
+    argv: tuple[str, ...]
+    cwd: Path
+    roots: tuple[Path, ...]
+    environment: Mapping[str, str]
+    keeper: Keeper
+
+
+@dataclass
+class Corner:
+    """One process of a live pair."""
+
+    contender: Contender
+    session: Session
+    found: messages.Found | None = None
+    over: SessionOver | None = None
+    prober: Prober | None = None
+    race: Race | None = None
+    windows: list[Window] = field(default_factory=list)
+
+    @property
+    def loop(self) -> messages.Found:
+        assert self.found is not None
+        return self.found
+
+    @property
+    def measures(self) -> Prober:
+        assert self.prober is not None
+        return self.prober
+
+
+class Broken(Exception):
+    """A pair gave nothing: one side's process ended before enough was measured."""
+
+    def __init__(self, corner: Corner, over: SessionOver) -> None:
+        super().__init__(over.why)
+        self.corner = corner
+        self.over = over
+
+
+class Duel:
+    """Starts pairs. `setup_seconds`: what the last start took until both loops were found."""
+
+    def __init__(
+        self,
+        base: Contender,
+        head: Contender,
+        clock: Clock,
+        generator: random.Random,
+        progress: Progress,
+        *,
+        verbose: bool = False,
+    ) -> None:
+        self.setup_seconds = 0.0
+        self.hello: messages.Hello | None = None
+        self.found: messages.Found | None = None
+        """Of the head, for what must be said of the machine and the loop."""
+        self._contenders = (base, head)
+        self._clock = clock
+        self._generator = generator
+        self._progress = progress
+        self._verbose = verbose
+        self._starts = 0
+        self._last_start = -math.inf
+
+    @contextlib.contextmanager
+    def pair(self, number: int) -> Iterator[LivePair]:
+        """Two started processes whose loops are found; ended whatever happens.
+
+        Raises `Broken` where one of them does not get there, `OutOfTime` where the time ends before.
+        """
+        contenders = list(self._contenders)
+        self._generator.shuffle(contenders)
+        with contextlib.ExitStack() as stack:
+            begun = time.monotonic()
+            corners = [self._started(each, stack) for each in contenders]
+            self._await_loops(corners, number)
+            self.setup_seconds = time.monotonic() - begun
+            by_name = {corner.contender.name: corner for corner in corners}
+            self.hello, self.found = by_name["head"].session.hello, by_name["head"].found
+            yield LivePair(number, by_name["base"], by_name["head"], self._clock, self._generator, self.setup_seconds)
+
+    def _started(self, contender: Contender, stack: contextlib.ExitStack) -> Corner:
+        wait = SECONDS_BETWEEN_STARTS - (time.monotonic() - self._last_start)
+        if wait > 0:
+            time.sleep(wait)
+        self._last_start = time.monotonic()
+        self._starts += 1
+        command = Command(contender.argv, contender.cwd, dict(contender.environment), terminal=sys.stdout.isatty())
+        session = Session(command, self._starts, verbose=self._verbose, keeper=contender.keeper)
+        stack.callback(session.stop)
+        try:
+            session.start()
+        except OSError as error:
+            raise DoctorError(
+                "entrypoint-unstartable",
+                f"{contender.argv[0]} can't be started for {contender.said}: {error.strerror or error}.",
+                "Check the interpreter given by --python, and that this machine can start more processes.",
+                Exit.ENTRYPOINT_FAILED,
+            ) from error
+        return Corner(contender, session)
+
+    def _await_loops(self, corners: list[Corner], number: int) -> None:
+        """Wait until both stand at their loops. Where one fails, it is waited for the other: who fails alone is told."""
+        deadline = time.monotonic() + (LONGEST_SETUP if number == 1 else max(60.0, 4 * self.setup_seconds))
+        if self._clock.strict:
+            deadline = min(deadline, time.monotonic() + max(0.0, self._clock.left()))
+        while waiting := [corner for corner in corners if corner.found is None and corner.over is None]:
+            if time.monotonic() > deadline:
+                raise OutOfTime
+            self._progress.update(
+                f"Pair {number}: looking for the training loops", self._clock.spent(), self._clock.budget
+            )
+            for corner in waiting:
+                event = corner.session.event(_POLL)
+                if isinstance(event, messages.Found):
+                    corner.found = event
+                elif event is not None and not isinstance(event, messages.Ended):
+                    corner.over = ended(event)
+        broken = [corner for corner in corners if corner.over is not None]
+        if broken:
+            assert broken[0].over is not None
+            if len(broken) == len(corners) and broken[0].over.crashed:
+                # Alike on both sides, so neither revision is to blame.
+                raise outcome.entrypoint_failed(broken[0].over)
+            raise Broken(broken[0], broken[0].over)
+
+
+class LivePair:
+    """Two processes at their loops. `broken`: one of them is gone, and nothing more can be asked of the pair."""
+
+    def __init__(
+        self, number: int, base: Corner, head: Corner, clock: Clock, generator: random.Random, setup_seconds: float
+    ) -> None:
+        self.number = number
+        self.base = base
+        self.head = head
+        self.broken: Broken | None = None
+        self._clock = clock
+        self._generator = generator
+        self._setup_seconds = setup_seconds
+        for corner in (base, head):
+            _prepare(corner, clock)
+        # Both time whole epochs or neither does: what a window holds must be the same.
+        whole = base.measures.epochs and head.measures.epochs
+        base.measures.epochs = head.measures.epochs = whole
+
+    def measure(self) -> PairSample:
+        """Windows of both in turn, then phases and memory. Raises `Broken` where too little could be measured.
+
+        The time that is left is no limit: a pair that was begun is ended, so that what came of it does not depend on
+        how fast it was.
+        """
+        told: dict[Name, dict[str, float] | None] = {"base": None, "head": None}
+        try:
+            for corner in (self.base, self.head):
+                self._doing(corner, self._burn_in)
+            cost = max(self._window_seconds(corner) for corner in (self.base, self.head))
+            count = plan.rounds(self._setup_seconds, cost, self._clock.budget)
+            for round_, names in enumerate(plan.order(count, self._generator), 1):
+                for name in names:
+                    self._doing(self._corner(name), lambda corner, block=round_: self._window(corner, block))
+            for corner in (self.base, self.head):
+                told[corner.contender.name] = self._doing(corner, _phases)
+        except Broken as broken:
+            self.broken = broken
+        sample = PairSample(
+            number=self.number,
+            base=_sample(self.base, told["base"]),
+            head=_sample(self.head, told["head"]),
+        )
+        if self.broken is not None and len(sample.rounds()) < LEAST_KEPT_ROUNDS:
+            raise self.broken
+        return sample
+
+    def _corner(self, name: Name) -> Corner:
+        return self.base if name == "base" else self.head
+
+    def _doing(self, corner: Corner, what: Any) -> Any:
+        try:
+            return what(corner)
+        except SessionOver as over:
+            raise Broken(corner, over) from over
+        except OutOfTime as late:
+            raise Broken(corner, SessionOver("a window took far longer than expected")) from late
+
+    def _burn_in(self, corner: Corner) -> None:
+        """Windows that are thrown away, until the speed is level."""
+        found, prober = corner.loop, corner.measures
+        if schedule.level(found.step_seconds) or (prober.epochs and prober.epoch_seconds > WARMED_UP_SECONDS):
+            return
+        last: float | None = None
+        for _ in range(BURN_IN_WINDOWS):
+            window = prober.measure(corner.session, probe(BURN_IN, {}), seconds=plan.WINDOW_SECONDS / 2)
+            if not window.steps or not window.seconds:
+                return
+            speed = window.steps / window.seconds
+            if last is not None and abs(math.log(speed / last)) < BURN_IN_LEVEL:
+                return
+            last = speed
+
+    def _window_seconds(self, corner: Corner) -> float:
+        """What a window takes with its lead-in, about, before the first was measured."""
+        prober = corner.measures
+        step = prober.expected_step({})
+        if prober.epochs:
+            return max(plan.WINDOW_SECONDS, 1.5 * prober.epoch_seconds)
+        size = schedule.window_size(_shape(corner.loop), {}, "timed", step, plan.WINDOW_SECONDS, epochs=False)
+        return (size.lead_in + size.steps) * step
+
+    def _window(self, corner: Corner, block: int) -> None:
+        corner.measures.block = block
+        corner.windows.append(corner.measures.measure(corner.session, probe(BASELINE, {})))
+
+
+def _shape(found: messages.Found) -> LoopShape:
+    return LoopShape(
+        period=found.period,
+        epoch_batches=found.epoch_batches_seen or found.epoch_batches,
+        num_workers=found.num_workers,
+        prefetch_factor=found.prefetch_factor or schedule.DEFAULT_PREFETCH,
+        served=found.has_loader,
+        usable_cpus=found.usable_cpus,
+        persistent=found.persistent_workers,
+    )
+
+
+def _prepare(corner: Corner, clock: Clock) -> None:
+    found = corner.loop
+    # No fix takes part: the race holds the windows, and nothing else.
+    corner.race = Race(found, frozenset({"none"}), frozenset())
+    step = schedule.typical_step(found.step_seconds, found.num_workers)
+    one = Plan(1, clock.budget, plan.WINDOW_SECONDS)
+    patient = Clock(clock.budget, strict=False, started=clock.started, free=clock.budget)
+    corner.prober = Prober(corner.race, _shape(found), one, patient, SilentProgress(), step)
+
+
+def _phases(corner: Corner) -> dict[str, float] | None:
+    """Seconds a step in each phase; None where they could not be told apart."""
+    each = probe("phases:" + BASELINE, {}, mode="phases")
+    window, detail = corner.measures.explain(corner.session, each, PHASE_WINDOW_SECONDS, {})
+    if window.status != "ok" or not window.steps:
+        return None
+    shares = phases.phases([detail])
+    if shares is None:
+        return None
+    # The shares of a slowed loop, told as parts of a step as it is.
+    usable = [window for window in corner.windows if ev.usable(window)]
+    step = sum(window.seconds for window in usable) / max(1, sum(window.steps for window in usable))
+    return {name: getattr(shares, name) * step for name in shares.__dataclass_fields__}
+
+
+def _sample(corner: Corner, told: dict[str, float] | None) -> SideSample:
+    shape = _shape(corner.loop)
+    return SideSample(
+        windows=corner.windows,
+        has_loader=corner.loop.has_loader,
+        epoch_batches=shape.epoch_batches if shape.served else None,
+        first_step=corner.loop.setup_seconds or None,
+        peak_bytes=_peak_bytes(corner.session),
+        phases=told,
+    )
+
+
+def _peak_bytes(session: Session) -> int | None:
+    """The most memory that the process has held, as Linux counts it; None elsewhere, and where it is gone."""
+    if session.hello is None:
+        return None
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        for line in Path(f"/proc/{session.hello.pid}/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    return None
+
+
+def failure(broken: Broken, other_trains: bool) -> DoctorError:
+    """Why one side can't be measured."""
+    contender, over = broken.corner.contender, broken.over
+    if over.ours:
+        return outcome.guest_failed(over)
+    if over.apart:
+        return outcome.ranks_apart(over)
+    if over.why == CAME_TO_ITS_END:
+        plain = outcome.no_training(broken.corner.session.farewell, over.tail)
+        return DoctorError(
+            plain.slug, f"{_opened(contender)}: {plain.sentence}", plain.next_step, plain.exit_code, detail=plain.detail
+        )
+    reason = over.why.removeprefix("the script failed: ").rstrip(".")
+    trains = "; the other one trains" if other_trains else ""
+    if contender.name == "base":
+        return DoctorError(
+            "base-failed",
+            f"The script fails on {contender.said}{trains}: {reason}.",
+            "If the base needs a build or other files, make them with --base-setup; the end of its output is below.",
+            Exit.ENTRYPOINT_FAILED,
+            detail=over.tail,
+        )
+    return DoctorError(
+        "head-failed",
+        f"The script fails on {contender.said}{trains}: {reason}.",
+        "Correct it; the end of its output is below.",
+        Exit.ENTRYPOINT_FAILED,
+        detail=over.tail,
+    )
+
+
+def _opened(contender: Contender) -> str:
+    return contender.said[0].upper() + contender.said[1:]

@@ -1,0 +1,53 @@
+"""A check's outcome as JSON: a `Check` in, bytes that other programs read out, and back.
+
+`docs/check.schema.json` is generated from the document's classes by `python -m bottleneck_doctor.gate.encoding`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from bottleneck_doctor.errors import DoctorError
+from bottleneck_doctor.gate.document import FORMAT, Check
+
+
+def to_json(check: Check) -> bytes:
+    """Encode as indented UTF-8 JSON that ends in a newline."""
+    return msgspec.json.format(msgspec.json.encode(check), indent=1) + b"\n"
+
+
+def from_json(data: bytes, *, source: str) -> Check:
+    """Decode what `doctor check --json` wrote. `source` names it in messages.
+
+    Raises `DoctorError` `check-unreadable` where it is not such a document and `check-too-new` where its format is
+    newer than this release reads.
+    """
+    try:
+        head = msgspec.json.decode(data)
+        found = head.get("format") if isinstance(head, dict) else None
+        if isinstance(found, int) and found > FORMAT:
+            raise DoctorError(
+                "check-too-new",
+                f"{source} has format {found}; this release reads up to {FORMAT}.",
+                "Install a newer bottleneck-doctor.",
+            )
+        return msgspec.convert(head, Check)
+    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError) as error:
+        raise DoctorError(
+            "check-unreadable",
+            f"{source} is not the outcome of a check by bottleneck-doctor: {error}.",
+            "Give the file that `doctor check --json FILE` wrote.",
+        ) from error
+
+
+def json_schema() -> bytes:
+    """JSON Schema of the document, generated from its classes."""
+    schema = msgspec.json.schema(Check)
+    schema["title"] = "bottleneck-doctor check"
+    return msgspec.json.format(msgspec.json.encode(schema), indent=1) + b"\n"
+
+
+if __name__ == "__main__":
+    Path("docs/check.schema.json").write_bytes(json_schema())

@@ -1,0 +1,60 @@
+"""Git, asked as a program: words in, its output out. The only place that starts it.
+
+Nothing of the user's takes part that could act by itself: no hook, no pager, no question on a terminal, no download of
+large files. Variables by which a hook tells git where it is are taken out, so that a check may run inside one.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from bottleneck_doctor.errors import DoctorError
+
+_PLACE = (
+    *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"),
+    *("GIT_NAMESPACE", "GIT_ALTERNATE_OBJECT_DIRECTORIES"),
+)
+
+
+class GitFailed(Exception):
+    """Git said no; the text is what it wrote."""
+
+
+class Git:
+    """Git in one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __call__(self, *words: str, index: Path | None = None) -> str:
+        """What `git WORDS` prints, without the last newline. `index`: a file to use in place of the repository's index.
+
+        Raises `GitFailed`, and `DoctorError` `git-missing` where there is no git.
+        """
+        tool = shutil.which("git")
+        if tool is None:
+            raise DoctorError("git-missing", "There is no git here, which finds the base.", "Install git.")
+        environment = {name: value for name, value in os.environ.items() if name not in _PLACE}
+        environment |= {"GIT_TERMINAL_PROMPT": "0", "GIT_LFS_SKIP_SMUDGE": "1", "LC_ALL": "C"}
+        if index is not None:
+            environment["GIT_INDEX_FILE"] = str(index)
+        done = subprocess.run(
+            [tool, "-c", "core.hooksPath=/dev/null", *words],
+            cwd=self.folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            # Ctrl-C is the doctor's to handle: git has to tidy up even then.
+            start_new_session=True,
+            check=False,
+        )
+        if done.returncode:
+            raise GitFailed(done.stderr.decode(errors="replace").strip())
+        return done.stdout.decode(errors="surrogateescape").removesuffix("\n")
+
+    def paths(self, *words: str) -> list[str]:
+        """What a command that was given `-z` lists."""
+        return [path for path in self(*words).split("\0") if path]

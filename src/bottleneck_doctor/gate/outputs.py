@@ -1,0 +1,282 @@
+"""Where a check's outcome is written: options in, files out.
+
+An output is one line in `OUTPUTS` and one file in `render/`. All targets are looked at before anything is measured, so
+that a typing error costs a second and not five minutes, and all are written before the exit code is known to anybody.
+Files appear whole or not at all; only what an earlier check wrote is overwritten.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TextIO
+
+from bottleneck_doctor.errors import DoctorError, Exit
+from bottleneck_doctor.gate.document import Check
+
+STDOUT = "-"
+"""What stands for standard output in place of a file."""
+
+_HEAD = 64 * 1024
+"""Bytes of a file that are searched for our mark."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """One way to write a check. `render`: the check and the repository's root in, text out.
+
+    `mark`: what is found at the beginning of a file that an earlier check wrote.
+    """
+
+    name: str
+    help: str
+    render: Callable[[Check, Path], str]
+    mark: re.Pattern[bytes]
+
+    @property
+    def option(self) -> str:
+        """The option as it is typed."""
+        return f"--{self.name}"
+
+
+def _json(check: Check, root: Path) -> str:
+    from bottleneck_doctor.gate.encoding import to_json
+
+    return to_json(check).decode()
+
+
+def _markdown(check: Check, root: Path) -> str:
+    from bottleneck_doctor.render import check_markdown
+    from bottleneck_doctor.render.check_places import from_root
+
+    return check_markdown.render(from_root(check, root))
+
+
+def _junit(check: Check, root: Path) -> str:
+    from bottleneck_doctor.render import check_junit
+    from bottleneck_doctor.render.check_places import from_root
+
+    return check_junit.render(from_root(check, root))
+
+
+def _gitlab(check: Check, root: Path) -> str:
+    from bottleneck_doctor.render import check_gitlab
+    from bottleneck_doctor.render.check_places import from_root, script_path
+    from bottleneck_doctor.render.check_words import script
+
+    return check_gitlab.render(from_root(check, root), script_path(check, root, script(check)))
+
+
+def _html(check: Check, root: Path) -> str:
+    from bottleneck_doctor.render import check_page
+    from bottleneck_doctor.render.check_places import from_root
+
+    return check_page.render(from_root(check, root))
+
+
+OUTPUTS = (
+    Output(
+        "json", "All of it as JSON, for other programs.", _json, re.compile(rb'"tool":\s*\{\s*"name":\s*"bottleneck-')
+    ),
+    Output("markdown", "For a comment on a pull request.", _markdown, re.compile(rb"<!-- bottleneck-doctor check -->")),
+    Output("junit", "JUnit XML: a test case a metric.", _junit, re.compile(rb'<testsuites name="bottleneck-doctor"')),
+    Output(
+        "html", "A page without scripts.", _html, re.compile(rb'<meta name="generator" content="bottleneck-doctor ')
+    ),
+    Output(
+        "gitlab",
+        "GitLab's Code Quality report.",
+        _gitlab,
+        re.compile(rb'\[\s*\]\s*\Z|"check_name":\s*"bottleneck-doctor/'),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be written: files by the output's name, where `Path("-")` is stdout.
+
+    `github`: annotations too. `summary`: the file that GitHub shows as the step's summary, None where there is none.
+    """
+
+    files: Mapping[str, Path] = field(default_factory=dict)
+    github: bool = False
+    summary: Path | None = None
+
+    @property
+    def takes_stdout(self) -> bool:
+        """Whether stdout is one of the targets, so that nothing else may be printed there."""
+        return any(str(path) == STDOUT for path in self.files.values())
+
+
+def wanted(files: Mapping[str, Path | None], github: bool | None, environment: Mapping[str, str]) -> Wanted:
+    """What the options ask for. `github` None: as the environment says (GITHUB_ACTIONS).
+
+    Raises `DoctorError` as `prepare` does.
+    """
+    on = environment.get("GITHUB_ACTIONS") == "true" if github is None else github
+    named = environment.get("GITHUB_STEP_SUMMARY", "")
+    summary = Path(named) if on and named else None
+    if summary is not None and github is None and not _can_write(summary):
+        # Nobody asked for it, so a container that does not see the file is no reason to stop.
+        summary = None
+    made = Wanted({name: path for name, path in files.items() if path is not None}, on, summary)
+    prepare(made)
+    return made
+
+
+def prepare(asked: Wanted) -> None:
+    """Check that everything can be written, and make the folders.
+
+    Raises `DoctorError` `output-unwritable`, `output-not-ours`, or `usage` where two outputs have one target.
+    """
+    seen: dict[str, str] = {}
+    for output in OUTPUTS:
+        path = asked.files.get(output.name)
+        if path is None:
+            continue
+        target = STDOUT if str(path) == STDOUT else os.path.realpath(path)
+        if target in seen and not _is_device(path):
+            name = "standard output" if target == STDOUT else str(path)
+            raise DoctorError(
+                "usage",
+                f"{seen[target]} and {output.option} can't both write to {name}.",
+                "Give each a file of its own; only one can be `-`.",
+            )
+        seen[target] = output.option
+        if target != STDOUT:
+            _prepare(path, output)
+    if asked.summary is not None and not _can_write(asked.summary):
+        raise _unwritable(asked.summary, "it is named by GITHUB_STEP_SUMMARY", "--no-github does without.")
+
+
+def _prepare(path: Path, output: Output) -> None:
+    if path.is_dir():
+        raise _unwritable(path, "it is a folder", f"Name a file: {output.option} {path / f'check-{output.name}'}.")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if _is_device(path):
+            return
+        with tempfile.NamedTemporaryFile(dir=os.path.realpath(path.parent), prefix=".doctor-"):
+            pass
+        ours = not path.exists() or _is_ours(path, output)
+    except OSError as error:
+        raise _unwritable(path, _reason(error), f"Name a file that you may write with {output.option}.") from error
+    if not ours:
+        raise DoctorError(
+            "output-not-ours",
+            f"{path} exists and was not written by doctor, so it is left alone.",
+            f"Move it away, or name another file with {output.option}.",
+        )
+
+
+def write_all(check: Check, asked: Wanted, root: Path, *, stdout: TextIO, stderr: TextIO) -> None:
+    """Write everything that is wanted. `root`: the repository's, from which lines are named; absolute.
+
+    What can be made is made and written, whatever fails beside it; then the first failure is raised: `DoctorError`
+    `output-failed`, or what a renderer raised. A reader of stdout that has gone is no failure.
+    """
+    failures: list[Exception] = []
+    texts: dict[str, str] = {}
+    for output in OUTPUTS:
+        if output.name in asked.files:
+            try:
+                texts[output.name] = output.render(check, root)
+            except Exception as error:
+                failures.append(error)
+    for name, text in texts.items():
+        path = asked.files[name]
+        try:
+            if str(path) == STDOUT:
+                _say(stdout, text)
+            else:
+                _write(path, text.encode("utf-8", "replace"))
+        except DoctorError as error:
+            failures.append(error)
+    if asked.github:
+        try:
+            _write_github(check, asked, root, stderr if asked.takes_stdout else stdout)
+        except Exception as error:
+            failures.append(error)
+    if failures:
+        raise failures[0]
+
+
+def _write_github(check: Check, asked: Wanted, root: Path, stream: TextIO) -> None:
+    from bottleneck_doctor.render import check_github
+    from bottleneck_doctor.render.check_places import from_root
+
+    placed = from_root(check, root)
+    if asked.summary is not None:
+        try:
+            # Other commands of the step may have written some of it, and the limit is for all of them.
+            taken = asked.summary.stat().st_size if asked.summary.exists() else 0
+            with asked.summary.open("ab") as file:
+                file.write(check_github.summary(placed, check_github.SUMMARY_BYTES - taken).encode("utf-8", "replace"))
+        except OSError as error:
+            raise _failed(asked.summary, error) from error
+    # GitHub reads commands from either stream.
+    _say(stream, check_github.commands(placed))
+
+
+def _say(stream: TextIO, text: str) -> None:
+    try:
+        stream.write(text)
+        stream.flush()
+    except BrokenPipeError:
+        pass
+
+
+def _write(path: Path, content: bytes) -> None:
+    try:
+        if _is_device(path):
+            path.write_bytes(content)
+            return
+        # The file that a link leads to is replaced, not the link.
+        whole = Path(os.path.realpath(path))
+        temporary = whole.with_name(f".{whole.name[:100]}-{secrets.token_hex(4)}")
+        try:
+            with temporary.open("xb") as stream:
+                stream.write(content)
+            os.replace(temporary, whole)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise _failed(path, error) from error
+
+
+def _is_device(path: Path) -> bool:
+    """Whether the path is something to write into rather than to replace: a pipe, `/dev/stderr`."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def _is_ours(path: Path, output: Output) -> bool:
+    with path.open("rb") as stream:
+        head = stream.read(_HEAD)
+    return not head.strip() or output.mark.search(head) is not None
+
+
+def _can_write(path: Path) -> bool:
+    return os.access(path if path.exists() else path.parent, os.W_OK)
+
+
+def _unwritable(path: Path, reason: str, next_step: str) -> DoctorError:
+    return DoctorError("output-unwritable", f"{path} can't be written: {reason}.", next_step)
+
+
+def _failed(path: Path, error: OSError) -> DoctorError:
+    return DoctorError(
+        "output-failed",
+        f"{path} could not be written: {_reason(error)}.",
+        "Free some space or name another file, and run it again.",
+        Exit.USAGE,
+    )
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or type(error).__name__

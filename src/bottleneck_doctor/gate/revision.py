@@ -1,0 +1,122 @@
+"""Which two revisions are compared: the working folder and the name of a base in, two commits and what lies between out."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from pathlib import Path
+
+from bottleneck_doctor.errors import DoctorError
+from bottleneck_doctor.gate.document import Side
+from bottleneck_doctor.gate.git import Git, GitFailed
+
+MOST_COMMITS = 50
+"""Commits between the revisions that are told; the newest."""
+
+
+@dataclass(frozen=True)
+class Revisions:
+    """The repository at `root`, the working folder inside it, and both sides. `commits`: newest first, one line each.
+
+    `common`: the folder in which git keeps what all working trees share.
+    """
+
+    root: Path
+    cwd: Path
+    common: Path
+    base: Side
+    head: Side
+    commits: list[str]
+
+    @property
+    def base_commit(self) -> str:
+        assert self.base.commit is not None
+        return self.base.commit
+
+    @property
+    def inner(self) -> Path:
+        """The working folder as seen from the root."""
+        return self.cwd.relative_to(self.root)
+
+
+def find(cwd: Path, ref: str, *, merge_base: bool) -> Revisions:
+    """The revisions to compare: `ref`, or where the head left it, with the files in the working folder.
+
+    Raises `DoctorError` `git-missing`, `not-a-repository`, `unknown-ref` or `no-merge-base`.
+    """
+    git = Git(cwd)
+    try:
+        root = Path(git("rev-parse", "--show-toplevel")).resolve()
+        common = Path(git("rev-parse", "--path-format=absolute", "--git-common-dir"))
+    except GitFailed as failed:
+        raise DoctorError(
+            "not-a-repository",
+            f"{cwd} is in no git repository with files, so it has no other revision.",
+            "Run it inside a clone of the repository that holds the script.",
+            detail=str(failed),
+        ) from failed
+    base = _commit(git, ref)
+    if base is None:
+        raise _unknown(git, ref)
+    head = _commit(git, "HEAD")
+    name = ref
+    if merge_base:
+        try:
+            if head is None:
+                raise GitFailed("there is no commit here yet")
+            base = git("merge-base", ref, "HEAD").splitlines()[0]
+        except GitFailed as failed:
+            raise DoctorError(
+                "no-merge-base",
+                f"{ref} and the head share no commit that is known here.",
+                "In a shallow clone, fetch more of the history (git fetch --deepen 1000), or leave out --merge-base.",
+                detail=str(failed),
+            ) from failed
+        name = f"where the head left {ref}"
+    dirty = bool(git("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=untracked"))
+    return Revisions(
+        root=root,
+        cwd=cwd.resolve(),
+        common=common.resolve(),
+        base=Side(name=name, commit=base),
+        head=Side(name=_branch(git) or "the working tree", commit=head, dirty=dirty),
+        commits=_between(git, base),
+    )
+
+
+def _commit(git: Git, ref: str) -> str | None:
+    try:
+        # An option is no name of a revision, whatever it looks like.
+        return git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}") or None
+    except GitFailed:
+        return None
+
+
+def _branch(git: Git) -> str:
+    try:
+        return git("symbolic-ref", "--quiet", "--short", "HEAD")
+    except GitFailed:
+        return ""
+
+
+def _between(git: Git, base: str) -> list[str]:
+    try:
+        lines = git("log", "--oneline", "--no-decorate", "--no-color", f"-n{MOST_COMMITS}", f"{base}..HEAD")
+        return lines.splitlines()
+    except GitFailed:
+        return []
+
+
+def _unknown(git: Git, ref: str) -> DoctorError:
+    try:
+        known = git("for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/remotes", "refs/tags").splitlines()
+    except GitFailed:
+        known = []
+    near = difflib.get_close_matches(ref, known, n=2)
+    # A remote's branch that was never fetched is what a shallow clone in CI lacks.
+    remote, slash, branch = ref.partition("/")
+    fetch = f"git fetch {remote} {branch}:refs/remotes/{ref}" if slash else "git fetch --all --tags"
+    hint = f"Did you mean {' or '.join(near)}? " if near else ""
+    return DoctorError(
+        "unknown-ref", f"There is no revision {ref!r} in this clone.", f"{hint}Fetch it first, such as by: {fetch}."
+    )

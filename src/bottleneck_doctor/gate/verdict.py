@@ -1,0 +1,133 @@
+"""What a check says as a whole: verdicts of metrics in; status, one sentence and what weakens it out. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bottleneck_doctor.gate import metrics as figures
+from bottleneck_doctor.gate.decide import LEAST_PAIRS
+from bottleneck_doctor.gate.document import Culprit, Metric, Status
+from bottleneck_doctor.gate.limits import PHASE, STEP_TIME
+from bottleneck_doctor.gate.metrics import Judging, PairSample
+from bottleneck_doctor.render import words
+from bottleneck_doctor.result import Warning
+
+
+def deciding(metrics: Sequence[Metric]) -> list[Metric]:
+    """The metrics that the check goes on for: those that can fail it, or the step time where none can."""
+    alarms = [metric for metric in metrics if metric.level == "error"]
+    return alarms or [metric for metric in metrics if metric.id == STEP_TIME]
+
+
+def is_open(metrics: Sequence[Metric]) -> bool:
+    """Whether more pairs could still change what the check says."""
+    return any(metric.verdict == "cannot_tell" for metric in deciding(metrics))
+
+
+def fails(metric: Metric) -> bool:
+    """Whether this metric makes the check fail."""
+    return metric.level == "error" and metric.verdict in ("regression", "gone")
+
+
+def status(metrics: Sequence[Metric]) -> Status:
+    """Of the whole."""
+    if any(fails(metric) for metric in metrics):
+        return "regressed"
+    return "cannot_tell" if is_open(metrics) else "passed"
+
+
+def has_grown(metrics: Sequence[Metric]) -> bool:
+    """Whether something grew that a look inside a step can explain."""
+    return any(
+        metric.verdict == "regression" and (metric.id == STEP_TIME or metric.id.startswith(PHASE)) for metric in metrics
+    )
+
+
+def sentence(metrics: Sequence[Metric], base: str, pairs: int, culprits: Sequence[Culprit]) -> str:
+    """The outcome in a sentence or two, with figures. `base`: how the base is called."""
+    failed = [metric for metric in metrics if fails(metric)]
+    step = next((metric for metric in metrics if metric.id == STEP_TIME), None)
+    others = [metric for metric in failed if metric.id != STEP_TIME]
+    said = []
+    if step is not None and (step in failed or not failed):
+        said.append(_of_steps(step, base, pairs))
+    said += [metric.sentence for metric in others]
+    if step in failed:
+        phase = next((each for each in culprits if each.kind == "phase"), None)
+        lines = [each for each in culprits if each.kind != "phase" and each.site is not None]
+        line = next((each for each in lines if each.changed_here), lines[0] if lines else None)
+        if line is not None and line.site is not None:
+            said.append(f"What grew most is at {words.place_text(line.site.file, line.site.line)}.")
+        elif phase is not None:
+            said.append(f"What grew most: {words.PHASE_WORDS[phase.name].lower()}.")
+    return " ".join(said) if said else "Nothing was asked to be compared."
+
+
+def _of_steps(step: Metric, base: str, pairs: int) -> str:
+    if step.change is None or step.base is None or step.head is None:
+        return f"The step time could not be compared with {base}."
+    times = f"{words.duration_text(step.base)} to {words.duration_text(step.head)}"
+    change, limit = words.share_text(abs(step.change)), words.share_text(step.threshold)
+    if step.verdict == "regression":
+        return f"A step takes {change} longer than on {base} ({times}); the limit is {limit}."
+    if step.verdict == "improvement":
+        return f"A step takes {change} less time than on {base} ({times})."
+    if step.verdict == "unchanged":
+        return f"A step has not become slower by {limit} since {base} ({times})."
+    way = "longer" if step.change > 0 else "less time"
+    return (
+        f"Cannot tell after {words.count_text(pairs, 'pair')} of processes whether a step has become slower than on "
+        f"{base} by more than {limit}: it seems to take {change} {way} ({times}), which may be luck."
+    )
+
+
+def weak_evidence(pairs: Sequence[PairSample], how: Judging, metrics: Sequence[Metric]) -> list[Warning]:
+    """What makes the verdicts weaker."""
+    found = []
+    if len(pairs) < LEAST_PAIRS:
+        found.append(
+            Warning(
+                slug="few-pairs",
+                sentence=f"Only {words.count_text(len(pairs), 'pair')} of processes could be measured and "
+                f"{LEAST_PAIRS} are needed, so nothing is claimed. Give more time with `--budget`.",
+            )
+        )
+    by_name = {series.id: series for series in figures.series(pairs)}
+    for metric in deciding(metrics):
+        floor = figures.noise_floor(by_name[metric.id], how) if metric.verdict == "cannot_tell" else None
+        if floor is not None and metric.threshold < floor:
+            found.append(
+                Warning(
+                    slug="threshold-below-noise",
+                    sentence=f"{metric.title}: a threshold of {figures.amount(metric.threshold, metric.unit)} can't be "
+                    "judged here in this time. Processes of one revision differ so much that "
+                    f"{figures.amount(floor, metric.unit)} is the least that can; raise the threshold or `--budget`.",
+                )
+            )
+    found += _other_loop(pairs)
+    return found
+
+
+def _other_loop(pairs: Sequence[PairSample]) -> list[Warning]:
+    """Where the two loops are not of one kind, so that their steps are not of one size."""
+    if not pairs:
+        return []
+    base, head = pairs[-1].base, pairs[-1].head
+    if base.has_loader != head.has_loader:
+        where = "base" if base.has_loader else "head"
+        return [
+            Warning(
+                slug="loops-differ",
+                sentence=f"Only the {where} takes its batches from a DataLoader, so steps are compared, and not samples.",
+            )
+        ]
+    before, after = base.per_step(), head.per_step()
+    if base.has_loader and abs(after / before - 1) > 0.02:
+        return [
+            Warning(
+                slug="loops-differ",
+                sentence=f"A step holds {words.number_text(after)} samples, {words.number_text(before)} on the base: "
+                "the head's seconds are those of as many samples as a step of the base has.",
+            )
+        ]
+    return []

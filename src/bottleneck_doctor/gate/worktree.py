@@ -1,0 +1,319 @@
+"""The base's files, beside the head's: a git worktree that is gone afterwards, with what git does not track linked in.
+
+What a training needs and no commit holds is the same on both sides: data sets, downloaded models, generated files. So
+everything untracked of the head that the base lacks is linked at the same place, except environments, caches and what
+a build leaves. `--base-setup` runs before that, so that it can't write through a link.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bottleneck_doctor import scratch
+from bottleneck_doctor.errors import DoctorError, Exit
+from bottleneck_doctor.gate import imports
+from bottleneck_doctor.gate.git import Git, GitFailed
+from bottleneck_doctor.gate.revision import Revisions
+from bottleneck_doctor.result import Warning
+
+NOT_LINKED = frozenset(
+    (
+        ".git",
+        ".venv",
+        "venv",
+        "env",
+        "node_modules",
+        "__pycache__",
+        ".mypy_cache",
+        ".pytest_cache",
+        ".ruff_cache",
+        ".tox",
+    )
+)
+NOT_LINKED |= {".nox", ".eggs", "build", "dist", ".idea", ".vscode", ".ipynb_checkpoints", ".hypothesis"}
+NOT_LINKED_ENDS = (".egg-info", ".pyc", ".pyo")
+"""Names of environments, caches and outcomes of builds: what belongs to one revision or to nobody."""
+
+CODE_ENDS = (".py", ".so", ".pyd")
+MOST_LOOKED_AT = 1000
+"""Entries of an untracked folder that are looked at in search of code."""
+_POINTER = re.compile(rb"\Aversion https://git-lfs[^\n]*\n(?:.*\n)*?oid sha256:([0-9a-f]{64})\nsize (\d+)\n")
+_POINTER_BYTES = 1024
+"""A file is no LFS pointer if it is longer (the specification of git-lfs)."""
+_FOLDER = "base"
+
+
+@dataclass
+class Tree:
+    """The base on disk. `environment`: what its processes get beside their own. `code`: where its files may lie."""
+
+    root: Path
+    cwd: Path
+    environment: dict[str, str] = field(default_factory=dict)
+    import_folders: list[Path] = field(default_factory=list)
+    warnings: list[Warning] = field(default_factory=list)
+
+
+@contextlib.contextmanager
+def checked_out(revisions: Revisions, *, python: str, setup: str | None) -> Iterator[Tree]:
+    """The base's tree for as long as the context lasts. Nothing of it is left in the repository afterwards.
+
+    Raises `DoctorError` `base-checkout-failed` or `base-setup-failed`.
+    """
+    folder = scratch.new_folder(users=True)
+    root = Path(os.path.realpath(folder)) / _FOLDER
+    git = Git(revisions.root)
+    _forget_killed(git)
+    try:
+        try:
+            git("worktree", "add", "--detach", "--force", str(root), revisions.base_commit)
+        except GitFailed as failed:
+            raise DoctorError(
+                "base-checkout-failed",
+                f"The files of {revisions.base.name} can't be checked out.",
+                "See what git said below; there must be room for a second copy of the files in the temporary folder.",
+                detail=str(failed),
+            ) from failed
+        tree = Tree(root, root / revisions.inner)
+        submodules = list(
+            _submodules(
+                *(revisions.root, revisions.common, revisions.base_commit),
+                *(root, Path(), folder / "index", tree.warnings),
+            )
+        )
+        _fetch_large(revisions, tree)
+        _map_imports(revisions, tree, folder, python)
+        if setup is not None:
+            _set_up(setup, tree, python)
+        for inner in (Path(), *submodules):
+            _link_untracked(revisions.root / inner, root / inner, tree)
+        yield tree
+    finally:
+        with contextlib.suppress(GitFailed):
+            git("worktree", "remove", "--force", "--force", str(root))
+        scratch.remove(folder)
+        _forget_killed(git)
+
+
+def _forget_killed(git: Git) -> None:
+    """Take back what a check that was killed wrote down of its tree in the repository."""
+    with contextlib.suppress(GitFailed):
+        for line in git("worktree", "list", "--porcelain").splitlines():
+            path = Path(line.removeprefix("worktree "))
+            ours = path.name == _FOLDER and path.parent.name.startswith(scratch.PREFIX)
+            if line.startswith("worktree ") and ours and not path.exists():
+                git("worktree", "remove", "--force", "--force", str(path))
+
+
+# -- what a checkout lacks ----------------------------------------------------------------------------------------------
+
+
+def _submodules(
+    head: Path, repository: Path, commit: str, tree: Path, inner: Path, index: Path, warnings: list[Warning]
+) -> Iterator[Path]:
+    """Check out submodules from what the head's clone has of them. Yields those that were, by path from the root.
+
+    `repository`, `commit`: of the folder `inner`, which may be a submodule itself. The repository of a submodule is read
+    and not told: it gets no worktree that would have to be taken back.
+    """
+    if not (tree / inner / ".gitmodules").is_file():
+        return
+    git = Git(tree / inner)
+    for line in git("config", "--file", ".gitmodules", "--get-regexp", r"^submodule\..*\.path$").splitlines():
+        key, _, path = line.partition(" ")
+        place = inner / path
+        own = repository / "modules" / key.removeprefix("submodule.").removesuffix(".path")
+        if not own.is_dir() and (head / place / ".git").is_dir():
+            own = head / place / ".git"
+        try:
+            mode, _, rest = git(f"--git-dir={repository}", "ls-tree", commit, "--", path).partition(" ")
+            if mode != "160000":
+                continue
+            recorded = rest.split()[1]
+            index.unlink(missing_ok=True)
+            (tree / place).mkdir(parents=True, exist_ok=True)
+            told = (f"--git-dir={own}", f"--work-tree={tree / place}")
+            Git(tree / place)(*told, "read-tree", "--reset", "-u", recorded, index=index)
+        except GitFailed as failed:
+            warnings.append(
+                Warning(
+                    slug="base-submodule-missing",
+                    sentence=f"The base's submodule {place} is not in this clone ({_last(failed)}); "
+                    "its folder is empty there.",
+                )
+            )
+            continue
+        yield place
+        yield from _submodules(head, own, recorded, tree, place, index, warnings)
+
+
+def _fetch_large(revisions: Revisions, tree: Tree) -> None:
+    """Put real files where the checkout has LFS pointers, from what this clone holds."""
+    missing = []
+    try:
+        names = Git(tree.root).paths("ls-files", "-z", ":(attr:filter=lfs)")
+    except GitFailed:  # A git that knows no attributes in paths.
+        return
+    for name in names:
+        pointer = tree.root / name
+        wanted = _pointer(pointer)
+        if wanted is None:
+            continue
+        found = _object(wanted, revisions, name)
+        if found is None:
+            missing.append(name)
+            continue
+        pointer.unlink()
+        pointer.symlink_to(found)
+    if missing:
+        tree.warnings.append(
+            Warning(
+                slug="base-lfs-missing",
+                sentence=f"{_named(missing)}: large files that differ on the base and were not downloaded; it has "
+                f"only their pointers. Get them with: git lfs fetch origin {revisions.base_commit}.",
+            )
+        )
+
+
+def _pointer(path: Path) -> tuple[str, int] | None:
+    """The SHA-256 and size of the file that a pointer stands for."""
+    try:
+        if path.is_symlink() or path.stat().st_size > _POINTER_BYTES:
+            return None
+        found = _POINTER.match(path.read_bytes())
+    except OSError:
+        return None
+    return (found[1].decode(), int(found[2])) if found else None
+
+
+def _object(wanted: tuple[str, int], revisions: Revisions, name: str) -> Path | None:
+    digest, size = wanted
+    stored = revisions.common / "lfs" / "objects" / digest[:2] / digest[2:4] / digest
+    if stored.is_file():
+        return stored
+    heads = revisions.root / name
+    with contextlib.suppress(OSError):
+        if heads.stat().st_size == size and _digest(heads) == digest:
+            return heads
+    return None
+
+
+def _digest(path: Path) -> str:
+    made = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            made.update(block)
+    return made.hexdigest()
+
+
+def _link_untracked(head: Path, base: Path, tree: Tree) -> None:
+    """Link what git does not track in the head's folder into the base's, where nothing is in its place."""
+    code = []
+    for name in Git(head).paths("ls-files", "-z", "--others", "--directory"):
+        path = Path(name)
+        target, link = head / path, base / path
+        if _left_out(path, target) or os.path.lexists(link):
+            continue
+        try:
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(target)
+        except OSError:  # A file stands where the head has a folder, perhaps.
+            continue
+        if _holds_code(target):
+            code.append(name.rstrip("/"))
+    if code:
+        tree.warnings.append(
+            Warning(
+                slug="base-borrows-code",
+                sentence=f"{_named(code)}: code that git does not track. The base runs it as it lies in your folder; "
+                "what must be built for each revision is built by --base-setup.",
+            )
+        )
+
+
+def _left_out(path: Path, target: Path) -> bool:
+    if any(part in NOT_LINKED or part.endswith(NOT_LINKED_ENDS) for part in path.parts):
+        return True
+    # An environment by another name.
+    return (target / "pyvenv.cfg").exists() or (target / "conda-meta").is_dir()
+
+
+def _holds_code(target: Path) -> bool:
+    if target.name.endswith(CODE_ENDS):
+        return True
+    looked = 0
+    for _, folders, files in os.walk(target):
+        folders[:] = [folder for folder in folders if folder not in NOT_LINKED]
+        if any(file.endswith(CODE_ENDS) for file in files):
+            return True
+        looked += len(folders) + len(files)
+        if looked > MOST_LOOKED_AT:
+            return False
+    return False
+
+
+# -- where its code is found, and how it is built ------------------------------------------------------------------------
+
+
+def _map_imports(revisions: Revisions, tree: Tree, folder: Path, python: str) -> None:
+    given = os.environ.get("PYTHONPATH", "")
+    found = imports.mapped(imports.ask(python, revisions.cwd), given, revisions.root, tree.root, revisions.cwd)
+    entries = list(found.entries)
+    if found.packages:
+        links = folder / "imports"
+        links.mkdir()
+        for name, place in found.packages.items():
+            # A module of one file is mapped by its name without the ending, or with it.
+            file = Path(place) if place.endswith(".py") else Path(place + ".py")
+            if Path(place).is_dir():
+                (links / name).symlink_to(place)
+            elif file.is_file():
+                (links / f"{name}.py").symlink_to(file)
+        entries.append(str(links))
+    tree.warnings += found.warnings
+    tree.import_folders = [tree.cwd / entry for entry in entries]
+    if entries:
+        tree.environment["PYTHONPATH"] = os.pathsep.join(entries)
+    tree.environment["PWD"] = str(tree.cwd)
+
+
+def _set_up(command: str, tree: Tree, python: str) -> None:
+    """Run the user's own command in the base's folder, as a shell would. Raises `DoctorError` `base-setup-failed`."""
+    cwd = tree.cwd if tree.cwd.is_dir() else tree.root
+    # The interpreter that trains comes first, as in its environment.
+    path = os.pathsep.join([str(Path(python).parent), os.environ.get("PATH", os.defpath)])
+    done = subprocess.run(
+        command,
+        shell=True,
+        cwd=cwd,
+        env={**os.environ, **tree.environment, "PATH": path},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
+    said = done.stdout.decode(errors="replace")
+    if done.returncode:
+        raise DoctorError(
+            "base-setup-failed",
+            f"The command of --base-setup failed on the base with exit code {done.returncode}.",
+            "Run it in a checkout of the base and correct it; the end of what it said is below.",
+            Exit.ENTRYPOINT_FAILED,
+            detail=said[-4000:],
+        )
+
+
+def _last(failed: GitFailed) -> str:
+    lines = str(failed).splitlines()
+    return lines[-1].removeprefix("fatal: ") if lines else "git failed"
+
+
+def _named(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -1,0 +1,71 @@
+"""A check as a page: a `Check` in, one self-contained page without scripts out.
+
+It reads without its stylesheet too, which Jenkins refuses: what a reader needs is in words, and in their order.
+"""
+
+from __future__ import annotations
+
+from bottleneck_doctor.gate.document import Check, Metric
+from bottleneck_doctor.render import check_words, words
+from bottleneck_doctor.render.check_words import one_line
+from bottleneck_doctor.render.page import page
+
+ROWS = 200
+"""Rows of a table and entries of a list."""
+
+
+def render(check: Check) -> str:
+    """The whole page as text, to be written as UTF-8."""
+    metrics = [each for each in check.metrics if check_words.is_shown(each)]
+    return page(
+        "check.html.j2",
+        check=check,
+        sentence=one_line(check.sentence),
+        script=one_line(check_words.script(check), 120),
+        status=check_words.STATUS_WORDS[check.status],
+        command=one_line(words.command_text(check.entrypoint.argv)),
+        again=one_line(words.command_text(check.command)),
+        base=one_line(check_words.side_text(check.base)),
+        head=one_line(check_words.side_text(check.head)),
+        effort=check_words.effort_text(check),
+        created=words.date_text(check.created),
+        rows=[_row(each) for each in metrics[:ROWS]],
+        said=[one_line(each.sentence) for each in metrics[:ROWS] if each.verdict not in ("unchanged", "new")],
+        culprits=[
+            {
+                "kind": each.kind,
+                "name": one_line(each.name, 200),
+                "where": "" if each.site is None else one_line(check_words.site_text(each.site)),
+                "base": words.duration_text(each.base),
+                "head": words.duration_text(each.head),
+                "sentence": one_line(each.sentence),
+                "changed": each.changed_here,
+            }
+            for each in check.culprits[:ROWS]
+        ],
+        commits=[one_line(each, 200) for each in check.commits[:ROWS]],
+        time=check_words.time_text(check),
+        pairs=[
+            {
+                "number": each.number,
+                "base": words.duration_text(each.base_step_seconds),
+                "head": words.duration_text(each.head_step_seconds),
+                "windows": each.windows,
+            }
+            for each in check.pairs[:ROWS]
+        ],
+    )
+
+
+def _row(metric: Metric) -> dict[str, object]:
+    return {
+        "title": one_line(metric.title),
+        "base": check_words.value_text(metric, metric.base),
+        "head": check_words.value_text(metric, metric.head),
+        "change": check_words.change_text(metric),
+        "threshold": check_words.amount_text(metric.unit, metric.threshold),
+        "smallest": check_words.amount_text(metric.unit, metric.smallest),
+        "verdict": check_words.VERDICT_WORDS[metric.verdict]
+        + (" (warning)" if check_words.is_finding(metric) and not check_words.fails(metric) else ""),
+        "fails": check_words.fails(metric),
+    }

@@ -1,0 +1,148 @@
+"""Words for a check's figures: all of its outputs share them, so that a figure reads the same in each."""
+
+from __future__ import annotations
+
+import math
+import os.path
+import re
+from pathlib import Path
+
+from bottleneck_doctor.gate.document import Check, Culprit, Metric, Side, Status, Unit, Verdict
+from bottleneck_doctor.gate.limits import PHASE, STEP_TIME
+from bottleneck_doctor.render import words
+from bottleneck_doctor.result import Site
+
+VERDICT_WORDS: dict[Verdict, str] = {
+    "regression": "worse",
+    "improvement": "better",
+    "unchanged": "not worse",
+    "cannot_tell": "cannot tell",
+    "gone": "gone",
+    "new": "new",
+    "not_measured": "not measured",
+}
+
+STATUS_WORDS: dict[Status, str] = {
+    "passed": "Passed",
+    "regressed": "Regressed",
+    "cannot_tell": "Cannot tell",
+    "new": "New script",
+}
+
+SENTENCE_LIMIT = 1_000
+"""Characters of one sentence: names from the user's side have no length of their own."""
+
+
+def is_finding(metric: Metric) -> bool:
+    """Whether this metric is to be reported as worse: by its figures, or because it is no longer there."""
+    return metric.level != "off" and metric.verdict in ("regression", "gone")
+
+
+def fails(metric: Metric) -> bool:
+    """Whether this metric makes the check fail."""
+    return metric.level == "error" and is_finding(metric)
+
+
+def is_shown(metric: Metric) -> bool:
+    """Whether a metric is worth a row: one that was measured, but for phases of which there is nothing to say."""
+    if metric.level == "off" or metric.verdict == "not_measured":
+        return False
+    return not metric.id.startswith(PHASE) or metric.verdict in ("regression", "improvement", "gone", "new")
+
+
+def value_text(metric: Metric, value: float | None) -> str:
+    """A figure with its unit; a dash where there is none."""
+    if value is None or not math.isfinite(value):
+        return words.DASH
+    if metric.unit == "seconds":
+        return words.duration_text(value)
+    return words.share_text(value) if metric.unit == "share" else words.bytes_text(value)
+
+
+def amount_text(unit: Unit, amount: float | None, *, sign: bool = False) -> str:
+    """A change without its interval: `5 %` of seconds or bytes, `5 points` of a share."""
+    if amount is None or not math.isfinite(amount):
+        return words.DASH
+    text = words.share_text(abs(amount))
+    if unit == "share":
+        # Points of a hundred: a share that rose from 10 % to 15 % rose by 5 points, and by half.
+        text = text.removesuffix("%") + ("point" if text == "1 %" else "points")
+    mark = "" if text.startswith("0 ") else "\N{MINUS SIGN}" if amount < 0 else "+" if sign else ""
+    return mark + text
+
+
+def change_text(metric: Metric) -> str:
+    """From base to head, with its interval where there is one: `+6.1 % (+4.2 to +8.0)`."""
+    change = amount_text(metric.unit, metric.change, sign=True)
+    low, high = (amount_text(metric.unit, end, sign=True) for end in (metric.low, metric.high))
+    if words.DASH in (change, low, high):
+        return change
+    # The unit once: every other word of a table's cell is one too many.
+    return f"{change} ({low.rpartition(' ')[0]} to {high.rpartition(' ')[0]})"
+
+
+def side_text(side: Side) -> str:
+    """`origin/main (1a2b3c4)`, `the working tree (1a2b3c4, with uncommitted changes)`."""
+    details = [] if side.commit is None or side.name == side.commit else [side.commit[:9]]
+    if side.dirty:
+        details.append("with uncommitted changes")
+    if side.result is not None:
+        details.append(f"stored in {side.result}")
+    return f"{side.name} ({', '.join(details)})" if details else side.name
+
+
+def time_text(check: Check) -> str:
+    """`2 min 10 s of 5 min`; the time alone where none was set."""
+    taken = words.duration_text(check.seconds)
+    return f"{taken} of {words.duration_text(check.budget)}" if check.budget > 0 else taken
+
+
+def effort_text(check: Check) -> str:
+    """What the check rests on: `8 pairs of processes in 2 min 40 s`."""
+    pairs = len(check.pairs)
+    counted = "1 pair of processes" if pairs == 1 else f"{pairs} pairs of processes"
+    return f"{counted} in {words.duration_text(check.seconds)}"
+
+
+def script(check: Check) -> str:
+    """The script's path as it was given, or what stands in its place: a module, a command."""
+    argv = check.entrypoint.argv
+    named = next((word for word in argv if word.endswith(".py")), None)
+    if named is None and "-m" in argv[:-1]:
+        named = argv[argv.index("-m") + 1]
+    return named or (argv[0] if argv else "training")
+
+
+def site_text(site: Site) -> str:
+    """`train.py:42`, as editors and terminals read it."""
+    return f"{site.file}:{site.line}" if site.line > 0 else site.file
+
+
+def place_of(check: Check, metric: Metric) -> Site | None:
+    """Where a finding belongs: its own line, else that of the largest thing that grew in lines that changed.
+
+    What grew is seconds of a step, so it says nothing of memory or of start-up, and of a phase not for certain.
+    """
+    if metric.site is not None or metric.id != STEP_TIME or metric.verdict != "regression":
+        return metric.site
+    return next((each.site for each in check.culprits if each.changed_here and each.site is not None), None)
+
+
+def changed_lines(check: Check) -> list[Culprit]:
+    """What grew and lies in lines that differ between the revisions, the largest first."""
+    return [each for each in check.culprits if each.changed_here and each.site is not None and each.site.line > 0]
+
+
+def one_line(text: str, limit: int = SENTENCE_LIMIT) -> str:
+    """Text of the user's side on one line, without hidden characters, and no longer than `limit`."""
+    return words.clipped(re.sub(r"\s+", " ", words.visible(text)).strip(), limit)
+
+
+def inside(file: str, cwd: str, root: Path) -> str | None:
+    """`file` as a path from `root` with forward slashes, None where it lies elsewhere. No disk is read."""
+    whole = os.path.normpath(os.path.join(cwd, file))
+    try:
+        relative = Path(whole).relative_to(os.path.normpath(root)).as_posix()
+    except ValueError:
+        return None
+    return relative if relative != "." else None

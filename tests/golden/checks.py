@@ -1,0 +1,149 @@
+"""Made-up checks that look like real ones: `python tests/golden/checks.py` writes them to checks/ as JSON.
+
+The figures are invented but consistent with one another; nothing here was measured.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from bottleneck_doctor.gate.document import Check, Culprit, Metric, PairRecord, Side
+from bottleneck_doctor.gate.encoding import to_json
+from bottleneck_doctor.result import Entrypoint, Environment, Site, Tool, Warning
+
+HERE = Path(__file__).parent / "checks"
+
+MIB = 1024**2
+
+
+def metric(id: str, title: str, **given: object) -> Metric:
+    """A metric in seconds that did not change, unless `given` says otherwise."""
+    usual: dict[str, object] = {
+        "unit": "seconds", "base": 0.1, "head": 0.1005, "change": 0.005, "low": -0.006, "high": 0.016,
+        "threshold": 0.05, "level": "error", "verdict": "unchanged", "smallest": 0.028,
+        "sentence": f"{title} is not 5 % worse: +0.5 % (-0.6 % to +1.6 %).",
+    }  # fmt: skip
+    return Metric(id=id, title=title, **{**usual, **given})  # type: ignore[arg-type]
+
+
+def passed() -> Check:
+    return Check(
+        tool=Tool(name="bottleneck-doctor", version="0.1.0"),
+        created="2026-11-20T10:31:00Z",
+        entrypoint=Entrypoint(argv=["python", "train.py", "--epochs", "3"], cwd="/home/ada/pets/training"),
+        base=Side(name="origin/main", commit="4fa76021c6f4f8d3f3a3b7a5a1f2c3d4e5f60718"),
+        head=Side(name="the working tree", commit="9cc02b8a1f2c3d4e5f607184fa76021c6f4f8d3f", dirty=True),
+        status="passed",
+        sentence="No step is 5 % slower than on origin/main: +0.5 % (-0.6 % to +1.6 %), 6 pairs.",
+        metrics=[
+            metric("step_time", "Time a step"),
+            metric(
+                "peak_memory", "Peak memory of the host", unit="bytes", base=1420.0 * MIB, head=1421.0 * MIB,
+                change=0.0007, low=-0.001, high=0.002, threshold=0.1, level="warn", smallest=0.004,
+                sentence="Peak memory of the host is not 10 % worse.",
+            ),
+            metric(
+                "device_memory", "Peak memory of the device", unit="bytes", base=None, head=None, change=None,
+                low=None, high=None, verdict="not_measured", smallest=None, sentence="There is no device.",
+            ),
+        ],
+        pairs=[
+            PairRecord(number=number, base_step_seconds=0.1, head_step_seconds=0.1005, log_ratio=0.005, windows=6)
+            for number in range(1, 7)
+        ],
+        error_rate=0.01,
+        seconds=131.0,
+        budget=300.0,
+        steady=True,
+        environment=Environment(
+            python="3.12.7", torch="2.9.1", platform="Linux 6.8, x86_64, glibc 2.39",
+            cpu="AMD Ryzen 7 7700X 8-Core Processor", usable_cpus=4, total_cpus=16, memory_bytes=32 * 1024 * MIB,
+            devices=[], variables={"OMP_NUM_THREADS": "4"}, fingerprint="b3f2c87d10e4",
+        ),
+        command=["doctor", "check", "--base-ref", "origin/main", "train.py", "--", "--epochs", "3"],
+    )  # fmt: skip
+
+
+def regressed() -> Check:
+    slow = Site(file="/home/ada/pets/training/data.py", line=42)  # A whole path; those from the root are usual.
+    usual = passed()
+    return replace(
+        usual,
+        status="regressed",
+        sentence="A step is 31 % slower than on origin/main (28 % to 34 %, 6 pairs): waiting for data grew, most in "
+        "`PetsDataset.__getitem__`, data.py line 42.",
+        metrics=[
+            metric(
+                "step_time", "Time a step", head=0.131, change=0.31, low=0.28, high=0.34, verdict="regression",
+                sentence="A step is 31 % slower (28 % to 34 %); 5 % is allowed.",
+            ),
+            metric(
+                "data_wait", "Part of a step that waits for data", unit="share", base=0.06, head=0.28, change=0.22,
+                low=0.2, high=0.24, level="warn", verdict="regression", smallest=0.02,
+                sentence="Waiting for data grew from 6 % to 28 % of a step; 5 points are allowed.",
+            ),
+            usual.metrics[1],
+            metric(
+                "first_step", "Time to the first step", base=4.1, head=4.4, change=0.07, low=-0.02, high=0.17,
+                threshold=0.1, verdict="cannot_tell", smallest=0.2,
+                sentence="Cannot tell whether the first step comes 10 % later: +7 % (-2 % to +17 %).",
+            ),
+            metric(
+                "epoch_turn", "Turn of an epoch", head=None, change=None, low=None, high=None, verdict="gone",
+                smallest=None, sentence="The turn of an epoch was measured on origin/main and is not on the head.",
+            ),
+        ],
+        culprits=[
+            Culprit(
+                kind="phase", name="data_wait", base=0.006, head=0.0367,
+                sentence="Waiting for data takes 31 ms a step longer.",
+            ),
+            Culprit(
+                kind="line", name="image = image.filter(SHARPEN)", base=0.0, head=0.029, site=slow, changed_here=True,
+                sentence="`image = image.filter(SHARPEN)` takes 29 ms a step, and nothing before.",
+            ),
+            Culprit(
+                kind="function", name="sharpened", base=0.0, head=0.028,
+                site=Site(file="lib/sharp.py", line=7),
+                sentence="`sharpened` takes 28 ms a step.",
+            ),
+        ],
+        commits=["9cc02b8 Sharpen the images, as @ada asked in #12", "2e6d7be Read the labels once"],
+        warnings=[Warning(slug="other-load", sentence="Other programs used 0.4 cores meanwhile.")],
+    )  # fmt: skip
+
+
+def hostile() -> Check:
+    """Text from the user's side that attacks whoever shows it."""
+    attack = "</script><img src=x onerror=alert(1)> | `code` ``` ]]> <!-- --> **b** [a](javascript:1) @all #1 &lt; %0A"
+    lines = "\n::error file=x,line=1::injected\r\n::set-output name=a::b\u2028\u202e\x1b[31m\x00"
+    whole = regressed()
+    site = Site(file="/home/ada/pets/a,b:c\n::error::d|`.py", line=0)
+    return replace(
+        whole,
+        entrypoint=Entrypoint(argv=["python", attack + ".py", lines], cwd="/home/ada/pets"),
+        base=Side(name=attack, commit=None, result=lines),
+        head=Side(name=lines, commit=attack, dirty=True),
+        sentence=attack + lines,
+        metrics=[
+            replace(each, id=f"{each.id}:{attack}", title=attack + lines, sentence=attack + lines, site=site)
+            for each in whole.metrics
+        ],
+        culprits=[replace(each, name=attack + lines, sentence=lines, site=site) for each in whole.culprits],
+        commits=[attack, lines],
+        warnings=[Warning(slug=attack, sentence=attack + lines)],
+        command=["doctor", "check", attack, lines],
+        environment=None,
+    )
+
+
+def results() -> dict[str, Check]:
+    """Every golden check by the name of its files."""
+    return {"passed": passed(), "regressed": regressed(), "hostile": hostile()}
+
+
+if __name__ == "__main__":
+    HERE.mkdir(exist_ok=True)
+    for name, check in results().items():
+        (HERE / f"{name}.json").write_bytes(to_json(check))
