@@ -14,19 +14,17 @@ Exit code 1 where anything is not as it should be.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import os
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import psutil
 from _common import ROOT, examination, machine, machine_line, save, say, table
+from _remains import MARK, difference, hashes, left_behind, shared_memory
 
 sys.path.insert(0, str(ROOT))
 
@@ -36,10 +34,6 @@ FORMAT = 1
 BUDGET = "60s"
 GRACE = 120.0
 """Seconds beyond its budget after which an examination has failed."""
-MARK = "BOTTLENECK_DOCTOR_COMPATIBILITY"
-"""A variable that every process of an examination inherits, so that what is left is known as its own."""
-SETTLES = 3.0
-"""Seconds that the kernel may take until the killed are gone."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +68,8 @@ def examine(known: Known, budget: str) -> Row:
         temporary.mkdir()
         separator = () if known.module else ("--",)
         words = ["run", "--quiet", "-o", str(scratch / "report"), "--budget", budget]
-        shared = _shared_memory()
-        before = _hashes(folder, home)
+        shared = shared_memory()
+        before = hashes(folder, home)
         _, failure, seconds = examination(
             [*words, *entry, *separator, *known.long],
             folder,
@@ -89,8 +83,8 @@ def examine(known: Known, budget: str) -> Row:
             program=known.name,
             found="nothing" if failure else wrongly_found(known, report),
             answer="none" if failure else wrongly_answered(known, report),
-            files=_difference(before, _hashes(folder, home)),
-            processes=_left_behind(name, shared, temporary),
+            files=difference(before, hashes(folder, home)),
+            processes=left_behind(name, shared, temporary),
             failure=failure,
             told="" if failure else claims(report),
             seconds=seconds,
@@ -135,62 +129,6 @@ def claims(report: dict[str, Any]) -> str:
         f"{each['id']} {each['speedup']['estimate']:.2f}x" for each in report["fixes"] if each["status"] == "faster"
     ]
     return ", ".join(told) or "nothing faster"
-
-
-# -- what is left ------------------------------------------------------------------------------------------------------
-
-
-def _hashes(*folders: Path) -> dict[str, str]:
-    """A digest of every file, and of every folder's name. What Python itself caches of modules is left out."""
-    found = {}
-    for folder in folders:
-        for path in sorted(folder.rglob("*")):
-            if "__pycache__" in path.parts:
-                continue
-            digest = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "folder"
-            found[str(path.relative_to(folder.parent))] = digest
-    return found
-
-
-def _difference(before: dict[str, str], after: dict[str, str]) -> str:
-    told = []
-    for word, names in (
-        ("gone", before.keys() - after.keys()),
-        ("new", after.keys() - before.keys()),
-        ("changed", {name for name in before.keys() & after.keys() if before[name] != after[name]}),
-    ):
-        if names:
-            told.append(f"{word}: {', '.join(sorted(names)[:3])}{' …' if len(names) > 3 else ''}")
-    return "; ".join(told)
-
-
-def _left_behind(mark: str, shared: set[str], temporary: Path) -> str:
-    """What is still there once the killed had time to go."""
-    deadline = time.monotonic() + SETTLES
-    while True:
-        told = [f"process {each}" for each in _processes(mark)]
-        told += [f"shared memory {name}" for name in sorted(_shared_memory() - shared)]
-        told += [f"folder {path.name}" for path in temporary.glob("bottleneck-doctor-*")]
-        if not told or time.monotonic() > deadline:
-            return "; ".join(told)
-        time.sleep(0.1)
-
-
-def _processes(mark: str) -> list[str]:
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if process.environ().get(MARK) == mark:
-                found.append(f"{process.pid} {' '.join(process.cmdline())[:80]}")
-        except psutil.Error:
-            continue
-    return found
-
-
-def _shared_memory() -> set[str]:
-    return (
-        {name for name in os.listdir("/dev/shm") if name.startswith("torch_")} if os.path.isdir("/dev/shm") else set()
-    )
 
 
 # -- the whole ---------------------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from bottleneck_doctor import evidence as ev
 from bottleneck_doctor import judge, launch, outcome, schedule
+from bottleneck_doctor.discretion import Discretion
 from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.explain import Explainer, Wishes, reserve
 from bottleneck_doctor.interrupt import terminate_as_interrupt
@@ -51,6 +52,8 @@ BURN_IN_SHARE = 0.1
 WARMED_UP_SECONDS = 1.0
 """Where windows are whole epochs, the rest of the epoch in which the loop was found warms up if it is this long."""
 MOST_DEAD_SESSIONS = 3
+MOST_TIMES_APART = 2
+"""Ranks that came apart in as many processes will do so in the next."""
 SECONDS_BETWEEN_STARTS = 1.05
 """Programs that name folders by the second collide when two starts fall into one."""
 
@@ -83,6 +86,8 @@ class Request:
     """A command that is run as it is, instead of a script or module under an interpreter."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables that stand before that command."""
+    discretion: Discretion = field(default_factory=Discretion)
+    """What no output may tell."""
 
     def entrypoint(self) -> tuple[str, ...]:
         """The entrypoint and its arguments, without the interpreter."""
@@ -92,7 +97,10 @@ class Request:
         return (*target, *self.arguments)
 
     def repeat(self, seed: int) -> list[str]:
-        """The command that does the same again."""
+        """The command that does the same again, with what is secret masked: it has to be filled in."""
+        return self.discretion.words(self._repeat(seed))
+
+    def _repeat(self, seed: int) -> list[str]:
         command = ["doctor", "run", "--seed", str(seed)]
         if self.launcher:
             command += ["--launch", shlex.join(self.launcher)]
@@ -104,6 +112,8 @@ class Request:
             command.append("--fresh-runs")
         if self.in_place:
             command.append("--in-place")
+        if not self.discretion.source:
+            command.append("--no-source")
         for option, names in (("--only", self.only), ("--skip", self.skip)):
             for name in sorted(names):
                 command += [option, name]
@@ -156,6 +166,7 @@ class _Examination:
         self.last_start = -math.inf
         self.ceilings_known = False
         self.level = False
+        self.times_apart = 0
         # Made once the loop is found.
         self.race: Race
         self.prober: Prober
@@ -195,6 +206,9 @@ class _Examination:
                 except SessionOver as over:
                     self._give_up_on(over)
                     self.why = over.why
+                    self.times_apart += over.apart
+                    if self.times_apart >= MOST_TIMES_APART:
+                        return
                 idle = 0 if self._counted() > before else idle + 1
             if idle >= MOST_DEAD_SESSIONS:
                 return
@@ -245,14 +259,22 @@ class _Examination:
             terminal=sys.stdout.isatty(),
         )
         listen = self.request.listen or launch.slurm_address(os.environ)
-        session = Session(command, self.number, verbose=self.request.verbose, listen=listen, keeper=self.keeper)
+        session = Session(
+            command,
+            self.number,
+            verbose=self.request.verbose,
+            listen=listen,
+            keeper=self.keeper,
+            discretion=self.request.discretion,
+        )
         try:
             session.start()
             yield session
         except OSError as error:
+            shown = shlex.join(self.request.discretion.words(command.argv))
             raise DoctorError(
                 "entrypoint-unstartable",
-                f"{shlex.join(command.argv)} can't be started: {error.strerror or error}.",
+                f"{shown} can't be started: {error.strerror or error}.",
                 "Check the interpreter given by --python, and that this machine can start more processes.",
                 Exit.ENTRYPOINT_FAILED,
             ) from error
@@ -502,7 +524,7 @@ class _Examination:
             raise outcome.out_of_time(self.clock.spent())
         result = outcome.result(
             outcome.Gathered(
-                argv=self.request.entrypoint(),
+                argv=self.request.discretion.words(self.request.entrypoint()),
                 repeat=self.request.repeat(self.seed),
                 seed=self.seed,
                 budget=self.request.budget or DEFAULT_BUDGET,
@@ -518,6 +540,8 @@ class _Examination:
                 explanation=self.explainer.explanation if self.explainer is not None else None,
                 protection=self.keeper.told() if self.keeper is not None else None,
                 lost_files=self.keeper.lost if self.keeper is not None else [],
+                source=self.request.discretion.source,
             )
         )
+        result = self.request.discretion.document(result)
         return Outcome(result, Exit.INTERRUPTED if self.interrupted else Exit.DONE)

@@ -372,6 +372,12 @@ class Explainer:
                     sentence=f"Part of the explanation ({name}) could not be had: {over.why}.",
                 )
                 raise
+            except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+                # What a window tells comes out of somebody else's process: the figures stand without it.
+                self._miss(
+                    slug="explanation-unreadable",
+                    sentence=f"Part of the explanation ({name}) could not be read ({type(error).__name__}: {error}).",
+                )
 
     def _room(self, seconds: float) -> bool:
         return self._charging or self._spent + seconds <= self.allowance

@@ -11,7 +11,7 @@ from bottleneck_doctor import __version__, environment, judge, schedule
 from bottleneck_doctor.diagnose import Diagnosis, Evidence, diagnose, headline
 from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.explain import Explanation
-from bottleneck_doctor.prober import SessionOver
+from bottleneck_doctor.prober import RANKS_APART, SessionOver
 from bottleneck_doctor.race import Race
 from bottleneck_doctor.result import (
     Entrypoint,
@@ -54,6 +54,8 @@ class Gathered:
     protection: Protection | None = None
     lost_files: Sequence[str] = ()
     """Files of the user's that could not be put back."""
+    source: bool = True
+    """Whether lines of the user's code may be told."""
 
 
 def result(gathered: Gathered) -> Result:
@@ -103,6 +105,7 @@ def result(gathered: Gathered) -> Result:
             ways="fresh-runs" if gathered.fresh_runs else "windows",
             sessions=gathered.records,
             protection=gathered.protection,
+            source=gathered.source,
         ),
         steps=told.steps,
         epoch_pause=told.epoch_pause,
@@ -204,6 +207,9 @@ def _warnings(gathered: Gathered, judged: judge.Judgement | None) -> list[Warnin
         found.append(
             Warning(slug="guest-failed-later", sentence="A process was lost to a bug of doctor's own; see its record.")
         )
+    apart = [record.ended for record in gathered.records if record.ended.startswith(RANKS_APART)]
+    if apart:
+        found.append(Warning(slug="ranks-apart-later", sentence=f"A process was given up because {apart[-1]}."))
     failed = [record.ended for record in gathered.records if record.ended.startswith("the script failed")]
     if failed:
         found.append(Warning(slug="script-failed-later", sentence=f"After some windows were measured, {failed[-1]}."))
@@ -250,6 +256,15 @@ def _odd_loop(found: Found) -> list[Warning]:
         odd.append(
             Warning(slug="lower-rung", sentence=f"No optimizer step was seen; steps are counted by {found.rung}.")
         )
+    if found.open_handle and found.num_workers == 0 and found.start_method in ("", "fork") and not found.workers_unsafe:
+        odd.append(
+            Warning(
+                slug="shared-handle",
+                sentence=f"The dataset holds {found.open_handle}, from before its loader was made: forked workers "
+                "share its position and may read each other's data. Before you add workers, open it in the first "
+                "`__getitem__`.",
+            )
+        )
     if found.iterable:
         odd.append(
             Warning(
@@ -278,7 +293,7 @@ def ranks_apart(over: SessionOver) -> DoctorError:
     return DoctorError(
         "ranks-apart",
         f"No window can be timed in all ranks at once: {over.why}.",
-        "Check that every rank takes as many batches as the others; --fresh-runs may get by without it.",
+        "Give every rank as many batches as the others, as DistributedSampler does, or as drop_last=True may.",
         Exit.NO_TRAINING,
     )
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import signal
+import socket
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bottleneck_doctor import judge, phases, schedule
+from bottleneck_doctor import autopsy, judge, phases, schedule
+from bottleneck_doctor.failure import Cause, Failure, Stack, cause, signal_name
 from bottleneck_doctor.progress import Progress
 from bottleneck_doctor.race import Race
 from bottleneck_doctor.ranks import Apart, Together
@@ -89,6 +90,9 @@ class Prober:
         self._step_seconds: dict[str, float] = {}
         self._crashes: Counter[str] = Counter()
         self._number = 0
+        self._memory_kills: int | None = None
+        self._loaded_here: tuple[int, Probe] | None = None
+        """The session and the probe that last loaded in the main process, where the user has workers."""
         self.epochs = schedule.whole_epochs(shape, step, plan.window_seconds)
 
     @property
@@ -159,6 +163,7 @@ class Prober:
         step = self._step_seconds.get(each.key, self._baseline_step)
         limit = max(HANG_SECONDS, HANG_FACTOR * self._steps(size) * max(step, self._baseline_step))
         self._number += 1
+        self._memory_kills = autopsy.memory_kills()
         self._tell(session, each)
         session.grant(
             messages.Grant(
@@ -178,8 +183,10 @@ class Prober:
         event = await_event(session, patience)
         if isinstance(event, messages.WindowDone) and event.window != self._number:
             return None
-        if event is None and patience < limit:
-            raise OutOfTime
+        if event is None:
+            event = session.company.parted(hung=patience >= limit)
+            if event is None and patience < limit:
+                raise OutOfTime
         return event
 
     def _timed_seconds(self, each: Probe, size: schedule.WindowSize) -> float:
@@ -200,28 +207,62 @@ class Prober:
             self._step_seconds[each.key] = window.seconds / window.steps
             if each.key in (BASELINE, BURN_IN):
                 self._baseline_step = window.seconds / window.steps
-        elif window.status in ("failed", "no_effect") and each.key not in NAMES:
-            self._race.rule_out(each, done.reason, failed=window.status == "failed")
+            if self._shape.num_workers and each.as_setting().get("num_workers") == 0:
+                self._loaded_here = (session.number, each)
+        elif window.status == "no_effect" and each.key not in NAMES:
+            self._race.rule_out(each, done.reason, failed=False)
+        elif window.status == "failed" and each.key not in NAMES:
+            self._rule_out(each, cause(self._failure(each, words=done.reason)))
         return window
 
     def _blame(self, session: Session, each: Probe, event: Any) -> None:
-        """A session died in this window. A setting that does so twice, or changes what the user's code computes with,
-        has failed; anything else may have been the script's own end, and is tried once more."""
-        if each.key in NAMES:
-            return
-        if event is None:
-            reason = "hung: the window took over ten times as long as expected"
+        """A session died in this window. A setting that does so twice, or is known to be to blame, has failed; anything
+        else may have been the script's own end, and is tried once more."""
+        hung = event is None
+        if hung:
+            known = cause(self._failure(each, hung=True, stacks=_stacks(session)))
         elif isinstance(event, Exited) and event.code != 0:
-            reason = last_words(event)
+            known = cause(self._failure(each, words=event.tail, signal=signal_name(event.code)))
         elif isinstance(event, messages.Trouble):
-            reason = f"a bug of doctor's own: {event.text.strip().splitlines()[-1]}"
+            known = Cause(f"a bug of doctor's own: {event.text.strip().splitlines()[-1]}", certain=False)
         else:
             return
+        if each.key in NAMES:
+            if hung and self._loaded_here is not None and self._loaded_here[0] == session.number:
+                # As written it has hung nowhere else: what loading here left behind, its workers did not bear.
+                self._rule_out(
+                    self._loaded_here[1],
+                    Cause("workers that were started after loading in the main process hung, so it was not pursued"),
+                )
+            return
         self._crashes[each.key] += 1
-        if event is None or "autocast" in each.as_setting() or self._crashes[each.key] >= 2:
-            self._race.rule_out(each, reason, failed=True)
-        done = messages.WindowDone(window=self._number, status="failed", reason=reason)
+        if hung or known.certain or "autocast" in each.as_setting() or self._crashes[each.key] >= 2:
+            self._rule_out(each, known)
+        done = messages.WindowDone(window=self._number, status="failed", reason=known.sentence)
         self._race.windows.append(_window(session.number, self.block, each, done))
+
+    def _rule_out(self, each: Probe, known: Cause) -> None:
+        self._race.rule_out(each, known.sentence, failed=True)
+        if known.every_count and not self._shape.num_workers and "num_workers" in each.as_setting():
+            self._race.rule_out_workers(known.sentence)
+
+    def _failure(
+        self, each: Probe, *, words: str = "", signal: str = "", hung: bool = False, stacks: Sequence[Stack] = ()
+    ) -> Failure:
+        """What is known of a probe that failed just now."""
+        kills, before = autopsy.memory_kills(), self._memory_kills
+        return Failure(
+            setting=each.as_setting(),
+            words=words,
+            signal=signal,
+            hung=hung,
+            own_workers=self._shape.num_workers,
+            start_method=self._race.found.start_method,
+            stacks=stacks,
+            shared_memory=autopsy.shared_memory(),
+            open_handle="" if self._shape.num_workers else self._race.found.open_handle,
+            out_of_memory=kills is not None and before is not None and kills > before,
+        )
 
     def _tell(self, session: Session, each: Probe) -> None:
         named = {
@@ -270,11 +311,17 @@ def ended(event: Any) -> SessionOver:
 
 def last_words(event: Exited) -> str:
     """Why a process ended, in one line: its signal, or the last line that it wrote."""
-    if event.code < 0:
-        name = signal.Signals(-event.code).name if -event.code in set(signal.Signals) else str(-event.code)
+    name = signal_name(event.code)
+    if name:
         return f"killed by {name}" + (" (out of memory?)" if name == "SIGKILL" else "")
     lines = [line.strip() for line in event.tail.splitlines() if line.strip()]
     return lines[-1][:300] if lines else f"exit code {event.code}"
+
+
+def _stacks(session: Session) -> list[Stack]:
+    """Where a session that hangs stands."""
+    here = session.hello is not None and session.hello.host in ("", socket.gethostname())
+    return autopsy.stacks(session.hello.pid) if here and session.hello is not None else []
 
 
 def _window(session: int, block: int, each: Probe, done: messages.WindowDone) -> Window:

@@ -75,6 +75,15 @@ class Race:
                 if candidate.key(setting) == each.key:
                     (candidate.failures if failed else candidate.not_taken)[each.key] = reason
 
+    def rule_out_workers(self, reason: str) -> None:
+        """Workers fail here whatever their number: none is tried any more but those that were measured."""
+        measured = {window.label for window in self.windows if ev.usable(window)}
+        for candidate in self.candidates:
+            for setting in candidate.settings:
+                key = candidate.key(setting)
+                if int(setting.get("num_workers", 0)) > 0 and key not in measured:
+                    self.rule_out(probe(key, {**candidate.base, **setting}), reason, failed=True)
+
     def heed_ceilings(self) -> None:
         """Drop the fixes whose ceiling says that they cannot pay. Needs the ceilings and baselines of one block."""
         if self._insist:

@@ -6,7 +6,7 @@ Pure: the time comes in as a number. The protocol is told in docs/architecture.m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -172,6 +172,26 @@ class Company:
         places = ", ".join(f"rank {rank} at step {member.at}" for rank, member in sorted(self.members.items()))
         return Apart(places)
 
+    def parted(self, *, hung: bool) -> Apart | None:
+        """Why a window that was waited for in vain has not ended, where ranks take different numbers of batches: some
+        have ended it, and stand, while others wait for them in a step that they were not granted. `hung`: it was
+        waited for so long that all of them may hang, and not only be cut short."""
+        if self._told or self.size < 2:
+            return None
+        ended = [rank for rank, member in sorted(self.members.items()) if member.waits]
+        still = [rank for rank in sorted(self.members) if rank not in ended]
+        lengths = {rank: member.found.epoch_batches for rank, member in sorted(self.members.items())}
+        unequal = len(set(lengths.values())) > 1
+        if not still or not (ended or (hung and unequal)):
+            return None
+        text = f"{_ranks(still)} did not come to the end of a window"
+        if ended:
+            text += f" that {_ranks(ended)} ended"
+        if unequal and None not in lengths.values():
+            counts = ", ".join(f"{length} in rank {rank}" for rank, length in lengths.items())
+            text += f" (batches of an epoch: {counts})"
+        return Apart(text)
+
     def _take_bearings(self) -> None:
         """Ranks count alike, unless one took a batch before training began. Where every step ends in an optimizer's and
         all have made as many, ranks that stand still are at one step, whatever they count."""
@@ -192,6 +212,10 @@ class Company:
         self.members[rank].waits = False
         self._run_ons += 1
         return rank, Grant(-self._run_ons - 1, {}, "timed", 0, steps, together=True)
+
+
+def _ranks(numbers: Sequence[int]) -> str:
+    return ("rank " if len(numbers) == 1 else "ranks ") + ", ".join(map(str, numbers))
 
 
 def _for_others(grant: Grant) -> Grant:

@@ -19,6 +19,9 @@ from bottleneck_doctor.errors import DoctorError
 FORMAT = 1
 """Number of the document's shape. Raised when a reader of the old shape would misread the new one."""
 
+_NO_FORMAT = 1 << 31
+"""No document's number, whatever release wrote it."""
+
 FORMAT_HISTORY = {1: "first shape"}
 
 SettingValue = Union[bool, int, float, str]
@@ -681,6 +684,8 @@ class Method:
     equivalence: float = 0.02
     protection: Protection | None = None
     """None in reports of earlier releases."""
+    source: bool = True
+    """Whether lines of the user's code are in the report; with `--no-source` their texts and all diffs are empty."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -729,14 +734,14 @@ def from_json(data: bytes, *, source: str) -> Result:
     try:
         head = msgspec.json.decode(data)
         found = head.get("format") if isinstance(head, dict) else None
-        if isinstance(found, int) and found > FORMAT:
+        if isinstance(found, int) and FORMAT < found < _NO_FORMAT:
             raise DoctorError(
                 "report-too-new",
                 f"{source} has format {found}; this release reads up to {FORMAT}.",
                 "Install a newer bottleneck-doctor.",
             )
         return msgspec.convert(head, Result)
-    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, msgspec.ValidationError, ValueError, RecursionError) as error:
         raise DoctorError(
             "report-unreadable",
             f"{source} is not a report.json of bottleneck-doctor: {error}.",

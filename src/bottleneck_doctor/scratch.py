@@ -15,6 +15,7 @@ from pathlib import Path
 
 import psutil
 
+from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.protection import journal
 
 PREFIX = "bottleneck-doctor-"
@@ -27,11 +28,22 @@ def new_folder(parent: Path | None = None, *, users: bool = False) -> Path:
     """A new folder in `parent` (the usual place for temporary files where None), private to this user and process.
 
     `users`: what will lie in it is treated as files of the user's, so that an examined program's changes are undone.
+    Raises `DoctorError` `temporary-unwritable`.
     """
-    where = Path(tempfile.gettempdir()) if parent is None else parent
-    sweep(where)
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=where))
-    (folder / _OWNER).write_text(_name_of(os.getpid()), encoding="ascii")
+    folder: Path | None = None
+    try:
+        where = Path(tempfile.gettempdir()) if parent is None else parent
+        sweep(where)
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=where))
+        (folder / _OWNER).write_text(_name_of(os.getpid()), encoding="ascii")
+    except OSError as error:
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise DoctorError(
+            "temporary-unwritable",
+            f"No temporary folder can be made: {error.strerror or error}.",
+            "Make room there, or set TMPDIR to a folder that has it.",
+        ) from error
     if not users:
         _own.add(folder)
     return folder

@@ -19,13 +19,14 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import psutil
 
 from bottleneck_doctor import scratch
+from bottleneck_doctor.discretion import Discretion
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.monitor import LoadWatch, cpu_seconds
 from bottleneck_doctor.protection.keep import Moments
@@ -37,6 +38,8 @@ from bottleneck_doctor.runtime import channel, messages
 
 _ENTRY_FOLDER = Path(__file__).parent / "runtime" / "entry"
 _TAIL_BYTES = 20_000
+_LONGEST_REASON = 500
+"""Characters of why a window failed. The guest sends more, so that no half of a secret stands at the end."""
 _TICK = 0.25
 """Seconds after which it is looked again whether ranks have waited for one another for too long."""
 LAUNCHER_GRACE = 3.0
@@ -93,6 +96,7 @@ class Session:
         verbose: bool = False,
         listen: tuple[str, int] | None = None,
         keeper: Keeper | None = None,
+        discretion: Discretion | None = None,
     ) -> None:
         self.number = number
         self._keeper = keeper if keeper is not None else Keeper()
@@ -104,6 +108,7 @@ class Session:
         self.company = Company(socket.gethostname())
         self.ranks: list[messages.Hello] = []
         """Of several ranks, what each said of itself; empty with one process."""
+        self._discretion = discretion if discretion is not None else Discretion()
         self._command = command
         self._verbose = verbose
         self._events: queue.Queue[Any] = queue.Queue()
@@ -299,13 +304,15 @@ class Session:
         return self._process.pid if self._process is not None else None
 
     def tail(self) -> str:
-        """The end of what the process wrote."""
+        """The end of what the process wrote, without what is secret in it."""
         try:
             with open(self._log, "rb") as log:
                 log.seek(0, os.SEEK_END)
-                log.seek(max(0, log.tell() - _TAIL_BYTES))
+                # More than is told: half a secret at the beginning would not be known as one.
+                log.seek(max(0, log.tell() - 2 * _TAIL_BYTES))
                 text = log.read().decode(errors="replace")
-                return text if self._terminal is None else without_control(text)
+                text = text if self._terminal is None else without_control(text)
+                return self._discretion.output(text)[-_TAIL_BYTES:]
         except OSError:
             return ""
 
@@ -327,7 +334,13 @@ class Session:
                 reader: BinaryIO
                 with connection.makefile("rb") as reader:
                     for line in reader:
-                        message = messages.decode(line)
+                        try:
+                            message = self._discreet(messages.decode(line))
+                        except messages.ProtocolError as error:
+                            if hello is not None:
+                                text = f"The guest said what can't be read: {error}"
+                                self._events.put((hello, connection, messages.Trouble(text=text)))
+                            raise
                         if isinstance(message, messages.Hello):
                             if not hmac.compare_digest(message.token.encode(), self._token.encode()):
                                 return
@@ -341,6 +354,14 @@ class Session:
             if trains and not self._stopped:
                 self._events.put((hello, None, _Lost()))
 
+    def _discreet(self, message: Any) -> Any:
+        """The message without what is secret in the words of the script's that it carries."""
+        if isinstance(message, (messages.Crashed, messages.Trouble)):
+            return replace(message, text=self._discretion.output(message.text))
+        if isinstance(message, messages.WindowDone) and message.reason:
+            return replace(message, reason=self._discretion.output(message.reason)[:_LONGEST_REASON])
+        return message
+
     def _await_end(self) -> None:
         assert self._process is not None
         code = self._process.wait()
@@ -351,12 +372,17 @@ class Session:
 
     def _echo(self) -> None:
         with open(self._log, "rb") as log:
+            held = b""
             while not self._stopped:
                 block = log.read(65536)
-                if block:
-                    sys.stderr.buffer.write(block)
+                held += block
+                # Whole lines, as long as more is coming: secrets are known as a whole.
+                end = max(held.rfind(b"\n"), held.rfind(b"\r")) + 1 if block else len(held)
+                told, held = held[:end].decode(errors="surrogateescape"), held[end:]
+                if told:
+                    sys.stderr.buffer.write(self._discretion.output(told).encode(errors="surrogateescape"))
                     sys.stderr.buffer.flush()
-                else:
+                if not block:
                     time.sleep(0.1)
 
     def _deliver(self, sends: list[tuple[int, messages.Grant]]) -> None:

@@ -77,6 +77,18 @@ LOOP = PRELUDE + (
 """A loop that goes on for as long as anybody wants: sixteen batches an epoch."""
 
 
+IMPATIENT = """
+import sys
+from bottleneck_doctor import prober
+from bottleneck_doctor.cli import main
+
+prober.HANG_SECONDS = 5.0
+prober.HANG_FACTOR = 4.0
+sys.exit(main())
+"""
+"""`doctor` that takes a window for hung after seconds, for `python -c`."""
+
+
 @dataclass(frozen=True)
 class Plain:
     """What a script did without us."""

@@ -222,6 +222,7 @@ KNOWN = (
         wrong=None,
         slow=True,
     ),
+    Known(name="stdin_closed", arguments=("80",), found={"epoch_batches": 40}, slow=True),
     Known(name="trained_in_child", arguments=("80",), slow=True),
     Known(name="trained_in_fork", arguments=("80",)),
     Known(name="stateful", arguments=("80",), needs="torchdata", found={"loader_type": "StatefulDataLoader"}),

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import pytest
 from tests.process.conftest import StartGuest
 from tests.process.driver import PRELUDE, run_plain
+from tests.quiet import LOOSE, POINTS, lasting
 
 from bottleneck_doctor import phases
 from bottleneck_doctor.result import Phases
@@ -18,7 +19,6 @@ from bottleneck_doctor.runtime import messages
 pytestmark = pytest.mark.process
 
 FOLDER = Path(__file__).parent / "frameworks"
-POINTS = 0.03
 QUIET = {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
 
 
@@ -86,7 +86,7 @@ def test_work_after_a_step_is_no_part_of_the_optimizer(guest: StartGuest, tmp_pa
     assert shares.optimizer == pytest.approx(0.01 / step, abs=POINTS)
     assert shares.forward == pytest.approx(0.01 / step, abs=POINTS)
     assert shares.data_wait == pytest.approx(0.02 / step, abs=POINTS)
-    assert between < 0.02
+    assert between < 0.02 * LOOSE
 
 
 # -- where epochs end ------------------------------------------------------------------------------------------------
@@ -133,7 +133,7 @@ def test_what_follows_an_epoch_is_no_part_of_its_steps(guest: StartGuest, shape:
         assert (done.status, done.reason) == ("ok", "")
         assert done.samples == done.steps
         # The 0.3 s between epochs would be as long as four steps.
-        assert done.seconds / done.steps == pytest.approx(0.08, rel=0.15)
+        assert done.seconds / done.steps in lasting(0.08, rel=0.15)
     shares = explained(done)
     step = done.seconds / done.steps
     assert shares.data_wait == pytest.approx(0.02 / step, abs=POINTS)
@@ -142,8 +142,8 @@ def test_what_follows_an_epoch_is_no_part_of_its_steps(guest: StartGuest, shape:
     assert pause is not None
     assert pause.seen >= 2
     # It begins with the end of the last optimizer step, which for `ahead` comes after the end of the loader.
-    assert pause.rest == pytest.approx(PAUSE + 0.01, abs=0.02)
-    assert pause.evaluation == pytest.approx(0.04, abs=0.015)
+    assert pause.rest in lasting(PAUSE + 0.01, abs=0.02)
+    assert pause.evaluation in lasting(0.04, abs=0.015)
 
 
 # -- examined as any other loop --------------------------------------------------------------------------------------
@@ -205,9 +205,12 @@ def test_program_is_found_examined_and_unharmed(guest: StartGuest, tmp_path: Pat
     pause = phases.epoch_pause([done.detail])
     assert pause is not None
     assert pause.evaluation > 0
-    assert pause.rest == pytest.approx(PAUSE, abs=0.12)
+    assert pause.rest in lasting(PAUSE, abs=0.12)
     assert pause.seen >= 1
-    assert done.seconds / done.steps < alone.seconds / alone.steps + 0.05 * (expected.framework == "lightning") + 0.02
+    assert (
+        done.seconds / done.steps
+        < alone.seconds / alone.steps + 0.05 * (expected.framework == "lightning") + 0.02 * LOOSE
+    )
 
     assert script.run_out().code == 0
     ours, theirs = (json.loads((path / "result.json").read_text()) for path in (tmp_path, tmp_path / "plain"))

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from tests.process.conftest import StartGuest
 from tests.process.driver import PRELUDE
+from tests.quiet import LOOSE, POINTS, lasting
 
 from bottleneck_doctor import phases
 from bottleneck_doctor.runtime import messages
 
 pytestmark = pytest.mark.process
 
-POINTS = 0.03
 
 SLEEPS = (
     PRELUDE
@@ -181,15 +181,15 @@ def test_shares_of_a_step_are_those_of_its_sleeps(
     assert made.num_workers == workers
     assert made.samples_per_batch == 4
     assert made.bytes_per_batch == 4 * 4 * 4
-    assert made.fetch_ms == pytest.approx(4000 * sample, rel=0.25)
-    assert made.collate_ms == pytest.approx(1000 * collate, rel=0.25)
+    assert made.fetch_ms in lasting(4000 * sample, rel=0.25)
+    assert made.collate_ms in lasting(1000 * collate, rel=0.25)
     quick, slow = made.transforms
     assert (quick.name, slow.name) == ("quick", "Slow")
     # A sleep on a busy machine is longer than asked for, which makes the shorter of the two the larger part.
     both_transforms = slow.share_of_fetch + quick.share_of_fetch
     assert 0.9 < both_transforms < 1
     assert slow.share_of_fetch / both_transforms == pytest.approx(0.8, abs=POINTS)
-    assert slow.ms_per_sample == pytest.approx(800 * sample, rel=0.25)
+    assert slow.ms_per_sample in lasting(800 * sample, rel=0.25)
     assert (slow.file, slow.line) == (str(tmp_path / "train.py"), line_of(SLEEPS, "class Slow:") + 1)
     assert (quick.file, quick.line) == (str(tmp_path / "train.py"), line_of(SLEEPS, "def quick(sample):"))
     assert made.fetch_site is not None
@@ -211,9 +211,9 @@ def test_shares_of_a_step_are_those_of_its_sleeps(
     assert sum(event.kind == "data_wait" for event in main) >= (6 if workers else 12)
     if workers:
         assert made.hand_over_ms is not None
-        assert 0 < made.hand_over_ms < 20
+        assert 0 < made.hand_over_ms < 20 * LOOSE
         # Batches are waited for, so the workers have nothing to wait for themselves.
-        assert all(each.idle_share < 0.1 for each in made.workers)
+        assert all(each.idle_share < 0.1 * LOOSE for each in made.workers)
         assert sum(each.batches for each in made.workers) == made.batches
         fetches = {event.batch: event for event in drawn.events if event.kind == "fetch"}
         waits = {event.batch: event for event in main if event.kind == "data_wait"}
@@ -229,7 +229,7 @@ def test_shares_of_a_step_are_those_of_its_sleeps(
     # The first of the notes may be of the step in which the window came to its end.
     assert set(script.notes("hooks")[noted + 1 :]) == {0}
     assert (after.status, after.detail) == ("ok", {})
-    assert after.seconds / after.steps == pytest.approx(plain.seconds / plain.steps, rel=0.1)
+    assert after.seconds / after.steps == pytest.approx(plain.seconds / plain.steps, rel=0.1 * LOOSE)
     assert script.session.pid is not None
     assert not left_behind(script.session._folder)
 
@@ -348,10 +348,10 @@ def test_pauses_are_no_part_of_a_step(guest: StartGuest) -> None:
     pause = phases.epoch_pause(details[-1:])
     assert pause is not None
     assert pause.seen >= 2
-    assert pause.evaluation == pytest.approx(0.06, abs=0.015)
-    assert pause.rest == pytest.approx(0.03, abs=0.01)
-    assert pause.first_batch == pytest.approx(0.01, abs=0.005)
-    assert 0 < pause.saving < 0.02
+    assert pause.evaluation in lasting(0.06, abs=0.015)
+    assert pause.rest in lasting(0.03, abs=0.01)
+    assert pause.first_batch in lasting(0.01, abs=0.005)
+    assert 0 < pause.saving < 0.02 * LOOSE
     assert pause.seconds == pytest.approx(pause.evaluation + pause.rest + pause.first_batch + pause.saving)
 
 
@@ -432,7 +432,7 @@ if __name__ == "__main__":
     fetch = sum(done.detail["loading"]["fetch_seconds"])
     slow, quick = done.detail["loading"]["transforms"]
     assert (slow["name"], quick["name"]) == ("slow", "len")
-    assert slow["seconds"] / fetch == pytest.approx(0.8, abs=0.05)
+    assert slow["seconds"] / fetch == pytest.approx(0.8, abs=0.05 * LOOSE)
     assert script.window({}, lead_in=1, steps=2).status == "ok"
 
 

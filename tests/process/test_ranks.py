@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.process.driver import PRELUDE, Guest, run_plain, wait_until, write
+from tests.process.driver import IMPATIENT, PRELUDE, Guest, run_plain, wait_until, write
 
 from bottleneck_doctor.errors import Exit
 from bottleneck_doctor.ranks import Together
@@ -307,6 +307,25 @@ for number, batch in enumerate(sharded(Rows(4000))):
     assert "Traceback (most recent call last):" in lines
     assert lines[-1] == "RuntimeError: NaN in the loss"
     assert "bottleneck_doctor" not in exited.tail
+
+
+@pytest.mark.slow
+def test_ranks_with_unequal_batches_are_told_apart(tmp_path: Path) -> None:
+    """`join` lets one rank end its epoch while the other goes on; windows of one length can't."""
+    text = """
+loader = DataLoader(Rows(48 if rank == 0 else 40, 0.001), batch_size=4)
+for epoch in range(100000):
+    with model.join():
+        for batch in loader:
+            train_on(batch)
+"""
+    write(tmp_path, RANKS + text)
+    command = [sys.executable, "-c", IMPATIENT, "run", "--launch", " ".join(TORCHRUN), "--budget", "60s", "train.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=150, check=False)
+    assert done.returncode == Exit.NO_TRAINING, done.stderr
+    assert "[ranks-apart]" in done.stderr
+    assert "(batches of an epoch: 12 in rank 0, 10 in rank 1)" in done.stderr
+    assert "drop_last" in done.stderr
 
 
 def test_rank_that_is_killed(ranks: StartRanks) -> None:

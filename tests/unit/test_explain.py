@@ -68,3 +68,15 @@ def test_what_is_spent_is_spent_even_where_the_session_ended() -> None:
     (cut,) = explainer.explanation.missing
     assert cut.slug == "explanation-cut"
     assert "lines" in cut.sentence
+
+
+def test_what_cannot_be_read_is_missing_and_costs_nothing_else() -> None:
+    explainer = make(Clock(100.0, strict=True), 10.0)
+
+    def damaged() -> None:
+        raise KeyError("phases")
+
+    explainer._within("phases", 1.0, damaged)
+    (missing,) = explainer.explanation.missing
+    assert missing.slug == "explanation-unreadable"
+    assert "phases" in missing.sentence

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.profiling.raw import RawProfile, read
+from bottleneck_doctor.profiling.raw import RawProfile, read, without_arguments
 
 LOOP = "_worker_loop (/env/lib/python3.11/site-packages/torch/utils/data/_utils/worker.py:349)"
 QUEUE = "/usr/lib/python3.11/multiprocessing/queues.py"
@@ -226,3 +226,23 @@ def test_anything_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, c
     except DoctorError as error:
         slug = error.slug
     assert slug in ("", "raw-empty", "raw-unreadable")
+
+
+def test_commands_are_told_up_to_the_script_only(tmp_path: Path) -> None:
+    path = tmp_path / "py-spy.raw"
+    path.write_bytes(
+        b'process 12:"python -X dev train.py --token hidden";process 13:"python -m pkg.load key=hidden;q "x" y";'
+        b"thread (13): MainThread;f (a.py:3) 4\n"
+        b"process 14;thread (14): MainThread;f (a.py:3) 1\n"
+        b'process 15:"python -c hidden\nhidden too";thread (15): MainThread;g (b.py:1) 3\n'
+        b"hidden hidden 3\n"
+    )
+    without_arguments(path)
+    assert path.read_text().splitlines() == [
+        'process 12:"python train.py";process 13:"python -m pkg.load";thread (13): MainThread;f (a.py:3) 4',
+        "process 14;thread (14): MainThread;f (a.py:3) 1",
+        'process 15:"python -c";thread (15): MainThread;g (b.py:1) 3',
+    ]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["py-spy.raw"]
+    profile = read([path])
+    assert (profile.samples, profile.malformed) == (8, 0)

@@ -216,3 +216,16 @@ def test_what_failed_is_out_and_says_why(race: Race) -> None:
 def test_a_loop_without_a_loader_has_no_loader_fixes() -> None:
     race = Race(replace(FOUND, has_loader=False), frozenset(), frozenset())
     assert keys(race.probes(1, first_block=True)) == {"autocast=bfloat16"}
+
+
+def test_workers_that_fail_whatever_their_number_are_tried_no_more() -> None:
+    race = Race(FOUND, frozenset(), frozenset())
+    machine = Machine(race, io_bound)
+    one = probe("num_workers=1", {"num_workers": 1})
+    machine.measure(1, probe(BASELINE, {}), one, probe(BASELINE, {}))
+    race.rule_out_workers("with workers the dataset hangs")
+    assert race.alive(one), "it was measured"
+    left = race.probes(1, first_block=True)
+    assert not any(int(each.as_setting().get("num_workers", 0)) > 1 for each in left)
+    workers = next(candidate for candidate in race.candidates if candidate.fix.id == "workers")
+    assert set(workers.failures.values()) == {"with workers the dataset hangs"}

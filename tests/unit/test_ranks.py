@@ -336,3 +336,35 @@ def test_place_without_a_process_group(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
     assert company.place()[:3] == (3, 4, 1)
     assert company.ranks_here(company.place()) == 2
+
+
+def test_ranks_with_unequal_epochs_are_told_apart_where_a_window_never_ends() -> None:
+    company = Company()
+    for rank, length in ((0, 12), (1, 10)):
+        company.found(hello(rank), found(epoch_batches=length), 0.0)
+    assert isinstance(company.settle(0.0)[1], Found)
+    company.granted(GRANT)
+    assert company.parted(hung=False) is None, "they may be under way"
+    both = company.parted(hung=True)
+    assert both == Apart(
+        "ranks 0, 1 did not come to the end of a window (batches of an epoch: 12 in rank 0, 10 in rank 1)"
+    )
+    company.done(0, done(1, 19))
+    assert company.settle(1.0) == ([], None)
+    one = company.parted(hung=False)
+    assert one is not None
+    assert one.text.startswith("rank 1 did not come to the end of a window that rank 0 ended (batches of an epoch: 12")
+    company.done(1, done(1, 19))
+    assert isinstance(company.settle(2.0)[1], Together)
+    assert company.parted(hung=True) is None
+
+
+def test_equal_ranks_that_all_hang_are_not_apart() -> None:
+    party = Party(7, 7, epoch_batches=12)
+    party.settled()
+    party.company.granted(GRANT)
+    assert party.company.parted(hung=True) is None
+    alone = Party(7)
+    alone.settled()
+    alone.company.granted(GRANT)
+    assert alone.company.parted(hung=True) is None

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from bottleneck_doctor import scratch
+from bottleneck_doctor.errors import DoctorError
 
 DIES = """
 import os, signal, sys
@@ -55,3 +59,14 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / f"{scratch.PREFIX}link").symlink_to(elsewhere)
     scratch.sweep(tmp_path)
     assert elsewhere.exists()
+
+
+def test_full_disk_is_an_error_that_helps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(pid: int) -> str:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(scratch, "_name_of", full)
+    with pytest.raises(DoctorError, match="No space left on device") as error:
+        scratch.new_folder(tmp_path)
+    assert error.value.slug == "temporary-unwritable"
+    assert list(tmp_path.iterdir()) == []

@@ -66,10 +66,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Names and errors of the user's may hold what this terminal can't show; that is no reason to stop.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    words = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        code = _invoke(sys.argv[1:] if arguments is None else list(arguments))
+        code = _invoke(words)
     except DoctorError as error:
-        code = _show(error)
+        code = _show(error, words)
     _flush()
     return code
 
@@ -104,7 +105,9 @@ def _invoke(arguments: list[str]) -> int:
         raise record_crash(error, arguments) from error
 
 
-def _show(error: DoctorError) -> int:
+def _show(error: DoctorError, arguments: Sequence[str]) -> int:
+    from bottleneck_doctor.cli._secrets import gathered
+
     arrow = "→"
     try:
         arrow.encode(sys.stderr.encoding or "ascii")
@@ -113,7 +116,7 @@ def _show(error: DoctorError) -> int:
     text = f"doctor: {error.sentence} [{error.slug}]\n  {arrow} {error.next_step}"
     if error.detail:
         text += f"\n\n{error.detail.rstrip()}"
-    _say_on_stderr(text)
+    _say_on_stderr(gathered(arguments).text(text))
     return int(error.exit_code)
 
 

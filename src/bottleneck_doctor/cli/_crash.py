@@ -10,20 +10,22 @@ import traceback
 from importlib import metadata
 
 from bottleneck_doctor import __version__
+from bottleneck_doctor.cli._secrets import gathered
 from bottleneck_doctor.errors import DoctorError, Exit
 
 
 def record_crash(error: Exception, arguments: list[str]) -> DoctorError:
     """Write traceback and versions to a file in the temporary folder and return the error that tells of it."""
+    known = gathered(arguments)
     text = "\n".join(
         [
             f"bottleneck-doctor {__version__}",
             f"Python {sys.version}",
             f"torch {_version('torch')}, torchvision {_version('torchvision')}, py-spy {_version('py-spy')}",
             platform.platform(),
-            f"doctor {shlex.join(arguments)}",
+            f"doctor {shlex.join(known.words(arguments))}",
             "",
-            "".join(traceback.format_exception(error)),
+            known.output("".join(traceback.format_exception(error))),
         ]
     )
     kind = type(error).__name__

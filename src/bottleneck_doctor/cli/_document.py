@@ -15,7 +15,10 @@ def document_at(path: Path) -> Path:
     """The document itself, where a folder was named."""
     from bottleneck_doctor.output import JSON_NAME
 
-    return path / JSON_NAME if path.is_dir() else path
+    try:
+        return path / JSON_NAME if path.is_dir() else path
+    except OSError:  # Reading it will say why.
+        return path
 
 
 def read_result(path: Path) -> Result:

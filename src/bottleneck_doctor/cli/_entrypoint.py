@@ -42,11 +42,18 @@ def time_option(option: str, text: str | None) -> float | None:
         raise click.BadParameter(str(error), param_hint=f"'{option}'") from None
 
 
-def check_script(script: Path, *, compiles_here: bool) -> None:
+def check_script(script: Path, *, compiles_here: bool, show_source: bool = True) -> None:
     """Raise `DoctorError` where `script` can't be a Python program.
 
     `compiles_here`: whether this interpreter is the one that will run it; if not, its syntax is not ours to judge.
+    `show_source`: whether the error may show the line that it is in.
     """
+    try:
+        script.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except (OSError, ValueError) as error:
+        raise _unreadable(script, error) from error
     if script.is_dir():
         entry = script / "__main__.py"
         hint = f"Give the file: doctor run {entry}." if entry.exists() else "Give the script inside it, or -m MODULE."
@@ -60,9 +67,7 @@ def check_script(script: Path, *, compiles_here: bool) -> None:
     try:
         source = script.read_bytes()
     except OSError as error:
-        raise DoctorError(
-            "script-unreadable", f"{script} can't be read: {error.strerror}.", "Check its permissions."
-        ) from error
+        raise _unreadable(script, error) from error
     if not compiles_here:
         return
     try:
@@ -78,7 +83,7 @@ def check_script(script: Path, *, compiles_here: bool) -> None:
             f"{script} has a syntax error{line}, so Python can't run it.",
             "Correct it, and check with `python -m py_compile` that it runs.",
             Exit.ENTRYPOINT_FAILED,
-            detail="".join(traceback.format_exception_only(error)),
+            detail="".join(traceback.format_exception_only(error)) if show_source else str(error),
         ) from error
     except (RecursionError, MemoryError):
         # Python itself will say so, in its own words, when it runs the script.
@@ -149,6 +154,13 @@ def check_fix_ids(asked: Iterable[str], known: Mapping[str, str]) -> None:
             near = near or [name for name, text in known.items() if word in text.lower()]
             hint = f"Did you mean {' or '.join(near)}?" if near else "Run `doctor fixes` for the list."
             raise DoctorError("unknown-fix", f"There is no fix {identifier!r}.", hint)
+
+
+def _unreadable(script: Path, error: OSError | ValueError) -> DoctorError:
+    reason = getattr(error, "strerror", None) or str(error)
+    return DoctorError(
+        "script-unreadable", f"{script} can't be read: {reason}.", "Check the path, and who may read it."
+    )
 
 
 def _not_python(script: Path) -> DoctorError:

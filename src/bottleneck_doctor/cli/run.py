@@ -38,6 +38,7 @@ import click
 )
 @click.option("--native", is_flag=True, help="Let py-spy look into native code too (slower).")
 @click.option("--in-place", is_flag=True, help="Let the script change files as it would without doctor.")
+@click.option("--no-source", is_flag=True, help="Keep lines of your code out of the report and of what is said.")
 @click.option("-v", "--verbose", is_flag=True, help="Show the script's own output.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress, only the outcome.")
 @click.argument("words", metavar="SCRIPT [-- ARGS]...", nargs=-1, type=click.UNPROCESSED)
@@ -58,6 +59,7 @@ def command(
     rate: int,
     native: bool,
     in_place: bool,
+    no_source: bool,
     verbose: bool,
     quiet: bool,
     words: tuple[str, ...],
@@ -88,7 +90,7 @@ def command(
     address = _address(listen)
     launcher = () if launch is None else check_launcher(launch, interpreter)
     if script is not None:
-        check_script(script, compiles_here=interpreter is None)
+        check_script(script, compiles_here=interpreter is None, show_source=not no_source)
     if only or skip:
         from bottleneck_doctor.fixes import catalogue
 
@@ -102,6 +104,7 @@ def command(
 
     outputs.prepare(output)
 
+    from bottleneck_doctor.cli._secrets import gathered
     from bottleneck_doctor.cli._terminal import say, stdout_has_color, stdout_width
     from bottleneck_doctor.examine import Request, examine
     from bottleneck_doctor.explain import Wishes
@@ -127,6 +130,7 @@ def command(
             words=command_words,
             environment=variables,
             in_place=in_place,
+            discretion=gathered(_ours_and_theirs(words, line, launch), source=not no_source),
             wishes=None if no_explain else Wishes(folder=artifacts, rate=rate, native=native),
         )
         progress = choose_progress(quiet=quiet, verbose=verbose)
@@ -145,6 +149,12 @@ def command(
     summary = terminal.render(outcome.result, report_path=path, width=stdout_width(), color=stdout_has_color())
     say(summary.rstrip("\n"))
     return int(outcome.exit_code)
+
+
+def _ours_and_theirs(words: tuple[str, ...], line: str | None, launch: str | None) -> list[str]:
+    """All words that may hold a secret: the script's own, and the commands given to options of ours."""
+    commands = [("--exec", line), ("--launch", launch)]
+    return [*(word for option, text in commands if text is not None for word in (option, text)), *words]
 
 
 def _address(text: str | None) -> tuple[str, int] | None:

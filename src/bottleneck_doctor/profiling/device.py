@@ -13,6 +13,7 @@ import gzip
 import json
 import math
 import re
+import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -119,7 +120,7 @@ def device_profile(detail: dict[str, Any], trace_file: Path | None, files: Seque
         return profile
     try:
         trace = read_trace(trace_file)
-    except (OSError, EOFError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return profile
     return _with_device(profile, trace, steps, str(detail.get("waiting", "")))
 
@@ -144,7 +145,10 @@ def read_trace(path: Path) -> dict[str, list[Span]]:
     """The events with a duration, by category, in order of time. Raises `ValueError` for what is no trace."""
     data = path.read_bytes()
     if data[:2] == b"\x1f\x8b":
-        data = gzip.decompress(data)
+        try:
+            data = gzip.decompress(data)
+        except (EOFError, zlib.error) as error:
+            raise ValueError(f"{path} is damaged: {error}") from error
     try:
         trace = msgspec.json.decode(data, type=_Trace)
     except (msgspec.DecodeError, msgspec.ValidationError):
@@ -154,11 +158,19 @@ def read_trace(path: Path) -> dict[str, list[Span]]:
     nothing = _Args()
     for event in trace.events:
         if event.ph == "X" and _number(event.ts) is not None and _number(event.dur) is not None:
-            start = float(event.ts)
-            found[event.cat.lower()].append(Span(str(event.name), start, start + event.dur, event.args or nothing))
+            start, end = float(event.ts), float(event.ts) + float(event.dur)
+            if math.isfinite(end):
+                found[event.cat.lower()].append(Span(str(event.name), start, end, _known(event.args or nothing)))
     for spans in found.values():
         spans.sort(key=lambda span: span.start)
     return dict(found)
+
+
+def _known(args: _Args) -> _Args:
+    """Without what is no number or name: the rest of it are keys."""
+    if any(isinstance(each, (list, dict)) for each in (args.external, args.correlation, args.device)):
+        return _Args(blocks_per_sm=args.blocks_per_sm, occupancy=args.occupancy)
+    return args
 
 
 def _with_device(profile: DeviceProfile, trace: dict[str, list[Span]], steps: int, waiting: str) -> DeviceProfile:
@@ -187,6 +199,8 @@ def _with_device(profile: DeviceProfile, trace: dict[str, list[Span]], steps: in
     # The device runs behind the host: what the last step queued belongs to it.
     end = max(stretch[-1].end, *(span.end for span in (*kernels, *copies, *fills)))
     wall = end - begin
+    if wall <= 0:
+        return profile
     kernel_time = sum(span.duration for span in kernels)
     idle = without((begin, end), merged(ranges([*kernels, *copies, *fills])))
     idle_share = total(idle) / wall

@@ -25,7 +25,7 @@ import time
 from pathlib import Path
 from typing import IO
 
-from bottleneck_doctor.profiling import obstacle
+from bottleneck_doctor.profiling import obstacle, raw
 from bottleneck_doctor.result import Warning
 
 RATE = 100
@@ -95,6 +95,10 @@ class Sampler:
         if self._said is not None:
             self.seconds = time.monotonic() - self._began
             self._end()
+            try:
+                raw.without_arguments(self.path)
+            except OSError:
+                self.path.unlink(missing_ok=True)
         if self.path.is_file() and self.path.stat().st_size:
             return self.path
         self.path.unlink(missing_ok=True)

@@ -12,6 +12,7 @@ doctor's own guest and of the import system are taken out.
 
 from __future__ import annotations
 
+import os
 import re
 from array import array
 from collections.abc import Iterator, Sequence
@@ -22,10 +23,19 @@ from typing import BinaryIO
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.profiling.tree import CallTree, Frames
 
-_PROCESS = re.compile(r'process (\d+)(?::"(.*)")?', re.DOTALL)
+_MOST_DIGITS = 12
+"""Of a count of samples: a sampler that ran for years would write no more."""
+_PROCESS = re.compile(r'process (\d{1,12})(?::"(.*)")?', re.DOTALL)
 _PROCESS_BEGUN = re.compile(rb'process \d+:"')
-_THREAD = re.compile(r"thread \((0x[0-9a-fA-F]+|\d+)\)(?:: \"?(.*?)\"?)?")
-_FRAME = re.compile(r"([^\s()]+|.+) \((.*?)(?::(\d+))?\)", re.DOTALL)
+_THREAD = re.compile(r"thread \((0x[0-9a-fA-F]+|\d{1,20})\)(?:: \"?(.*?)\"?)?")
+_FRAME = re.compile(r"([^\s()]+|.+) \((.*?)(?::(\d{1,9}))?\)", re.DOTALL)
+_CHAINED = re.compile(rb";(?=process \d+(?::\"|;|$))")
+_COMMANDED = re.compile(rb'(process \d+)(?::"(.*)"?)?', re.DOTALL)
+_THREADED = b";thread ("
+_COUNTED = re.compile(rb" \d+\s*$")
+_BARE = re.compile(rb"process \d+(;process \d+)*$")
+_STARTS = re.compile(rb"\s(?:(?:-m\s+)?[\w./\\-]+\.py|-m\s+[\w.]+|-c)(?=\s|$)")
+"""What is told of a command: the interpreter, and the script, module or `-c` that it runs."""
 _GUEST = re.compile(r"(^|[/\\])bottleneck_doctor[/\\]runtime[/\\]")
 
 _LINE_LIMIT = 1 << 20
@@ -95,6 +105,36 @@ def read(files: Sequence[Path]) -> RawProfile:
     return profile
 
 
+def without_arguments(path: Path) -> None:
+    """Rewrite a file that was recorded with `--subprocesses` and `--threads` so that commands end at the script.
+
+    What follows there, keys among it, is nobody else's business. Raises `OSError`.
+    """
+    temporary = path.with_name(f"{path.name}.part")
+    try:
+        with path.open("rb") as stream, temporary.open("wb") as kept:
+            for line in _whole_lines(stream):
+                head, thread, rest = line.rpartition(_THREADED)
+                # A line that is no stack may be a piece of a command.
+                if thread and _PROCESS_BEGUN.match(line) and _COUNTED.search(rest):
+                    kept.write(b";".join(_named(piece) for piece in _CHAINED.split(head)) + thread + rest)
+                elif thread and _BARE.match(head):
+                    kept.write(line)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _named(piece: bytes) -> bytes:
+    """`process 12:"python train.py --token x"` up to the script. What stands before it is the interpreter's."""
+    read = _COMMANDED.fullmatch(piece)
+    if read is None or read[2] is None:
+        return piece.partition(b":")[0]
+    program = read[2].split()[:1]
+    start = _STARTS.search(read[2])
+    return read[1] + b':"' + b" ".join([*program, *([start[0].strip()] if start else [])]) + b'"'
+
+
 def _nothing_in(path: Path, reader: _Reader) -> DoctorError:
     if not reader.lines:
         return DoctorError(
@@ -144,7 +184,7 @@ class _Reader:
         """Count one line. False where it is no stack."""
         text, _, tail = line.rpartition(b" ")
         tail = tail.strip()
-        if not tail.isdigit():
+        if not tail.isdigit() or len(tail) > _MOST_DIGITS:
             return not line.strip()
         pieces = text.split(b";")
         numbers = self._numbers

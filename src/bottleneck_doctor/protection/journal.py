@@ -37,11 +37,18 @@ def read(folder: Path) -> list[Record]:
     found = []
     with contextlib.suppress(OSError):
         for line in (folder / JOURNAL).read_bytes().splitlines():
-            with contextlib.suppress(ValueError):
+            with contextlib.suppress(ValueError, RecursionError):
                 record = json.loads(line)
-                if isinstance(record, dict) and isinstance(record.get("path"), str) and record["path"]:
+                if _is_record(record):
                     found.append(record)
     return found
+
+
+def _is_record(said: object) -> bool:
+    if not isinstance(said, dict):
+        return False
+    path, op = said.get("path"), said.get("op")
+    return isinstance(path, str) and path != "" and "\0" not in path and isinstance(op, str)
 
 
 def undo(records: Sequence[Record], keep: frozenset[str] = frozenset()) -> Undone:

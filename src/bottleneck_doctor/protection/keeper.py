@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bottleneck_doctor import scratch
+from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.protection import journal
 from bottleneck_doctor.protection.keep import Moments, kept
 from bottleneck_doctor.protection.sandbox import Entered, NotHere, Sandbox
@@ -102,9 +103,11 @@ class Protecting(Keeper):
             return
         keep = kept(journal.made(records), moments)
         if keep:
-            if self._kept is None:
-                self._kept = scratch.new_folder()
-            journal.append(self._kept / journal.FOLDER, journal.removals(sorted(keep), records))
+            try:
+                self._kept = self._kept or scratch.new_folder()
+                journal.append(self._kept / journal.FOLDER, journal.removals(sorted(keep), records))
+            except (DoctorError, OSError):  # A full disk: what can't be written down can't be kept.
+                keep = frozenset()
         self._undo(records, keep)
 
     def _drop_kept(self) -> None:

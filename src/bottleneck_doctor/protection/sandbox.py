@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from bottleneck_doctor import scratch
+from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.protection import plan
 from bottleneck_doctor.protection.keep import Moments
 from bottleneck_doctor.protection.layers import Layers
@@ -237,7 +238,10 @@ def _folder_for_layers(temporary: Path, mounts: Sequence[plan.Mount]) -> Path:
         free = os.statvfs(place)
         if free.f_bavail * free.f_frsize < LEAST_FREE:
             raise NotHere(f"less than 1 GiB is free in {place}")
-        return scratch.new_folder(place)
+        try:
+            return scratch.new_folder(place)
+        except DoctorError:
+            break
     raise NotHere("no folder for temporary files can be written")
 
 

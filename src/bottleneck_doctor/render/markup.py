@@ -66,6 +66,8 @@ def environment(cwd: str) -> jinja2.Environment:
     engine.globals.update(
         count=words.count_text,
         differs=words.differs,
+        masked=words.has_masked,
+        masked_note=words.MASKED_NOTE,
         copies=copies,
         place=words.place_text,
         ranks=words.ranks_text,

@@ -64,6 +64,8 @@ def render(result: Result, *, report_path: str | None, width: int | None, color:
         # Never wrapped: a path that is broken over two lines can't be opened.
         console.print(Text(f"Report: {words.visible(report_path)}"), soft_wrap=True)
     console.print(Text(f"Next:   {_next(result)}"), soft_wrap=True)
+    if words.has_masked(result.method.command):
+        console.print(Text(f"        {words.MASKED_NOTE}"), soft_wrap=True)
     file = console.file
     assert isinstance(file, io.StringIO)
     return "\n".join(line.rstrip() for line in file.getvalue().split("\n"))

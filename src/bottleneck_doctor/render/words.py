@@ -13,6 +13,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from bottleneck_doctor.discretion import MASK
 from bottleneck_doctor.result import Protection, Rank, Risk, Setting, Speedup, Status
 
 DASH = "–"
@@ -99,6 +100,14 @@ def setting_text(setting: Setting) -> str:
 
 def _value_text(value: bool | int | float | str) -> str:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+
+
+MASKED_NOTE = "*** stands for what is kept secret: fill it in before you run this."
+
+
+def has_masked(command: Iterable[str]) -> bool:
+    """Whether something was masked in a command, so that it can't be run as it stands."""
+    return any(MASK in word for word in command)
 
 
 def command_text(command: Iterable[str]) -> str:

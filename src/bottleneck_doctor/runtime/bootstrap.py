@@ -13,6 +13,7 @@ import sys
 from types import ModuleType, TracebackType
 from typing import Any, Callable, Dict, Optional
 
+from . import originals  # noqa: F401  here, before any code of the user's has run
 from .channel import VARIABLE, invited_from_here
 
 _PR_SET_PDEATHSIG = 1

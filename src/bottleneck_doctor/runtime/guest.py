@@ -100,7 +100,12 @@ class Guest:
         """A batch from the server. The user's own errors come out as if there were no server."""
         theirs: Optional[Exception] = None
         try:
-            return server.request(iterator)
+            try:
+                return server.request(iterator)
+            except RuntimeError as error:
+                if not loading.worker_died(error) or not server.give_up_window(error):
+                    raise
+                return server.request(iterator)
         except StopIteration:
             raise
         except TheirError as error:
@@ -317,12 +322,13 @@ class Guest:
             loader_type=type(loader).__name__,
             dataset_type=type(loader.dataset).__name__,
             iterable=loading.is_iterable(loader),
-            batch_size=loader.batch_size,
+            batch_size=loading.whole(loader.batch_size),
             epoch_batches=loading.epoch_length(loader),
             epoch_batches_seen=lengths[-1] if lengths else None,
             made_anew=record.made_anew,
             start_method=_start_method(loader),
-            workers_unsafe=workers_unsafe(loader, _start_method(loader)),
+            workers_unsafe=workers_unsafe(loader, _start_method(loader), loading.for_workers(loader)),
+            open_handle=loading.opened_early(loader),
             loader_site=loading.construction_site(loader),
             setup_seconds=requests[0][0] - process_started,
             **loading.own_setting(loader),

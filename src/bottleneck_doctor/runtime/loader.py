@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import copy
 import functools
+import operator
 import weakref
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
 import torch
 import torch.utils.data.dataloader as dataloader
 
+from .handles import Noted, Twin
 from .messages import Site
 from .steps import user_site
 
@@ -59,6 +61,11 @@ def install(on_next: Callable[[Any, Any], Any], on_get_iterator: Callable[[Any],
         if site is not None:
             self.__dict__["_doctor_site"] = site
         _original_loader_init(self, *args, **kwargs)
+        try:
+            _noted.note(self.dataset)
+            self.__dict__["_doctor_noted"] = True
+        except Exception:  # A dataset unlike any: it is then loaded from as it is, wherever that may be.
+            self.__dict__["_doctor_noted"] = False
 
     patches = (
         (_BaseIter, "__init__", init),
@@ -98,11 +105,63 @@ def is_iterable(loader: Any) -> bool:
 def own_setting(loader: Any) -> Dict[str, Any]:
     """The user's own values of the loader knobs."""
     return {
-        "num_workers": loader.num_workers,
-        "prefetch_factor": loader.prefetch_factor,
-        "persistent_workers": loader.persistent_workers,
-        "pin_memory": loader.pin_memory,
+        "num_workers": whole(loader.num_workers) or 0,
+        "prefetch_factor": whole(loader.prefetch_factor),
+        "persistent_workers": bool(loader.persistent_workers),
+        "pin_memory": bool(loader.pin_memory),
     }
+
+
+def whole(value: Any) -> Optional[int]:
+    """A number as users give it, which may be NumPy's; None for what is none."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
+
+
+def worker_died(error: BaseException) -> bool:
+    """Whether torch raised this because a worker is gone: at the next signal, wherever the main process is by then."""
+    return isinstance(error, RuntimeError) and str(error).startswith("DataLoader worker (pid")
+
+
+def for_workers(loader: Any) -> Any:
+    """The dataset as workers get it: where the user has none, without what was opened since the loader was made."""
+    twin = None if loader.num_workers else _twin(loader, 1)
+    return loader.dataset if twin is None else twin.copy
+
+
+def opened_early(loader: Any) -> str:
+    """What the dataset held open when its loader was made, which forked workers share; "" where nothing is known."""
+    return _noted.opened_early(loader.dataset) if loader.__dict__.get("_doctor_noted") else ""
+
+
+_noted = Noted()
+_twins: List[Twin] = []
+_MOST_TWINS = 4
+
+
+def _twin(loader: Any, workers: int) -> Optional[Twin]:
+    """The copy of the dataset that `workers` workers (0: the main process) load from; None: the dataset itself.
+
+    The same copy each time, so that what it caches stays. See `handles`.
+    """
+    if (workers > 0) == (loader.num_workers > 0):
+        return None
+    try:
+        if workers and not (loader.__dict__.get("_doctor_noted") and _noted.opened_late(loader.dataset)):
+            return None
+        for twin in _twins:
+            if twin.original is loader.dataset:
+                return twin
+        twin = Twin(loader.dataset, _noted.as_it_was if workers else None)
+    except Exception:
+        return None
+    if twin.copy is loader.dataset:
+        return None
+    _twins.append(twin)
+    del _twins[:-_MOST_TWINS]
+    return twin
 
 
 class IndexStream:
@@ -162,6 +221,9 @@ class Feed:
         self._shadow = _shadow(loader, setting)
         if not lasting:
             self._shadow.__dict__["persistent_workers"] = False
+        self._twin = _twin(loader, self._shadow.num_workers)
+        if self._twin is not None:
+            self._shadow.__dict__["dataset"] = self._twin.copy
         self._stream = stream
         self._iterator: Any = None
         self._iterable = is_iterable(loader)
@@ -219,6 +281,8 @@ class Feed:
         self._shadow.__dict__[name] = sampler
 
     def _make(self) -> None:
+        if self._twin is not None:
+            self._twin.refresh()
         if self.workers == 0:
             self._iterator = dataloader._SingleProcessDataLoaderIter(self._shadow)
         else:
@@ -249,6 +313,10 @@ class Feed:
         """Worker processes that really started."""
         return self._started
 
+    def exit_codes(self) -> List[int]:
+        """How workers ended that should not have: negative for a signal."""
+        return [worker.exitcode for worker in getattr(self._iterator, "_workers", ()) if worker.exitcode]
+
     def close(self) -> None:
         """End the workers as torch does at the end of an epoch."""
         iterator, self._iterator = self._iterator, None
@@ -278,7 +346,11 @@ def _shadow(loader: Any, setting: Dict[str, Any]) -> Any:
 
 def shell(loader: Any) -> Any:
     """An iterator of the user's loader that starts no workers: what the user holds while the guest serves."""
-    iterator: Any = dataloader._SingleProcessDataLoaderIter(_shadow(loader, {"num_workers": 0}))
+    shadow = _shadow(loader, {"num_workers": 0})
+    if loader.num_workers and is_iterable(loader):
+        # It would begin to iterate over the dataset in this process, which may open what workers are to open.
+        shadow.__dict__["dataset"] = ()
+    iterator: Any = dataloader._SingleProcessDataLoaderIter(shadow)
     iterator._doctor_loader = weakref.ref(loader)
     return iterator
 

@@ -8,7 +8,7 @@ the guest's monotonic clock.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, ClassVar, Dict, List, Optional
 
 PROTOCOL = 1
@@ -74,6 +74,8 @@ class Found:
     made_anew: bool = False
     start_method: str = ""
     workers_unsafe: str = ""
+    open_handle: str = ""
+    """What the dataset held open when its loader was made, and forked workers would share."""
     has_root_module: bool = False
     autocast: str = ""
     grad_scaler: bool = False
@@ -195,6 +197,29 @@ def decode(line: bytes) -> Any:
             for name in ("loader_site", "forward_site", "backward_site"):
                 if body.get(name) is not None:
                     body[name] = Site(**body[name])
-        return kind(**body)
-    except (ValueError, KeyError, TypeError) as error:
+        message = kind(**body)
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ProtocolError(f"{type(error).__name__}: {error}") from error
+    for each in fields(kind):
+        if not _fits(getattr(message, each.name), str(each.type)):
+            raise ProtocolError(f"{kind.kind}.{each.name} is no {each.type}")
+    return message
+
+
+_PLAIN: Dict[str, Any] = {"int": int, "float": (int, float), "bool": bool, "str": str, "Site": Site}
+
+
+def _fits(value: Any, annotation: str) -> bool:
+    """Whether a value is of the type that is written at its field."""
+    outer, _, inner = annotation.rstrip("]").partition("[")
+    if outer == "Optional":
+        return value is None or _fits(value, inner)
+    if outer == "List":
+        return isinstance(value, list) and all(_fits(each, inner) for each in value)
+    if outer == "Dict":
+        return isinstance(value, dict) and all(_fits(each, inner.partition(", ")[2]) for each in value.values())
+    if isinstance(value, bool) and outer in ("int", "float"):
+        return False
+    if isinstance(value, Site):
+        return outer == "Site" and _fits(value.file, "str") and _fits(value.line, "int")
+    return isinstance(value, _PLAIN.get(outer, object))

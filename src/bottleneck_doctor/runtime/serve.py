@@ -295,6 +295,18 @@ class LoaderServer:
         if failed.together and failed.mode != "loader_only":
             self._run_out(failed, run, reason)
 
+    def give_up_window(self, error: RuntimeError) -> bool:
+        """A worker is gone, and torch said so amid the guest's own work: whether that fails a window of ours.
+
+        Raises `TheirError` where it is a worker of the user's own setting.
+        """
+        if self._run is None:
+            return False
+        if not self._run.grant.setting:
+            raise TheirError(error)
+        self._fail(self._run.reason(error))
+        return True
+
     def _run_out(self, grant: Grant, run: Optional[Union[SteadyRun, EpochRun]], reason: str) -> None:
         """The other ranks run the window to its end, so its steps are run here too, as the user wrote them."""
         rest = replace(grant, setting={}, mode="timed", options={}, lead_in=0)

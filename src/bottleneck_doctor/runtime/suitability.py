@@ -65,8 +65,8 @@ def _quota(folder: str, unified: bool) -> Optional[int]:
     return max(1, -(-int(limit) // int(period)))
 
 
-def workers_unsafe(loader: Any, start_method: str) -> str:
-    """Why no workers may be added to this loader; "" where they may.
+def workers_unsafe(loader: Any, start_method: str, dataset: Any) -> str:
+    """Why no workers that get this `dataset` may be added to this loader; "" where they may.
 
     Fork copies the process and needs nothing. Spawn and forkserver run the main script again in every worker: without a
     main guard it would train again inside its own worker, and everything handed over must pickle.
@@ -76,7 +76,7 @@ def workers_unsafe(loader: Any, start_method: str) -> str:
     if not _main_is_guarded():
         return f"the script has no `if __name__ == '__main__':` guard, which workers started by {start_method} need"
     for name, value in (
-        ("dataset", loader.dataset),
+        ("dataset", dataset),
         ("collate_fn", loader.collate_fn),
         ("worker_init_fn", loader.worker_init_fn),
     ):

@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, List, Optional
 import torch
 
 from .knobs import House, Knob, registry
-from .loader import Feed, IndexStream, tensors_of
+from .loader import Feed, IndexStream, tensors_of, worker_died
 from .messages import Grant, WindowDone
 from .modes import Refused, mode_for
 from .originals import now
@@ -91,6 +91,9 @@ class ReplayFeed:
     def live_workers(self) -> int:
         return 0
 
+    def exit_codes(self) -> List[int]:
+        return []
+
     def close(self) -> None:
         """Nothing to end."""
 
@@ -135,13 +138,13 @@ class Run:
             try:
                 knob.apply(value, self.house)
             except Exception as error:
-                raise WindowFailed(_reason(error)) from error
+                raise WindowFailed(reason(error)) from error
         try:
             self.mode.apply()
         except Refused as refusal:
             raise WindowFailed(str(refusal)) from None
         except Exception as error:
-            raise WindowFailed(_reason(error)) from error
+            raise WindowFailed(reason(error)) from error
 
     def revert(self) -> None:
         self.mode.revert()
@@ -232,7 +235,7 @@ class FedRun(Run):
             raise
         except Exception as error:
             if self.grant.setting:
-                raise WindowFailed(_reason(error)) from error
+                raise WindowFailed(self.reason(error)) from error
             raise TheirError(error) from None
         if self._timing:
             waited = now() - begun
@@ -250,8 +253,14 @@ class FedRun(Run):
             action()
         except Exception as error:
             if self.grant.setting:
-                raise WindowFailed(_reason(error)) from error
+                raise WindowFailed(self.reason(error)) from error
             raise TheirError(error) from None
+
+    def reason(self, error: BaseException) -> str:
+        """An exception in one line, and where a worker is gone, by what code it ended: torch may not know."""
+        text = reason(error)
+        codes = ", ".join(map(str, self.feed.exit_codes())) if worker_died(error) else ""
+        return f"{text} (exit code {codes})" if codes and "exit code" not in text else text
 
     def close(self) -> None:
         self.revert()
@@ -552,7 +561,7 @@ def loader_only(grant: Grant, house: House, loader: Any, stream: IndexStream, pa
     except StopIteration:
         raise WindowFailed("the loader gave no batch") from None
     except Exception as error:
-        raise WindowFailed(_reason(error)) from error
+        raise WindowFailed(run.reason(error)) from error
     finally:
         feed.close()
     return WindowDone(
@@ -569,6 +578,9 @@ def loader_only(grant: Grant, house: House, loader: Any, stream: IndexStream, pa
     )
 
 
-def _reason(error: BaseException) -> str:
+def reason(error: BaseException) -> str:
+    """An exception in one line, as Python would print its last."""
     text = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {text[-1] if text else ''}".rstrip(": ")[:500]
+    name, last = type(error).__name__, text[-1].strip() if text else ""
+    # What failed in a worker comes with the traceback there, whose last line names it already.
+    return (last if last == name or last.startswith(f"{name}:") else f"{name}: {last}".rstrip(": "))[:2000]

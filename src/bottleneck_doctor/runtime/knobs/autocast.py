@@ -8,7 +8,8 @@ in it would have it compiled again.
 
 from __future__ import annotations
 
-from typing import Any, List, Optional
+from contextlib import nullcontext
+from typing import Any, Callable, List, Optional, Tuple
 
 import torch
 
@@ -17,12 +18,27 @@ from . import House, Knob
 _MOST_LAYERS = 64
 
 
+class _Hook:
+    """A hook of ours on a module of the user's. A copy of that module, as weights are averaged or a best model is kept,
+    gets one that does nothing: nobody would ever take ours off it. So does a pickled one, and needs nothing of ours."""
+
+    def __init__(self, told: Callable[..., None]) -> None:
+        self._told = told
+
+    def __call__(self, *args: Any) -> None:
+        self._told(*args)
+
+    def __reduce__(self) -> Tuple[Any, Tuple[Any, str]]:
+        return getattr, (nullcontext(), "__exit__")
+
+
 class Autocast(Knob):
     name = "autocast"
 
     def __init__(self) -> None:
         self._context: Any = None
         self._hooks: List[Any] = []
+        self._wrapped: List[Tuple[Any, Any]] = []
         self._checks: List[Any] = []
         self._seen: Optional[bool] = None
         self._looks = False
@@ -35,9 +51,12 @@ class Autocast(Knob):
         self._device = house.device.split(":")[0]
         self._seen = None
         for root in house.steps.roots:
-            self._hooks.append(root.register_forward_pre_hook(self._enter))
+            if getattr(root, "_compiled_call_impl", None) is None:
+                self._hooks.append(root.register_forward_pre_hook(_Hook(self._enter)))
+            else:
+                self._wrap(root)
             layers = [module for module in _uncompiled(root) if _is_matrix_layer(module)]
-            self._checks += [layer.register_forward_hook(self._look) for layer in layers[:_MOST_LAYERS]]
+            self._checks += [layer.register_forward_hook(_Hook(self._look)) for layer in layers[:_MOST_LAYERS]]
         self._looks = bool(self._checks)
         house.steps.on_backward = self._leave
         house.steps.before_optimizer_step = self._before_optimizer_step
@@ -55,6 +74,9 @@ class Autocast(Knob):
         self._leave()
         self._remove(self._hooks)
         self._remove(self._checks)
+        while self._wrapped:
+            root, compiled = self._wrapped.pop()
+            root._compiled_call_impl = compiled
         house.steps.on_backward = None
         house.steps.before_optimizer_step = None
         house.steps.gradient_for_backward = None
@@ -68,6 +90,17 @@ class Autocast(Knob):
             context: Any = torch.autocast(self._device, dtype=self._dtype)
             context.__enter__()
             self._context = context
+
+    def _wrap(self, root: Any) -> None:
+        """A module that was compiled in place runs its hooks inside of the graph: autocast is entered before that."""
+        compiled = root._compiled_call_impl
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            self._enter(root, args)
+            return compiled(*args, **kwargs)
+
+        root._compiled_call_impl = call
+        self._wrapped.append((root, compiled))
 
     def _leave(self) -> None:
         context, self._context = self._context, None
@@ -104,13 +137,12 @@ class Autocast(Knob):
 
 def _uncompiled(root: Any) -> List[Any]:
     """The modules of `root` that no compiled graph holds."""
-    compiled = {
-        id(inner)
-        for module in root.modules()
-        if type(module).__name__ == "OptimizedModule"
-        for inner in module.modules()
-    }
+    compiled = {id(inner) for module in root.modules() if _is_compiled(module) for inner in module.modules()}
     return [module for module in root.modules() if id(module) not in compiled]
+
+
+def _is_compiled(module: Any) -> bool:
+    return type(module).__name__ == "OptimizedModule" or getattr(module, "_compiled_call_impl", None) is not None
 
 
 def _is_matrix_layer(module: Any) -> bool:

@@ -1,0 +1,103 @@
+"""What the machine can tell of a probe that failed: stacks of what hangs, size of /dev/shm, kills for lack of memory.
+
+The edge of `failure`: asks py-spy and /proc. Whatever can't be had is missing, and nothing here raises.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from bottleneck_doctor.failure import Frame, Stack
+from bottleneck_doctor.profiling.origin import Origin
+from bottleneck_doctor.profiling.pyspy import find_tool
+
+_MOST_WORKERS = 2
+"""Workers are alike: where two hang, all do."""
+_PATIENCE = 5.0
+_WORKER_LOOP = "_worker_loop"
+"""The function of torch.utils.data that every loader worker runs."""
+
+
+def stacks(pid: int, tool: str | None = None) -> list[Stack]:
+    """Where the process `pid` and some loader workers among its children stand. Takes a few tenths of a second."""
+    tool = tool or find_tool()
+    if tool is None:
+        return []
+    found: list[Stack] = []
+    for each in (pid, *_children(pid)):
+        stack = _stack(tool, each)
+        if stack is not None and (each == pid or stack.worker):
+            found.append(stack)
+        if sum(seen.worker for seen in found) >= _MOST_WORKERS:
+            break
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        return [child.pid for child in psutil.Process(pid).children(recursive=True)][:8]
+    except psutil.Error:
+        return []
+
+
+def _stack(tool: str, pid: int) -> Stack | None:
+    command = [tool, "dump", "--json", "--full-filenames", "--pid", str(pid)]
+    locked = _waits_for_lock(pid)
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PATIENCE, check=False)
+        threads = json.loads(done.stdout)
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return None
+    return read(threads, pid, locked, Origin())
+
+
+def read(threads: Sequence[dict[str, Any]], pid: int, locked: bool, origin: Origin) -> Stack | None:
+    """The stack of the main thread in what `py-spy dump --json` writes; None where there is none."""
+    main = next((thread for thread in threads if thread.get("os_thread_id") == pid), None) or (
+        threads[-1] if threads else None
+    )
+    if main is None:
+        return None
+    try:
+        frames = [
+            Frame(each["name"], each["filename"], int(each["line"]), origin.is_own(each["filename"]))
+            for each in main["frames"]
+        ]
+    except (KeyError, TypeError, ValueError):
+        return None
+    loop = next((place for place, frame in enumerate(frames) if frame.function == _WORKER_LOOP), None)
+    # Below its loop a forked worker has what the main process was doing, which it will never come back to.
+    return Stack(frames if loop is None else frames[: loop + 1], worker=loop is not None, locked=locked)
+
+
+def _waits_for_lock(pid: int) -> bool:
+    """Whether the kernel says that the main thread of a process waits for a lock (a futex)."""
+    try:
+        return Path(f"/proc/{pid}/wchan").read_text(errors="replace").startswith("futex")
+    except OSError:
+        return False
+
+
+def shared_memory() -> int | None:
+    """Size of /dev/shm in bytes; None where there is none."""
+    try:
+        seen = os.statvfs("/dev/shm")
+    except (OSError, AttributeError):
+        return None
+    return seen.f_frsize * seen.f_blocks
+
+
+def memory_kills() -> int | None:
+    """How many processes the kernel has killed for lack of memory since it started, in control groups or altogether."""
+    try:
+        lines = Path("/proc/vmstat").read_text(errors="replace").splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), None)

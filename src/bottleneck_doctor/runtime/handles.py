@@ -1,0 +1,256 @@
+"""Keeps what the main process opens apart from what loader workers open.
+
+A dataset that opens its file lazily, in the first `__getitem__`, is right under workers: each opens its own. A window
+that loads in the main process would open it there, and workers forked later would share one handle, its position and
+its library's state: they would read each other's data. So where the user has workers, the main process loads from a
+copy; and where the user has none, workers get a copy in which whatever was opened since the loader was made is as it
+was then. Copies are shallow in what is large: only objects that may hold a handle are copied, samples are shared.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+import weakref
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+from torch.utils.data import Dataset, IterableDataset, IterDataPipe, MapDataPipe
+
+from .steps import is_users_file
+
+_KINDS = frozenset(
+    {
+        ("av", "InputContainer"),
+        ("cv2", "VideoCapture"),
+        ("decord", "AudioReader"),
+        ("decord", "VideoReader"),
+        ("h5py", "Dataset"),
+        ("h5py", "Group"),
+        ("lmdb", "Environment"),
+        ("lmdb", "Transaction"),
+        ("netCDF4", "Dataset"),
+        ("psycopg", "Connection"),
+        ("psycopg2", "connection"),
+        ("pymongo", "MongoClient"),
+        ("rasterio", "DatasetReader"),
+        ("redis", "Redis"),
+        ("sqlite3", "Connection"),
+        ("tables", "File"),
+        ("tarfile", "TarFile"),
+        ("zipfile", "ZipFile"),
+    }
+)
+"""Libraries and their classes, subclasses too, whose objects are an open file or connection; files of Python aside."""
+_LONG = 256
+"""A container of more entries holds data, and is shared as it is."""
+_DEEP = 6
+_MOST = 4096
+"""Objects and containers that are looked into at all: the making of a loader must not wait for it."""
+_CONTAINERS = (list, tuple, dict)
+_LARGE: Any = object()
+"""Stands for a value that was there and is not kept alive."""
+
+_undying: List[Any] = []
+"""Copies whose class has a `__del__`: it would close what the copy shares with its original."""
+
+Change = Callable[[Any, str, Any], Any]
+"""What an attribute of an object becomes in the copy, from the object, its name and its value; `_GONE`: nothing."""
+_GONE: Any = object()
+
+
+class Noted:
+    """What the objects of datasets held when a loader was first made of them: what is open since was opened lazily."""
+
+    def __init__(self) -> None:
+        self._owners: Dict[int, Tuple[Any, Dict[str, Any]]] = {}
+
+    def note(self, dataset: Any) -> None:
+        """A loader was made. Objects that were seen before, as where it is made anew for every epoch, stay as noted."""
+        _walk(dataset, self._note)
+
+    def _note(self, owner: Any) -> None:
+        key = id(owner)
+        if key in self._owners and self._owners[key][0]() is owner:
+            return
+        try:
+            reference = weakref.ref(owner, lambda _: self._owners.pop(key, None))
+        except TypeError:
+            return
+        self._owners[key] = (reference, {name: _small(value) for name, value in vars(owner).items()})
+
+    def _known(self, owner: Any) -> Optional[Dict[str, Any]]:
+        reference, attributes = self._owners.get(id(owner), (lambda: None, {}))
+        return attributes if reference() is owner else None
+
+    def open_since(self, owner: Any, name: str, value: Any) -> bool:
+        """Whether this attribute of an object that was there holds something that was opened later."""
+        known = self._known(owner)
+        if known is None or self._known(value) is not None:
+            return False
+        if _first_handle(value) is None:
+            return self._holds_newcomer(value)
+        before = known.get(name)
+        return _first_handle(before) is None if isinstance(value, _CONTAINERS) else before is not value
+
+    def _holds_newcomer(self, value: Any) -> bool:
+        """Whether a value leads to an object with a handle that was made later."""
+        found: List[bool] = []
+
+        def visit(owner: Any) -> None:
+            new = self._known(owner) is None
+            found.append(new and any(_first_handle(held) is not None for held in vars(owner).values()))
+
+        _walk(value, visit)
+        return any(found)
+
+    def as_it_was(self, owner: Any, name: str, value: Any) -> Any:
+        """A `Change`: what was opened later becomes what stood there before."""
+        if not self.open_since(owner, name, value):
+            return value
+        before = (self._known(owner) or {}).get(name, _GONE)
+        if isinstance(before, (list, dict)):
+            return before.copy()
+        if before is _LARGE:
+            return _without_handles(value) if isinstance(value, _CONTAINERS) else None
+        return before
+
+    def opened_late(self, dataset: Any) -> bool:
+        """Whether anything in a dataset was opened since."""
+        found: List[bool] = []
+
+        def visit(owner: Any) -> None:
+            found.append(any(self.open_since(owner, name, value) for name, value in list(vars(owner).items())))
+
+        _walk(dataset, visit)
+        return any(found)
+
+    def opened_early(self, dataset: Any) -> str:
+        """What was open already, as a class, an attribute and a type; "" where nothing was."""
+        found: List[str] = []
+
+        def visit(owner: Any) -> None:
+            for name, value in (self._known(owner) or {}).items():
+                held = _first_handle(value)
+                if held is not None:
+                    found.append(f"`{type(owner).__name__}.{name}`, an open {type(held).__name__}")
+
+        _walk(dataset, visit)
+        return found[0] if found else ""
+
+
+class Twin:
+    """A copy of a dataset to load from elsewhere. `refresh` hands on what the user has set in the original since."""
+
+    def __init__(self, dataset: Any, change: Optional[Change] = None) -> None:
+        self.original = dataset
+        self._change: Change = change or (lambda owner, name, value: value)
+        self._pairs: Dict[int, Tuple[Any, Any, Dict[str, Any]]] = {}
+        self._looks = 0
+        self.copy = self._copied(dataset, 0)
+
+    def refresh(self) -> None:
+        self._looks = 0
+        for owner, twin, seen in list(self._pairs.values()):
+            now = dict(vars(owner))
+            for name, value in now.items():
+                if name not in seen or seen[name] is not value:
+                    self._set(owner, twin, name, value, 0)
+            for name in seen.keys() - now.keys():
+                twin.__dict__.pop(name, None)
+            seen.clear()
+            seen.update(now)
+
+    def _set(self, owner: Any, twin: Any, name: str, value: Any, deep: int) -> None:
+        changed = self._change(owner, name, value)
+        if changed is _GONE:
+            twin.__dict__.pop(name, None)
+        else:
+            twin.__dict__[name] = self._copied(changed, deep + 1)
+
+    def _copied(self, value: Any, deep: int) -> Any:
+        if id(value) in self._pairs:
+            return self._pairs[id(value)][1]
+        self._looks += 1
+        if deep > _DEEP or self._looks > 8 * _MOST:
+            return value
+        if _is_holder(value):
+            try:
+                twin = object.__new__(type(value))
+            except TypeError:  # Made of something in C: its state is not ours to copy.
+                return value
+            if hasattr(type(value), "__del__"):
+                _undying.append(twin)
+            self._pairs[id(value)] = (value, twin, dict(vars(value)))
+            for name, held in list(vars(value).items()):
+                self._set(value, twin, name, held, deep)
+            return twin
+        if type(value) in _CONTAINERS and len(value) <= _LONG:
+            if isinstance(value, dict):
+                return {key: self._copied(held, deep + 1) for key, held in value.items()}
+            return type(value)(self._copied(held, deep + 1) for held in value)
+        return value
+
+
+def _walk(value: Any, visit: Callable[[Any], None], seen: Optional[Dict[int, Any]] = None) -> None:
+    """Call `visit` for every object that may hold a handle."""
+    seen = {} if seen is None else seen
+    if id(value) in seen or len(seen) > _MOST:
+        return
+    if _is_holder(value):
+        seen[id(value)] = value
+        visit(value)
+        for held in list(vars(value).values()):
+            _walk(held, visit, seen)
+    elif type(value) in _CONTAINERS and len(value) <= _LONG:
+        seen[id(value)] = value
+        for held in list(value.values() if isinstance(value, dict) else value):
+            _walk(held, visit, seen)
+
+
+def _is_holder(value: Any) -> bool:
+    """Whether an object's attributes are looked into: datasets, and what is made of the user's own classes."""
+    if isinstance(value, type) or not hasattr(value, "__dict__") or isinstance(value, (IterDataPipe, MapDataPipe)):
+        return False
+    kind = type(value)
+    if any(vars(each).get("__slots__") for each in kind.__mro__[:-1]):
+        return False
+    if isinstance(value, (Dataset, IterableDataset)):
+        return True
+    module = sys.modules.get(kind.__module__)
+    file = getattr(module, "__file__", None)
+    return kind.__module__ == "__main__" or (file is not None and is_users_file(file))
+
+
+def _small(value: Any) -> Any:
+    """What is kept of a value: short containers as they were, and what keeps nothing alive."""
+    if type(value) in _CONTAINERS and len(value) <= _LONG:
+        inside = value.values() if isinstance(value, dict) else value
+        if all(_is_small(each) for each in inside):
+            return value if isinstance(value, tuple) else value.copy()
+    return value if _is_small(value) else _LARGE
+
+
+def _is_small(value: Any) -> bool:
+    return value is None or isinstance(value, (bool, int, float, str)) or _is_handle(value)
+
+
+def _without_handles(value: Any) -> Any:
+    """A container without the handles in it: gone from a dictionary, None in a list."""
+    if isinstance(value, dict):
+        return {key: held for key, held in value.items() if not _is_handle(held)}
+    return type(value)(None if _is_handle(held) else held for held in value)
+
+
+def _first_handle(value: Any) -> Any:
+    inside: Any = (value,)
+    if isinstance(value, _CONTAINERS):
+        inside = () if len(value) > _LONG else list(value.values()) if isinstance(value, dict) else value
+    return next((each for each in inside if _is_handle(each)), None)
+
+
+def _is_handle(value: Any) -> bool:
+    if isinstance(value, (io.StringIO, io.BytesIO)):
+        return False
+    if isinstance(value, io.IOBase):
+        return not value.closed
+    return any((kind.__module__.split(".")[0], kind.__name__) in _KINDS for kind in type(value).__mro__)

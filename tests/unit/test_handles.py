@@ -1,0 +1,160 @@
+"""What is opened lazily in one process stays out of another's copy of the dataset, and nothing else is copied."""
+
+from __future__ import annotations
+
+import pickle
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.data import ConcatDataset, Dataset, Subset, TensorDataset
+
+from bottleneck_doctor.runtime.handles import Noted, Twin
+
+
+class Reader:
+    """Opens its file when it is first asked."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.file: Any = None
+
+    def byte(self, index: int) -> int:
+        if self.file is None:
+            self.file = self.path.open("rb")
+        self.file.seek(index)
+        return int(self.file.read(1)[0])
+
+
+class Lazy(Dataset[int]):
+    def __init__(self, path: Path) -> None:
+        self.reader = Reader(path)
+        self.files: dict[str, Any] = {}
+        self.tables: list[Any] = [None, None]
+        self.rows = list(range(10_000))
+        self.path = path
+        self.epoch = 0
+
+    def __getitem__(self, index: int) -> int:
+        if "first" not in self.files:
+            self.files["first"] = self.path.open("rb")
+        if self.tables[1] is None:
+            self.tables[1] = sqlite3.connect(":memory:")
+        if not hasattr(self, "late"):
+            self.late = self.path.open()
+        return self.reader.byte(index)
+
+    def __len__(self) -> int:
+        return 256
+
+    def close(self) -> None:
+        for each in (self.reader.file, getattr(self, "late", None), *self.files.values(), *self.tables):
+            if each is not None:
+                each.close()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    (tmp_path / "data.bin").write_bytes(bytes(range(256)))
+    return tmp_path / "data.bin"
+
+
+def is_fresh(dataset: Lazy) -> bool:
+    return (dataset.reader.file, dataset.files, dataset.tables, hasattr(dataset, "late")) == (
+        None,
+        {},
+        [None, None],
+        False,
+    )
+
+
+def test_what_the_main_process_opens_stays_in_its_copy(path: Path) -> None:
+    dataset = Lazy(path)
+    twin = Twin(ConcatDataset([Subset(dataset, range(100))]))
+    assert twin.copy[7] == 7
+    assert is_fresh(dataset)
+    copied = twin.copy.datasets[0].dataset
+    assert copied.rows is dataset.rows, "data are shared"
+    dataset.epoch = 3
+    twin.refresh()
+    assert copied.epoch == 3
+    assert copied.reader.file is not None, "what is open stays open"
+    copied.close()
+
+
+def test_workers_get_the_dataset_as_it_was_when_its_loader_was_made(path: Path) -> None:
+    dataset = Lazy(path)
+    subset = Subset(dataset, range(100))
+    noted = Noted()
+    noted.note(subset)
+    assert not noted.opened_late(subset)
+    assert subset[9] == 9
+    noted.note(subset)
+    assert noted.opened_late(subset), "a loader that is made anew for an epoch changes nothing"
+    subset = Subset(dataset, range(50))
+    noted.note(subset)
+    assert noted.opened_late(subset)
+    assert noted.opened_early(subset) == ""
+    dataset.epoch = 2
+    twin = Twin(subset, noted.as_it_was)
+    assert is_fresh(twin.copy.dataset)
+    assert twin.copy.dataset.epoch == 2
+    assert not is_fresh(dataset)
+    assert twin.copy[11] == 11
+    dataset.epoch = 5
+    twin.refresh()
+    assert twin.copy.dataset.epoch == 5
+    pickle.dumps(Lazy(path))
+    twin.copy.dataset.close()
+    dataset.close()
+
+
+class Eager(Dataset[int]):
+    def __init__(self, path: Path) -> None:
+        self.file = path.open("rb")
+
+    def __getitem__(self, index: int) -> int:
+        return index
+
+    def __del__(self) -> None:
+        self.file.close()
+
+
+def test_what_was_open_before_is_named_and_stays(path: Path) -> None:
+    dataset = Eager(path)
+    noted = Noted()
+    noted.note(dataset)
+    assert not noted.opened_late(dataset)
+    assert noted.opened_early(dataset) == "`Eager.file`, an open BufferedReader"
+    twin = Twin(dataset)
+    assert twin.copy.file is dataset.file
+    del twin
+    assert not dataset.file.closed, "the copy's end closes nothing"
+
+
+def test_what_cannot_be_copied_is_used_as_it_is(path: Path) -> None:
+    tensors = TensorDataset(torch.ones(4, 2))
+    assert Twin(tensors).copy.tensors[0] is tensors.tensors[0]
+    rows = list(range(1000))
+    assert Twin(rows).copy is rows
+    for data in (rows, {"a": 1}, "text", None):
+        noted = Noted()
+        noted.note(data)
+        assert not noted.opened_late(data)
+    circular: Any = Reader(path)
+    circular.me = [circular]
+    twin = Twin(circular).copy
+    assert twin is not circular
+    assert twin.me[0] is twin
+
+
+def test_nothing_is_kept_alive(path: Path) -> None:
+    noted = Noted()
+    dataset = Eager(path)
+    noted.note(dataset)
+    file = dataset.file
+    del dataset
+    assert file.closed
+    assert noted._owners == {}

@@ -1,0 +1,64 @@
+"""The autocast knob leaves nothing on a model that is copied or compiled while it holds."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch import nn
+
+from bottleneck_doctor.runtime.knobs import House
+from bottleneck_doctor.runtime.knobs.autocast import Autocast
+from bottleneck_doctor.runtime.steps import Steps
+
+
+@pytest.fixture
+def model() -> nn.Module:
+    return nn.Sequential(nn.Linear(4, 4))
+
+
+@pytest.fixture
+def applied(model: nn.Module) -> Iterator[Autocast]:
+    steps = Steps()
+    steps.roots = [model]
+    house = House(steps, "cpu")
+    knob = Autocast()
+    yield knob
+    knob.revert(house)
+    assert dtype(model) is torch.float32
+
+
+def apply(knob: Autocast, model: nn.Module) -> None:
+    steps = Steps()
+    steps.roots = [model]
+    knob.apply("bfloat16", House(steps, "cpu"))
+
+
+def dtype(model: nn.Module) -> torch.dtype:
+    answer: torch.Tensor = model(torch.ones(2, 4))
+    return answer.dtype
+
+
+def test_a_copy_of_the_model_computes_as_written(model: nn.Module, applied: Autocast) -> None:
+    apply(applied, model)
+    copied, pickled = copy.deepcopy(model), pickle.dumps(model)
+    assert b"bottleneck_doctor" not in pickled
+    assert dtype(model) is torch.bfloat16
+    applied._leave()
+    for other in (copied, pickle.loads(pickled)):
+        assert dtype(other) is torch.float32
+    assert not torch.is_autocast_enabled("cpu")
+
+
+def test_a_model_that_was_compiled_in_place(model: nn.Module, applied: Autocast) -> None:
+    """Hooks would run inside of the graph, and have it compiled anew."""
+    model.compile(backend="eager")
+    assert dtype(model) is torch.float32
+    apply(applied, model)
+    assert not model._forward_pre_hooks
+    assert dtype(model) is torch.bfloat16
+    applied._leave()
+    assert dtype(copy.deepcopy(model)) is torch.float32

@@ -1,0 +1,130 @@
+"""Who is blamed for a session that ended, and what is tried no more; a session that says what it is told to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.unit.test_race import FOUND
+
+from bottleneck_doctor import prober
+from bottleneck_doctor.prober import Clock, OutOfTime, Prober, SessionOver
+from bottleneck_doctor.progress import SilentProgress
+from bottleneck_doctor.race import Race
+from bottleneck_doctor.ranks import Company
+from bottleneck_doctor.runtime.messages import Found, Hello, WindowDone
+from bottleneck_doctor.schedule import BASELINE, LoopShape, Plan, Probe, probe
+from bottleneck_doctor.session import Exited
+
+AS_WRITTEN = probe(BASELINE, {})
+ONE, TWO = probe("num_workers=1", {"num_workers": 1}), probe("num_workers=2", {"num_workers": 2})
+NONE = probe("num_workers=0", {"num_workers": 0})
+BFLOAT = probe('autocast="bfloat16"', {"autocast": "bfloat16"})
+KILLED = "RuntimeError: DataLoader worker (pid 7) is killed by signal: Killed."
+
+
+class Told:
+    """A session that answers every grant as it was told; None is silence."""
+
+    number = 1
+    hello: Hello | None = None
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers = list(answers)
+        self.company = Company()
+        self.window = 0
+
+    def grant(self, grant: Any) -> None:
+        self.window = grant.window
+
+    def event(self, timeout: float) -> Any:
+        answer = self.answers.pop(0) if self.answers else None
+        return replace(answer, window=self.window) if isinstance(answer, WindowDone) else answer
+
+
+@pytest.fixture(autouse=True)
+def no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prober, "HANG_SECONDS", 0.01)
+    monkeypatch.setattr(prober, "HANG_FACTOR", 0.0)
+
+
+def make(found: Found = FOUND, left: float = 100.0) -> tuple[Race, Prober]:
+    race = Race(found, frozenset(), frozenset())
+    shape = LoopShape(
+        period=1, epoch_batches=400, num_workers=found.num_workers, prefetch_factor=2, served=True, usable_cpus=2
+    )
+    return race, Prober(race, shape, Plan(3, 30.0, 1.0), Clock(left, strict=True), SilentProgress(), 0.1)
+
+
+def ends(made: Prober, each: Probe, *answers: Any) -> None:
+    """A window with which its session ends."""
+    with pytest.raises(SessionOver):
+        made.measure(Told(*answers), each)  # type: ignore[arg-type]  # it has what a prober asks for
+
+
+OK = WindowDone(window=0, status="ok", steps=10, samples=40.0, seconds=1.0)
+
+
+def test_one_hang_with_workers_speaks_for_every_number() -> None:
+    race, made = make()
+    made.measure(Told(OK), AS_WRITTEN)  # type: ignore[arg-type]
+    ends(made, ONE, None)
+    assert not race.alive(ONE)
+    assert not race.alive(TWO)
+    assert race.alive(BFLOAT)
+    assert race.windows[-1].status == "failed"
+    assert "forkserver" in race.windows[-1].reason
+
+
+def test_worker_that_died_is_the_settings_fault_at_once_and_other_ends_are_tried_again() -> None:
+    race, made = make()
+    ends(made, TWO, Exited(1, f"Traceback\n{KILLED}"))
+    assert not race.alive(TWO)
+    assert race.alive(ONE), "fewer may fit"
+    ends(made, ONE, Exited(1, "ValueError: my own, at the end of training"))
+    assert race.alive(ONE)
+    ends(made, ONE, Exited(1, "ValueError: my own, at the end of training"))
+    assert not race.alive(ONE)
+
+
+def test_failed_window_is_told_in_words_that_help() -> None:
+    race, made = make()
+    failed = WindowDone(window=0, status="failed", reason="OSError: [Errno 24] Too many open files")
+    made.measure(Told(failed), TWO)  # type: ignore[arg-type]
+    workers = next(candidate for candidate in race.candidates if candidate.fix.id == "workers")
+    assert "`ulimit -n`" in workers.failures[TWO.key]
+    assert race.windows[-1].reason == failed.reason, "the window keeps what was said"
+
+
+def test_hang_as_written_after_loading_here_is_loading_heres() -> None:
+    race, made = make(replace(FOUND, num_workers=2, prefetch_factor=2))
+    session = Told(OK, OK, None)
+    made.measure(session, AS_WRITTEN)  # type: ignore[arg-type]
+    made.measure(session, NONE)  # type: ignore[arg-type]
+    with pytest.raises(SessionOver):
+        made.measure(session, AS_WRITTEN)  # type: ignore[arg-type]
+    assert not race.alive(NONE)
+    assert race.alive(BFLOAT)
+
+
+def test_ranks_that_came_apart_blame_no_setting() -> None:
+    race, made = make()
+    session = Told(None)
+    for rank, length in ((0, 12), (1, 10)):
+        hello = Hello(token="", pid=rank, python="", torch="", rank=rank, world=2)
+        session.company.found(hello, replace(FOUND, epoch_batches=length), 0.0)
+    session.company.settle(0.0)
+    session.company.granted(prober.messages.Grant(1, {}, "timed", 0, 1))
+    with pytest.raises(SessionOver, match="12 in rank 0, 10 in rank 1") as over:
+        made.measure(session, TWO)  # type: ignore[arg-type]
+    assert over.value.apart
+    assert race.alive(TWO)
+
+
+def test_time_that_is_over_is_no_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prober, "HANG_SECONDS", 30.0)
+    race, made = make(left=-100.0)
+    with pytest.raises(OutOfTime):
+        made.measure(Told(None), TWO)  # type: ignore[arg-type]
+    assert race.alive(TWO)
