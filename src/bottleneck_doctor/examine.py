@@ -266,9 +266,10 @@ class _Examination:
             session.start()
             yield session
         except OSError as error:
+            shown = shlex.join(self.request.discretion.words(command.argv))
             raise DoctorError(
                 "entrypoint-unstartable",
-                f"{shlex.join(self.request.discretion.words(command.argv))} can't be started: {error.strerror or error}.",
+                f"{shown} can't be started: {error.strerror or error}.",
                 "Check the interpreter given by --python, and that this machine can start more processes.",
                 Exit.ENTRYPOINT_FAILED,
             ) from error
