@@ -73,6 +73,7 @@ def command(
 
     from bottleneck_doctor import config as settings
     from bottleneck_doctor.cli._check_outputs import asked
+    from bottleneck_doctor.cli._secrets import gathered
     from bottleneck_doctor.cli._terminal import say, stdout_has_color, stdout_width
     from bottleneck_doctor.gate.check import Request, check
     from bottleneck_doctor.gate.limits import UNITS, configured
@@ -87,6 +88,7 @@ def command(
         raise click.UsageError("Nothing is named to compare with: give --base-ref, such as --base-ref origin/main.")
     limits = configured(config, None if threshold is None else _percent(threshold))
     wanted = asked(outputs)
+    setup = base_setup or project.base_setup
     request = Request(
         script=script,
         module=module,
@@ -103,6 +105,7 @@ def command(
         python=interpreter,
         verbose=verbose,
         in_place=in_place,
+        discretion=gathered([*([] if setup is None else ["--base-setup", setup]), *words]),
     )
     progress = choose_progress(quiet=quiet, verbose=verbose)
     try:

@@ -16,6 +16,7 @@ from pathlib import Path
 from statistics import median
 
 from bottleneck_doctor import __version__, environment, outcome
+from bottleneck_doctor.discretion import Discretion
 from bottleneck_doctor.gate import decide, hunks, imports, metrics, plan, revision, verdict, worktree
 from bottleneck_doctor.gate.document import Check, Culprit, Metric, Side
 from bottleneck_doctor.gate.duel import MOST_BROKEN_PAIRS, Broken, Contender, Duel, LivePair, failure
@@ -61,6 +62,8 @@ class Request:
     python: str | None = None
     verbose: bool = False
     in_place: bool = False
+    discretion: Discretion = field(default_factory=Discretion)
+    """What no output may tell."""
 
     def entrypoint(self) -> tuple[str, ...]:
         """The entrypoint and its arguments, without the interpreter."""
@@ -223,6 +226,7 @@ class _Checking:
             random.Random(self.seed),
             self.progress,
             verbose=self.request.verbose,
+            discretion=self.request.discretion,
         )
 
     def _note_lost(self, keeper: Keeper) -> None:
@@ -371,10 +375,10 @@ class _Checking:
         seen = None if duel is None else environment.describe(duel.hello, duel.found)
         if seen is not None and request.steady:
             seen = replace(seen, variables={**STEADY, **seen.variables})
-        return Check(
+        check = Check(
             tool=Tool(name="bottleneck-doctor", version=__version__),
             created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            entrypoint=Entrypoint(argv=list(request.entrypoint()), cwd=str(self.revisions.cwd)),
+            entrypoint=Entrypoint(argv=request.discretion.words(request.entrypoint()), cwd=str(self.revisions.cwd)),
             base=base,
             head=head,
             status="new" if new else verdict.status(self.judged),
@@ -389,5 +393,6 @@ class _Checking:
             culprits=self.culprits,
             warnings=self.warnings,
             environment=seen,
-            command=request.repeat(self.seed),
+            command=request.discretion.words(request.repeat(self.seed)),
         )
+        return request.discretion.document(check)
