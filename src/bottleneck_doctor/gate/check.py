@@ -26,7 +26,7 @@ from bottleneck_doctor.gate.limits import DEFAULTS, STEP_TIME, Limit
 from bottleneck_doctor.gate.metrics import Judging, PairSample
 from bottleneck_doctor.gate.revision import Revisions
 from bottleneck_doctor.interrupt import terminate_as_interrupt
-from bottleneck_doctor.prober import Clock, OutOfTime
+from bottleneck_doctor.prober import CAME_TO_ITS_END, Clock, OutOfTime
 from bottleneck_doctor.progress import Progress
 from bottleneck_doctor.protection.keeper import Keeper, protecting
 from bottleneck_doctor.render import words
@@ -71,7 +71,10 @@ class Request:
         return (*target, *self.arguments)
 
     def repeat(self, seed: int) -> list[str]:
-        """The command that does the same again."""
+        """The command that does the same again, with what is secret masked: it has to be filled in."""
+        return self.discretion.words(self._repeat(seed))
+
+    def _repeat(self, seed: int) -> list[str]:
         command = ["doctor", "check", "--base-ref", self.base_ref, "--seed", str(seed)]
         step = self.limits[STEP_TIME].threshold
         if step != DEFAULTS[STEP_TIME].threshold:
@@ -263,9 +266,9 @@ class _Checking:
                 self.broken.append(broken)
                 if not self.pairs and self._is_plain(broken):
                     return
+                self._note_broken(broken)
                 if len(self.broken) >= MOST_BROKEN_PAIRS:
                     break
-                self._note_broken(broken)
             except OutOfTime:
                 break
         if self.pairs:
@@ -317,14 +320,13 @@ class _Checking:
         self.progress.note(f"{words.count_text(len(self.pairs), 'pair')}: step time {said}")
 
     def _note_broken(self, broken: Broken) -> None:
-        if broken.over.crashed and all(each.slug != "script-failed-later" for each in self.warnings):
-            why = broken.over.why.rstrip(".")
-            self.warnings.append(
-                Warning(
-                    slug="script-failed-later",
-                    sentence=f"After some windows were measured, {why} ({broken.corner.contender.said}).",
-                )
-            )
+        """Say why a pair was cut short or lost; that a script came to its end is no weakness."""
+        crashed = broken.over.crashed
+        where, why = broken.corner.contender.said, broken.over.why.rstrip(".")
+        told = "After some windows were measured, " if crashed else "A pair of processes was lost: "
+        warning = Warning(slug="script-failed-later" if crashed else "pair-lost", sentence=f"{told}{why} ({where}).")
+        if broken.over.why != CAME_TO_ITS_END and all(each.slug != warning.slug for each in self.warnings):
+            self.warnings.append(warning)
 
     # -- why -----------------------------------------------------------------------------------------------------------
 
@@ -375,7 +377,7 @@ class _Checking:
         seen = None if duel is None else environment.describe(duel.hello, duel.found)
         if seen is not None and request.steady:
             seen = replace(seen, variables={**STEADY, **seen.variables})
-        check = Check(
+        made = Check(
             tool=Tool(name="bottleneck-doctor", version=__version__),
             created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
             entrypoint=Entrypoint(argv=request.discretion.words(request.entrypoint()), cwd=str(self.revisions.cwd)),
@@ -395,4 +397,4 @@ class _Checking:
             environment=seen,
             command=request.discretion.words(request.repeat(self.seed)),
         )
-        return request.discretion.document(check)
+        return request.discretion.document(made)
