@@ -395,6 +395,6 @@ class _Checking:
             culprits=self.culprits,
             warnings=self.warnings,
             environment=seen,
-            command=request.discretion.words(request.repeat(self.seed)),
+            command=request.repeat(self.seed),
         )
         return request.discretion.document(made)
