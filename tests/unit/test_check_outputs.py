@@ -180,7 +180,7 @@ def _paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 DOCUMENT = json.loads((GOLDEN / "checks" / "regressed.json").read_bytes())
-ODD = st.text(max_size=6) | st.sampled_from(
+ODD: st.SearchStrategy[Any] = st.text(max_size=6) | st.sampled_from(
     [
         None,
         0,
