@@ -139,7 +139,7 @@ def test_the_command_line_wins_over_the_project() -> None:
     config = Config(metrics={STEP_TIME: MetricConfig(threshold=0.1, level="warn"), "host_memory": MetricConfig(most=9)})
     limits = configured(config, 0.02)
     assert limits[STEP_TIME] == Limit(0.02, "warn")
-    assert limits["host_memory"] == Limit(DEFAULTS["host_memory"].threshold, "warn", most=9)
+    assert limits["host_memory"] == Limit(DEFAULTS["host_memory"].threshold, "error", most=9)
     assert configured(Config(), None) == DEFAULTS
 
 

@@ -73,6 +73,7 @@ def command(
 
     from bottleneck_doctor import config as settings
     from bottleneck_doctor.cli._check_outputs import asked
+    from bottleneck_doctor.cli._secrets import gathered
     from bottleneck_doctor.cli._terminal import say, stdout_has_color, stdout_width
     from bottleneck_doctor.gate.check import Request, check
     from bottleneck_doctor.gate.limits import UNITS, configured
@@ -103,6 +104,7 @@ def command(
         python=interpreter,
         verbose=verbose,
         in_place=in_place,
+        discretion=gathered([*words, "--exec", base_setup or ""]),
     )
     progress = choose_progress(quiet=quiet, verbose=verbose)
     try:

@@ -129,7 +129,7 @@ def smallest(
     # Hilferty's approximation of chi-square's).
     spread = seen.standard_error * math.sqrt(seen.pairs) / (1 - 2 / (9 * df)) ** 1.5
     error = max(MINIMUM_STANDARD_ERROR, spread / math.sqrt(pairs))
-    limit = student_t_quantile(1 - error_rate * look.share, pairs - 1)
+    limit: float = student_t_quantile(1 - error_rate * look.share, pairs - 1)
     # The distance at which a noncentral t passes the limit so often (Johnson and Welch's approximation, 1940).
     distance: float = limit + NormalDist().inv_cdf(POWER) * math.sqrt(1 + limit * limit / (2 * (pairs - 1)))
     return threshold + distance * error

@@ -19,6 +19,7 @@ from typing import Any
 
 from bottleneck_doctor import evidence as ev
 from bottleneck_doctor import outcome, phases, schedule
+from bottleneck_doctor.discretion import Discretion
 from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.examine import (
     BURN_IN_LEVEL,
@@ -105,6 +106,7 @@ class Duel:
         progress: Progress,
         *,
         verbose: bool = False,
+        discretion: Discretion | None = None,
     ) -> None:
         self.setup_seconds = 0.0
         self.hello: messages.Hello | None = None
@@ -115,6 +117,7 @@ class Duel:
         self._generator = generator
         self._progress = progress
         self._verbose = verbose
+        self._discretion = discretion
         self._starts = 0
         self._last_start = -math.inf
 
@@ -142,7 +145,9 @@ class Duel:
         self._last_start = time.monotonic()
         self._starts += 1
         command = Command(contender.argv, contender.cwd, dict(contender.environment), terminal=sys.stdout.isatty())
-        session = Session(command, self._starts, verbose=self._verbose, keeper=contender.keeper)
+        session = Session(
+            command, self._starts, verbose=self._verbose, keeper=contender.keeper, discretion=self._discretion
+        )
         stack.callback(session.stop)
         try:
             session.start()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from bottleneck_doctor.config import Config
 from bottleneck_doctor.errors import DoctorError
@@ -36,7 +37,10 @@ class Limit:
 
 @dataclass(frozen=True)
 class Kind:
-    """A metric: what it is called and counted in, and its limit where the user sets none."""
+    """A metric: what it is called and counted in, and its limit where the user sets none.
+
+    The step time is that of whole epochs, the memory that of the process that trains.
+    """
 
     title: str
     unit: Unit
@@ -44,11 +48,11 @@ class Kind:
 
 
 KINDS: Mapping[str, Kind] = {
-    STEP_TIME: Kind("Step time, epochs included", "seconds", Limit(0.05, "error")),
-    DATA_WAIT: Kind("Time spent waiting for data", "share", Limit(0.05, "warn")),
-    HOST_MEMORY: Kind("Peak memory of the training process", "bytes", Limit(0.10, "warn")),
+    STEP_TIME: Kind("Step time", "seconds", Limit(0.05, "error")),
+    DATA_WAIT: Kind("Waiting for data", "share", Limit(0.05, "warn")),
+    HOST_MEMORY: Kind("Peak memory", "bytes", Limit(0.10, "warn")),
     FIRST_STEP: Kind("Start to first step", "seconds", Limit(0.20, "warn")),
-    EPOCH_TURN: Kind("Starting and ending an epoch", "seconds", Limit(0.20, "warn")),
+    EPOCH_TURN: Kind("Turn of an epoch", "seconds", Limit(0.20, "warn")),
     **{
         PHASE + name: Kind(f"Phase: {title[0].lower()}{title[1:]}", "seconds", Limit(0.15, "warn"))
         for name, title in PHASE_WORDS.items()
@@ -75,7 +79,7 @@ def configured(config: Config, threshold: float | None) -> dict[str, Limit]:
                 f"Give {100 * LEAST_THRESHOLD:g}% or more; what can be seen on this machine is said after a check.",
             )
         level = "error" if said.level is None and said.most is not None else said.level
-        given = {"threshold": said.threshold, "level": level, "most": said.most}
+        given: dict[str, Any] = {"threshold": said.threshold, "level": level, "most": said.most}
         limits[name] = replace(limits[name], **{key: value for key, value in given.items() if value is not None})
     if threshold is not None:
         limits[STEP_TIME] = replace(limits[STEP_TIME], threshold=threshold)

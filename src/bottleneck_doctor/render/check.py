@@ -15,6 +15,7 @@ from bottleneck_doctor.render import words
 from bottleneck_doctor.render.check_words import (
     VERDICT_WORDS,
     amount_text,
+    change_text,
     effort_text,
     fails,
     is_finding,
@@ -23,7 +24,7 @@ from bottleneck_doctor.render.check_words import (
 )
 from bottleneck_doctor.render.console import text_console
 
-PLAIN_WIDTH = 110
+PLAIN_WIDTH = 120
 _STYLES: dict[Verdict, str] = {"regression": "bold red", "gone": "bold red", "improvement": "green"}
 _TITLES = {"passed": "Passed", "regressed": "Regressed", "cannot_tell": "CANNOT TELL", "new": "New"}
 STEADY = "Both sides ran with a steady allocator (--no-steady: as yours is)."
@@ -71,28 +72,21 @@ def is_shown(metric: Metric) -> bool:
 
 def _table(rows: list[Metric], color: bool) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold" if color else "")
-    table.add_column("Metric", overflow="fold", ratio=2)
-    for title in ("Base", "Head", "Change", "95 %", "Limit", "Visible from"):
+    table.add_column("Metric", no_wrap=True)
+    for title in ("Base", "Head", "Change (95 %)", "Limit", "Visible from"):
         table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("Verdict", no_wrap=True)
+    table.add_column("Verdict")
     for metric in rows:
         verdict = VERDICT_WORDS[metric.verdict]
         if is_finding(metric):
             verdict = verdict.upper() if fails(metric) else f"{verdict} (a warning)"
         table.add_row(
-            Text(metric.title),
+            Text(words.clipped(words.visible(metric.title), 40)),
             value_text(metric, metric.base),
             value_text(metric, metric.head),
-            amount_text(metric.unit, metric.change, sign=True),
-            _interval(metric),
+            change_text(metric),
             amount_text(metric.unit, metric.threshold),
             amount_text(metric.unit, metric.smallest),
             Text(verdict, style=_STYLES.get(metric.verdict, "") if color else ""),
         )
     return table
-
-
-def _interval(metric: Metric) -> str:
-    if metric.low is None or metric.high is None:
-        return words.DASH
-    return " to ".join(amount_text(metric.unit, end, sign=True) for end in (metric.low, metric.high))
