@@ -178,6 +178,7 @@ class _Checking:
             heads = [root / each.relative_to(tree.root) for each in folders if each.is_relative_to(tree.root)]
             if imports.exists(request.module, heads) and not imports.exists(request.module, folders):
                 return None
+            tree.cwd.mkdir(parents=True, exist_ok=True)
             return request.entrypoint()
         assert request.script is not None
         whole = Path(os.path.normpath(self.revisions.cwd / request.script))

@@ -81,7 +81,7 @@ def _table(rows: list[Metric], color: bool) -> Table:
         if is_finding(metric):
             verdict = verdict.upper() if fails(metric) else f"{verdict} (a warning)"
         table.add_row(
-            Text(metric.title),
+            Text(words.clipped(words.visible(metric.title), 40)),
             value_text(metric, metric.base),
             value_text(metric, metric.head),
             change_text(metric),
