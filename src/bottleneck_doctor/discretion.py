@@ -169,7 +169,7 @@ class Discretion:
 
 _IDENTIFIERS = re.compile(
     r"created|effect|evidence|fingerprint|fix|fixes|format|host|id|kind|label|lane|level|metric|"
-    r"mode|risk|role|rung|setting|settings|slug|status|topic|unit|version|ways"
+    r"mode|risk|role|rung|setting|settings|slug|status|topic|unit|verdict|version|ways"
 )
 """Fields of our own vocabulary and of figures: a password that happens to be one of its words must not break it."""
 _CODE = frozenset({"diff", "text"})
@@ -257,7 +257,7 @@ def _forms(secrets: Iterable[str]) -> tuple[str, ...]:
 
 
 def _holds_documents(value: Any) -> bool:
-    return isinstance(value, list) and any(is_dataclass(each) for each in value)
+    return is_dataclass(value) or (isinstance(value, list) and any(is_dataclass(each) for each in value))
 
 
 # -- pieces ------------------------------------------------------------------------------------------------------------
