@@ -127,7 +127,7 @@ def smallest(
     df = seen.pairs - 1
     # The spread of a few is more often too small than too large: its median is what it is divided by (Wilson and
     # Hilferty's approximation of chi-square's).
-    spread = seen.standard_error * math.sqrt(seen.pairs) / (1 - 2 / (9 * df)) ** 1.5
+    spread: float = seen.standard_error * math.sqrt(seen.pairs) / (1 - 2 / (9 * df)) ** 1.5
     error = max(MINIMUM_STANDARD_ERROR, spread / math.sqrt(pairs))
     limit: float = student_t_quantile(1 - error_rate * look.share, pairs - 1)
     # The distance at which a noncentral t passes the limit so often (Johnson and Welch's approximation, 1940).
