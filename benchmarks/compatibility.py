@@ -109,7 +109,7 @@ def wrongly_answered(known: Known, report: dict[str, Any]) -> str:
     faster = [each["id"] for each in report["fixes"] if each["status"] == "faster"]
     wrong = []
     if known.right is not None and (wanted := _fix_of(known.right)) not in faster:
-        wrong.append(f"{wanted} {fixes[wanted]['status']}")
+        wrong.append(f"{wanted} {fixes[wanted]['status']}{_how_far(fixes[wanted])}")
     if known.right is None and "workers" in faster:
         wrong.append("claims workers")
     for identifier, reason in known.refused.items():
@@ -117,6 +117,17 @@ def wrongly_answered(known: Known, report: dict[str, Any]) -> str:
         if said["status"] != "not_applicable" or reason not in said["reason"]:
             wrong.append(f"{identifier} {said['status']} ({said['reason']})")
     return "; ".join(wrong)
+
+
+def _how_far(fix: dict[str, Any]) -> str:
+    """What is known of a fix that is not claimed."""
+    known = fix["speedup"]
+    if known is None:
+        return f" ({fix['reason']})"
+    return (
+        f" ({known['estimate']:.2f}x, {known['low']:.2f} to {known['high']:.2f}, "
+        f"{known['pairs']} pairs of {known['sessions']} processes)"
+    )
 
 
 def _fix_of(setting: Any) -> str:

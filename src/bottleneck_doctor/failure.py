@@ -33,6 +33,8 @@ _PICKLE = re.compile(r"[Cc]an(no|')t pickle|cannot be pickled|cannot pickle|Can'
 _HANDLES = re.compile(r"Too many open files|received 0 items of ancdata")
 _FORKED_GPU = re.compile(r"Cannot re-initialize CUDA in forked subprocess|CUDA error: initialization error")
 _DAEMON = re.compile(r"daemonic processes are not allowed to have children")
+_WAITING = frozenset({"_try_get_data", "_get_data"})
+"""Functions of torch's loader in which the main process waits for its workers."""
 _CRASHES = frozenset({"SIGSEGV", "SIGABRT", "SIGILL", "SIGFPE"})
 _LINES_READ = 30
 """Last lines of an output that may hold the reason; some libraries write a word or two after it."""
@@ -122,13 +124,23 @@ def _hung(failure: Failure) -> Cause | None:
         return None
     own = _own_frame([stack for stack in failure.stacks if stack.worker])
     main = _own_frame([stack for stack in failure.stacks if not stack.worker])
-    if failure.workers and (own is not None or main is None or not any(stack.worker for stack in failure.stacks)):
+    unseen = not failure.stacks and "num_workers" in failure.setting
+    if failure.workers and (own is not None or unseen or _waits_for_workers(failure)):
         where = f" in {_place(own)}" if own is not None else ""
         locked = any(stack.locked and stack.worker for stack in failure.stacks)
         return Cause(f"with workers the dataset hangs{where}: {_fork_advice(failure, locked)}", every_count=True)
     if main is not None:
         return Cause(f"it hung in {_place(main)}: the window took over ten times as long as expected")
     return Cause("it hung: the window took over ten times as long as expected")
+
+
+def _waits_for_workers(failure: Failure) -> bool:
+    return any(
+        frame.function.rpartition(".")[2] in _WAITING
+        for stack in failure.stacks
+        if not stack.worker
+        for frame in stack.frames
+    )
 
 
 def _fork_advice(failure: Failure, locked: bool) -> str:

@@ -44,6 +44,7 @@ for epoch in range(100000):
 )
 """A step is 4 ms of loading and 1 ms or so of everything else."""
 
+SECRET = "not-for-everybody-1742"
 QUICK = "def prepare(rows):\n    return rows\n"
 SLOW = "import time\n\n\ndef prepare(rows):\n    time.sleep(0.001)\n    return rows\n"
 
@@ -101,8 +102,11 @@ def untouched(repository: Path) -> None:
 def test_a_regression_fails_and_is_explained(repository: Path, tmp_path: Path) -> None:
     commit(repository, "Prepare with care", helper=SLOW)
     outputs = ("--json", str(tmp_path / "out.json"), "--markdown", str(tmp_path / "out.md"))
-    done = check("--base-ref", "base", "--budget", "100s", "--seed", "1", *outputs, "train.py", cwd=repository)
+    command = ("--base-ref", "base", "--budget", "100s", "--seed", "1", *outputs, "train.py", "--", "--api-key", SECRET)
+    done = check(*command, cwd=repository)
     assert done.returncode == Exit.REGRESSION, done.stderr + done.stdout
+    for text in (done.stdout, done.stderr, *((tmp_path / name).read_text() for name in ("out.json", "out.md"))):
+        assert SECRET not in text
     found = document(tmp_path / "out.json")
     assert found.status == "regressed"
     (step,) = (metric for metric in found.metrics if metric.id == "step_time")

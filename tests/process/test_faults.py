@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import sys
 import time
 from pathlib import Path
 
@@ -180,4 +181,17 @@ def test_script_killed_from_outside(guest: StartGuest) -> None:
     time.sleep(0.2)
     assert script.session.pid is not None
     os.kill(script.session.pid, signal.SIGKILL)
+    assert script.exited().code == -signal.SIGKILL
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel ends them on Linux only")
+def test_workers_of_a_killed_script_end_at_once(guest: StartGuest) -> None:
+    """torch's own look after their parent every five seconds, and nobody else may be left to end them."""
+    script = guest(IN_WORKERS, "time.sleep(0.01)")
+    script.found()
+    script.grant({"num_workers": 2}, lead_in=6, steps=10**6)
+    assert wait_until(lambda: len(set(script.notes("workers"))) == 2)
+    assert script.session.pid is not None
+    os.kill(script.session.pid, signal.SIGKILL)
+    assert wait_until(lambda: not any(psutil.pid_exists(worker) for worker in script.notes("workers")), 2.0)
     assert script.exited().code == -signal.SIGKILL

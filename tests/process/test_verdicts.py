@@ -106,8 +106,8 @@ lock = threading.Lock()
 def hold():
     while True:
         with lock:
-            time.sleep(0.01)
-        time.sleep(0.0005)
+            time.sleep(0.02)
+        time.sleep(0.0002)
 
 
 threading.Thread(target=hold, daemon=True).start()

@@ -242,7 +242,7 @@ def test_every_recipe_has_its_command() -> None:
 
 
 def test_the_metrics_listed_are_the_real_ones() -> None:
-    listed = {}
+    listed: dict[str, tuple[str, str]] = {}
     row = re.compile(r"^\| (`[^|]*) \| [^|]* \| ([^|]*) \| ([^|]*) \|$", re.MULTILINE)
     for names, threshold, level in row.findall(RECIPES):
         listed |= dict.fromkeys(re.findall(r"`(\w+)`", names), (threshold, level))

@@ -29,7 +29,8 @@ IN_WORKER = stack(
     locked=True,
 )
 IN_MAIN = stack(
-    ("_try_get_data", "/site-packages/torch/dataloader.py", 1, False), ("main", "/home/me/train.py", 30, True)
+    ("_BaseDataLoaderIter._try_get_data", "/site-packages/torch/dataloader.py", 1, False),
+    ("main", "/home/me/train.py", 30, True),
 )
 
 
@@ -60,7 +61,10 @@ def test_hang_without_workers_is_where_the_loop_stands(setting: dict[str, object
 
 def test_hang_of_the_loop_while_workers_are_idle_is_the_loops() -> None:
     idle = stack(("_worker_loop", "/site-packages/torch/worker.py", 300, False), worker=True)
-    assert "it hung in `main`" in cause(failed(hung=True, stacks=[IN_MAIN, idle])).sentence
+    busy = stack(("main", "/home/me/train.py", 30, True))
+    assert "it hung in `main`" in cause(failed(hung=True, stacks=[busy, idle])).sentence
+    assert "with workers the dataset hangs:" in cause(failed(hung=True, stacks=[IN_MAIN, idle])).sentence
+    assert cause(failed(hung=True, setting={"autocast": "bfloat16"}, own_workers=2)).sentence.startswith("it hung:")
 
 
 BUS = "RuntimeError: DataLoader worker (pid 71) is killed by signal: Bus error. It is possible that dataloader's workers are out of shared memory. Please try to raise your shared memory limit."  # noqa: E501

@@ -13,7 +13,7 @@ from bottleneck_doctor.prober import Clock, OutOfTime, Prober, SessionOver
 from bottleneck_doctor.progress import SilentProgress
 from bottleneck_doctor.race import Race
 from bottleneck_doctor.ranks import Company
-from bottleneck_doctor.runtime.messages import Found, Hello, WindowDone
+from bottleneck_doctor.runtime.messages import Found, Grant, Hello, WindowDone
 from bottleneck_doctor.schedule import BASELINE, LoopShape, Plan, Probe, probe
 from bottleneck_doctor.session import Exited
 
@@ -115,7 +115,7 @@ def test_ranks_that_came_apart_blame_no_setting() -> None:
         hello = Hello(token="", pid=rank, python="", torch="", rank=rank, world=2)
         session.company.found(hello, replace(FOUND, epoch_batches=length), 0.0)
     session.company.settle(0.0)
-    session.company.granted(prober.messages.Grant(1, {}, "timed", 0, 1))
+    session.company.granted(Grant(1, {}, "timed", 0, 1))
     with pytest.raises(SessionOver, match="12 in rank 0, 10 in rank 1") as over:
         made.measure(session, TWO)  # type: ignore[arg-type]
     assert over.value.apart

@@ -88,13 +88,14 @@ def command(
         raise click.UsageError("Nothing is named to compare with: give --base-ref, such as --base-ref origin/main.")
     limits = configured(config, None if threshold is None else _percent(threshold))
     wanted = asked(outputs)
+    setup = base_setup or config.base_setup
     request = Request(
         script=script,
         module=module,
         arguments=arguments,
         base_ref=ref,
         merge_base=merge_base,
-        base_setup=base_setup or config.base_setup,
+        base_setup=setup,
         # A number of pairs is asked for to have so many, whatever time a project allows.
         budget=seconds if seconds is not None or pairs is not None else config.budget,
         pairs=pairs,
@@ -104,7 +105,7 @@ def command(
         python=interpreter,
         verbose=verbose,
         in_place=in_place,
-        discretion=gathered([*words, "--exec", base_setup or ""]),
+        discretion=gathered([*([] if setup is None else ["--base-setup", setup]), *words]),
     )
     progress = choose_progress(quiet=quiet, verbose=verbose)
     try:

@@ -17,6 +17,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional
 import torch
 import torch.utils.data.dataloader as dataloader
 
+from . import orphans
 from .handles import Noted, Twin
 from .messages import Site
 from .steps import user_site
@@ -286,7 +287,8 @@ class Feed:
         if self.workers == 0:
             self._iterator = dataloader._SingleProcessDataLoaderIter(self._shadow)
         else:
-            self._iterator = dataloader._MultiProcessingDataLoaderIter(self._shadow)
+            with orphans.ended():
+                self._iterator = dataloader._MultiProcessingDataLoaderIter(self._shadow)
         self._iterator._doctor_internal = True
         self._started = sum(1 for worker in getattr(self._iterator, "_workers", ()) if worker.is_alive())
 
