@@ -115,11 +115,6 @@ def write_page(path: Path, html: str) -> None:
     _write(path.parent, {path.name: html.encode()})
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write another document, after `prepare` was asked for its name. Raises `DoctorError` `output-failed`."""
-    _write(path.parent, {path.name: text.encode()})
-
-
 def _write(directory: Path, files: Mapping[str, bytes]) -> None:
     written: dict[Path, str] = {}
     try:

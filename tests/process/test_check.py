@@ -156,7 +156,7 @@ def test_bad_input(repository: Path, arguments: tuple[str, ...], slug: str, code
     assert f"[{slug}]" in done.stderr
 
 
-@pytest.mark.parametrize("side", ["base", "head"])
+@pytest.mark.parametrize("side", ["base", pytest.param("head", marks=pytest.mark.slow)])
 def test_a_script_that_fails_on_one_side(repository: Path, side: str) -> None:
     broken = "raise RuntimeError('no such rows')\n"
     if side == "base":

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import runpy
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.golden import checks
 
 import bottleneck_doctor.gate.check
 from bottleneck_doctor.cli import main
@@ -16,6 +16,8 @@ from bottleneck_doctor.gate.document import Check, Status
 from bottleneck_doctor.gate.limits import DEFAULTS, STEP_TIME
 from bottleneck_doctor.progress import Progress
 from bottleneck_doctor.render import check as text
+
+CHECKS: dict[str, Check] = runpy.run_path(str(Path(__file__).parents[1] / "golden" / "checks.py"))["results"]()
 
 
 @pytest.fixture
@@ -36,12 +38,12 @@ def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Request]:
     return recorded
 
 
-_answer = checks.passed()
+_answer = CHECKS["passed"]
 
 
 def answer(status: Status) -> None:
     global _answer
-    _answer = replace(checks.regressed() if status == "regressed" else checks.passed(), status=status)
+    _answer = replace(CHECKS["regressed"] if status == "regressed" else CHECKS["passed"], status=status)
 
 
 def test_everything_that_was_asked_for(asked: list[Request]) -> None:
@@ -117,7 +119,7 @@ def test_the_summary_makes_way_for_a_document_on_stdout(
 
 
 def test_the_text() -> None:
-    said = text.render(checks.regressed(), width=None, color=False)
+    said = text.render(CHECKS["regressed"], width=None, color=False)
     assert said.startswith("\nRegressed: A step is 31 %")
     assert "What grew:" in said
     assert "(changed)" in said
@@ -128,7 +130,7 @@ def test_the_text() -> None:
     assert max(len(line) for line in said.splitlines()) <= text.PLAIN_WIDTH
 
 
-@pytest.mark.parametrize("check", [checks.hostile(), checks.passed()], ids=["hostile", "passed"])
+@pytest.mark.parametrize("check", [CHECKS["hostile"], CHECKS["passed"]], ids=["hostile", "passed"])
 def test_text_holds_nothing_that_drives_a_terminal(check: Check) -> None:
     said = text.render(check, width=80, color=False)
     assert "\x1b" not in said

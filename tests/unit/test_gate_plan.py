@@ -20,8 +20,8 @@ def test_each_side_goes_first_as_often_as_the_other() -> None:
 @pytest.mark.parametrize(
     ("setup", "window", "budget", "expected"),
     [
-        (3, 1.2, 300, 3),
-        (3, 0.8, 300, 4),
+        (3, 1.2, 300, 2),
+        (3, 0.8, 300, 3),
         (20, 1.2, 300, 7),
         (3, 6, 300, 2),
         (200, 60, 300, plan.LEAST_ROUNDS),

@@ -7,6 +7,7 @@ import contextlib
 import os
 import random
 import secrets
+import shutil
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -183,11 +184,17 @@ class _Checking:
         assert request.script is not None
         whole = Path(os.path.normpath(self.revisions.cwd / request.script))
         if not whole.is_relative_to(root):
+            whole = Path(os.path.realpath(whole.parent)) / whole.name
+        if not whole.is_relative_to(root):
             # A script of its own, which trains with the code of both.
             return (str(whole), *request.arguments)
         there = tree.root / whole.relative_to(root)
         if not there.is_file():
             return None
+        if there.is_symlink() and not whole.is_symlink():
+            # One that git does not track: Python would look for its neighbours where the link leads.
+            there.unlink()
+            shutil.copy2(whole, there)
         tree.cwd.mkdir(parents=True, exist_ok=True)
         return (str(there) if request.script.is_absolute() else str(request.script), *request.arguments)
 
@@ -258,9 +265,10 @@ class _Checking:
                     if live.broken is not None:
                         self._note_broken(live.broken)
                     self.lasted.append(time.monotonic() - begun)
-                    self._look(last=not self._more())
+                    more = self._more()
+                    self._look(last=not more)
                     self._say()
-                    if not self._goes_on():
+                    if not more or self._is_clear():
                         self._explain(live)
                         return
             except Broken as broken:
@@ -289,8 +297,8 @@ class _Checking:
     def _pair_seconds(self) -> float:
         return median(self.lasted) if self.lasted else 0.0
 
-    def _goes_on(self) -> bool:
-        return self._more() and (self.request.pairs is not None or verdict.is_open(self.judged))
+    def _is_clear(self) -> bool:
+        return self.request.pairs is None and not verdict.is_open(self.judged)
 
     @staticmethod
     def _is_plain(broken: Broken) -> bool:
@@ -344,7 +352,7 @@ class _Checking:
             return
         self.progress.stage("Looking for what grew")
         found, missing = explain(live, self.pairs, self._differences())
-        self.culprits = [self._placed(each) for each in found]
+        self.culprits = found
         self.warnings += missing
 
     def _placed(self, culprit: Culprit) -> Culprit:
@@ -393,7 +401,7 @@ class _Checking:
             budget=0.0 if self.budget == float("inf") else self.budget,
             steady=request.steady,
             commits=self.revisions.commits,
-            culprits=self.culprits,
+            culprits=[self._placed(each) for each in self.culprits],
             warnings=self.warnings,
             environment=seen,
             command=request.repeat(self.seed),

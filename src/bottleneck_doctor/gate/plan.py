@@ -11,7 +11,7 @@ Name = Literal["base", "head"]
 WINDOW_SECONDS = 0.7
 """What a window's timed part aims at. Processes differ more than windows do, so windows are short and pairs many."""
 LEAST_ROUNDS, MOST_ROUNDS = 2, 10
-USUAL_SECONDS = 6.0
+USUAL_SECONDS = 4.0
 """What the windows of a pair take together where starting takes less."""
 PAIRS_WANTED = 8
 """As many pairs should fit: a slow script gets fewer windows a pair before it gets fewer pairs."""

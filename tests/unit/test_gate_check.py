@@ -1,0 +1,83 @@
+"""How a check starts its script on the base: from the base's tree, wherever and however it was named."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.unit.test_gate_revision import commit, git, repository
+
+from bottleneck_doctor.gate import revision, worktree
+from bottleneck_doctor.gate.check import Request, _Checking
+from bottleneck_doctor.progress import SilentProgress
+
+__all__ = ["repository"]  # A fixture.
+
+OnBase = Callable[..., tuple[tuple[str, ...] | None, Path]]
+
+
+@pytest.fixture
+def on_base(repository: Path, monkeypatch: pytest.MonkeyPatch) -> OnBase:
+    """The entrypoint on the base, and what of its script lies there when it is told."""
+
+    def started(script: str | None, *, module: str | None = None, cwd: str = "") -> tuple[tuple[str, ...] | None, Path]:
+        monkeypatch.chdir(repository / cwd)
+        request = Request(
+            script=None if script is None else Path(script), module=module, arguments=("--x",), base_ref="HEAD~1"
+        )
+        checking = _Checking(request, SilentProgress())
+        checking.revisions = revision.find(Path.cwd(), "HEAD~1", merge_base=False)
+        with worktree.checked_out(checking.revisions, python=sys.executable, setup=None) as tree:
+            return checking._on_base(tree), tree.root
+
+    return started
+
+
+def test_scripts_are_named_as_before(on_base: OnBase) -> None:
+    assert on_base("train.py")[0] == ("train.py", "--x")
+    assert on_base("../train.py", cwd="src")[0] == ("../train.py", "--x")
+
+
+def test_an_absolute_path_is_that_of_the_base(repository: Path, on_base: OnBase, tmp_path: Path) -> None:
+    entrypoint, tree = on_base(str(repository / "train.py"))
+    assert entrypoint == (str(tree / "train.py"), "--x")
+    (tmp_path / "link").symlink_to(repository)
+    entrypoint, tree = on_base(str(tmp_path / "link" / "train.py"))
+    assert entrypoint == (str(tree / "train.py"), "--x")
+
+
+def test_a_script_from_elsewhere_is_the_same_on_both_sides(on_base: OnBase, tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text("")
+    assert on_base("../own.py")[0] == (str(tmp_path / "own.py"), "--x")
+
+
+def test_what_the_base_lacks_is_new(repository: Path, on_base: OnBase) -> None:
+    commit(repository, new_py="", src__pet__extra_py="")
+    assert on_base("new.py")[0] is None
+    assert on_base(None, module="src.pet.extra")[0] is None
+    assert on_base(None, module="src.pet.code")[0] == ("-m", "src.pet.code", "--x")
+    assert on_base(None, module="installed.elsewhere")[0] is not None
+
+
+def test_an_untracked_script_runs_among_the_base_s_files(
+    repository: Path,
+    on_base: OnBase,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (repository / "trial.py").write_text("import train")
+    seen: list[bool] = []
+    whole = _Checking._on_base
+
+    def look(self: _Checking, tree: worktree.Tree) -> tuple[str, ...] | None:
+        made = whole(self, tree)
+        seen.append((tree.root / "trial.py").is_symlink() or not (tree.root / "trial.py").is_file())
+        return made
+
+    monkeypatch.setattr(_Checking, "_on_base", look)
+    assert on_base("trial.py")[0] == ("trial.py", "--x")
+    assert seen == [False]
+    assert not os.path.islink(repository / "trial.py")
+    assert git(repository, "status", "--porcelain") == "?? trial.py"
