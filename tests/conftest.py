@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from tests.quiet import wait_until_quiet
+
+settings.register_profile("same", derandomize=True)
+settings.register_profile("search", max_examples=2000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+# The same examples each time, so that a change fails by what it changed; HYPOTHESIS_PROFILE=search looks for new ones.
 
 HERE = Path(__file__).parent
 MEASURING = (HERE / "process", HERE / "truth")

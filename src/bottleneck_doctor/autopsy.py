@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,13 +52,15 @@ def _stack(tool: str, pid: int) -> Stack | None:
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PATIENCE, check=False)
         threads = json.loads(done.stdout)
-    except (OSError, ValueError, subprocess.TimeoutExpired):
+    except (OSError, ValueError, RecursionError, subprocess.TimeoutExpired):
         return None
     return read(threads, pid, locked, Origin())
 
 
-def read(threads: Sequence[dict[str, Any]], pid: int, locked: bool, origin: Origin) -> Stack | None:
+def read(threads: Any, pid: int, locked: bool, origin: Origin) -> Stack | None:
     """The stack of the main thread in what `py-spy dump --json` writes; None where there is none."""
+    if not isinstance(threads, list) or not all(isinstance(each, dict) for each in threads):
+        return None
     main = next((thread for thread in threads if thread.get("os_thread_id") == pid), None) or (
         threads[-1] if threads else None
     )
@@ -67,10 +68,10 @@ def read(threads: Sequence[dict[str, Any]], pid: int, locked: bool, origin: Orig
         return None
     try:
         frames = [
-            Frame(each["name"], each["filename"], int(each["line"]), origin.is_own(each["filename"]))
+            Frame(str(each["name"]), each["filename"], int(each["line"]), origin.is_own(each["filename"]))
             for each in main["frames"]
         ]
-    except (KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
         return None
     loop = next((place for place, frame in enumerate(frames) if frame.function == _WORKER_LOOP), None)
     # Below its loop a forked worker has what the main process was doing, which it will never come back to.

@@ -118,7 +118,7 @@ def _metric(reader: _Reader, metrics: Mapping[str, Any], name: str, unit: Unit) 
     )
 
 
-def repository(start: Path) -> Path | None:
+def _repository(start: Path) -> Path | None:
     """The root of the repository that holds the folder `start`; None where there is none."""
     folder = start.resolve()
     return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
@@ -127,7 +127,7 @@ def repository(start: Path) -> Path | None:
 def _upward(start: Path) -> Iterator[Path]:
     """The folder and those above it, up to the repository's root; itself alone where there is no repository."""
     folder = start.resolve()
-    root = repository(folder)
+    root = _repository(folder)
     yield folder
     for each in folder.parents if root is not None and folder != root else ():
         yield each

@@ -40,7 +40,7 @@ _NO_VALUE = re.compile(
 _OPEN = frozenset({"PWD", "OLDPWD"})
 _VAGUE = frozenset({"auth", "cookie", "key", "pass", "pat", "token"})
 """Names that in a script's own words may mean anything, so that the value has to look like a key too."""
-_COMMANDS = frozenset({"--exec", "--launch", "-c"})
+_COMMANDS = frozenset({"--base-setup", "--exec", "--launch", "-c"})
 """Options whose value is a command line itself."""
 _PLAIN = re.compile(r"|true|false|yes|no|on|off|none|null|auto|\d{1,5}", re.IGNORECASE)
 """Values that tell nothing, whatever their name."""
@@ -169,7 +169,7 @@ class Discretion:
 
 _IDENTIFIERS = re.compile(
     r"created|effect|evidence|fingerprint|fix|fixes|format|host|id|kind|label|lane|level|metric|"
-    r"mode|risk|role|rung|setting|settings|slug|status|topic|unit|version|ways"
+    r"mode|risk|role|rung|setting|settings|slug|status|topic|unit|verdict|version|ways"
 )
 """Fields of our own vocabulary and of figures: a password that happens to be one of its words must not break it."""
 _CODE = frozenset({"diff", "text"})
@@ -257,7 +257,7 @@ def _forms(secrets: Iterable[str]) -> tuple[str, ...]:
 
 
 def _holds_documents(value: Any) -> bool:
-    return isinstance(value, list) and any(is_dataclass(each) for each in value)
+    return is_dataclass(value) or (isinstance(value, list) and any(is_dataclass(each) for each in value))
 
 
 # -- pieces ------------------------------------------------------------------------------------------------------------

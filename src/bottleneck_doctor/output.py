@@ -50,15 +50,15 @@ def prepare(directory: Path, names: tuple[str, ...] = (HTML_NAME, JSON_NAME, ART
         directory.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=directory, prefix=".doctor-"):
             pass
+        taken = [path for path in (directory / name for name in names) if _is_there(path)]
     except OSError as error:
         raise DoctorError(
             "output-unwritable",
             f"The report can't be written into {directory}: {_reason(error)}.",
             "Name a folder that you may write with -o DIR.",
         ) from error
-    for name in names:
-        path = directory / name
-        if (path.exists() or path.is_symlink()) and not _is_ours(path):
+    for path in taken:
+        if not _is_ours(path):
             raise DoctorError(
                 "output-not-ours",
                 f"{path} exists and was not written by doctor, so it is left alone.",
@@ -149,6 +149,15 @@ def _failed(directory: Path, error: OSError) -> DoctorError:
         "Free some space or name another folder with -o DIR, and run it again.",
         Exit.USAGE,
     )
+
+
+def _is_there(path: Path) -> bool:
+    """Whether anything has that name. Raises `OSError` where nothing could, as for a name that is too long."""
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _is_ours(path: Path) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
+from bottleneck_doctor.cli import doctor
 from bottleneck_doctor.gate.limits import KINDS
 from bottleneck_doctor.render.check_words import amount_text
 
@@ -114,8 +116,9 @@ def test_the_check_is_run_and_its_code_kept(runner: Path, code: int) -> None:
         OPTIONS="--inconclusive fail", DOCTOR_CODE=str(code),
     )  # fmt: skip
     assert found == code
-    reports = str(runner / "temp with space" / "doctor-check")
-    assert output == {"reports": reports, "exit-code": str(code)}
+    reports = output["reports"]
+    assert Path(reports).parent == runner / "temp with space"
+    assert output["exit-code"] == str(code)
     assert (runner / "called").read_text().splitlines() == [
         "check", "--inconclusive", "fail", "--base-ref", "origin/main", "--budget", "5m",
         "--json", f"{reports}/check.json", "--markdown", f"{reports}/check.md",
@@ -167,6 +170,8 @@ def test_the_base_is_fetched_into_a_clone_of_one_commit(runner: Path) -> None:
             ({"TARGET": "main"}, "origin/main", first),
             ({"BEFORE": first}, first, first),
             ({"BEFORE": "0" * 40}, "", None),
+            ({"BEFORE": "1" * 40}, "", None),
+            ({"ASKED": first}, first, first),
             ({"ASKED": "origin/main", "TARGET": "other"}, "origin/main", first),
             ({}, "", None),
         ]
@@ -178,6 +183,14 @@ def test_the_base_is_fetched_into_a_clone_of_one_commit(runner: Path) -> None:
         assert (code, output) == (0, {"ref": base})
         if commit is not None:
             assert git(clone, "rev-parse", f"{base}^{{commit}}") == commit
+
+
+def test_an_asked_base_that_is_not_there_is_an_error(runner: Path) -> None:
+    git(runner, "init", "--quiet", "--initial-branch=main")
+    git(runner, "remote", "add", "origin", str(runner))
+    git(runner, "commit", "--quiet", "--allow-empty", "-m", "one")
+    assert run("Fetch the base", runner, ASKED="v9")[0] != 0
+    assert run("Fetch the base", runner, ASKED="origin/none")[0] != 0
 
 
 # -- the recipes -------------------------------------------------------------------------------------------------------
@@ -209,11 +222,30 @@ def test_the_gitlab_recipe_hands_over_what_it_writes() -> None:
     assert job["artifacts"]["when"] == "always"
 
 
+COMMANDS = re.findall(r"\bdoctor (check (?:--|\w+\.py)[^\n'`]*)", RECIPES)
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_commands_are_understood(line: str) -> None:
+    words = shlex.split(re.sub(r"\$\{[^}]*\}", "main", line))
+    with doctor.make_context("doctor", words[:1]) as context:
+        command = doctor.get_command(context, words[0])
+        assert command is not None
+        # Options after the script would be the script's own.
+        given = command.make_context(words[0], words[1:], parent=context).params
+        assert given["base_ref"]
+        assert given["words"][0] == "train.py"
+
+
+def test_every_recipe_has_its_command() -> None:
+    assert len(COMMANDS) == 3, COMMANDS
+
+
 def test_the_metrics_listed_are_the_real_ones() -> None:
-    listed = {}
+    listed: dict[str, tuple[str, str]] = {}
     row = re.compile(r"^\| (`[^|]*) \| [^|]* \| ([^|]*) \| ([^|]*) \|$", re.MULTILINE)
     for names, threshold, level in row.findall(RECIPES):
-        listed |= {name: (threshold, level) for name in re.findall(r"`(\w+)`", names)}
+        listed |= dict.fromkeys(re.findall(r"`(\w+)`", names), (threshold, level))
     real = {name: (amount_text(kind.unit, kind.limit.threshold), kind.limit.level) for name, kind in KINDS.items()}
     assert listed == real
 

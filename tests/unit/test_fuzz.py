@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from bottleneck_doctor import autopsy
 from bottleneck_doctor.cli import main
 from bottleneck_doctor.compare import Named, compare
 from bottleneck_doctor.discretion import Discretion, discretion
@@ -25,6 +26,7 @@ from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.monitor import procfs
 from bottleneck_doctor.profiling.device import device_profile
 from bottleneck_doctor.profiling.lines import line_profile, source_lines
+from bottleneck_doctor.profiling.origin import Origin
 from bottleneck_doctor.profiling.raw import without_arguments
 from bottleneck_doctor.profiling.sampling import sampling_profile
 from bottleneck_doctor.protection import journal
@@ -264,6 +266,22 @@ def test_any_source_file_has_lines(tmp_path_factory: pytest.TempPathFactory, con
     assert isinstance(source_lines(str(path)), list)
     function = {"name": "f", "path": str(path), "first_line": 1, "end_line": 9, "seconds": 0.0, "lines": [[3, 1, 0.0]]}
     assert line_profile({"steps": 1, "functions": [function]}, []).listings[0].lines
+
+
+frame_values = odd_values | st.just("a")
+stack_frames = st.fixed_dictionaries({}, optional=dict.fromkeys(("name", "filename", "line"), frame_values))
+stack_threads = st.fixed_dictionaries(
+    {}, optional={"os_thread_id": st.integers(0, 2), "frames": st.lists(stack_frames, max_size=3) | odd_values}
+)
+
+
+@given(odd_values | st.lists(stack_threads, max_size=3))
+@example([{"frames": [{"name": "f", "filename": 3, "line": 1}]}])
+@example([{"frames": [{"name": "f", "filename": "a", "line": 1e999}]}])
+@example([{"frames": [{"name": [], "filename": "a", "line": 1}]}])
+def test_any_dump_of_stacks_is_read_or_none(threads: Any) -> None:
+    stack = autopsy.read(threads, 1, False, Origin())
+    assert stack is None or all(isinstance(frame.function, str) for frame in stack.frames)
 
 
 # -- the system --------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from bottleneck_doctor.cli._check_outputs import asked, output_options
+from bottleneck_doctor.cli._check_outputs import output_options
 from bottleneck_doctor.errors import Exit
 
 
@@ -22,13 +22,13 @@ from bottleneck_doctor.errors import Exit
 @click.option("--merge-base", is_flag=True, help="Compare with where the head left REF, not with REF as it is now.")
 @click.option("--base-setup", metavar="CMD", help="A command to run in the base's folder first, such as a build.")
 @click.option("-m", "--module", metavar="MODULE", help="Run a module, as `python -m MODULE` does.")
-@click.option("--threshold", metavar="PERCENT", help="How much longer a step may take; 5%.")
+@click.option("--threshold", metavar="PERCENT", help="How much longer a step may take, such as 3%; 5%.")
 @click.option("--budget", metavar="TIME", help="How long it may take at most: 90s, 5m; 5m. It ends once it is sure.")
 @click.option("--pairs", metavar="N", type=click.IntRange(min=3), help="Start exactly so many pairs of processes.")
 @click.option(
     "--inconclusive",
     type=click.Choice(["pass", "fail"]),
-    help="Whether an answer that could not be had is exit 0, or 3.",
+    help="Whether an answer that could not be had is exit 0, or 3; pass.",
 )
 @click.option("--steady/--no-steady", default=None, help="Keep glibc's allocator from adding luck, on both sides; on.")
 @click.option("--seed", metavar="N", type=int, help="Seed of the random order of windows.")
@@ -60,7 +60,6 @@ def command(
 
     Runs SCRIPT with ARGS from the working tree and from REF, in pairs of processes whose steps are timed in turn, until
     it is sure whether a step takes longer than the threshold allows. Everything after SCRIPT goes to the script.
-    What a project keeps in [tool.bottleneck-doctor] or doctor.toml holds where no option says otherwise.
     """
     from bottleneck_doctor.cli._entrypoint import check_interpreter, check_script, split_words, time_option
 
@@ -72,75 +71,83 @@ def command(
     if script is not None:
         check_script(script, compiles_here=interpreter is None)
 
-    from dataclasses import replace
-
-    from bottleneck_doctor import config
+    from bottleneck_doctor import config as settings
+    from bottleneck_doctor.cli._check_outputs import asked
+    from bottleneck_doctor.cli._secrets import gathered
     from bottleneck_doctor.cli._terminal import say, stdout_has_color, stdout_width
-    from bottleneck_doctor.gate import settings
     from bottleneck_doctor.gate.check import Request, check
-    from bottleneck_doctor.gate.limits import STEP_TIME
+    from bottleneck_doctor.gate.limits import UNITS, configured
     from bottleneck_doctor.gate.outputs import write_all
     from bottleneck_doctor.progress import choose_progress
     from bottleneck_doctor.render import check as text
 
-    here = Path.cwd()
-    project = config.load([*([] if script is None else [script.parent]), here], settings.UNITS)
-    base_ref = base_ref or project.base_ref
-    if base_ref is None:
-        raise click.UsageError("--base-ref is missing: name the revision to compare with, such as origin/main.")
-    limits = settings.limits(project)
-    if threshold is not None:
-        limits[STEP_TIME] = replace(limits[STEP_TIME], threshold=_percent(threshold))
+    folders = [Path.cwd()] if script is None else [script.absolute().parent, Path.cwd()]
+    config = settings.load(folders, UNITS)
+    ref = base_ref or config.base_ref
+    if ref is None:
+        raise click.UsageError("Nothing is named to compare with: give --base-ref, such as --base-ref origin/main.")
+    limits = configured(config, None if threshold is None else _percent(threshold))
     wanted = asked(outputs)
+    setup = base_setup or config.base_setup
     request = Request(
         script=script,
         module=module,
         arguments=arguments,
-        base_ref=base_ref,
+        base_ref=ref,
         merge_base=merge_base,
-        base_setup=base_setup or project.base_setup,
-        budget=seconds or (project.budget if pairs is None else None),
+        base_setup=setup,
+        # A number of pairs is asked for to have so many, whatever time a project allows.
+        budget=seconds if seconds is not None or pairs is not None else config.budget,
         pairs=pairs,
         limits=limits,
-        steady=steady if steady is not None else project.steady is not False,
+        steady=_first(steady, config.steady, True),
         seed=seed,
         python=interpreter,
         verbose=verbose,
         in_place=in_place,
+        discretion=gathered([*([] if setup is None else ["--base-setup", setup]), *words]),
     )
     progress = choose_progress(quiet=quiet, verbose=verbose)
     try:
-        outcome = settings.held(check(request, progress), project)
+        outcome = check(request, progress)
     finally:
         progress.close()
     color = stdout_has_color() and not wanted.takes_stdout
-    summary = text.render(outcome, width=stdout_width(), color=color).rstrip("\n")
+    summary = text.render(outcome.check, width=stdout_width(), color=color).rstrip("\n")
     if wanted.takes_stdout:
         click.echo(summary, err=True)
     else:
         say(summary)
-    write_all(outcome, wanted, config.repository(here) or here, stdout=sys.stdout, stderr=sys.stderr)
-    if outcome.status == "regressed":
+    write_all(outcome.check, wanted, outcome.root, stdout=sys.stdout, stderr=sys.stderr)
+    status = outcome.check.status
+    if status == "regressed":
         return Exit.REGRESSION
-    strict = (inconclusive or project.inconclusive) == "fail"
-    return Exit.CANNOT_TELL if outcome.status == "cannot_tell" and strict else Exit.DONE
+    fail = _first(inconclusive, config.inconclusive, "pass") == "fail"
+    return Exit.CANNOT_TELL if status == "cannot_tell" and fail else Exit.DONE
+
+
+def _first(*values: Any) -> Any:
+    """The first that is not None: the command line comes before the project's file, and that before the default."""
+    return next(value for value in values if value is not None)
 
 
 def _percent(text: str) -> float:
-    """`3%` or `3` as 0.03. Raises `click.BadParameter`, and for less than any loop repeats to."""
+    """`3%` or `0.03` as 0.03. Raises `click.BadParameter`, and `threshold-too-small` where no loop repeats to it."""
     from bottleneck_doctor.errors import DoctorError
     from bottleneck_doctor.gate.limits import LEAST_THRESHOLD
 
+    number, percent, _ = text.strip().partition("%")
     try:
-        share = float(text.strip().removesuffix("%")) / 100
+        share = float(number) / (100 if percent else 1)
     except ValueError:
         share = -1.0
-    if not 0 <= share < 10:
-        raise click.BadParameter(f"{text!r} is not a percentage; write 3%.", param_hint="'--threshold'")
+    # A bare 5 is more likely five percent than five times.
+    if not 0 <= share <= 100 or (share > 1 and not percent):
+        raise click.BadParameter(f"{text!r} is not a threshold; write 3% or 0.03.", param_hint="'--threshold'")
     if share < LEAST_THRESHOLD:
         raise DoctorError(
             "threshold-too-small",
-            f"A threshold of {text} can't be judged: no training repeats to that.",
+            f"A threshold of {100 * share:g}% can't be judged: no training repeats to that.",
             f"Give {100 * LEAST_THRESHOLD:g}% or more; what can be seen on this machine is said after a check.",
         )
     return share

@@ -16,6 +16,7 @@ from pathlib import Path
 from statistics import median
 
 from bottleneck_doctor import __version__, environment, outcome
+from bottleneck_doctor.discretion import Discretion
 from bottleneck_doctor.gate import decide, hunks, imports, metrics, plan, revision, verdict, worktree
 from bottleneck_doctor.gate.document import Check, Culprit, Metric, Side
 from bottleneck_doctor.gate.duel import MOST_BROKEN_PAIRS, Broken, Contender, Duel, LivePair, failure
@@ -25,7 +26,7 @@ from bottleneck_doctor.gate.limits import DEFAULTS, STEP_TIME, Limit
 from bottleneck_doctor.gate.metrics import Judging, PairSample
 from bottleneck_doctor.gate.revision import Revisions
 from bottleneck_doctor.interrupt import terminate_as_interrupt
-from bottleneck_doctor.prober import Clock, OutOfTime
+from bottleneck_doctor.prober import CAME_TO_ITS_END, Clock, OutOfTime
 from bottleneck_doctor.progress import Progress
 from bottleneck_doctor.protection.keeper import Keeper, protecting
 from bottleneck_doctor.render import words
@@ -61,6 +62,8 @@ class Request:
     python: str | None = None
     verbose: bool = False
     in_place: bool = False
+    discretion: Discretion = field(default_factory=Discretion)
+    """What no output may tell."""
 
     def entrypoint(self) -> tuple[str, ...]:
         """The entrypoint and its arguments, without the interpreter."""
@@ -68,7 +71,10 @@ class Request:
         return (*target, *self.arguments)
 
     def repeat(self, seed: int) -> list[str]:
-        """The command that does the same again."""
+        """The command that does the same again, with what is secret masked: it has to be filled in."""
+        return self.discretion.words(self._repeat(seed))
+
+    def _repeat(self, seed: int) -> list[str]:
         command = ["doctor", "check", "--base-ref", self.base_ref, "--seed", str(seed)]
         step = self.limits[STEP_TIME].threshold
         if step != DEFAULTS[STEP_TIME].threshold:
@@ -92,7 +98,15 @@ class Request:
         return [*command, *entry[:head], *separator, *entry[head:]]
 
 
-def check(request: Request, progress: Progress) -> Check:
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a check, and the repository's root."""
+
+    check: Check
+    root: Path
+
+
+def check(request: Request, progress: Progress) -> Outcome:
     """Compare the head with the base. Raises `DoctorError` where nothing could be compared at all."""
     with terminate_as_interrupt():
         return _Checking(request, progress).run()
@@ -118,7 +132,7 @@ class _Checking:
         """How it was looked last: what is said in the end rests on that look."""
         self.revisions: Revisions
 
-    def run(self) -> Check:
+    def run(self) -> Outcome:
         self.revisions = revision.find(Path.cwd(), self.request.base_ref, merge_base=self.request.merge_base)
         base, head = self.revisions.base, self.revisions.head
         self._note_revisions(base, head)
@@ -127,7 +141,7 @@ class _Checking:
             self.warnings += tree.warnings
             entrypoint = self._on_base(tree)
             if entrypoint is None:
-                return self._document(new=True)
+                return Outcome(self._document(new=True), self.revisions.root)
             with self._keepers(tree, entrypoint) as keepers:
                 self.duel = self._duel(tree, entrypoint, keepers)
                 self._pairs(self.duel)
@@ -135,9 +149,9 @@ class _Checking:
                     self._note_lost(keeper)
         if not self.pairs:
             if self.broken:
-                raise failure(self.broken[0], other_trains=self.broken[0].corner.found is None)
+                raise failure(self.broken[0])
             raise outcome.out_of_time(self.clock.spent())
-        return self._document()
+        return Outcome(self._document(), self.revisions.root)
 
     # -- both sides --------------------------------------------------------------------------------------------------
 
@@ -164,6 +178,7 @@ class _Checking:
             heads = [root / each.relative_to(tree.root) for each in folders if each.is_relative_to(tree.root)]
             if imports.exists(request.module, heads) and not imports.exists(request.module, folders):
                 return None
+            tree.cwd.mkdir(parents=True, exist_ok=True)
             return request.entrypoint()
         assert request.script is not None
         whole = Path(os.path.normpath(self.revisions.cwd / request.script))
@@ -215,6 +230,7 @@ class _Checking:
             random.Random(self.seed),
             self.progress,
             verbose=self.request.verbose,
+            discretion=self.request.discretion,
         )
 
     def _note_lost(self, keeper: Keeper) -> None:
@@ -251,9 +267,9 @@ class _Checking:
                 self.broken.append(broken)
                 if not self.pairs and self._is_plain(broken):
                     return
+                self._note_broken(broken)
                 if len(self.broken) >= MOST_BROKEN_PAIRS:
                     break
-                self._note_broken(broken)
             except OutOfTime:
                 break
         if self.pairs:
@@ -305,14 +321,13 @@ class _Checking:
         self.progress.note(f"{words.count_text(len(self.pairs), 'pair')}: step time {said}")
 
     def _note_broken(self, broken: Broken) -> None:
-        if broken.over.crashed and all(each.slug != "script-failed-later" for each in self.warnings):
-            why = broken.over.why.rstrip(".")
-            self.warnings.append(
-                Warning(
-                    slug="script-failed-later",
-                    sentence=f"After some windows were measured, {why} ({broken.corner.contender.said}).",
-                )
-            )
+        """Say why a pair was cut short or lost; that a script came to its end is no weakness."""
+        crashed = broken.over.crashed
+        where, why = broken.corner.contender.said, broken.over.why.rstrip(".")
+        told = "After some windows were measured, " if crashed else "A pair of processes was lost: "
+        warning = Warning(slug="script-failed-later" if crashed else "pair-lost", sentence=f"{told}{why} ({where}).")
+        if broken.over.why != CAME_TO_ITS_END and all(each.slug != warning.slug for each in self.warnings):
+            self.warnings.append(warning)
 
     # -- why -----------------------------------------------------------------------------------------------------------
 
@@ -329,8 +344,14 @@ class _Checking:
             return
         self.progress.stage("Looking for what grew")
         found, missing = explain(live, self.pairs, self._differences())
-        self.culprits = found
+        self.culprits = [self._placed(each) for each in found]
         self.warnings += missing
+
+    def _placed(self, culprit: Culprit) -> Culprit:
+        """With the path of its file on the head, as every result names files."""
+        if culprit.site is None:
+            return culprit
+        return replace(culprit, site=replace(culprit.site, file=str(self.revisions.root / culprit.site.file)))
 
     def _differences(self) -> hunks.Differences:
         git = Git(self.revisions.root)
@@ -357,10 +378,10 @@ class _Checking:
         seen = None if duel is None else environment.describe(duel.hello, duel.found)
         if seen is not None and request.steady:
             seen = replace(seen, variables={**STEADY, **seen.variables})
-        return Check(
+        made = Check(
             tool=Tool(name="bottleneck-doctor", version=__version__),
             created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            entrypoint=Entrypoint(argv=list(request.entrypoint()), cwd=str(self.revisions.cwd)),
+            entrypoint=Entrypoint(argv=request.discretion.words(request.entrypoint()), cwd=str(self.revisions.cwd)),
             base=base,
             head=head,
             status="new" if new else verdict.status(self.judged),
@@ -377,3 +398,4 @@ class _Checking:
             environment=seen,
             command=request.repeat(self.seed),
         )
+        return request.discretion.document(made)

@@ -1,4 +1,4 @@
-"""What grew: phases, functions and lines of both sides in, those that explain a regression out, the largest first. Pure."""
+"""What grew: phases, functions and lines of both sides in; those that explain a regression out, largest first. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bottleneck_doctor.result import Site
 
 LEAST_PART = 0.15
 """Part of a step's growth that a culprit explains at least."""
-SIGMAS = 3.0
+SIGMAS = 2.5
 """How many times its own luck of sampling a function must have grown by."""
 MOST = 3
 """Culprits of each kind."""
@@ -27,10 +27,19 @@ Place = tuple[str, str, int]
 
 @dataclass(frozen=True)
 class Table:
-    """Seconds a step by place, as a sampling profile saw them. `grain`: seconds a step that one sample stands for."""
+    """Seconds a step by place, as a sampling profile saw them.
+
+    `grain`: seconds a step that one sample stands for. `step`: what a step takes.
+    """
 
     seconds: Mapping[Place, float]
     grain: float
+    step: float
+
+    def luck(self, seconds: float) -> float:
+        """The standard deviation of what was seen of a place that takes so long: samples hit it or miss it."""
+        rest = max(0.0, 1 - seconds / self.step)
+        return math.sqrt(self.grain * max(seconds, 0.0) * rest)
 
 
 def growth(pairs: Sequence[PairSample]) -> float:
@@ -115,7 +124,7 @@ def _line_growth(base: Table, head: Table, differences: Differences) -> dict[Pla
 
 
 def _matters(before: float, after: float, grew: float, base: Table, head: Table) -> bool:
-    luck = math.sqrt(max(before, 0.0) * base.grain + after * head.grain)
+    luck = math.hypot(base.luck(before), head.luck(after))
     return after - before >= max(LEAST_PART * grew, SIGMAS * luck)
 
 

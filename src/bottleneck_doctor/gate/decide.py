@@ -3,9 +3,9 @@
 One number a pair enters (a difference of logs, or of shares): pairs are what luck is drawn for, so windows inside one
 count as one. The check looks at it after each of a few numbers of pairs and stops once it knows. Looking often gives
 luck as many chances, so the promised error rate is divided among the looks: at each, a bound of Student's t is laid
-around the mean at that look's part of the rate. A sum of rates holds however the looks depend on one another
-(Bonferroni), so identical revisions are called worse at most that often, at any threshold and whenever it stops
-(K. K. G. Lan and D. L. DeMets, Discrete sequential boundaries for clinical trials, 1983, for spending a rate over looks).
+around the mean at that look's part of the rate. A sum of rates holds however the looks depend on one another,
+so identical revisions are called worse at most that often, at any threshold and whenever it stops
+(Bonferroni; on spending a rate: K. K. G. Lan, D. L. DeMets, Discrete sequential boundaries for clinical trials, 1983).
 """
 
 from __future__ import annotations
@@ -127,11 +127,11 @@ def smallest(
     df = seen.pairs - 1
     # The spread of a few is more often too small than too large: its median is what it is divided by (Wilson and
     # Hilferty's approximation of chi-square's).
-    spread = seen.standard_error * math.sqrt(seen.pairs) / (1 - 2 / (9 * df)) ** 1.5
+    spread: float = seen.standard_error * math.sqrt(seen.pairs) / (1 - 2 / (9 * df)) ** 1.5
     error = max(MINIMUM_STANDARD_ERROR, spread / math.sqrt(pairs))
-    limit = student_t_quantile(1 - error_rate * look.share, pairs - 1)
+    limit: float = student_t_quantile(1 - error_rate * look.share, pairs - 1)
     # The distance at which a noncentral t passes the limit so often (Johnson and Welch's approximation, 1940).
-    distance = limit + NormalDist().inv_cdf(POWER) * math.sqrt(1 + limit**2 / (2 * (pairs - 1)))
+    distance: float = limit + NormalDist().inv_cdf(POWER) * math.sqrt(1 + limit * limit / (2 * (pairs - 1)))
     return threshold + distance * error
 
 

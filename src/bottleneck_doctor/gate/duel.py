@@ -19,6 +19,7 @@ from typing import Any
 
 from bottleneck_doctor import evidence as ev
 from bottleneck_doctor import outcome, phases, schedule
+from bottleneck_doctor.discretion import Discretion
 from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.examine import (
     BURN_IN_LEVEL,
@@ -39,7 +40,7 @@ from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.schedule import BASELINE, LoopShape, Plan, probe
 from bottleneck_doctor.session import Command, Session
 
-PHASE_WINDOW_SECONDS = 0.8
+PHASE_WINDOW_SECONDS = 0.6
 LEAST_KEPT_ROUNDS = 2
 """A pair that breaks keeps its rounds if there are so many."""
 MOST_BROKEN_PAIRS = 3
@@ -48,8 +49,8 @@ _POLL = 0.1
 
 @dataclass(frozen=True)
 class Contender:
-    """One revision, ready to be started. `said`: how it is called in sentences. `roots`: of its files, and of those that
-    it shares with the other one."""
+    """One revision, ready to be started. `said`: how it is called in sentences. `roots`: of its files, and of those
+    that it shares with the other one."""
 
     name: Name
     said: str
@@ -84,12 +85,13 @@ class Corner:
 
 
 class Broken(Exception):
-    """A pair gave nothing: one side's process ended before enough was measured."""
+    """A pair gave nothing: one side's process ended before enough was measured. `alone`: the other one's trains."""
 
-    def __init__(self, corner: Corner, over: SessionOver) -> None:
+    def __init__(self, corner: Corner, over: SessionOver, *, alone: bool = True) -> None:
         super().__init__(over.why)
         self.corner = corner
         self.over = over
+        self.alone = alone
 
 
 class Duel:
@@ -104,6 +106,7 @@ class Duel:
         progress: Progress,
         *,
         verbose: bool = False,
+        discretion: Discretion | None = None,
     ) -> None:
         self.setup_seconds = 0.0
         self.hello: messages.Hello | None = None
@@ -114,6 +117,7 @@ class Duel:
         self._generator = generator
         self._progress = progress
         self._verbose = verbose
+        self._discretion = discretion
         self._starts = 0
         self._last_start = -math.inf
 
@@ -141,7 +145,9 @@ class Duel:
         self._last_start = time.monotonic()
         self._starts += 1
         command = Command(contender.argv, contender.cwd, dict(contender.environment), terminal=sys.stdout.isatty())
-        session = Session(command, self._starts, verbose=self._verbose, keeper=contender.keeper)
+        session = Session(
+            command, self._starts, verbose=self._verbose, keeper=contender.keeper, discretion=self._discretion
+        )
         stack.callback(session.stop)
         try:
             session.start()
@@ -155,7 +161,7 @@ class Duel:
         return Corner(contender, session)
 
     def _await_loops(self, corners: list[Corner], number: int) -> None:
-        """Wait until both stand at their loops. Where one fails, it is waited for the other: who fails alone is told."""
+        """Wait until both stand at their loops. Where one fails, the other is waited for: who fails alone is told."""
         deadline = time.monotonic() + (LONGEST_SETUP if number == 1 else max(60.0, 4 * self.setup_seconds))
         if self._clock.strict:
             deadline = min(deadline, time.monotonic() + max(0.0, self._clock.left()))
@@ -171,13 +177,14 @@ class Duel:
                     corner.found = event
                 elif event is not None and not isinstance(event, messages.Ended):
                     corner.over = ended(event)
-        broken = [corner for corner in corners if corner.over is not None]
-        if broken:
-            assert broken[0].over is not None
-            if len(broken) == len(corners) and broken[0].over.crashed:
-                # Alike on both sides, so neither revision is to blame.
-                raise outcome.entrypoint_failed(broken[0].over)
-            raise Broken(broken[0], broken[0].over)
+        broken = [(corner, corner.over) for corner in corners if corner.over is not None]
+        if not broken:
+            return
+        corner, over = broken[0]
+        if len(broken) == len(corners) and broken[1][1].crashed and over.crashed:
+            # Alike on both sides, so neither revision is to blame.
+            raise outcome.entrypoint_failed(over)
+        raise Broken(corner, over, alone=len(broken) == 1)
 
 
 class LivePair:
@@ -327,7 +334,7 @@ def _peak_bytes(session: Session) -> int | None:
     return None
 
 
-def failure(broken: Broken, other_trains: bool) -> DoctorError:
+def failure(broken: Broken) -> DoctorError:
     """Why one side can't be measured."""
     contender, over = broken.corner.contender, broken.over
     if over.ours:
@@ -336,11 +343,11 @@ def failure(broken: Broken, other_trains: bool) -> DoctorError:
         return outcome.ranks_apart(over)
     if over.why == CAME_TO_ITS_END:
         plain = outcome.no_training(broken.corner.session.farewell, over.tail)
-        return DoctorError(
-            plain.slug, f"{_opened(contender)}: {plain.sentence}", plain.next_step, plain.exit_code, detail=plain.detail
-        )
+        where = contender.said if broken.alone else "both revisions"
+        told = f"{where[0].upper()}{where[1:]}: {plain.sentence}"
+        return DoctorError(plain.slug, told, plain.next_step, plain.exit_code, detail=plain.detail)
     reason = over.why.removeprefix("the script failed: ").rstrip(".")
-    trains = "; the other one trains" if other_trains else ""
+    trains = "; the other one trains" if broken.alone else ""
     if contender.name == "base":
         return DoctorError(
             "base-failed",
@@ -356,7 +363,3 @@ def failure(broken: Broken, other_trains: bool) -> DoctorError:
         Exit.ENTRYPOINT_FAILED,
         detail=over.tail,
     )
-
-
-def _opened(contender: Contender) -> str:
-    return contender.said[0].upper() + contender.said[1:]

@@ -19,13 +19,15 @@ from bottleneck_doctor.gate.duel import Corner, LivePair
 from bottleneck_doctor.gate.hunks import Differences
 from bottleneck_doctor.gate.metrics import PairSample
 from bottleneck_doctor.prober import OutOfTime, SessionOver
-from bottleneck_doctor.profiling.pyspy import Sampler
+from bottleneck_doctor.profiling.pyspy import RATE, Sampler
 from bottleneck_doctor.profiling.sampling import open_recording
 from bottleneck_doctor.result import Warning
 from bottleneck_doctor.schedule import BASELINE, probe
 
-SAMPLED_SECONDS = 4.0
-LEAST_SAMPLED_STEPS = 20
+LEAST_SAMPLED, MOST_SAMPLED = 2.0, 10.0
+"""Seconds under py-spy of each side."""
+GROWN_SAMPLES = 25
+"""So many samples should fall into what grew: five times their own luck."""
 
 
 def explain(
@@ -37,11 +39,13 @@ def explain(
     if grew <= 0:
         return found, []
     record = pairs[-1].record()
+    seconds = GROWN_SAMPLES / (RATE * grew / record.head_step_seconds)
+    seconds = max(LEAST_SAMPLED, min(seconds, MOST_SAMPLED))
     tables = []
     with scratch.borrowed() as folder:
         for corner, step in ((live.base, record.base_step_seconds), (live.head, record.head_step_seconds)):
             try:
-                made = _sampled(corner, folder, step)
+                made = _sampled(corner, folder, step, seconds)
             except (SessionOver, OutOfTime, DoctorError) as problem:
                 made = _missing(f"{corner.contender.said} could not be sampled: {problem}")
             if isinstance(made, Warning):
@@ -53,7 +57,7 @@ def explain(
     return found, []
 
 
-def _sampled(corner: Corner, folder: Path, step_seconds: float) -> culprits.Table | Warning:
+def _sampled(corner: Corner, folder: Path, step_seconds: float, seconds: float) -> culprits.Table | Warning:
     hello = corner.session.hello
     if hello is None:
         return _missing("the process did not say who it is")
@@ -61,7 +65,6 @@ def _sampled(corner: Corner, folder: Path, step_seconds: float) -> culprits.Tabl
     try:
         sampler.start()
         each = probe("sampled:" + BASELINE, {}, mode="sampled")
-        seconds = max(SAMPLED_SECONDS, min(LEAST_SAMPLED_STEPS * step_seconds, 3 * SAMPLED_SECONDS))
         corner.measures.explain(corner.session, each, seconds, {})
     except BaseException:
         sampler.abandon()
@@ -69,7 +72,8 @@ def _sampled(corner: Corner, folder: Path, step_seconds: float) -> culprits.Tabl
     file = sampler.stop()
     if isinstance(file, Warning):
         return file
-    roots = [*corner.contender.roots, *_linked(corner.contender.environment.get("PYTHONPATH", ""))]
+    roots = [str(root) for root in corner.contender.roots]
+    roots += _linked(corner.contender.environment.get("PYTHONPATH", ""))
     recording = open_recording([file], main_pids=[hello.pid], own_roots=roots)
     samples = recording.samples().get("main", 0)
     if not samples:
@@ -80,7 +84,7 @@ def _sampled(corner: Corner, folder: Path, step_seconds: float) -> culprits.Tabl
     for row in recording.functions(merge=False):
         if row.own_path:
             table[_from_root(row.own_path, corner.contender.roots), row.own_name, row.own_line] += row.count * grain
-    return culprits.Table(dict(table), grain)
+    return culprits.Table(dict(table), grain, step_seconds)
 
 
 def _linked(python_path: str) -> list[str]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
+from bottleneck_doctor.config import Config
+from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.gate.document import Level, Unit
 from bottleneck_doctor.render.words import PHASE_WORDS
 
@@ -17,20 +20,27 @@ PHASE = "phase_"
 """Ids of phases begin with this."""
 
 LEAST_THRESHOLD = 0.002
-"""Nobody can hold a loop to less: no loop repeats to better than a tenth of a percent (stats.MINIMUM_STANDARD_ERROR)."""
+"""No loop can be held to less: none repeats to better than a tenth of a percent (`stats.MINIMUM_STANDARD_ERROR`)."""
 
 
 @dataclass(frozen=True)
 class Limit:
-    """How much worse a metric may become (relative, or points of a share), and what happens beyond."""
+    """How much worse a metric may become (relative, or points of a share), and what happens beyond.
+
+    `most`: what it may be at most on the head, whatever it is on the base; bytes, or a share.
+    """
 
     threshold: float
     level: Level
+    most: float | None = None
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A metric: what it is called and counted in, and its limit where the user sets none."""
+    """A metric: what it is called and counted in, and its limit where the user sets none.
+
+    The step time is that of whole epochs, the memory that of the process that trains.
+    """
 
     title: str
     unit: Unit
@@ -38,15 +48,39 @@ class Kind:
 
 
 KINDS: Mapping[str, Kind] = {
-    STEP_TIME: Kind("Step time, epochs included", "seconds", Limit(0.05, "error")),
-    DATA_WAIT: Kind("Time spent waiting for data", "share", Limit(0.05, "warn")),
-    HOST_MEMORY: Kind("Peak memory of the training process", "bytes", Limit(0.10, "warn")),
+    STEP_TIME: Kind("Step time", "seconds", Limit(0.05, "error")),
+    DATA_WAIT: Kind("Waiting for data", "share", Limit(0.05, "warn")),
+    HOST_MEMORY: Kind("Peak memory", "bytes", Limit(0.10, "warn")),
     FIRST_STEP: Kind("Start to first step", "seconds", Limit(0.20, "warn")),
-    EPOCH_TURN: Kind("Starting and ending an epoch", "seconds", Limit(0.20, "warn")),
+    EPOCH_TURN: Kind("Turn of an epoch", "seconds", Limit(0.20, "warn")),
     **{
         PHASE + name: Kind(f"Phase: {title[0].lower()}{title[1:]}", "seconds", Limit(0.15, "warn"))
         for name, title in PHASE_WORDS.items()
     },
 }
 
+UNITS: Mapping[str, Unit] = {name: kind.unit for name, kind in KINDS.items()}
 DEFAULTS: Mapping[str, Limit] = {name: kind.limit for name, kind in KINDS.items()}
+
+
+def configured(config: Config, threshold: float | None) -> dict[str, Limit]:
+    """The limits of every metric: as a project says, else ours. `threshold`: of the step time, by the command line.
+
+    What has an absolute limit is meant to keep it, so its level is `error` unless the project says otherwise. Raises
+    `DoctorError` `threshold-too-small`.
+    """
+    limits = dict(DEFAULTS)
+    for name, said in config.metrics.items():
+        if said.threshold is not None and said.threshold < LEAST_THRESHOLD:
+            raise DoctorError(
+                "threshold-too-small",
+                f"{config.source}: a threshold of {100 * said.threshold:g}% for {name} can't be judged: no training "
+                "repeats to that.",
+                f"Give {100 * LEAST_THRESHOLD:g}% or more; what can be seen on this machine is said after a check.",
+            )
+        level = "error" if said.level is None and said.most is not None else said.level
+        given: dict[str, Any] = {"threshold": said.threshold, "level": level, "most": said.most}
+        limits[name] = replace(limits[name], **{key: value for key, value in given.items() if value is not None})
+    if threshold is not None:
+        limits[STEP_TIME] = replace(limits[STEP_TIME], threshold=threshold)
+    return limits

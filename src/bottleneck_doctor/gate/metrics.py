@@ -24,7 +24,7 @@ from bottleneck_doctor.gate.limits import (
     STEP_TIME,
     Limit,
 )
-from bottleneck_doctor.render import words
+from bottleneck_doctor.render.check_words import amount_text, value_text
 from bottleneck_doctor.result import Window
 
 LEAST_TURN = 0.05
@@ -175,9 +175,9 @@ def _ratios(name: str, values: Sequence[tuple[float | None, float | None]], leas
 
 
 def _put(made: Series, base: float | None, head: float | None, difference: float | None) -> None:
-    made.base += [base] if base is not None else []
-    made.head += [head] if head is not None else []
-    made.differences += [difference] if difference is not None else []
+    for values, value in ((made.base, base), (made.head, head), (made.differences, difference)):
+        if value is not None:
+            values.append(value)
 
 
 def _phases(pairs: Sequence[PairSample]) -> list[Series]:
@@ -201,13 +201,13 @@ def _phases(pairs: Sequence[PairSample]) -> list[Series]:
     return found
 
 
-# -- verdicts ------------------------------------------------------------------------------------------------------------
+# -- verdicts ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Judging:
-    """How it is judged. `look`: None before the first. `most_pairs`: for how many there is room. `fixed`: their number was
-    set. `alarms`: metrics that can fail the check, which share the promised error rate."""
+    """How it is judged. `look`: None before the first. `most_pairs`: for how many there is room. `fixed`: their number
+    was set. Metrics that can fail the check share the promised error rate."""
 
     limits: Mapping[str, Limit]
     look: decide.Look | None
@@ -263,7 +263,21 @@ def _judged(seen: Series, how: Judging) -> Metric:
         smallest=smallest,
         sentence="",
     )
-    return replace(made, sentence=sentence(made))
+    made = replace(made, sentence=sentence(made))
+    return _over_the_most(made, seen, how)
+
+
+def _over_the_most(metric: Metric, seen: Series, how: Judging) -> Metric:
+    """The metric as worse where the head has more than it may have at all, for certain."""
+    most = how.limits[metric.id].most
+    if most is None or how.look is None or len(seen.head) < decide.LEAST_PAIRS:
+        return metric
+    scale = 1.0 if metric.unit == "share" else most
+    over = decide.estimate([(value - most) / scale for value in seen.head])
+    if decide.decide(over, 0.0, how.look, how.rate(metric.id)) != "regression":
+        return metric
+    said = f"{metric.title}: {value_text(metric, metric.head)}; at most {value_text(metric, most)} is allowed."
+    return replace(metric, verdict="regression", sentence=said)
 
 
 def noise_floor(seen: Series, how: Judging) -> float | None:
@@ -289,21 +303,6 @@ def _told(difference: float, unit: Unit) -> float:
     return difference if unit == "share" else math.expm1(min(difference, 700.0))
 
 
-def amount(change: float, unit: Unit) -> str:
-    """`4.2 %`, or `4.2 points` of a share; without its sign."""
-    text = words.share_text(abs(change))
-    return text.removesuffix("%") + "points" if unit == "share" else text
-
-
-def value(figure: float | None, unit: Unit) -> str:
-    """A figure with its unit."""
-    if figure is None:
-        return words.DASH
-    if unit == "seconds":
-        return words.duration_text(figure)
-    return words.share_text(figure) if unit == "share" else words.bytes_text(figure)
-
-
 def sentence(metric: Metric) -> str:
     """What is known of a metric, in a sentence."""
     name = metric.title
@@ -313,9 +312,9 @@ def sentence(metric: Metric) -> str:
         where = "base" if metric.verdict == "gone" else "head"
         return f"{name}: only the {where} has it."
     assert metric.change is not None
-    figures = f"{value(metric.base, metric.unit)} to {value(metric.head, metric.unit)}"
-    by = f"by {amount(metric.change, metric.unit)}, from {figures}"
-    limit = amount(metric.threshold, metric.unit)
+    figures = f"{value_text(metric, metric.base)} to {value_text(metric, metric.head)}"
+    by = f"by {amount_text(metric.unit, abs(metric.change))}, from {figures}"
+    limit = amount_text(metric.unit, metric.threshold)
     if metric.verdict == "regression":
         return f"{name}: grew {by}; the limit is {limit}."
     if metric.verdict == "improvement":

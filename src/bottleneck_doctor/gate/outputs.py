@@ -14,10 +14,12 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from bottleneck_doctor.errors import DoctorError, Exit
-from bottleneck_doctor.gate.document import Check
+
+if TYPE_CHECKING:  # It brings what reads documents, and `doctor --help` should answer at once.
+    from bottleneck_doctor.gate.document import Check
 
 STDOUT = "-"
 """What stands for standard output in place of a file."""

@@ -8,10 +8,11 @@ from typing import Literal
 
 Name = Literal["base", "head"]
 
-WINDOW_SECONDS = 1.0
+WINDOW_SECONDS = 0.7
 """What a window's timed part aims at. Processes differ more than windows do, so windows are short and pairs many."""
 LEAST_ROUNDS, MOST_ROUNDS = 2, 10
-USUAL_ROUNDS = 4
+USUAL_SECONDS = 6.0
+"""What the windows of a pair take together where starting takes less."""
 PAIRS_WANTED = 8
 """As many pairs should fit: a slow script gets fewer windows a pair before it gets fewer pairs."""
 
@@ -19,10 +20,10 @@ PAIRS_WANTED = 8
 def rounds(setup_seconds: float, window_seconds: float, budget: float) -> int:
     """Rounds of a window of each side in a pair whose start takes `setup_seconds`.
 
-    A start that takes long is worth more windows, as long as enough pairs fit into the budget.
+    A start that takes long is worth as much measuring, as long as enough pairs fit into the budget.
     """
     both = max(1e-6, 2 * window_seconds)
-    wanted = max(USUAL_ROUNDS, round(setup_seconds / both))
+    wanted = math.ceil(max(USUAL_SECONDS, setup_seconds) / both)
     room = math.floor((budget / PAIRS_WANTED - setup_seconds) / both)
     return max(LEAST_ROUNDS, min(wanted, room, MOST_ROUNDS))
 

@@ -1,4 +1,4 @@
-"""Which two revisions are compared: the working folder and the name of a base in, two commits and what lies between out."""
+"""Which two revisions are compared: the working folder and a base's name in, two commits and what lies between out."""
 
 from __future__ import annotations
 

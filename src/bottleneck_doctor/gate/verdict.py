@@ -10,6 +10,7 @@ from bottleneck_doctor.gate.document import Culprit, Metric, Status
 from bottleneck_doctor.gate.limits import PHASE, STEP_TIME
 from bottleneck_doctor.gate.metrics import Judging, PairSample
 from bottleneck_doctor.render import words
+from bottleneck_doctor.render.check_words import amount_text
 from bottleneck_doctor.result import Warning
 
 
@@ -99,9 +100,9 @@ def weak_evidence(pairs: Sequence[PairSample], how: Judging, metrics: Sequence[M
             found.append(
                 Warning(
                     slug="threshold-below-noise",
-                    sentence=f"{metric.title}: a threshold of {figures.amount(metric.threshold, metric.unit)} can't be "
+                    sentence=f"{metric.title}: a threshold of {amount_text(metric.unit, metric.threshold)} can't be "
                     "judged here in this time. Processes of one revision differ so much that "
-                    f"{figures.amount(floor, metric.unit)} is the least that can; raise the threshold or `--budget`.",
+                    f"{amount_text(metric.unit, floor)} is the least that can; raise the threshold or `--budget`.",
                 )
             )
     found += _other_loop(pairs)
@@ -118,7 +119,7 @@ def _other_loop(pairs: Sequence[PairSample]) -> list[Warning]:
         return [
             Warning(
                 slug="loops-differ",
-                sentence=f"Only the {where} takes its batches from a DataLoader, so steps are compared, and not samples.",
+                sentence=f"Only the {where} takes batches from a DataLoader, so steps are compared, and not samples.",
             )
         ]
     before, after = base.per_step(), head.per_step()

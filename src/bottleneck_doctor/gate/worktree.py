@@ -82,11 +82,9 @@ def checked_out(revisions: Revisions, *, python: str, setup: str | None) -> Iter
                 detail=str(failed),
             ) from failed
         tree = Tree(root, root / revisions.inner)
+        common, index = revisions.common, folder / "index"
         submodules = list(
-            _submodules(
-                *(revisions.root, revisions.common, revisions.base_commit),
-                *(root, Path(), folder / "index", tree.warnings),
-            )
+            _submodules(revisions.root, common, revisions.base_commit, root, Path(), index, tree.warnings)
         )
         _fetch_large(revisions, tree)
         _map_imports(revisions, tree, folder, python)
@@ -112,7 +110,7 @@ def _forget_killed(git: Git) -> None:
                 git("worktree", "remove", "--force", "--force", str(path))
 
 
-# -- what a checkout lacks ----------------------------------------------------------------------------------------------
+# -- what a checkout lacks ---------------------------------------------------------------------------------------------
 
 
 def _submodules(
@@ -120,8 +118,8 @@ def _submodules(
 ) -> Iterator[Path]:
     """Check out submodules from what the head's clone has of them. Yields those that were, by path from the root.
 
-    `repository`, `commit`: of the folder `inner`, which may be a submodule itself. The repository of a submodule is read
-    and not told: it gets no worktree that would have to be taken back.
+    `repository`, `commit`: of the folder `inner`, which may be a submodule itself. The repository of a submodule is
+    read and not told: it gets no worktree that would have to be taken back.
     """
     if not (tree / inner / ".gitmodules").is_file():
         return
@@ -259,7 +257,7 @@ def _holds_code(target: Path) -> bool:
     return False
 
 
-# -- where its code is found, and how it is built ------------------------------------------------------------------------
+# -- where its code is found, and how it is built ----------------------------------------------------------------------
 
 
 def _map_imports(revisions: Revisions, tree: Tree, folder: Path, python: str) -> None:

@@ -66,7 +66,7 @@ def undo(records: Sequence[Record], keep: frozenset[str] = frozenset()) -> Undon
             continue
         try:
             step(record, keep, around)
-        except (OSError, KeyError, TypeError, ValueError):
+        except (OSError, KeyError, OverflowError, TypeError, ValueError):
             undone.left.append(path)
     return undone
 

@@ -11,6 +11,8 @@ from xml.etree import ElementTree
 from bottleneck_doctor.gate.document import Check, Metric
 from bottleneck_doctor.render import check_words, words
 
+MOST_NOTES = 20
+
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 can't hold, not even escaped."""
 
@@ -45,7 +47,8 @@ def render(check: Check) -> str:
         properties.append(_element("property", name=name, value=value))
     suite.append(properties)
     suite.extend(cases)
-    _child(suite, "system-out", check.sentence)
+    notes = [f"{each.sentence} [{each.slug}]" for each in check.warnings[:MOST_NOTES]]
+    _child(suite, "system-out", "\n".join([check.sentence, *notes]))
     suites.append(suite)
     ElementTree.indent(suites, " ")
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(suites, encoding="unicode") + "\n"
@@ -59,7 +62,7 @@ def _case(check: Check, metric: Metric, script: str) -> ElementTree.Element:
         f"base {check_words.value_text(metric, metric.base)}, head {check_words.value_text(metric, metric.head)}",
         f"change {check_words.change_text(metric)}, "
         f"threshold {check_words.amount_text(metric.unit, metric.threshold)}, "
-        f"could have seen {check_words.amount_text(metric.unit, metric.smallest)}",
+        f"visible from {check_words.amount_text(metric.unit, metric.smallest)}",
         *([] if site is None else [f"at {check_words.site_text(site)}"]),
     ]
     text = "\n".join(details)

@@ -70,7 +70,7 @@ def _what(check: Check) -> str:
 
 def _table(metrics: list[Metric]) -> str:
     rows = [
-        "| | base | head | change (95 %) | threshold | could have seen | verdict |",
+        "| | base | head | change (95 %) | threshold | visible from | verdict |",
         "|---|--:|--:|--:|--:|--:|---|",
     ]
     for each in metrics:

@@ -14,7 +14,7 @@ from bottleneck_doctor.result import Site
 
 
 def from_root(check: Check, root: Path) -> Check:
-    """The check with every line's file as a path from `root`, which is absolute; relative ones are from there already."""
+    """The check with every line's file as a path from `root` (absolute); relative ones are from there already."""
 
     def placed(site: Site | None) -> Site | None:
         if site is None:

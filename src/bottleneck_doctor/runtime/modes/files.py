@@ -48,8 +48,10 @@ class OpenCount:
         self.example = ""
         self._inside = False
         self._pairs: List[Tuple[Any, str, Any, Any]] = []
-        for module, name in _OPENERS:
-            owner = sys.modules.get(module)
+        # Up to Python 3.10 pathlib keeps a reference of its own.
+        pathlib = getattr(sys.modules.get("pathlib"), "_normal_accessor", None)
+        owners = [(sys.modules.get(module), name) for module, name in _OPENERS]
+        for owner, name in [*owners, (pathlib, "open")]:
             original = getattr(owner, name, None)
             if original is not None:
                 self._pairs.append((owner, name, original, self._counting(original, flags=owner is os)))

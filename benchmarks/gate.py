@@ -1,0 +1,334 @@
+"""How often the gate is wrong, what it catches, and how long it takes, beside gates that compare a run with a run.
+
+    python benchmarks/gate.py --json gate.json
+
+A git repository is made with a base and, for each planted slowdown, a commit on top of it; `doctor check` is run in it
+as CI would. **Identical**: both revisions are alike, so every regression is a false alarm. **Planted**: a slowdown in
+loading, computing or between steps, with a threshold of half its size; it counts as caught where the check says
+regression, and as explained where its phase and its function are named. **Naive**: the same pair of revisions as whole
+runs in sequence, one against one and five against five, and an alarm where the mean epoch is slower by the threshold.
+
+With `--json` every check is kept as soon as it is done: the same command goes on where it was interrupted. `--short`
+is a form of a few minutes that tests the benchmark and not the gate. Exit code 1 where there were too many false
+alarms (more than one in a hundred, and more than one).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any
+
+from _common import WORKLOADS, examination, machine, machine_line, save, say, start, table
+
+FORMAT = 1
+SCRIPT = "gated.py"
+EPOCHS = 4
+"""Of a naive run; its first epoch is dropped."""
+GRACE = 180.0
+"""Seconds beyond its budget after which a check has failed."""
+WHERE = {"data": ("data_wait", "prepare"), "compute": ("forward", "compute"), "between": ("between", "between")}
+"""Of each planted slowdown, the phase and the function that it lies in."""
+BUSY_SECONDS, IDLE_SECONDS = (2.0, 5.0), (10.0, 30.0)
+"""The neighbour loads one core for so long, and then leaves it alone for so long."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One kind of check, which is repeated. `size`: 0 for identical revisions; `where` is "" then."""
+
+    kind: str
+    where: str
+    size: float
+    threshold: float
+    neighbour: bool = False
+
+    @property
+    def name(self) -> str:
+        what = f"{self.where} +{self.size:.0%}" if self.where else "identical"
+        return f"{self.kind}, {what}, limit {self.threshold:.1%}" + (", neighbour" if self.neighbour else "")
+
+
+def cases(kinds: Sequence[str]) -> list[Case]:
+    """All of them: identical pairs with and without a neighbour, and slowdowns at half their size."""
+    made = [Case(kind, "", 0.0, 0.02, neighbour) for kind in kinds for neighbour in (False, True)]
+    made += [Case(kind, "", 0.0, 0.05) for kind in kinds]
+    for kind in kinds:
+        for size in (0.10, 0.30) if kind == "conv" else (0.03, 0.05, 0.10, 0.30):
+            # What two workers make ahead hides what the main process does meanwhile.
+            places = ("data",) if kind == "workers" else tuple(WHERE)
+            made += [Case(kind, where, size, size / 2) for where in places]
+    return made
+
+
+# -- the repository --------------------------------------------------------------------------------------
+
+
+def plant(where: str, seconds: float) -> str:
+    """The text of plant.py: the function for `where` keeps the processor busy for so long, the others do nothing."""
+    body = "    end = time.perf_counter() + {:.6f}\n    while time.perf_counter() < end:\n        pass\n"
+    functions = [
+        f"def {name}():\n" + (body.format(seconds) if place == where else "    return None\n")
+        for place, (_, name) in WHERE.items()
+    ]
+    return "import time\n\n\n" + "\n\n".join(functions)
+
+
+def repository(folder: Path) -> Path:
+    """A new repository with the script, whose only commit is tagged `base`."""
+    folder.mkdir()
+    git(folder, "init", "--quiet", "--initial-branch", "main")
+    shutil.copy(WORKLOADS / SCRIPT, folder)
+    (folder / "plant.py").write_text(plant("", 0.0))
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--message", "Base")
+    git(folder, "tag", "base")
+    return folder
+
+
+def git(folder: Path, *words: str) -> None:
+    who = ("-c", "user.name=Benchmark", "-c", "user.email=benchmark@example.org")
+    subprocess.run(["git", *who, *words], cwd=folder, check=True, capture_output=True)
+
+
+def put(folder: Path, case: Case, step_seconds: float) -> None:
+    """Make the head of the repository what the case says."""
+    git(folder, "reset", "--quiet", "--hard", "base")
+    if case.where:
+        # Two workers share what each batch takes.
+        share = 2 if case.kind == "workers" else 1
+        (folder / "plant.py").write_text(plant(case.where, case.size * step_seconds * share))
+    git(folder, "commit", "--quiet", "--all", "--allow-empty", "--message", case.name)
+
+
+# -- measuring -------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def neighbour(wanted: bool, seed: int) -> Iterator[None]:
+    """Somebody who loads one core now and then."""
+    over = threading.Event()
+
+    def live() -> None:
+        generator = random.Random(seed)
+        while not over.wait(generator.uniform(*IDLE_SECONDS)):
+            seconds = generator.uniform(*BUSY_SECONDS)
+            code = f"import time\nend = time.monotonic() + {seconds}\nwhile time.monotonic() < end: pass"
+            subprocess.run([sys.executable, "-c", code], check=False)
+
+    thread = threading.Thread(target=live)
+    if wanted:
+        thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        if wanted:
+            thread.join()
+
+
+def checked(folder: Path, case: Case, budget: str, seed: int, limit: float) -> dict[str, Any]:
+    """One check: what it said, as far as the tables need it."""
+    out = folder.parent / "check.json"
+    out.unlink(missing_ok=True)
+    words = ["check", "--base-ref", "base", "--threshold", f"{case.threshold:.3%}", "--budget", budget, "--quiet"]
+    words += ["--seed", str(seed), "--json", str(out), "--no-github", SCRIPT, "--", case.kind]
+    with neighbour(case.neighbour, seed):
+        _, failure, seconds = examination(words, folder, limit)
+    if not out.exists():
+        return {"failure": failure, "seconds": seconds}
+    found = json.loads(out.read_text())
+    step = next(metric for metric in found["metrics"] if metric["id"] == "step_time")
+    phase, function = WHERE.get(case.where, ("", ""))
+    culprits = [(each["kind"], each["name"]) for each in found["culprits"]]
+    phases = [name for kind, name in culprits if kind == "phase"]
+    functions = [name for kind, name in culprits if kind == "function"]
+    return {
+        "failure": "",
+        "status": found["status"],
+        "change": step["change"],
+        "low": step["low"],
+        "high": step["high"],
+        "smallest": step["smallest"],
+        "pairs": len(found["pairs"]),
+        "seconds": seconds,
+        "phase": phases[:1] == [phase],
+        "function": functions[:1] == [function],
+        "culprits": culprits,
+        "logs": [pair["log_ratio"] for pair in found["pairs"]],
+    }
+
+
+def naive(folder: Path, case: Case, repeats: int) -> dict[str, Any]:
+    """So many runs of the base, and then as many of the head: the ratio of their mean epochs."""
+    with tempfile.TemporaryDirectory(prefix="naive-") as scratch, neighbour(case.neighbour, repeats):
+        base = Path(scratch) / "base"
+        subprocess.run(
+            ["git", "clone", "--quiet", "--branch", "base", str(folder), str(base)], check=True, capture_output=True
+        )
+        means = []
+        for place in (base, folder):
+            starts = [start([SCRIPT, case.kind, "--epochs", str(EPOCHS)], place, EPOCHS) for _ in range(repeats)]
+            failure = next((each.failure for each in starts if each.failure), "")
+            if failure:
+                return {"failure": failure}
+            means.append(fmean(each.epoch_mean for each in starts))
+    return {"failure": "", "ratio": means[1] / means[0]}
+
+
+def step_seconds(folder: Path, kind: str) -> float:
+    """What a step of the base takes here, by a run of its own."""
+    git(folder, "reset", "--quiet", "--hard", "base")
+    seen = start([SCRIPT, kind, "--epochs", str(EPOCHS)], folder, EPOCHS)
+    if seen.failure:
+        raise SystemExit(f"{kind} can't be run: {seen.failure}")
+    return seen.epoch_mean / 100
+
+
+# -- tables ----------------------------------------------------------------------------------------------
+
+
+def share(part: int, whole: int) -> str:
+    return f"{part}/{whole}" if whole else "-"
+
+
+def summary(case: Case, kept: dict[str, Any]) -> list[str]:
+    """A row of the table."""
+    all_checks = kept["checks"]
+    checks = [each for each in all_checks if not each["failure"]]
+    called = [each for each in checks if each["status"] == "regressed"]
+    cells = [case.name, share(len(called), len(checks))]
+    cells.append(share(sum(each["status"] == "cannot_tell" for each in checks), len(checks)))
+    if case.where:
+        cells.append(share(sum(each["phase"] for each in called), len(called)))
+        cells.append(share(sum(each["function"] for each in called), len(called)))
+    else:
+        cells += ["-", "-"]
+    cells.append(f"{median(each['seconds'] for each in checks):.0f} s" if checks else "-")
+    smallest = [each["smallest"] for each in checks if each["smallest"] is not None]
+    cells.append(f"{median(smallest):.1%}" if smallest else "-")
+    for repeats in ("1", "5"):
+        runs = [each for each in kept["naive"][repeats] if not each["failure"]]
+        cells.append(share(sum(each["ratio"] > 1 + case.threshold for each in runs), len(runs)))
+    failed = len(all_checks) - len(checks)
+    cells.append(str(failed) if failed else "")
+    return cells
+
+
+HEAD = (
+    "case",
+    "called worse",
+    "cannot tell",
+    "phase",
+    "function",
+    "time",
+    "visible from",
+    "naive 1:1",
+    "naive 5:5",
+    "failed",
+)
+
+
+def told(known: Sequence[tuple[Case, dict[str, Any]]]) -> bool:
+    """Print the tables. Whether false alarms are within the promise."""
+    print(table(HEAD, [summary(case, kept) for case, kept in known if kept["checks"]]))
+    identical = [each for case, kept in known if not case.where for each in kept["checks"] if not each["failure"]]
+    alarms = sum(each["status"] == "regressed" for each in identical)
+    print(f"\nFalse alarms: {alarms} in {len(identical)} checks of identical revisions.")
+    seen = [
+        (case.size >= each["smallest"], each["status"] == "regressed")
+        for case, kept in known
+        if case.where
+        for each in kept["checks"]
+        if not each["failure"] and each["smallest"] is not None
+    ]
+    large = [caught for is_large, caught in seen if is_large]
+    print(f"Slowdowns at least as large as the check said that it could see: {share(sum(large), len(large))} caught.")
+    held = [
+        each["low"] <= case.size <= each["high"]
+        for case, kept in known
+        for each in kept["checks"]
+        if not each["failure"] and each["low"] is not None and case.kind != "conv"
+    ]
+    print(f"Intervals of 95 % that hold the planted size, loops of known speed: {share(sum(held), len(held))}.")
+    return alarms <= max(1, len(identical) // 100)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--kinds", default="data,workers,conv", help="loops to check, by comma")
+    parser.add_argument("--identical", type=int, default=17, help="checks of each kind of identical revisions")
+    parser.add_argument("--planted", type=int, default=20, help="checks of each planted slowdown")
+    parser.add_argument("--naive", type=int, default=10, help="naive gates of each case, 1:1 and 5:5 each")
+    parser.add_argument("--budget", default="5m", help="of each check")
+    parser.add_argument("--only", default="", help="cases whose name holds this")
+    parser.add_argument("--json", type=Path, help="keep what was measured here, and go on from it")
+    parser.add_argument("--show", action="store_true", help="print what the file holds, and measure nothing")
+    parser.add_argument("--short", action="store_true", help="a few minutes: tests the benchmark, not the gate")
+    options = parser.parse_args()
+    chosen = [case for case in cases(options.kinds.split(",")) if options.only in case.name]
+    if options.short:
+        chosen = [Case("data", "", 0.0, 0.05), Case("data", "data", 0.30, 0.15)]
+        options.identical, options.planted, options.naive = min(1, options.identical), min(1, options.planted), 0
+    seen = machine()
+    kept: dict[str, Any] = {"format": FORMAT, "machine": seen, "budget": options.budget, "cases": {}}
+    if options.json is not None and options.json.exists():
+        earlier = json.loads(options.json.read_text())
+        if earlier.get("format") != FORMAT or earlier.get("budget") != options.budget:
+            raise SystemExit(f"{options.json} holds checks of another form or budget; name another file")
+        kept["cases"] = earlier["cases"]
+    known = [(case, kept["cases"].setdefault(case.name, empty())) for case in chosen]
+    print(machine_line(seen))
+    print(f"Budget of a check {options.budget}; processes with the steady allocator.\n")
+    if not options.show:
+        try:
+            measure(known, kept, options)
+        except KeyboardInterrupt:
+            say("interrupted: the tables hold what was measured")
+    return 0 if told(known) else 1
+
+
+def empty() -> dict[str, Any]:
+    return {"checks": [], "naive": {"1": [], "5": []}}
+
+
+def measure(known: Sequence[tuple[Case, dict[str, Any]]], kept: dict[str, Any], options: argparse.Namespace) -> None:
+    """Rounds over all cases, so that the machine's good and bad hours meet all of them."""
+    from bottleneck_doctor.duration import parse_duration
+
+    limit = parse_duration(options.budget) + GRACE
+    with tempfile.TemporaryDirectory(prefix="gate-") as scratch:
+        folder = repository(Path(scratch) / "repository")
+        steps = {kind: step_seconds(folder, kind) for kind in {case.kind for case, _ in known}}
+        kept["step_seconds"] = steps
+        for number in range(max(options.identical, options.planted, options.naive)):
+            for case, found in known:
+                put(folder, case, steps[case.kind])
+                wanted = options.planted if case.where else options.identical
+                if number < wanted and len(found["checks"]) <= number:
+                    begun = time.monotonic()
+                    found["checks"].append(checked(folder, case, options.budget, number, limit))
+                    last = found["checks"][-1]
+                    said = last["failure"] or f"{last['status']}, {last['change']:+.1%}, {last['pairs']} pairs"
+                    say(f"{case.name}: {said} ({time.monotonic() - begun:.0f} s)")
+                    save(options.json, kept)
+                for repeats in ("1", "5"):
+                    if number < options.naive and len(found["naive"][repeats]) <= number:
+                        found["naive"][repeats].append(naive(folder, case, int(repeats)))
+                        save(options.json, kept)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,135 @@
+"""`doctor check` as a user types it: what reaches the check, what is printed where, and the exit code."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.golden import checks
+
+import bottleneck_doctor.gate.check
+from bottleneck_doctor.cli import main
+from bottleneck_doctor.errors import Exit
+from bottleneck_doctor.gate.check import Outcome, Request
+from bottleneck_doctor.gate.document import Check, Status
+from bottleneck_doctor.gate.limits import DEFAULTS, STEP_TIME
+from bottleneck_doctor.progress import Progress
+from bottleneck_doctor.render import check as text
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Request]:
+    """What was asked for; the answer is a golden check of the status that `answer` sets."""
+    recorded: list[Request] = []
+
+    def check(request: Request, progress: Progress) -> Outcome:
+        recorded.append(request)
+        return Outcome(_answer, tmp_path)
+
+    monkeypatch.setattr(bottleneck_doctor.gate.check, "check", check)
+    monkeypatch.chdir(tmp_path)
+    for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "train.py").write_text("import torch\n")
+    answer("passed")
+    return recorded
+
+
+_answer = checks.passed()
+
+
+def answer(status: Status) -> None:
+    global _answer
+    _answer = replace(checks.regressed() if status == "regressed" else checks.passed(), status=status)
+
+
+def test_everything_that_was_asked_for(asked: list[Request]) -> None:
+    options = (
+        "--base-ref main --merge-base --base-setup make --threshold 3% --budget 2m --no-steady --in-place --seed 4"
+    )
+    assert main(["check", "-q", *options.split(), "train.py", "--", "--epochs", "3", "--", "x"]) == Exit.DONE
+    (request,) = asked
+    assert (request.base_ref, request.merge_base, request.base_setup) == ("main", True, "make")
+    assert (request.budget, request.pairs, request.steady, request.in_place, request.seed) == (
+        120,
+        None,
+        False,
+        True,
+        4,
+    )
+    assert request.limits == {**DEFAULTS, STEP_TIME: replace(DEFAULTS[STEP_TIME], threshold=0.03)}
+    assert request.entrypoint() == ("train.py", "--epochs", "3", "--", "x")
+    again = request.repeat(4)
+    asked.clear()
+    assert main(["check", "-q", *again[2:]]) == Exit.DONE
+    assert replace(asked[0], discretion=request.discretion) == request
+
+
+def test_a_module_and_its_arguments(asked: list[Request]) -> None:
+    assert main(["check", "-q", "--base-ref", "main", "--pairs", "4", "-m", "pets.train", "x"]) == Exit.DONE
+    assert asked[0].entrypoint() == ("-m", "pets.train", "x")
+    assert (asked[0].budget, asked[0].pairs) == (None, 4)
+
+
+def test_a_project_says_what_the_command_line_does_not(asked: list[Request], tmp_path: Path) -> None:
+    (tmp_path / "doctor.toml").write_text(
+        'base-ref = "main"\nbudget = "9m"\nsteady = false\ninconclusive = "fail"\n'
+        '[metrics.step_time]\nthreshold = "7%"\n'
+    )
+    answer("cannot_tell")
+    assert main(["check", "-q", "train.py"]) == Exit.CANNOT_TELL
+    assert (asked[0].base_ref, asked[0].budget, asked[0].steady) == ("main", 540, False)
+    assert asked[0].limits[STEP_TIME].threshold == 0.07
+    options = ["--base-ref", "v1", "--budget", "1m", "--steady", "--inconclusive", "pass", "--threshold", "2%"]
+    assert main(["check", "-q", *options, "train.py"]) == Exit.DONE
+    assert (asked[1].base_ref, asked[1].budget, asked[1].steady) == ("v1", 60, True)
+    assert asked[1].limits[STEP_TIME].threshold == 0.02
+    # As many pairs as were asked for, whatever time the project allows.
+    assert main(["check", "-q", "--pairs", "5", "train.py"]) == Exit.CANNOT_TELL
+    assert asked[2].budget is None
+
+
+@pytest.mark.parametrize(
+    ("status", "inconclusive", "code"),
+    [
+        ("passed", "fail", Exit.DONE),
+        ("new", "fail", Exit.DONE),
+        ("regressed", "pass", Exit.REGRESSION),
+        ("cannot_tell", "pass", Exit.DONE),
+        ("cannot_tell", "fail", Exit.CANNOT_TELL),
+    ],
+)
+def test_exit_codes(asked: list[Request], status: Status, inconclusive: str, code: Exit) -> None:
+    answer(status)
+    assert main(["check", "-q", "--base-ref", "main", "--inconclusive", inconclusive, "train.py"]) == code
+    assert len(asked) == 1
+
+
+def test_the_summary_makes_way_for_a_document_on_stdout(
+    asked: list[Request], capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["check", "-q", "--base-ref", "main", "--json", "-", "train.py"])
+    said = capsys.readouterr()
+    assert said.out.startswith("{")
+    assert "Passed" in said.err
+    assert asked
+
+
+def test_the_text() -> None:
+    said = text.render(checks.regressed(), width=None, color=False)
+    assert said.startswith("\nRegressed: A step is 31 %")
+    assert "What grew:" in said
+    assert "(changed)" in said
+    assert "WORSE" in said
+    assert "steady allocator" in said
+    assert "[other-load]" in said
+    assert "\x1b" not in said
+    assert max(len(line) for line in said.splitlines()) <= text.PLAIN_WIDTH
+
+
+@pytest.mark.parametrize("check", [checks.hostile(), checks.passed()], ids=["hostile", "passed"])
+def test_text_holds_nothing_that_drives_a_terminal(check: Check) -> None:
+    said = text.render(check, width=80, color=False)
+    assert "\x1b" not in said
+    assert "\x00" not in said

@@ -1,0 +1,160 @@
+"""What a check may say after so many pairs: how often it is wrong, what it catches, and what it says that it would."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import pytest
+
+from bottleneck_doctor.gate import decide
+from bottleneck_doctor.gate.decide import Answer, Estimate, Look
+
+ROUNDS = 4
+
+
+@dataclass(frozen=True)
+class Luck:
+    """How processes and windows differ, as deviations of logs. `rare`: one draw in ten is five times as far."""
+
+    processes: float
+    windows: float
+    rare: bool = False
+
+    def pair(self, generator: random.Random, truth: float) -> tuple[float, float]:
+        """The number of one pair, and the variance of it by its windows."""
+        own = generator.gauss(0, self.processes)
+        if self.rare and generator.random() < 0.1:
+            own *= 5
+        windows = [truth + own + generator.gauss(0, self.windows) for _ in range(ROUNDS)]
+        mean = sum(windows) / ROUNDS
+        return mean, sum((each - mean) ** 2 for each in windows) / (ROUNDS - 1) / ROUNDS
+
+
+@dataclass(frozen=True)
+class Ended:
+    answer: Answer
+    pairs: int
+    seen: Estimate
+
+
+def simulate(luck: Luck, truth: float, threshold: float, most: int, generator: random.Random) -> Ended:
+    """One check of at most so many pairs. Logs."""
+    values: list[float] = []
+    inside: list[float] = []
+    while True:
+        value, own = luck.pair(generator, truth)
+        values.append(value)
+        inside.append(own)
+        look = decide.look_after(len(values), last=len(values) == most)
+        if look is None:
+            continue
+        seen = decide.estimate(values, math.sqrt(sum(inside) / len(inside)))
+        answer = decide.decide(seen, threshold, look)
+        if answer != "cannot_tell" or len(values) == most:
+            return Ended(answer, len(values), seen)
+
+
+def share(ends: Sequence[Ended], *answers: Answer) -> float:
+    return sum(end.answer in answers for end in ends) / len(ends)
+
+
+LUCKS = [Luck(0.002, 0.004), Luck(0.007, 0.014), Luck(0.03, 0.05), Luck(0.10, 0.05), Luck(0.02, 0.02, rare=True)]
+
+
+@pytest.mark.parametrize("luck", LUCKS, ids=str)
+@pytest.mark.parametrize("threshold", [0.0, 0.02])
+def test_identical_revisions_are_hardly_ever_called_worse(luck: Luck, threshold: float) -> None:
+    generator = random.Random(7)
+    ends = [simulate(luck, 0.0, threshold, 20, generator) for _ in range(600)]
+    assert share(ends, "regression") <= decide.ERROR_RATE
+
+
+@pytest.mark.parametrize("luck", LUCKS[1:4], ids=str)
+def test_a_change_of_the_threshold_itself_is_called_neither_worse_nor_unchanged(luck: Luck) -> None:
+    generator = random.Random(8)
+    ends = [simulate(luck, 0.02, 0.02, 14, generator) for _ in range(600)]
+    assert share(ends, "regression") <= decide.ERROR_RATE
+    assert share(ends, "unchanged", "improvement") <= decide.ERROR_RATE
+
+
+@pytest.mark.parametrize(
+    ("change", "threshold", "caught"), [(0.03, 0.015, 0.9), (0.05, 0.025, 0.98), (0.10, 0.05, 1.0), (0.30, 0.15, 1.0)]
+)
+def test_where_processes_agree_within_a_percent_slowdowns_are_caught(
+    change: float, threshold: float, caught: float
+) -> None:
+    luck = Luck(0.007, 0.012)
+    generator = random.Random(9)
+    ends = [simulate(luck, math.log1p(change), math.log1p(threshold), 20, generator) for _ in range(300)]
+    assert share(ends, "regression") >= caught
+
+
+def test_where_they_differ_by_three_percent_a_tenth_is_caught() -> None:
+    generator = random.Random(10)
+    ends = [simulate(Luck(0.025, 0.04), math.log1p(0.10), math.log1p(0.05), 20, generator) for _ in range(300)]
+    assert share(ends, "regression") >= 0.95
+
+
+def test_large_slowdowns_and_no_change_are_clear_after_few_pairs() -> None:
+    generator = random.Random(11)
+    slow = [simulate(Luck(0.01, 0.02), math.log1p(0.3), math.log1p(0.05), 20, generator) for _ in range(200)]
+    same = [simulate(Luck(0.007, 0.012), 0.0, math.log1p(0.05), 20, generator) for _ in range(200)]
+    assert median(end.pairs for end in slow) <= 3
+    assert share(slow, "regression") == 1
+    assert median(end.pairs for end in same) <= 5
+    assert share(same, "unchanged", "improvement") >= 0.98
+
+
+@pytest.mark.parametrize("spread", [0.003, 0.01, 0.03, 0.1])
+def test_the_smallest_visible_change_is_seen_nine_times_in_ten(spread: float) -> None:
+    luck = Luck(0.8 * spread, 1.2 * spread)
+    generator = random.Random(12)
+    threshold, most = 0.02, 14
+    same = [simulate(luck, 0.0, threshold, most, generator) for _ in range(300)]
+    told = [decide.smallest(end.seen, threshold, most) for end in same]
+    typical = median(each for each in told if each is not None)
+    planted = [simulate(luck, typical, threshold, most, generator) for _ in range(400)]
+    assert share(planted, "regression") >= 0.87
+    # And it promises no more than it must: half of it beyond the threshold is missed as a rule, but for quiet loops,
+    # which are believed to differ by a tenth of a percent at least.
+    half = [simulate(luck, (typical + threshold) / 2, threshold, most, generator) for _ in range(200)]
+    assert share(half, "regression") < 0.7
+
+
+@pytest.mark.parametrize("most", [3, 5, 9, 20, 40])
+def test_looks_spend_no_more_than_all_of_the_error_rate(most: int) -> None:
+    looks = [decide.look_after(pairs, last=pairs == most) for pairs in range(1, most + 1)]
+    assert sum(look.share for look in looks if look is not None) <= 1 + decide.LOOKS[-1][1] + 1e-9
+    if most <= decide.most_looked_at():
+        assert sum(look.share for look in looks if look is not None) == pytest.approx(1)
+
+
+def test_a_number_of_pairs_that_was_set_is_looked_at_once() -> None:
+    assert decide.look_after(5, last=False, fixed=True) is None
+    assert decide.look_after(5, last=True, fixed=True) == Look(5, 1.0)
+
+
+def test_nothing_is_claimed_of_two_pairs() -> None:
+    assert decide.decide(decide.estimate([0.5, 0.5]), 0.05, Look(2, 1.0)) == "cannot_tell"
+    with pytest.raises(ValueError, match="one pair"):
+        decide.estimate([0.5])
+
+
+def test_pairs_that_agree_by_luck_are_no_surer_than_their_windows() -> None:
+    lucky = decide.estimate([0.1, 0.1, 0.1], inside=0.03)
+    assert lucky.standard_error == pytest.approx(0.03 / math.sqrt(3))
+    assert decide.estimate([0.1, 0.1, 0.1]).standard_error > 0
+
+
+def test_an_interval_holds_the_mean_and_narrows_with_pairs() -> None:
+    few = decide.interval(Estimate(3, 0.02, 0.01), Look(3, 1.0))
+    many = decide.interval(Estimate(12, 0.02, 0.01), Look(12, 1.0))
+    assert few[0] < many[0] < 0.02 < many[1] < few[1]
+
+
+def test_there_is_no_smallest_change_without_room_for_a_claim() -> None:
+    assert decide.smallest(decide.estimate([0.0, 0.01]), 0.05, 2) is None

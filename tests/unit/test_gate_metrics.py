@@ -1,0 +1,151 @@
+"""Metrics of a check: how pairs become one number each, and what is said of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from tests.unit.gate_samples import pair, side
+
+from bottleneck_doctor.config import Config, MetricConfig
+from bottleneck_doctor.gate import decide, verdict
+from bottleneck_doctor.gate.document import Metric
+from bottleneck_doctor.gate.limits import DEFAULTS, STEP_TIME, Limit, configured
+from bottleneck_doctor.gate.metrics import Judging, PairSample, judged
+
+NOISE = (0.002, -0.003, 0.001, -0.001, 0.003)
+
+
+def how(pairs: int, **limits: Limit) -> Judging:
+    return Judging({**DEFAULTS, **limits}, decide.look_after(pairs, last=True), pairs)
+
+
+def metrics(pairs: list[PairSample], **limits: Limit) -> dict[str, Metric]:
+    return {each.id: each for each in judged(pairs, how(len(pairs), **limits))}
+
+
+def noisy(change: float) -> list[PairSample]:
+    return [pair(n, 0.020, 0.020 * (1 + change) * math.exp(noise)) for n, noise in enumerate(NOISE, 1)]
+
+
+def test_a_slower_step_is_a_regression_with_its_figures() -> None:
+    step = metrics(noisy(0.30))[STEP_TIME]
+    assert step.verdict == "regression"
+    assert step.change == pytest.approx(0.30, abs=0.01)
+    assert step.low is not None
+    assert step.high is not None
+    assert 0.05 < step.low < 0.30 < step.high
+    assert step.smallest is not None
+    assert 0.05 < step.smallest < 0.30
+    assert step.base == pytest.approx(0.020)
+    assert "the limit is 5 %" in step.sentence
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"), [(0.0, "unchanged"), (-0.2, "improvement"), (0.05, "cannot_tell"), (0.2, "regression")]
+)
+def test_verdicts(change: float, expected: str) -> None:
+    found = metrics(noisy(change))
+    assert found[STEP_TIME].verdict == expected
+    whole = {"regression": "regressed", "cannot_tell": "cannot_tell"}.get(expected, "passed")
+    assert verdict.status(list(found.values())) == whole
+
+
+def test_starting_an_epoch_weighs_by_its_length() -> None:
+    """Steps alike, 1 s more at each epoch of 100 steps of 20 ms: half as much again."""
+    pairs = [
+        PairSample(number=n, base=side(0.020 * (1 + noise)), head=side(0.020, turn=1.0))
+        for n, noise in enumerate(NOISE, 1)
+    ]
+    found = metrics(pairs)
+    assert found[STEP_TIME].change == pytest.approx(0.5, abs=0.01)
+    assert found["epoch_turn"].verdict == "regression"
+
+
+def test_batches_of_another_size_are_compared_by_sample() -> None:
+    pairs = [
+        PairSample(number=n, base=side(0.020 * (1 + noise)), head=side(0.040, samples=8.0))
+        for n, noise in enumerate(NOISE, 1)
+    ]
+    step = metrics(pairs)[STEP_TIME]
+    assert step.verdict == "unchanged"
+    assert [each.slug for each in verdict.weak_evidence(pairs, how(5), [step])] == ["loops-differ"]
+
+
+def test_a_loader_that_disappears_is_a_finding() -> None:
+    pairs = [PairSample(number=n, base=side(0.02), head=side(0.02, loader=False)) for n in range(1, 6)]
+    assert metrics(pairs)["data_wait"].verdict == "gone"
+
+
+def test_shares_change_by_points_and_memory_by_part() -> None:
+    pairs = [
+        PairSample(number=n, base=side(0.02, wait=0.1), head=side(0.02, wait=0.3 + noise, peak_bytes=3 << 29))
+        for n, noise in enumerate(NOISE, 1)
+    ]
+    found = metrics(pairs)
+    assert found["data_wait"].change == pytest.approx(0.2, abs=0.01)
+    assert found["data_wait"].verdict == "regression"
+    assert found["host_memory"].change == pytest.approx(0.5)
+    assert found["host_memory"].level == "warn"
+    # Neither can fail a check by itself.
+    assert verdict.status(list(found.values())) == "passed"
+
+
+def test_the_first_pair_may_have_caches_to_make() -> None:
+    pairs = [pair(1, 0.02, 0.02), *[pair(n, 0.02, 0.02) for n in range(2, 7)]]
+    pairs[0] = replace(pairs[0], head=side(0.02, first_step=400.0))
+    assert metrics(pairs)["first_step"].verdict == "unchanged"
+
+
+def test_small_phases_are_no_metrics() -> None:
+    told = ({"forward": 0.010, "zero_grad": 0.0001}, {"forward": 0.015, "zero_grad": 0.0003})
+    found = metrics([pair(n, 0.02, 0.02, phases=told) for n in range(1, 6)])
+    assert found["phase_forward"].verdict == "regression"
+    assert "phase_zero_grad" not in found
+
+
+def test_what_may_not_be_exceeded_at_all() -> None:
+    pairs = [pair(n, 0.02, 0.02) for n in range(1, 6)]
+    strict = metrics(pairs, host_memory=Limit(0.1, "error", most=1 << 29))
+    assert strict["host_memory"].verdict == "regression"
+    assert "at most" in strict["host_memory"].sentence
+    assert metrics(pairs, host_memory=Limit(0.1, "error", most=1 << 31))["host_memory"].verdict == "unchanged"
+
+
+def test_metrics_that_can_fail_a_check_share_its_error_rate() -> None:
+    two = how(5, host_memory=Limit(0.1, "error"))
+    assert two.rate(STEP_TIME) == decide.ERROR_RATE / 2
+    assert two.rate("first_step") == decide.ERROR_RATE
+
+
+def test_a_threshold_below_the_noise_is_named_with_the_floor() -> None:
+    pairs = noisy(0.0)
+    limit = Limit(0.003, "error")
+    found = judged(pairs, how(5, step_time=limit))
+    slugs = [each.slug for each in verdict.weak_evidence(pairs, how(5, step_time=limit), found)]
+    assert slugs == ["threshold-below-noise"]
+    assert verdict.status(found) == "cannot_tell"
+
+
+def test_too_few_pairs_claim_nothing() -> None:
+    pairs = [pair(1, 0.02, 0.04), pair(2, 0.02, 0.04)]
+    found = judged(pairs, how(2))
+    assert verdict.status(found) == "cannot_tell"
+    assert "few-pairs" in [each.slug for each in verdict.weak_evidence(pairs, how(2), found)]
+
+
+def test_the_command_line_wins_over_the_project() -> None:
+    config = Config(metrics={STEP_TIME: MetricConfig(threshold=0.1, level="warn"), "host_memory": MetricConfig(most=9)})
+    limits = configured(config, 0.02)
+    assert limits[STEP_TIME] == Limit(0.02, "warn")
+    assert limits["host_memory"] == Limit(DEFAULTS["host_memory"].threshold, "error", most=9)
+    assert configured(Config(), None) == DEFAULTS
+
+
+@pytest.mark.parametrize(
+    ("change", "said"), [(0.3, "longer than on main"), (0.0, "has not become slower"), (-0.3, "less time")]
+)
+def test_the_sentence(change: float, said: str) -> None:
+    found = list(metrics(noisy(change)).values())
+    assert said in verdict.sentence(found, "main", 5, [])

@@ -1,0 +1,41 @@
+"""How a pair spends its time."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from bottleneck_doctor.gate import plan
+
+
+def test_each_side_goes_first_as_often_as_the_other() -> None:
+    made = plan.order(10, random.Random(1))
+    assert len(made) == 10
+    assert sum(first == "base" for first, _ in made) == 5
+    assert all({*each} == {"base", "head"} for each in made)
+    assert {plan.order(2, random.Random(seed))[0] for seed in range(20)} == {("base", "head"), ("head", "base")}
+
+
+@pytest.mark.parametrize(
+    ("setup", "window", "budget", "expected"),
+    [
+        (3, 1.2, 300, 3),
+        (3, 0.8, 300, 4),
+        (20, 1.2, 300, 7),
+        (3, 6, 300, 2),
+        (200, 60, 300, plan.LEAST_ROUNDS),
+        (100, 0.5, float(10**9), plan.MOST_ROUNDS),
+    ],
+)
+def test_slow_starts_are_worth_more_windows_where_pairs_still_fit(
+    setup: float, window: float, budget: float, expected: int
+) -> None:
+    assert plan.rounds(setup, window, budget) == expected
+
+
+def test_room() -> None:
+    assert plan.room_for(3, 10.0, 45.0) == 7
+    assert plan.room_for(3, 10.0, -5.0) == 3
+    assert plan.another_fits(10.0, 10.0)
+    assert not plan.another_fits(10.0, 9.0)
