@@ -90,6 +90,7 @@ class Known:
 KNOWN = (
     Known(
         name="module_level",
+        slow=True,
         arguments=("--epochs", "2", "-o", "there", "--budget", "3", "-q", "--only", "a", "b"),
         long=("--epochs", "400", "-o", "there", "--budget", "3", "-q", "--only", "a", "b"),
         found={"epoch_batches": 40, "dataset_type": "Letters", "has_root_module": True},
@@ -149,9 +150,10 @@ KNOWN = (
         steps=12,
         refused={"amp-bf16": "scales its gradients itself"},
     ),
-    Known(name="lbfgs_closure", arguments=("80",), found={"period": 1}),
+    Known(name="lbfgs_closure", arguments=("80",), found={"period": 1}, slow=True),
     Known(
         name="next_by_hand",
+        slow=True,
         arguments=("80",),
         found={"epoch_batches": 1000, "epoch_batches_seen": 1},
         right=None,
@@ -188,7 +190,7 @@ KNOWN = (
         epochs=2,
         steps=0,
     ),
-    Known(name="slow_step", arguments=("60",), load=0.0, compute=0.02, right=None, wrong=TWO),
+    Known(name="slow_step", arguments=("60",), load=0.0, compute=0.02, right=None, wrong=TWO, slow=True),
     Known(
         name="many_workers",
         arguments=("16",),
