@@ -92,7 +92,7 @@ def test_everything_that_services_read_says_what_grew_and_where(clone: Path, tmp
     done = run(
         clone, "-m", "bottleneck_doctor", "check", "--base-ref", "origin/main", "--pairs", "3", "--quiet",
         "--json", str(made / "check.json"), "--markdown", str(made / "check.md"), "--junit", str(made / "check.xml"),
-        "--html", str(made / "check.html"), "--gitlab", str(made / "quality.json"), "train.py", "--", "1",
+        "--html", str(made / "check.html"), "--gitlab", str(made / "quality.json"), "train.py", "--", "1000",
         GITHUB_ACTIONS="true", GITHUB_STEP_SUMMARY=str(summary),
     )  # fmt: skip
     assert done.returncode == 1, done.stdout + done.stderr
@@ -123,9 +123,8 @@ def test_everything_that_services_read_says_what_grew_and_where(clone: Path, tmp
 @pytest.mark.slow
 def test_a_test_with_the_fixture_fails_and_says_why(clone: Path) -> None:
     (clone / "training" / "pytest.ini").write_text("[pytest]\n")
-    (clone / "training" / "test_speed.py").write_text(
-        "def test_speed(doctor):\n    doctor.check('train.py', '1', options=['--pairs', '3']).assert_no_regression()\n"
-    )
+    check = "doctor.check('train.py', '1000', options=['--pairs', '3'])"
+    (clone / "training" / "test_speed.py").write_text(f"def test_speed(doctor):\n    {check}.assert_no_regression()\n")
     plugin = ["-p", "bottleneck_doctor.pytest_plugin", "-p", "no:cacheprovider"]
     done = run(clone, "-m", "pytest", *plugin, "--doctor-base-ref", "origin/main", PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
     assert done.returncode == 1, done.stdout + done.stderr
