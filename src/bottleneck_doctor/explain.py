@@ -57,6 +57,9 @@ LEAST_ALLOWANCE, LARGEST_SHARE = 20.0, 0.4
 """Under small budgets explaining gets so many seconds, as long as that is no larger a part: why is told by few windows,
 how much only by many."""
 PHASE_SECONDS = 3.0
+DISTURBED = 1.5
+"""A window of phases whose steps take so many times as long as timed ones had neighbours, and is taken once more. Ours:
+synchronisation and timers alone cost a few percent of all but the shortest steps."""
 SAMPLED_SECONDS = 5.0
 LINES_SECONDS = 5.0
 TRACED_STEPS = 6
@@ -182,10 +185,20 @@ class Explainer:
                     slug="phases-failed", sentence=f"The phases of a step could not be told apart: {window.reason}."
                 )
                 return
+            if self._was_disturbed(window):
+                again, said = self._prober.explain(session, each, seconds, {})
+                if again.status == "ok" and again.steps and again.seconds / again.steps < window.seconds / window.steps:
+                    detail = said
             self._read_phases(setting, detail)
             self._read_pause(session.number, detail)
 
         self._within("phases", seconds, gather)
+
+    def _was_disturbed(self, window: Window) -> bool:
+        """Whether steps took so much longer than in timed windows that something else must have run beside them."""
+        return window.steps > 0 and window.seconds / window.steps > DISTURBED * self._prober.expected_step(
+            window.setting
+        )
 
     def _read_phases(self, setting: Setting, detail: dict[str, Any]) -> None:
         told, details = self.explanation, [detail]

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.unit.test_evidence import window
 
 from bottleneck_doctor.explain import ALLOWANCE, ALLOWANCE_SHARE, LINES_SECONDS, Explainer, Wishes, reserve
 from bottleneck_doctor.prober import Clock, SessionOver
 from bottleneck_doctor.progress import choose_progress
+from bottleneck_doctor.result import Window
 
 
 def make(clock: Clock, allowance: float) -> Explainer:
@@ -53,7 +56,7 @@ def test_explaining_takes_nothing_of_what_is_left_to_measure() -> None:
 
 
 def test_what_is_spent_is_spent_even_where_the_session_ended() -> None:
-    explainer = make(Clock(100.0, strict=True), LINES_SECONDS + 1.0)
+    explainer = make(Clock(100.0, strict=True), LINES_SECONDS + 3.0)
     assert explainer.wants_session(0.0)
 
     def ended() -> None:
@@ -63,8 +66,8 @@ def test_what_is_spent_is_spent_even_where_the_session_ended() -> None:
 
     with pytest.raises(SessionOver):
         ended()
-    assert explainer.wants_session(0.5)
-    assert not explainer.wants_session(0.8)
+    assert explainer.wants_session(2.0)
+    assert not explainer.wants_session(2.8)
     (cut,) = explainer.explanation.missing
     assert cut.slug == "explanation-cut"
     assert "lines" in cut.sentence
@@ -80,3 +83,28 @@ def test_what_cannot_be_read_is_missing_and_costs_nothing_else() -> None:
     (missing,) = explainer.explanation.missing
     assert missing.slug == "explanation-unreadable"
     assert "phases" in missing.sentence
+
+
+@pytest.mark.parametrize(("took", "kept"), [((0.1,), 0.1), ((0.3, 0.11), 0.11), ((0.3, 0.4), 0.3)])
+def test_phases_that_a_neighbour_slowed_are_taken_once_more(
+    took: tuple[float, ...], kept: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A timed step takes 0.1 s."""
+    left = list(took)
+
+    class Told:
+        def explain(self, *_: Any) -> tuple[Window, dict[str, Any]]:
+            step = left.pop(0)
+            return window(mode="phases", steps=10, seconds=10 * step), {"step": step}
+
+        def expected_step(self, _: Any) -> float:
+            return 0.1
+
+    explainer = make(Clock(100.0, strict=True), 10.0)
+    monkeypatch.setattr(explainer, "_prober", Told())
+    read: list[float] = []
+    monkeypatch.setattr(explainer, "_read_phases", lambda _, detail: read.append(detail["step"]))
+    monkeypatch.setattr(explainer, "_read_pause", lambda *_: None)
+    session: Any = SimpleNamespace(number=1)
+    explainer._phases(session, {})
+    assert (read, left) == ([kept], [])
