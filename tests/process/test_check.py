@@ -116,7 +116,7 @@ def test_a_regression_fails_and_is_explained(repository: Path, tmp_path: Path) -
     assert step.low is not None
     assert 0.05 < step.low < step.change
     assert 0.3 < step.change < 2
-    assert len(found.pairs) >= 3
+    assert len(found.pairs) == 3
     assert found.commits[0].endswith("Prepare with care")
     assert found.culprits[0].name == "data_wait"
     (function,) = (each for each in found.culprits if each.kind == "function")
