@@ -131,14 +131,24 @@ def test_an_explained_report_without_source(tmp_path: Path) -> None:
     done = examine(tmp_path, TELLTALE, "--budget", "60s", "--no-source")
     assert done.returncode == Exit.DONE, done.stderr
     texts = told(tmp_path, done)
-    assert {"py-spy.raw", "profile.speedscope.json", "trace.json.gz", "lines.lprof"} <= set(texts)
     assert_kept_secret(texts)
-    assert "train_on" in texts["report.json"]  # Names of functions are told …
-    for marker in ("source_marker", "enumerate(DataLoader", "everything.replace"):  # … and what is in them is not.
+    assert "__getitem__" in texts["report.json"]  # Names of functions are told …
+    for marker in (
+        "source_marker",
+        "enumerate(DataLoader(Telling",
+        "everything.replace",
+    ):  # … and what is in them is not.
         assert not [name for name, text in texts.items() if marker in text], marker
     result = report(tmp_path)
     assert not result.method.source
     assert "--no-source" in result.method.command
-    assert result.profiles is not None
-    assert result.profiles.lines is not None
-    assert result.profiles.lines.listings
+    # What a busy machine leaves no time for is named as missing.
+    profiles = result.profiles
+    assert profiles is not None, result.warnings
+    files = profiles.sampling.files if profiles.sampling is not None else []
+    files = files + (profiles.lines.files if profiles.lines is not None else [])
+    files = files + (profiles.device.files if profiles.device is not None else [])
+    assert files, profiles.missing
+    assert {Path(file).name for file in files} <= set(texts)
+    if profiles.lines is not None:
+        assert not any(line.text for listing in profiles.lines.listings for line in listing.lines)
