@@ -385,7 +385,8 @@ while True:
     assert script.window({}).status == "ok"
 
 
-@pytest.mark.parametrize("method", ["spawn", pytest.param("forkserver", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
 def test_workers_that_inherit_nothing_record_as_well(guest: StartGuest, method: str) -> None:
     """Also those of a fork server that was started before anybody wanted to know."""
     script = guest(

@@ -49,6 +49,7 @@ def report(folder: Path) -> Result:
     return from_json((folder / "report.json").read_bytes(), source="report.json")
 
 
+@pytest.mark.slow  # `tests/truth` promises the same of a program like it.
 def test_slow_data_are_found_and_measured(tmp_path: Path) -> None:
     write(tmp_path, SLEEPING)
     done = run("--budget", "55s", "--no-explain", "--seed", "1", "-o", "out", "train.py", cwd=tmp_path)
@@ -163,7 +164,9 @@ NOT_TRAINING = {
 }
 
 
-@pytest.mark.parametrize("kind", NOT_TRAINING)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind == "twelve steps")) for kind in NOT_TRAINING]
+)
 def test_script_that_does_not_train(tmp_path: Path, kind: str) -> None:
     text, slug = NOT_TRAINING[kind]
     write(tmp_path, text)
