@@ -102,7 +102,7 @@ def untouched(repository: Path) -> None:
 def test_a_regression_fails_and_is_explained(repository: Path, tmp_path: Path) -> None:
     commit(repository, "Prepare with care", helper=SLOW)
     outputs = ("--json", str(tmp_path / "out.json"), "--markdown", str(tmp_path / "out.md"))
-    command = ("--base-ref", "base", "--budget", "100s", "--seed", "1", *outputs, "train.py", "--", "--api-key", SECRET)
+    command = ("--base-ref", "base", "--pairs", "3", "--seed", "1", *outputs, "train.py", "--", "--api-key", SECRET)
     done = check(*command, cwd=repository)
     assert done.returncode == Exit.REGRESSION, done.stderr + done.stdout
     for text in (done.stdout, done.stderr, *((tmp_path / name).read_text() for name in ("out.json", "out.md"))):
