@@ -10,7 +10,6 @@ from rich.table import Table
 from rich.text import Text
 
 from bottleneck_doctor.gate.document import Check, Metric, Verdict
-from bottleneck_doctor.gate.limits import PHASE
 from bottleneck_doctor.render import words
 from bottleneck_doctor.render.check_words import (
     VERDICT_WORDS,
@@ -19,6 +18,7 @@ from bottleneck_doctor.render.check_words import (
     effort_text,
     fails,
     is_finding,
+    is_shown,
     side_text,
     value_text,
 )
@@ -61,13 +61,6 @@ def render(check: Check, *, width: int | None, color: bool) -> str:
     console.print(Text(f"Again:  {again}"), soft_wrap=True)
     assert isinstance(console.file, io.StringIO)
     return "\n".join(line.rstrip() for line in console.file.getvalue().split("\n"))
-
-
-def is_shown(metric: Metric) -> bool:
-    """Whether a metric is worth a line: always, but for phases of which there is nothing to say."""
-    if metric.id.startswith(PHASE):
-        return metric.verdict in ("regression", "improvement", "gone", "new")
-    return metric.verdict != "not_measured"
 
 
 def _table(rows: list[Metric], color: bool) -> Table:
