@@ -106,10 +106,10 @@ class Race:
     # -- in the race -----------------------------------------------------------------------------------------------
 
     def probes(self, session: int, *, first_block: bool, settled: bool = False) -> list[Probe]:
-        """What is worth a window now, each with its priority: the ladder first, the losing last.
+        """What is worth a window now, each with its priority: the ladder first, then what leads, the losing last.
 
         A setting that clearly loses is measured in one block of as many sessions as a claim needs, and no more; of the
-        rest, only the best of each fix in more sessions than that. `settled`: what it will be once all have those.
+        rest, only the best of each fix in more sessions than that, and in further blocks once the choice is made. `settled`: what it will be once all have those.
         """
         speeds = self.speeds()
         sessions = self._sessions_by_key()
@@ -135,9 +135,10 @@ class Race:
                 enough = settled or len(sessions.get(key, ())) >= schedule.LEAST_SESSIONS
                 losing = speeds.get(key, math.inf) < CLEARLY_LOSING * max(1.0, best)
                 # A fix is judged by the best of its settings: the others only draw the curve around it.
-                wanted = not enough or (not losing and speeds.get(key, best) >= best)
-                if wanted and (first_block or not losing):
-                    add({**candidate.base, **setting}, 3 if losing else 2)
+                leads = not losing and speeds.get(key, best) >= best
+                again = first_block or leads or not (losing or self.chosen_after)
+                if again and (leads or not enough):
+                    add({**candidate.base, **setting}, 3 if losing else 1 if leads and self.chosen_after else 2)
         chosen += self._ceilings(session, sessions)
         return [each for each in chosen if self.alive(each)]
 

@@ -260,9 +260,9 @@ def confirming(
 
     Processes differ more than the windows of one process do, so time goes into as many sessions as hold one block, and
     not into further blocks of fewer. `blocks`: seconds of a block while settings still lack the sessions that a claim
-    needs, and of one that measures only what is worth more than those. Where there is less time than that, settings that
-    were chosen but not measured yet (`news`) still get the sessions that a claim needs, if each has room for a setting
-    between two baselines.
+    needs, and of one that measures only what is worth more than those. Where there is less time than that, settings
+    that were chosen but not measured yet (`news`) still get the sessions that a claim needs, if each has room for a
+    setting between two baselines.
     """
     whole, later = (setup_seconds + window_seconds + block for block in blocks)
     more = min(int(left // whole), max(0, LEAST_SESSIONS - held))

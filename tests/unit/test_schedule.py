@@ -262,7 +262,9 @@ def test_settings_found_late_get_the_processes_that_a_claim_needs() -> None:
     assert more.sessions == 1 + LEAST_SESSIONS
     assert more.session_seconds == pytest.approx(14.4 / LEAST_SESSIONS)
     assert more.window_seconds == thin.window_seconds
-    assert confirming(thin, 1, 14.4, 4.0, 0.4, (6.0, 6.0), news=True).sessions == LEAST_SESSIONS, "each could hold nothing"
+    assert confirming(thin, 1, 14.4, 4.0, 0.4, (6.0, 6.0), news=True).sessions == LEAST_SESSIONS, (
+        "each could hold nothing"
+    )
     assert confirming(thin, 1, 14.4, 2.7, 0.4, (6.0, 6.0), news=False).sessions == LEAST_SESSIONS
 
 
