@@ -109,7 +109,8 @@ class Race:
         """What is worth a window now, each with its priority: the ladder first, then what leads, the losing last.
 
         A setting that clearly loses is measured in one block of as many sessions as a claim needs, and no more; of the
-        rest, only the best of each fix in more sessions than that, and in further blocks once the choice is made. `settled`: what it will be once all have those.
+        rest, only the best of each fix in more sessions than that, and in further blocks once the choice is made.
+        `settled`: what it will be once all have those.
         """
         speeds = self.speeds()
         sessions = self._sessions_by_key()
