@@ -135,12 +135,19 @@ class Guest:
             if record is not None:
                 record.epoch_ended()
             raise
-        self._steps.batch_delivered(loader, requested, now(), batch_samples(batch, loader.batch_size))
+        try:
+            self._delivered(iterator, loader, batch, requested)
+        except Exception:  # A loader unlike any: the user's program goes on alone.
+            self._off = True
+        return batch
+
+    def _delivered(self, iterator: Any, loader: Any, batch: Any, requested: float) -> None:
+        samples = batch_samples(batch, loading.batch_size(loader))
+        self._steps.batch_delivered(loader, requested, now(), samples)
         record = self._steps.records[id(loader)]
         if iterator._num_yielded <= 1:
             record.epoch_ended()  # Unless its end was seen: the user left it early.
         record.in_epoch += 1
-        return batch
 
     def _optimizer_stepped(self, optimizer: Any) -> None:
         if self._off or (threading.current_thread() is not threading.main_thread() and self._server is None):
@@ -322,7 +329,7 @@ class Guest:
             loader_type=type(loader).__name__,
             dataset_type=type(loader.dataset).__name__,
             iterable=loading.is_iterable(loader),
-            batch_size=loading.whole(loader.batch_size),
+            batch_size=loading.whole(loading.batch_size(loader)),
             epoch_batches=loading.epoch_length(loader),
             epoch_batches_seen=lengths[-1] if lengths else None,
             made_anew=record.made_anew,

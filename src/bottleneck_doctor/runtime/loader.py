@@ -16,6 +16,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional
 
 import torch
 import torch.utils.data.dataloader as dataloader
+from torch.utils.data import IterDataPipe
 
 from . import orphans
 from .handles import Noted, Twin
@@ -97,6 +98,11 @@ def epoch_length(loader: Any) -> Optional[int]:
         return len(loader._index_sampler)
     except (TypeError, NotImplementedError, AttributeError):
         return None
+
+
+def batch_size(loader: Any) -> Any:
+    """As the user gave it; None where the loader is none of torch's own and has none."""
+    return getattr(loader, "batch_size", None)
 
 
 def is_iterable(loader: Any) -> bool:
@@ -222,6 +228,7 @@ class Feed:
         self._shadow = _shadow(loader, setting)
         if not lasting:
             self._shadow.__dict__["persistent_workers"] = False
+        _draw_apart(self._shadow)
         self._twin = _twin(loader, self._shadow.num_workers)
         if self._twin is not None:
             self._shadow.__dict__["dataset"] = self._twin.copy
@@ -346,13 +353,56 @@ def _shadow(loader: Any, setting: Dict[str, Any]) -> Any:
     return shadow
 
 
-def shell(loader: Any) -> Any:
-    """An iterator of the user's loader that starts no workers: what the user holds while the guest serves."""
+_generators: Dict[str, torch.Generator] = {}
+
+
+def _draw_apart(shadow: Any) -> None:
+    """Have this copy of a loader draw seeds for its workers from a generator of ours.
+
+    torch draws one for every iterator. The iterators of windows are more than the user's loop would make, and what its
+    model and its sampler draw afterwards must not depend on how many there were.
+    """
+    try:
+        given = shadow.generator
+        device = torch.empty(()).device if given is None else given.device
+        mine = _generators.get(str(device))
+        if mine is None:
+            mine = _generators[str(device)] = torch.Generator(device)
+            mine.manual_seed(torch.initial_seed())
+    except (RuntimeError, AttributeError):  # A device without generators of its own.
+        return
+    shadow.__dict__["generator"] = mine
+
+
+class _Lazily:
+    """Stands for an iterable, and asks it for an iterator only once somebody asks for what is in it."""
+
+    def __init__(self, of: Any) -> None:
+        self._of = of
+
+    def __iter__(self) -> Iterator[Any]:
+        yield from self._of
+
+
+def shell(loader: Any, again: bool = False) -> Any:
+    """An iterator of the user's loader that starts no workers: what the user holds while the guest serves.
+
+    It draws one seed, as the user's own would. `again`: the workers that it stands for persist, and were given theirs.
+    Sampler and dataset are not asked for anything, since a feed asks them; but they are there for a loop that takes
+    batches past the guest.
+    """
     shadow = _shadow(loader, {"num_workers": 0})
-    if loader.num_workers and is_iterable(loader):
-        # It would begin to iterate over the dataset in this process, which may open what workers are to open.
-        shadow.__dict__["dataset"] = ()
+    stubs = ["batch_sampler" if loader._auto_collation else "sampler"]
+    if is_iterable(loader) and not isinstance(loader.dataset, IterDataPipe):
+        # A file that it opens in this process might be shared with workers.
+        stubs.append("dataset")
+    for name in stubs:
+        shadow.__dict__[name] = _Lazily(getattr(loader, name))
+    if again:
+        _draw_apart(shadow)
     iterator: Any = dataloader._SingleProcessDataLoaderIter(shadow)
+    iterator._index_sampler = loader._index_sampler
+    iterator._dataset = loader.dataset
     iterator._doctor_loader = weakref.ref(loader)
     return iterator
 
