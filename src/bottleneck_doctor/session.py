@@ -163,7 +163,8 @@ class Session:
         if "MLFLOW_TRACKING_URI" not in environment:
             environment["MLFLOW_TRACKING_URI"] = f"file:{guests / 'mlruns'}"
             environment["MLFLOW_ALLOW_FILE_STORE"] = "true"  # From 3 on it refuses to keep records in a folder.
-        environment = {**QUIET_VARIABLES, **environment}
+        # wandb's files are written by a program of its own, which no guard of ours sees.
+        environment = {**QUIET_VARIABLES, "WANDB_DIR": str(guests), **environment}
         paths = [str(_ENTRY_FOLDER), environment.get("PYTHONPATH", "")]
         environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
         self.started = time.monotonic()

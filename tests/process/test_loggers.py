@@ -91,8 +91,8 @@ if __name__ == "__main__":
                 logger.log("loss", loss.item(), steps)
 """
 )
-NATIVE = {"wandb", "h5py"}
-"""These write by programs and libraries of their own, which only a sandbox sees."""
+NATIVE = {"h5py"}
+"""Writes by a library of its own, where only a sandbox sees it."""
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Optional, Union
 import torch
 from torch.utils.data import get_worker_info
 
-from . import bootstrap, manners, permission
+from . import bootstrap, manners, permission, twins
 from . import loader as loading
 from .channel import VARIABLE, Channel
 from .company import place, ranks_here
@@ -334,8 +334,8 @@ class Guest:
             epoch_batches_seen=lengths[-1] if lengths else None,
             made_anew=record.made_anew,
             start_method=_start_method(loader),
-            workers_unsafe=workers_unsafe(loader, _start_method(loader), loading.for_workers(loader)),
-            open_handle=loading.opened_early(loader),
+            workers_unsafe=workers_unsafe(loader, _start_method(loader), twins.for_workers(loader)),
+            open_handle=twins.opened_early(loader),
             loader_site=loading.construction_site(loader),
             setup_seconds=requests[0][0] - process_started,
             **loading.own_setting(loader),

@@ -18,8 +18,8 @@ import torch
 import torch.utils.data.dataloader as dataloader
 from torch.utils.data import IterDataPipe
 
-from . import orphans
-from .handles import Noted, Twin
+from . import orphans, twins
+from .handles import let_go
 from .messages import Site
 from .steps import user_site
 
@@ -39,6 +39,7 @@ def install(on_next: Callable[[Any, Any], Any], on_get_iterator: Callable[[Any],
 
     @functools.wraps(_original_init)
     def init(self: Any, loader: Any, *args: Any, **kwargs: Any) -> None:
+        twins.about_to_iterate(loader)
         _original_init(self, loader, *args, **kwargs)
         # A loader that nobody else holds (`for batch in DataLoader(...)`) must live as long as its iterator; one whose
         # workers persist holds the iterator itself.
@@ -63,11 +64,7 @@ def install(on_next: Callable[[Any, Any], Any], on_get_iterator: Callable[[Any],
         if site is not None:
             self.__dict__["_doctor_site"] = site
         _original_loader_init(self, *args, **kwargs)
-        try:
-            _noted.note(self.dataset)
-            self.__dict__["_doctor_noted"] = True
-        except Exception:  # A dataset unlike any: it is then loaded from as it is, wherever that may be.
-            self.__dict__["_doctor_noted"] = False
+        twins.made(self)
 
     patches = (
         (_BaseIter, "__init__", init),
@@ -132,45 +129,6 @@ def worker_died(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and str(error).startswith("DataLoader worker (pid")
 
 
-def for_workers(loader: Any) -> Any:
-    """The dataset as workers get it: where the user has none, without what was opened since the loader was made."""
-    twin = None if loader.num_workers else _twin(loader, 1)
-    return loader.dataset if twin is None else twin.copy
-
-
-def opened_early(loader: Any) -> str:
-    """What the dataset held open when its loader was made, which forked workers share; "" where nothing is known."""
-    return _noted.opened_early(loader.dataset) if loader.__dict__.get("_doctor_noted") else ""
-
-
-_noted = Noted()
-_twins: List[Twin] = []
-_MOST_TWINS = 4
-
-
-def _twin(loader: Any, workers: int) -> Optional[Twin]:
-    """The copy of the dataset that `workers` workers (0: the main process) load from; None: the dataset itself.
-
-    The same copy each time, so that what it caches stays. See `handles`.
-    """
-    if (workers > 0) == (loader.num_workers > 0):
-        return None
-    try:
-        if workers and not (loader.__dict__.get("_doctor_noted") and _noted.opened_late(loader.dataset)):
-            return None
-        for twin in _twins:
-            if twin.original is loader.dataset:
-                return twin
-        twin = Twin(loader.dataset, _noted.as_it_was if workers else None)
-    except Exception:
-        return None
-    if twin.copy is loader.dataset:
-        return None
-    _twins.append(twin)
-    del _twins[:-_MOST_TWINS]
-    return twin
-
-
 class IndexStream:
     """One endless stream of batch indices out of the user's own sampler.
 
@@ -229,7 +187,7 @@ class Feed:
         if not lasting:
             self._shadow.__dict__["persistent_workers"] = False
         _draw_apart(self._shadow)
-        self._twin = _twin(loader, self._shadow.num_workers)
+        self._twin = twins.twin(loader, self._shadow.num_workers)
         if self._twin is not None:
             self._shadow.__dict__["dataset"] = self._twin.copy
         self._stream = stream
@@ -294,7 +252,7 @@ class Feed:
         if self.workers == 0:
             self._iterator = dataloader._SingleProcessDataLoaderIter(self._shadow)
         else:
-            with orphans.ended():
+            with orphans.ended(), let_go(twins.held_elsewhere(self._shadow, self._twin)):
                 self._iterator = dataloader._MultiProcessingDataLoaderIter(self._shadow)
         self._iterator._doctor_internal = True
         self._started = sum(1 for worker in getattr(self._iterator, "_workers", ()) if worker.is_alive())
