@@ -24,7 +24,8 @@ _PORTION = 4 << 20
 _MOST_BEHIND = 64 << 20
 """Bytes that are still to be shown, as on a terminal that is slower than the program: more are left out."""
 _BLOCK = 4096
-_TICK = 0.1
+_TICK, _SELDOM = 0.1, 0.25
+"""Seconds between looks at the file, where it is shown and where it is only kept short."""
 _KEEP_SIZE, _PUNCH_HOLE = 1, 2
 """From linux/falloc.h."""
 
@@ -67,7 +68,7 @@ class OutputLog:
         if show is None:
             while not over():
                 self.trim()
-                time.sleep(_TICK)
+                time.sleep(_SELDOM)
             return
         held = b""
         with contextlib.suppress(OSError), open(self.path, "rb") as log:

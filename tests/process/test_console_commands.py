@@ -63,7 +63,7 @@ with open("data.yaml", "w") as data:
             "ultralytics",
             PICTURES,
             "yolo detect train model=yolov8n.yaml data=data.yaml epochs=1000 imgsz=32 batch=4 device=cpu workers=0 "
-            "plots=False val=False amp=False",
+            "nbs=4 plots=False val=False amp=False",
         ),
     ],
 )

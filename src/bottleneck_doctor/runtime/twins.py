@@ -25,8 +25,9 @@ def made(loader: Any) -> None:
 
 
 def about_to_iterate(loader: Any) -> None:
-    """An iterator of a loader is being made."""
-    if _is_noted(loader):
+    """An iterator of a loader is being made. Only before the first one nothing was opened yet by loading."""
+    if _is_noted(loader) and not loader.__dict__.get("_doctor_iterated"):
+        loader.__dict__["_doctor_iterated"] = True
         try:
             _noted.note_flags(loader.dataset)
         except Exception:
