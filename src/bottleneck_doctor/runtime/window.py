@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, List, Optional
 import torch
 
 from .knobs import House, Knob, registry
-from .loader import Feed, IndexStream, tensors_of, worker_died
+from .loader import Feed, IndexStream, batch_size, tensors_of, worker_died
 from .messages import Grant, WindowDone
 from .modes import Refused, mode_for
 from .originals import now
@@ -215,7 +215,7 @@ class FedRun(Run):
     ) -> None:
         super().__init__(grant, house, synchronise)
         self._pantry = pantry
-        self._batch_size = loader.batch_size
+        self._batch_size = batch_size(loader)
         self.feed: Any
         if grant.setting.get("replay"):
             if not pantry.batches:
@@ -553,7 +553,7 @@ def loader_only(grant: Grant, house: House, loader: Any, stream: IndexStream, pa
             pantry.offer(take())
         began = now()
         for _ in range(grant.steps):
-            samples += batch_samples(take(), loader.batch_size)
+            samples += batch_samples(take(), batch_size(loader))
         ended = now()
         effect = {}
         if "num_workers" in grant.setting:
