@@ -235,7 +235,13 @@ KNOWN = (
     Known(name="rows_in_lmdb", arguments=("80",), needs="lmdb", slow=True),
     Known(name="fastai_learner", arguments=("80",), needs="fastai", found={"iterable": True}, slow=True),
     Known(name="lightning_trainer", arguments=("80",), needs="lightning", slow=True),
-    Known(name="transformers_trainer", arguments=("80",), needs="transformers", slow=True),
+    Known(
+        name="transformers_trainer",
+        arguments=("80",),
+        needs="transformers",
+        environment={"HF_HUB_OFFLINE": "1", "WANDB_MODE": "offline"},  # It tells of wandb's where that is installed.
+        slow=True,
+    ),
     Known(name="accelerate_loop", arguments=("80",), needs="accelerate", slow=True),
     Known(name="logs_tensorboard", arguments=("80",), needs="tensorboard", slow=True),
     Known(

@@ -139,9 +139,20 @@ class IndexStream:
     def __init__(self, sampler: Any, current: Optional[Iterator[Any]] = None) -> None:
         self._sampler = sampler
         self._current = current
+        self._ahead: List[Any] = []
+
+    def epoch_over(self) -> None:
+        """All batches of an epoch were handed out: a sampler may draw once more as it comes to its end."""
+        if self._current is not None and not self._ahead:
+            try:
+                self._ahead.append(next(self._current))
+            except StopIteration:
+                self._current = None
 
     def take(self) -> Any:
         """The next index. Raises `StopIteration` only where the sampler gives nothing at all."""
+        if self._ahead:
+            return self._ahead.pop()
         if self._current is not None:
             try:
                 return next(self._current)

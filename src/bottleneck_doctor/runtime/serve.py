@@ -130,6 +130,7 @@ class LoaderServer:
         if self._stops_after is not None:
             self._near_the_end()
         if self._length is not None and self._delivered >= self._length and not self._epoch_is_measured():
+            self._stream.epoch_over()
             self._end_epoch(None)
             self._house.pauses.began(requested, now(), as_written)
             raise StopIteration

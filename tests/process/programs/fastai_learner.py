@@ -2,12 +2,16 @@
 
 import sys
 import time
+import warnings
 
 import torch
+from fastai.callback.progress import ProgressCallback
 from fastai.data.core import DataLoaders
 from fastai.learner import Learner
 from fastai.optimizer import SGD
 from torch.utils.data import Dataset
+
+warnings.simplefilter("ignore")
 
 
 class Rows(Dataset):
@@ -35,7 +39,8 @@ def main(batches):
     torch.set_num_threads(1)
     loaders = DataLoaders.from_dsets(Rows(4 * batches), Rows(4), bs=4, num_workers=0, device="cpu")
     learner = Learner(loaders, Model(4, 1), loss_func=torch.nn.functional.mse_loss, opt_func=SGD, lr=0.01)
-    with learner.no_bar(), learner.no_logging():
+    learner.remove_cb(ProgressCallback)
+    with learner.no_logging():
         learner.fit(1)
     print(f"{learner.model.weight.sum().item():.5f}")
 

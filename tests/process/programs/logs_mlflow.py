@@ -1,11 +1,14 @@
 """An mlflow run where mlflow puts it by itself."""
 
+import logging
 import sys
 import time
 
 import mlflow
 import torch
 from torch.utils.data import DataLoader, Dataset
+
+logging.getLogger("mlflow").setLevel(logging.ERROR)
 
 
 class Rows(Dataset):
