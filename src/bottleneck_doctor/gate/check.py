@@ -128,6 +128,8 @@ class _Checking:
         self.culprits: list[Culprit] = []
         self.broken: list[Broken] = []
         self.duel: Duel | None = None
+        self.given_up = False
+        """No pair that there was time for would have told."""
         self.judged: list[Metric] = []
         self.how: Judging
         """How it was looked last: what is said in the end rests on that look."""
@@ -268,7 +270,8 @@ class _Checking:
                     more = self._more()
                     self._look(last=not more)
                     self._say()
-                    if not more or self._is_clear():
+                    self.given_up = more and verdict.in_vain(self.pairs, self.how, self.judged)
+                    if not more or self._is_clear() or self.given_up:
                         self._explain(live)
                         return
             except Broken as broken:
@@ -381,6 +384,8 @@ class _Checking:
             sentence = f"There is no {script} on {base.name}: it is new, and there is nothing to compare it with."
         else:
             sentence = verdict.sentence(self.judged, base.name, len(self.pairs), self.culprits)
+            if self.given_up and verdict.status(self.judged) == "cannot_tell":
+                sentence = verdict.refusal(self.pairs, self.how, self.judged, self._pair_seconds())
             self.warnings += verdict.weak_evidence(self.pairs, self.how, self.judged)
         duel = self.duel
         seen = None if duel is None else environment.describe(duel.hello, duel.found)

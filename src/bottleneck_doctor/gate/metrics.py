@@ -24,6 +24,7 @@ from bottleneck_doctor.gate.limits import (
     STEP_TIME,
     Limit,
 )
+from bottleneck_doctor.gate.prospect import Prospect, prospect
 from bottleneck_doctor.render.check_words import amount_text, value_text
 from bottleneck_doctor.result import Window
 
@@ -280,13 +281,15 @@ def _over_the_most(metric: Metric, seen: Series, how: Judging) -> Metric:
     return replace(metric, verdict="regression", sentence=said)
 
 
-def noise_floor(seen: Series, how: Judging) -> float | None:
-    """The smallest threshold that could have been judged, in the unit of thresholds; None where nothing could."""
+def prospect_of(seen: Series, how: Judging) -> Prospect | None:
+    """What all pairs that there is time for would show, the floor in the unit of thresholds; None where nothing."""
     if len(seen.differences) < 2:
         return None
-    known = decide.estimate(seen.differences, seen.inside)
-    found = decide.floor(known, how.most_pairs, fixed=how.fixed, error_rate=how.rate(seen.id))
-    return None if found is None else _told(found, seen.unit)
+    known, limit = decide.estimate(seen.differences, seen.inside), how.limits[seen.id]
+    found = prospect(
+        known, scaled(limit.threshold, seen.unit), how.most_pairs, fixed=how.fixed, error_rate=how.rate(seen.id)
+    )
+    return None if found is None else replace(found, floor=_told(found.floor, seen.unit))
 
 
 def _mean(values: Sequence[float]) -> float | None:
