@@ -98,6 +98,7 @@ class _Restless:
 
     def __init__(self, *_: Any, **__: Any) -> None:
         self.hello = self.found = None
+        self.missing_ranks: set[int] = set()
         self._generator = random.Random(4)
 
     @contextlib.contextmanager

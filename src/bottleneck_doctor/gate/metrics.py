@@ -16,6 +16,8 @@ from bottleneck_doctor.gate import decide
 from bottleneck_doctor.gate.document import Metric, PairRecord, Unit, Verdict
 from bottleneck_doctor.gate.limits import (
     DATA_WAIT,
+    DEVICE_MEMORY,
+    DEVICE_RESERVED,
     EPOCH_TURN,
     FIRST_STEP,
     HOST_MEMORY,
@@ -47,6 +49,8 @@ class SideSample:
     epoch_batches: int | None
     first_step: float | None = None
     peak_bytes: int | None = None
+    device_bytes: int | None = None
+    device_reserved_bytes: int | None = None
     phases: Mapping[str, float] | None = None
 
     def per_step(self) -> float:
@@ -136,6 +140,10 @@ def series(pairs: Sequence[PairSample]) -> list[Series]:
         _step_time(pairs),
         _shares(pairs),
         _ratios(HOST_MEMORY, [(pair.base.peak_bytes, pair.head.peak_bytes) for pair in pairs]),
+        _ratios(DEVICE_MEMORY, [(pair.base.device_bytes, pair.head.device_bytes) for pair in pairs]),
+        _ratios(
+            DEVICE_RESERVED, [(pair.base.device_reserved_bytes, pair.head.device_reserved_bytes) for pair in pairs]
+        ),
         # The first two processes may have had caches to make for all that follow.
         _ratios(FIRST_STEP, [(pair.base.first_step, pair.head.first_step) for pair in pairs if pair.number > 1]),
         _ratios(EPOCH_TURN, [(pair.base.turn(), pair.head.turn()) for pair in pairs], LEAST_TURN),

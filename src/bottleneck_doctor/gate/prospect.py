@@ -41,7 +41,7 @@ class Prospect:
 def prospect(
     seen: Estimate, threshold: float, most_pairs: int, *, fixed: bool = False, error_rate: float = ERROR_RATE
 ) -> Prospect | None:
-    """What `most_pairs` would show of a threshold (in the unit of the values). None where there is no room for a claim."""
+    """What `most_pairs` would show of a threshold, in the unit of the values. None: there is no room for a claim."""
     floor = decide.floor(seen, most_pairs, fixed=fixed, error_rate=error_rate)
     if floor is None:
         return None
@@ -81,7 +81,8 @@ def _quieter(seen: Estimate) -> Estimate:
 def _least_part(df: int) -> float:
     """The part of a spread seen that the true one has at least, for sure (Wilson and Hilferty's chi-square)."""
     cube = 1 - 2 / (9 * df) + NormalDist().inv_cdf(SURE) * math.sqrt(2 / (9 * df))
-    return cube**-1.5
+    part: float = cube**-1.5
+    return part
 
 
 def _tail(t: float, df: int) -> float:

@@ -159,7 +159,8 @@ def weak_evidence(pairs: Sequence[PairSample], how: Judging, metrics: Sequence[M
                     slug="threshold-below-noise",
                     sentence=f"{metric.title}: a threshold of {amount_text(metric.unit, metric.threshold)} can't be "
                     "judged here in this time. Processes of one revision differ so much that "
-                    f"{amount_text(metric.unit, known.floor)} is the least that can; raise the threshold or `--budget`.",
+                    f"{amount_text(metric.unit, known.floor)} is the least that can; raise the threshold or "
+                    "`--budget`.",
                 )
             )
     found += _other_loop(pairs)
