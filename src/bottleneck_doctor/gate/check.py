@@ -260,10 +260,10 @@ class _Checking:
             yield made(tree.cwd, entrypoint), made(self.revisions.cwd, self.request.entrypoint())
 
     def _duel(self, tree: worktree.Tree, entrypoint: Sequence[str], keepers: tuple[Keeper, Keeper]) -> Duel:
-        steady = {name: value for name, value in STEADY.items() if name not in os.environ}
+        own = dict(self.request.environment)
+        steady = {name: value for name, value in STEADY.items() if name not in os.environ and name not in own}
         shared = steady if self.request.steady else {}
         base, head = self.revisions.base, self.revisions.head
-        own = dict(self.request.environment)
         at = [self.request.listen, self.request.listen]
         if self.request.listen is not None and self.request.listen[1]:
             at[1] = (self.request.listen[0], self.request.listen[1] + 1)
