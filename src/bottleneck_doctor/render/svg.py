@@ -83,6 +83,14 @@ def drawing(name: str, title: str, shapes: Sequence[Markup], *, width: float, he
     )
 
 
+def swatch(class_: str) -> Markup:
+    """A small square in the colour of that class, for a legend: hidden from screen readers, beside its name."""
+    square = tag("rect", width="100%", height="100%", class_=class_)
+    return Markup('<svg class="swatch" aria-hidden="true" width="12" height="12" focusable="false">{}</svg> ').format(
+        square
+    )
+
+
 def rectangle(start: float, end: float, class_: str, top: float = 4.0, height: float = 12.0) -> Markup:
     """A rectangle from `start` to `end`."""
     return tag("rect", x=start, y=top, width=max(end - start, 0.0), height=height, class_=class_)
