@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from bottleneck_doctor.cli._check_outputs import output_options
+from bottleneck_doctor.cli._start import Start, start, start_options, talk_options
 from bottleneck_doctor.errors import Exit
 
 
@@ -18,10 +19,10 @@ from bottleneck_doctor.errors import Exit
     context_settings={"allow_interspersed_args": False},
     options_metavar="[OPTIONS]",
 )
+@start_options
 @click.option("--base-ref", metavar="REF", help="The revision to compare with, such as origin/main.")
 @click.option("--merge-base", is_flag=True, help="Compare with where the head left REF, not with REF as it is now.")
 @click.option("--base-setup", metavar="CMD", help="A command to run in the base's folder first, such as a build.")
-@click.option("-m", "--module", metavar="MODULE", help="Run a module, as `python -m MODULE` does.")
 @click.option("--threshold", metavar="PERCENT", help="How much longer a step may take, such as 3%; 5%.")
 @click.option("--budget", metavar="TIME", help="How long it may take at most: 90s, 5m; 5m. It ends once it is sure.")
 @click.option("--pairs", metavar="N", type=click.IntRange(min=3), help="Start exactly so many pairs of processes.")
@@ -31,18 +32,16 @@ from bottleneck_doctor.errors import Exit
     help="Whether an answer that could not be had is exit 0, or 3; pass.",
 )
 @click.option("--steady/--no-steady", default=None, help="Keep glibc's allocator from adding luck, on both sides; on.")
-@click.option("--seed", metavar="N", type=int, help="Seed of the random order of windows.")
-@click.option("--python", metavar="PATH", help="The interpreter that runs the script; the one that runs doctor.")
-@click.option("--in-place", is_flag=True, help="Let the script change files as it would without doctor.")
 @output_options
-@click.option("-v", "--verbose", is_flag=True, help="Show the script's own output.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress, only the outcome.")
-@click.argument("words", metavar="SCRIPT [-- ARGS]...", nargs=-1, type=click.UNPROCESSED)
+@talk_options
 def command(
     base_ref: str | None,
     merge_base: bool,
     base_setup: str | None,
     module: str | None,
+    launch: str | None,
+    listen: str | None,
+    line: str | None,
     threshold: str | None,
     budget: str | None,
     pairs: int | None,
@@ -61,15 +60,18 @@ def command(
     Runs SCRIPT with ARGS from the working tree and from REF, in pairs of processes whose steps are timed in turn, until
     it is sure whether a step takes longer than the threshold allows. Everything after SCRIPT goes to the script.
     """
-    from bottleneck_doctor.cli._entrypoint import check_interpreter, check_script, split_words, time_option
+    from bottleneck_doctor.cli._entrypoint import time_option
 
-    script, arguments = split_words("check", module, words)
     seconds = time_option("--budget", budget)
     if quiet and verbose:
         raise click.UsageError("--quiet and --verbose exclude each other.")
-    interpreter = None if python is None else check_interpreter(python)
-    if script is not None:
-        check_script(script, compiles_here=interpreter is None)
+
+    def asked_to_start(launcher: str | None) -> Start:
+        return start("check", module=module, launch=launcher, listen=listen, line=line, python=python, words=words)
+
+    # Looked at before a project's file is, which is looked for beside the script.
+    started = asked_to_start(launch)
+    script = started.script
 
     from bottleneck_doctor import config as settings
     from bottleneck_doctor.cli._check_outputs import asked
@@ -83,6 +85,8 @@ def command(
 
     folders = [Path.cwd()] if script is None else [script.absolute().parent, Path.cwd()]
     config = settings.load(folders, UNITS)
+    if launch is None and line is None and config.launch is not None:
+        started = asked_to_start(config.launch)
     ref = base_ref or config.base_ref
     if ref is None:
         raise click.UsageError("Nothing is named to compare with: give --base-ref, such as --base-ref origin/main.")
@@ -92,7 +96,11 @@ def command(
     request = Request(
         script=script,
         module=module,
-        arguments=arguments,
+        arguments=started.arguments,
+        launcher=started.launcher,
+        listen=started.listen,
+        words=started.words,
+        environment=started.environment,
         base_ref=ref,
         merge_base=merge_base,
         base_setup=setup,
@@ -102,10 +110,10 @@ def command(
         limits=limits,
         steady=_first(steady, config.steady, True),
         seed=seed,
-        python=interpreter,
+        python=started.python,
         verbose=verbose,
         in_place=in_place,
-        discretion=gathered([*([] if setup is None else ["--base-setup", setup]), *words]),
+        discretion=gathered([*([] if setup is None else ["--base-setup", setup]), *started.told]),
     )
     progress = choose_progress(quiet=quiet, verbose=verbose)
     try:

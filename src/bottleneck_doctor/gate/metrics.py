@@ -16,6 +16,8 @@ from bottleneck_doctor.gate import decide
 from bottleneck_doctor.gate.document import Metric, PairRecord, Unit, Verdict
 from bottleneck_doctor.gate.limits import (
     DATA_WAIT,
+    DEVICE_MEMORY,
+    DEVICE_RESERVED,
     EPOCH_TURN,
     FIRST_STEP,
     HOST_MEMORY,
@@ -24,6 +26,7 @@ from bottleneck_doctor.gate.limits import (
     STEP_TIME,
     Limit,
 )
+from bottleneck_doctor.gate.prospect import Prospect, prospect
 from bottleneck_doctor.render.check_words import amount_text, value_text
 from bottleneck_doctor.result import Window
 
@@ -46,6 +49,8 @@ class SideSample:
     epoch_batches: int | None
     first_step: float | None = None
     peak_bytes: int | None = None
+    device_bytes: int | None = None
+    device_reserved_bytes: int | None = None
     phases: Mapping[str, float] | None = None
 
     def per_step(self) -> float:
@@ -135,6 +140,10 @@ def series(pairs: Sequence[PairSample]) -> list[Series]:
         _step_time(pairs),
         _shares(pairs),
         _ratios(HOST_MEMORY, [(pair.base.peak_bytes, pair.head.peak_bytes) for pair in pairs]),
+        _ratios(DEVICE_MEMORY, [(pair.base.device_bytes, pair.head.device_bytes) for pair in pairs]),
+        _ratios(
+            DEVICE_RESERVED, [(pair.base.device_reserved_bytes, pair.head.device_reserved_bytes) for pair in pairs]
+        ),
         # The first two processes may have had caches to make for all that follow.
         _ratios(FIRST_STEP, [(pair.base.first_step, pair.head.first_step) for pair in pairs if pair.number > 1]),
         _ratios(EPOCH_TURN, [(pair.base.turn(), pair.head.turn()) for pair in pairs], LEAST_TURN),
@@ -280,13 +289,15 @@ def _over_the_most(metric: Metric, seen: Series, how: Judging) -> Metric:
     return replace(metric, verdict="regression", sentence=said)
 
 
-def noise_floor(seen: Series, how: Judging) -> float | None:
-    """The smallest threshold that could have been judged, in the unit of thresholds; None where nothing could."""
+def prospect_of(seen: Series, how: Judging) -> Prospect | None:
+    """What all pairs that there is time for would show, the floor in the unit of thresholds; None where nothing."""
     if len(seen.differences) < 2:
         return None
-    known = decide.estimate(seen.differences, seen.inside)
-    found = decide.floor(known, how.most_pairs, fixed=how.fixed, error_rate=how.rate(seen.id))
-    return None if found is None else _told(found, seen.unit)
+    known, limit = decide.estimate(seen.differences, seen.inside), how.limits[seen.id]
+    found = prospect(
+        known, scaled(limit.threshold, seen.unit), how.most_pairs, fixed=how.fixed, error_rate=how.rate(seen.id)
+    )
+    return None if found is None else replace(found, floor=_told(found.floor, seen.unit))
 
 
 def _mean(values: Sequence[float]) -> float | None:
