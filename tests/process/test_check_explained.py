@@ -15,8 +15,10 @@ from bottleneck_doctor.gate.duel import Contender, Duel
 from bottleneck_doctor.gate.plan import Name
 from bottleneck_doctor.prober import Clock
 from bottleneck_doctor.profiling import obstacle
+from bottleneck_doctor.profiling.pyspy import Sampler
 from bottleneck_doctor.progress import SilentProgress
 from bottleneck_doctor.protection.keeper import Keeper
+from bottleneck_doctor.result import Warning
 
 pytestmark = pytest.mark.process
 
@@ -41,24 +43,23 @@ DIFFERENCE = hunks.read(
 def duel(tmp_path: Path) -> Callable[[], Duel]:
     def made() -> Duel:
         sides: dict[Name, str] = {"base": QUICK, "head": SLOW}
-        contenders = []
+        contenders: dict[Name, Contender] = {}
         for name, helper in sides.items():
             folder = tmp_path / name
             folder.mkdir()
             (folder / "train.py").write_text(TRAIN)
             (folder / "helper.py").write_text(helper)
-            contenders.append(
-                Contender(
-                    name=name,
-                    said=f"the {name}",
-                    argv=(sys.executable, "train.py"),
-                    cwd=folder,
-                    roots=(folder,),
-                    environment={},
-                    keeper=Keeper(),
-                )
+            contenders[name] = Contender(
+                name=name,
+                said=f"the {name}",
+                argv=(sys.executable, "train.py"),
+                cwd=folder,
+                roots=(folder,),
+                environment={},
+                keeper=Keeper(),
             )
-        return Duel(*contenders, Clock(100.0, strict=True), random.Random(1), SilentProgress())
+        clock = Clock(100.0, strict=True)
+        return Duel(contenders["base"], contenders["head"], clock, random.Random(1), SilentProgress())
 
     return made
 
@@ -68,11 +69,11 @@ def test_lines_are_timed_where_py_spy_is_refused(duel: Callable[[], Duel], monke
     monkeypatch.setattr(plan, "USUAL_SECONDS", 1.0)
     monkeypatch.setattr(explain, "TIMED_SECONDS", 1.0)
 
-    class Refused(explain.Sampler):
+    class Refused(Sampler):
         def start(self) -> None:
             """The system would say no."""
 
-        def stop(self) -> Path | obstacle.Warning:
+        def stop(self) -> Path | Warning:
             here = obstacle.Surroundings(platform="linux", root=False, ptrace_scope=3, can_trace=False, filtered=False)
             return obstacle.explain("Permission Denied", here)
 

@@ -129,7 +129,7 @@ def refusal(pairs: Sequence[PairSample], how: Judging, metrics: Sequence[Metric]
 def _way_out(metric: Metric, floor: float, pairs: int | None, pair_seconds: float) -> str:
     option = f"`--threshold {100 * floor:g}%`" if metric.id == STEP_TIME else "a larger one in the configuration"
     if pairs is None:
-        return f"Give {option}, or a quieter machine: more time would not do."
+        return f"Give {option}; more time would not do, and a quieter machine may."
     # With what checking out and starting take beside the pairs.
     minutes = max(1, math.ceil(1.15 * pairs * pair_seconds / 60))
     return f"Give {option}, or more time: `--budget {minutes}m`."
@@ -159,8 +159,8 @@ def weak_evidence(pairs: Sequence[PairSample], how: Judging, metrics: Sequence[M
                     slug="threshold-below-noise",
                     sentence=f"{metric.title}: a threshold of {amount_text(metric.unit, metric.threshold)} can't be "
                     "judged here in this time. Processes of one revision differ so much that "
-                    f"{amount_text(metric.unit, known.floor)} is the least that can; raise the threshold or "
-                    "`--budget`.",
+                    f"{amount_text(metric.unit, known.floor)} is the least that can; raise the threshold"
+                    + (" or `--budget`." if known.pairs is not None else "."),
                 )
             )
     found += _other_loop(pairs)

@@ -46,7 +46,8 @@ def render(check: Check) -> str:
         ],
         drawings=[
             {
-                "title": ROLE_WORDS.get(each.role, each.role),
+                # A step has the time of every worker in it, though they work beside one another.
+                "title": ROLE_WORDS.get(each.role, each.role) + (", together" if each.role == "workers" else ""),
                 "step": f"{words.duration_text(each.root.base)} → {words.duration_text(each.root.head)}",
                 "drawing": flame_growth.flame(each, label=ROLE_WORDS.get(each.role, each.role).lower()),
             }
