@@ -33,7 +33,7 @@ from bottleneck_doctor.render.check_words import amount_text, change_text, side_
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "golden"
-NAMES = ["passed", "regressed", "hostile"]
+NAMES = ["passed", "regressed", "hostile", "stored"]
 REPOSITORY = Path("/home/ada/pets")
 
 

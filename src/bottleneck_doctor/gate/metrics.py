@@ -7,7 +7,7 @@ bytes, points for shares.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean, variance
 
@@ -128,6 +128,18 @@ class Series:
     def unit(self) -> Unit:
         return KINDS[self.id].unit
 
+    def known(self) -> decide.Estimate:
+        """What the differences say; there are two at least."""
+        return decide.estimate(self.differences, self.inside)
+
+    def smallest(self, threshold: float, how: Judging) -> float | None:
+        """The smallest difference that would have been called a regression, as `decide.smallest` has it."""
+        return decide.smallest(self.known(), threshold, how.most_pairs, fixed=how.fixed, error_rate=how.rate(self.id))
+
+    def floor(self, how: Judging) -> float | None:
+        """What doing nothing looks like at most, as `decide.floor` has it."""
+        return decide.floor(self.known(), how.most_pairs, fixed=how.fixed, error_rate=how.rate(self.id))
+
 
 def series(pairs: Sequence[PairSample]) -> list[Series]:
     """Every metric that either side has, and those that every check has."""
@@ -225,7 +237,12 @@ class Judging:
 
 def judged(pairs: Sequence[PairSample], how: Judging) -> list[Metric]:
     """A verdict on every metric that is not switched off."""
-    return [_judged(each, how) for each in series(pairs) if how.limits[each.id].level != "off"]
+    return judged_series(series(pairs), how)
+
+
+def judged_series(found: Iterable[Series], how: Judging) -> list[Metric]:
+    """The same of metrics whose differences are known."""
+    return [_judged(each, how) for each in found if how.limits[each.id].level != "off"]
 
 
 def _judged(seen: Series, how: Judging) -> Metric:
@@ -240,13 +257,13 @@ def _judged(seen: Series, how: Judging) -> Metric:
     elif len(seen.differences) < 2:
         verdict, change = "cannot_tell", _told(seen.differences[0], seen.unit)
     else:
-        known = decide.estimate(seen.differences, seen.inside)
+        known = seen.known()
         look = how.look or decide.Look(known.pairs, 1.0)
         threshold = scaled(limit.threshold, seen.unit)
         verdict = decide.decide(known, threshold, look, how.rate(seen.id)) if how.look else "cannot_tell"
         change = _told(known.mean, seen.unit)
         low, high = (_told(end, seen.unit) for end in decide.interval(known, look))
-        least = decide.smallest(known, threshold, how.most_pairs, fixed=how.fixed, error_rate=how.rate(seen.id))
+        least = seen.smallest(threshold, how)
         smallest = None if least is None else _told(least, seen.unit)
     made = Metric(
         id=seen.id,
@@ -284,8 +301,7 @@ def noise_floor(seen: Series, how: Judging) -> float | None:
     """The smallest threshold that could have been judged, in the unit of thresholds; None where nothing could."""
     if len(seen.differences) < 2:
         return None
-    known = decide.estimate(seen.differences, seen.inside)
-    found = decide.floor(known, how.most_pairs, fixed=how.fixed, error_rate=how.rate(seen.id))
+    found = seen.floor(how)
     return None if found is None else _told(found, seen.unit)
 
 
