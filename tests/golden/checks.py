@@ -155,16 +155,16 @@ def stored() -> Check:
             commit="4fa76021c6f4f8d3f3a3b7a5a1f2c3d4e5f60718",
             result="ci/pets.json",
         ),
-        sentence="A step takes 31 % longer than on the baseline ci/pets.json of 18 November 2026 (100 ms to 131 ms); the "
-        "limit is 5 %. The baseline was made on another machine.",
+        sentence="A step takes 31 % longer than on the baseline ci/pets.json of 18 November 2026 (100 ms to 131 "
+        "ms); the limit is 5 %. The baseline was made on another machine.",
         metrics=[step, usual.metrics[2]],
         pairs=[],
         culprits=usual.culprits[:1],
         warnings=[
             Warning(
                 slug="another-machine",
-                sentence="The baseline was made on another machine, so what differs may be the machine's: cores that may be "
-                "used: 8 there, 4 here.",
+                sentence="The baseline was made on another machine, so what differs may be the machine's: cores that may "
+                "be used: 8 there, 4 here.",
             )
         ],
         command=["doctor", "check", "--baseline", "ci/pets.json", "--allow-different-machine", "train.py"],

@@ -46,9 +46,9 @@ def command(
 ) -> int:
     """Store how a training script performs here, for `doctor check --baseline`.
 
-    Starts SCRIPT with ARGS several times and writes what its processes showed, with what tells this machine from others.
-    Run it onto the same file at other times: a machine is not as fast every day, and a check can only be as sure as the
-    times in its baseline agree. Everything after SCRIPT goes to the script.
+    Starts SCRIPT with ARGS several times and writes what its processes showed, with what tells this machine from
+    others. Run it onto the same file at other times: a machine is not as fast every day, and a check can only be as
+    sure as the times in its baseline agree. Everything after SCRIPT goes to the script.
     """
     from bottleneck_doctor.cli._entrypoint import check_interpreter, check_script, split_words, time_option
 

@@ -1,8 +1,8 @@
 """What may be said of one figure of some processes now against processes of other times. Pure.
 
 Processes of one time share luck that those of another don't: who else uses the machine, what its memory looks like, how
-warm it is. So a time is a draw of its own, and the head's is one more. Its mean lies as far from that of the stored times
-as those lie from one another, and for that reason many processes of one time say no more than a few:
+warm it is. So a time is a draw of its own, and the head's is one more. Its mean lies as far from that of the stored
+times as those lie from one another, and for that reason many processes of one time say no more than a few:
 
     variance = B (1 + 1/T) + W (1/h - 1/n)    B: variance of the means of T times, W: of processes inside a time,
                                               h: processes of the head, n: of a stored time (harmonic mean)
@@ -26,8 +26,8 @@ from bottleneck_doctor.stats import MINIMUM_STANDARD_ERROR, student_t_quantile
 LEAST_TIMES = 3
 """As many times are needed to tell from them how much times differ."""
 LOOKED_AT_TWICE = 6
-"""Times from which on it is looked before the end. With fewer, a look early costs more sureness than it saves time: at a
-fifth of the error rate, Student's t with two degrees of freedom is 15.8 and not 7.0."""
+"""Times from which on it is looked before the end. With fewer, a look early costs more sureness than it saves time: at
+a fifth of the error rate, Student's t with two degrees of freedom is 15.8 and not 7.0."""
 LEAST_PROCESSES = 5
 """What the head gets at least, if a stored time has fewer."""
 _MANY = 1e6
@@ -72,8 +72,8 @@ def estimate(head: Sequence[float], times: Sequence[Sequence[float]], windows: f
     """The head's processes against those of stored times, a number a process; none of the times may be empty.
 
     `windows`: the standard error that a process's number has by its windows alone, which processes can't agree better
-    than. `assumed`: the standard deviation between times, where too few are stored to know it. Raises `ValueError` for a
-    head of fewer than two.
+    than. `assumed`: the standard deviation between times, where too few are stored to know it. Raises `ValueError` for
+    a head of fewer than two.
     """
     if len(head) < 2 or not times:
         raise ValueError("one process says nothing of how much processes differ")

@@ -199,9 +199,7 @@ class Duel(Starts):
         contenders = list(self._contenders)
         self._generator.shuffle(contenders)
         with self.live(contenders, number, "Pair") as corners:
-            yield LivePair(
-                number, corners["base"], corners["head"], self._clock, self._generator, self.setup_seconds
-            )
+            yield LivePair(number, corners["base"], corners["head"], self._clock, self._generator, self.setup_seconds)
 
 
 class Live:

@@ -1,9 +1,9 @@
 """By what two machines are told apart: two descriptions in, what differs out. Pure.
 
-*Keys* are what a machine is, and must agree. What may differ without harm is none: the last part of Python's version, the
-build of the kernel, the host's name. *Calibration* is how fast it is just now, by a second or two of fixed work. That
-varies with who else uses it, so only a difference beyond a wide tolerance makes another machine; several takes widen what
-is taken for the same.
+*Keys* are what a machine is, and must agree. What may differ without harm is none: the last part of Python's version,
+the build of the kernel, the host's name. *Calibration* is how fast it is just now, by a second or two of fixed work.
+That varies with who else uses it, so only a difference beyond a wide tolerance makes another machine; several takes
+widen what is taken for the same.
 """
 
 from __future__ import annotations

@@ -164,7 +164,8 @@ def _prepare(path: Path, output: Output) -> None:
 
 
 def check_writable(path: Path, mark: re.Pattern[bytes], option: str) -> None:
-    """Check that a file can be written, and make its folder. `mark`: what is found in one of ours; others are left alone.
+    """Check that a file can be written, and make its folder. `mark`: what is found in one of ours; others are left
+    alone.
 
     Raises `DoctorError` `output-unwritable` or `output-not-ours`. `option` names the file.
     """

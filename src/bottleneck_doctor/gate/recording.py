@@ -62,8 +62,8 @@ Look = Callable[[str, Path, Mapping[str, str]], Machine]
 def record(request: Request, progress: Progress, look: Look = machine.look) -> Outcome:
     """Draw processes and put them into a baseline. `look`: how the machine is described.
 
-    Raises `DoctorError` `baseline-of-another` and `different-machine` where the file holds draws that these don't belong
-    to, `machine-unknown`, and where nothing could be measured at all.
+    Raises `DoctorError` `baseline-of-another` and `different-machine` where the file holds draws that these don't
+    belong to, `machine-unknown`, and where nothing could be measured at all.
     """
     with terminate_as_interrupt():
         return _record(request, progress, look)
@@ -94,9 +94,7 @@ def _record(request: Request, progress: Progress, look: Look) -> Outcome:
 
     begun = stored.now()
     drawing.run(more, whole=None if before is None else all(draw.whole_epochs for draw in before.draws))
-    take = Take(
-        taken=begun, commit=head.commit, dirty=head.dirty, calibration=now.calibration, draws=drawing.draws
-    )
+    take = Take(taken=begun, commit=head.commit, dirty=head.dirty, calibration=now.calibration, draws=drawing.draws)
     made = Stored(
         tool=Tool(name="bottleneck-doctor", version=__version__),
         entrypoint=Entrypoint(argv=told, cwd=str(cwd.resolve())),

@@ -91,7 +91,8 @@ class LiveOne(Live):
         return self.head.measures.epochs
 
     def measure(self) -> SideSample:
-        """As many windows as a process of a pair gets, then phases and memory. Raises `Broken` as `LivePair.measure`."""
+        """As many windows as a process of a pair gets, then phases and memory. Raises `Broken` as
+        `LivePair.measure`."""
         told: dict[str, float] | None = None
         try:
             self._doing(self.head, self._burn_in)

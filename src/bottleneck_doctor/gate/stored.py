@@ -1,4 +1,5 @@
-"""A stored baseline, as one versioned, typed document: what `doctor baseline` writes and `doctor check --baseline` reads.
+"""A stored baseline, as one versioned, typed document: what `doctor baseline` writes and `doctor check --baseline`
+reads.
 
 It holds figures of processes, drawn at one time or several, and the machine that they were drawn on. Units: seconds,
 bytes, shares from 0 to 1. `docs/baseline.schema.json` is generated from these classes by
@@ -43,8 +44,8 @@ Commit = Annotated[str, Meta(pattern="^[0-9a-f]{7,64}$")]
 class Draw:
     """What one process showed. `taken`: when it was started, in ISO 8601 with a zone.
 
-    `steps`: what a step of the user's loop cost in each window, epochs included. `figures`: by the ids of metrics, phases
-    as seconds a step; what could not be seen is not there. `whole_epochs`: whether windows were whole epochs.
+    `steps`: what a step of the user's loop cost in each window, epochs included. `figures`: by the ids of metrics,
+    phases as seconds a step; what could not be seen is not there. `whole_epochs`: whether windows were whole epochs.
     """
 
     taken: str
@@ -57,7 +58,8 @@ class Draw:
 
 @dataclass(frozen=True, kw_only=True)
 class Take:
-    """Draws of one start of `doctor baseline`: of which commit (None where there is none), and how fast the machine was."""
+    """Draws of one start of `doctor baseline`: of which commit (None where there is none), and how fast the machine
+    was."""
 
     taken: str
     commit: Commit | None
@@ -191,8 +193,8 @@ def way(baseline: Stored, steady: bool, file: str) -> bool:
 def _is_report(source: str) -> DoctorError:
     return DoctorError(
         "baseline-is-report",
-        f"{source} is a report of `doctor run`, whose processes ran with your own allocator and tried other settings in "
-        "between, so those of a check can't be held against it.",
+        f"{source} is a report of `doctor run`, whose processes ran with your own allocator and tried other settings, "
+        "so those of a check can't be held against it.",
         "Make a baseline with `doctor baseline`, or compare reports with `doctor compare`.",
     )
 

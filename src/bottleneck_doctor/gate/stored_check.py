@@ -212,8 +212,8 @@ class _Checking:
             found.append(
                 Warning(
                     slug="culprits-missing",
-                    sentence="Which functions and lines grew could not be found out: there is no process of the baseline "
-                    f"to be sampled beside the head's; {phases}. `--base-ref` tells them.",
+                    sentence="Which functions and lines grew could not be found out, for no process of the baseline is "
+                    f"there to be sampled beside the head's; {phases}. `--base-ref` tells them.",
                 )
             )
         return found

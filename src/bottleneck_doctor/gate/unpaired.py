@@ -31,8 +31,8 @@ from bottleneck_doctor.render.check_words import amount_text
 from bottleneck_doctor.result import Warning
 
 ASSUMED = {"seconds": 0.15, "bytes": 0.02, "share": 0.05}
-"""How much times are supposed to differ where fewer than three are stored, as a standard deviation, by unit (relative, or
-points). Three times what was seen of loops that are bound by a shared machine's memory."""
+"""How much times are supposed to differ where fewer than three are stored, as a standard deviation, by unit (relative,
+or points). Three times what was seen of loops that are bound by a shared machine's memory."""
 ASSUMED_FIRST_STEP = 0.5
 """A start reads files, and finds them in the page cache or not."""
 
@@ -71,8 +71,8 @@ def draw(sample: SideSample, taken: str, *, whole_epochs: bool, first: bool) -> 
 
 @dataclass(frozen=True)
 class Unpaired(Series):
-    """A metric over the head's processes, and over those of the stored times. `differences`: of each process of the head
-    from the mean of the times.
+    """A metric over the head's processes, and over those of the stored times. `differences`: of each process of the
+    head from the mean of the times.
 
     `measured`: the head's values and the times', in the unit of differences.
     """
@@ -84,9 +84,7 @@ class Unpaired(Series):
         return against.estimate(head, times, self.inside, assumed(self.id))
 
     def smallest(self, threshold: float, how: Judging) -> float | None:
-        return against.smallest(
-            self.known(), threshold, how.most_pairs, fixed=how.fixed, error_rate=how.rate(self.id)
-        )
+        return against.smallest(self.known(), threshold, how.most_pairs, fixed=how.fixed, error_rate=how.rate(self.id))
 
     def floor(self, how: Judging) -> float | None:
         return self.smallest(0.0, how)
@@ -155,7 +153,8 @@ def _figure(name: str, times: Sequence[Sequence[Draw]], head: Sequence[Draw], le
 
 
 def _phases(times: Sequence[Sequence[Draw]], head: Sequence[Draw]) -> list[Unpaired]:
-    """Phases that are a noticeable part of a step on either side. One that never took any time on a side is not there."""
+    """Phases that are a noticeable part of a step on either side. One that never took any time on a side is not
+    there."""
     base_means, head_means = phase_means([each for time in times for each in time]), phase_means(head)
     found = []
     for name in KINDS:
@@ -203,9 +202,9 @@ def weak_evidence(
         said.append(
             Warning(
                 slug="few-times",
-                sentence=f"The baseline was drawn at {words.count_text(len(times), 'time')}, from which it can't be known "
-                f"how much this machine differs from one time to another; {words.share_text(ASSUMED['seconds'])} is "
-                "supposed. Run `doctor baseline` onto the same file again, an hour later or more.",
+                sentence=f"The baseline was drawn at {words.count_text(len(times), 'time')}, which doesn't show how "
+                "much this machine differs from one time to another; "
+                f"{words.share_text(ASSUMED['seconds'])} is supposed. Run `doctor baseline` onto the same file again, an hour later or more.",
             )
         )
     if len(head) < decide.LEAST_PAIRS:

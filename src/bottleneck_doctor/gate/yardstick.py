@@ -1,8 +1,8 @@
 """Describes the machine and times fixed work on it: nothing in, one line of JSON out.
 
 Started as a script by the interpreter that runs the training, which is not ours to change: standard library and torch
-only, and torch may be missing. What is timed is done several times and the best is told, since a neighbour can only make
-it slower; work on one core counts the seconds that the core was ours.
+only, and torch may be missing. What is timed is done several times and the best is told, since a neighbour can only
+make it slower; work on one core counts the seconds that the core was ours.
 """
 
 import json
@@ -42,7 +42,8 @@ def facts() -> Dict[str, Any]:
 def usable_cpus() -> int:
     """As the guest counts them: by its own file, which is of the same kind as this one."""
     spec = util.spec_from_file_location("suitability", os.path.join(HERE, os.pardir, "runtime", "suitability.py"))
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = util.module_from_spec(spec)
     spec.loader.exec_module(module)
     count: int = module.usable_cpus()

@@ -1,5 +1,5 @@
-"""A stored baseline on the terminal: what it holds, how small a change it shows, and what would make it better. A `Stored`
-in, text out."""
+"""A stored baseline on the terminal: what it holds, how small a change it shows, and what would make it better. A
+`Stored` in, text out."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ def render(
     limits: Mapping[str, Limit],
     width: int | None,
 ) -> str:
-    """The text, ending in a newline. `check`: the command that uses it. `width`: columns of the terminal, None where there
-    is none."""
+    """The text, ending in a newline. `check`: the command that uses it. `width`: columns of the terminal, None where
+    there is none."""
     times = stored.times(baseline.takes)
     step = fmean(fmean(draw.steps) for draw in baseline.draws)
     lines = [
-        f"{file} holds {unpaired.processes_text(len(baseline.draws))} of {words.count_text(len(times), 'time')}; a step "
-        f"takes {words.duration_text(step)}.",
+        f"{file} holds {unpaired.processes_text(len(baseline.draws))} of {words.count_text(len(times), 'time')}; a "
+        f"step takes {words.duration_text(step)}.",
         _visible(baseline, limits),
     ]
     if len(times) < against.LOOKED_AT_TWICE:
         lines.append(
-            "How much this machine differs from one time to another is known from the times that are stored: run the same "
-            "again at other times, an hour from each other or more, for a smaller figure."
+            "How much this machine differs from one time to another is known from the times that are stored: run the "
+            "same again at other times, an hour from each other or more, for a smaller figure."
         )
     if warnings:
         lines += ["", words.count_text(len(warnings), "warning") + ":"]
