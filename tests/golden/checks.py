@@ -163,8 +163,8 @@ def stored() -> Check:
         warnings=[
             Warning(
                 slug="another-machine",
-                sentence="The baseline was made on another machine, so what differs may be the machine's: cores that may "
-                "be used: 8 there, 4 here.",
+                sentence="The baseline was made on another machine, so what differs may be the machine's: cores that "
+                "may be used: 8 there, 4 here.",
             )
         ],
         command=["doctor", "check", "--baseline", "ci/pets.json", "--allow-different-machine", "train.py"],

@@ -22,7 +22,7 @@ import click
     help="Where it goes; baseline.json. A baseline that is there already gets the new draws beside its own.",
 )
 @click.option("--new", "anew", is_flag=True, help="Begin anew where the file holds a baseline already.")
-@click.option("--sessions", metavar="N", type=click.IntRange(min=3), help="Starts of the script; 8.")
+@click.option("--sessions", metavar="N", type=click.IntRange(min=1), help="Starts of the script; 8.")
 @click.option("--budget", metavar="TIME", help="As many starts as fit into this time, such as 5m.")
 @click.option("-m", "--module", metavar="MODULE", help="Run a module, as `python -m MODULE` does.")
 @click.option("--steady/--no-steady", default=None, help="Keep glibc's allocator from adding luck; on.")

@@ -119,7 +119,8 @@ def smallest(
         return None
     df = seen.freedom(processes)
     # The spread of a few is more often too small than too large (as in `decide.smallest`).
-    error = max(MINIMUM_STANDARD_ERROR, seen.error(processes) / max(0.5, 1 - 2 / (9 * df)) ** 1.5)
+    median: float = (1 - 2 / (9 * df)) ** 1.5
+    error = max(MINIMUM_STANDARD_ERROR, seen.error(processes) / median)
     limit: float = student_t_quantile(1 - error_rate * look.share, df)
     distance: float = limit + NormalDist().inv_cdf(POWER) * math.sqrt(1 + limit * limit / (2 * df))
     return threshold + distance * error

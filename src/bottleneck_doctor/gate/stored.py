@@ -138,8 +138,8 @@ def from_json(data: bytes, *, source: str) -> Stored:
                 raise _is_report(source)
             raise documents.Unreadable(f"its kind is not {KIND!r}")
         read = documents.decode(data, Stored, newest=FORMAT, oldest=OLDEST_FORMAT)
-        for each in (*read.takes, *read.draws):
-            moment(each.taken)
+        for text in (*(take.taken for take in read.takes), *(draw.taken for draw in read.draws)):
+            moment(text)
         return read
     except documents.OtherFormat as other:
         if other.found > FORMAT:

@@ -204,7 +204,8 @@ def weak_evidence(
                 slug="few-times",
                 sentence=f"The baseline was drawn at {words.count_text(len(times), 'time')}, which doesn't show how "
                 "much this machine differs from one time to another; "
-                f"{words.share_text(ASSUMED['seconds'])} is supposed. Run `doctor baseline` onto the same file again, an hour later or more.",
+                f"{words.share_text(ASSUMED['seconds'])} is supposed. Run `doctor baseline` onto the same file again, "
+                "an hour later or more.",
             )
         )
     if len(head) < decide.LEAST_PAIRS:

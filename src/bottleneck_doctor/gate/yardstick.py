@@ -64,7 +64,8 @@ def best(work: Callable[[], Any], clock: Callable[[], float] = time.perf_counter
 
 def python_loop() -> int:
     """What an interpreter does all day: a loop, sums, a look-up."""
-    total, table = 0, {}  # type: ignore[var-annotated]
+    total = 0
+    table: Dict[int, int] = {}
     for number in range(PYTHON_LOOP):
         table[number & 255] = total
         total += number * 3 % 7
