@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,9 @@ from bottleneck_doctor.cli._check_outputs import output_options
 from bottleneck_doctor.errors import Exit
 
 if TYPE_CHECKING:
+    from bottleneck_doctor.gate.check import Outcome
     from bottleneck_doctor.gate.document import Check
+    from bottleneck_doctor.progress import Progress
 
 
 @click.command(
@@ -106,21 +109,26 @@ def command(
     limits = configured(config, None if threshold is None else _percent(threshold))
     # A number of processes is asked for to have so many, whatever time a project allows.
     budget_seconds = seconds if seconds is not None or pairs is not None else config.budget
-    given = {"script": script, "module": module, "arguments": arguments, "verbose": verbose, "in_place": in_place}
+    given: dict[str, Any] = {
+        "script": script,
+        "module": module,
+        "arguments": arguments,
+        "verbose": verbose,
+        "in_place": in_place,
+    }
+    measure: Callable[[Progress], Outcome]
     if baseline is not None:
         from bottleneck_doctor.gate import stored, stored_check
         from bottleneck_doctor.gate.solo import Training
 
         before = stored.read(baseline)
-        wanted = asked(outputs)
-        training = Training(
-            **given,
-            python=interpreter,
-            steady=stored.way(before, _first(steady, config.steady, before.steady), str(baseline)),
-            discretion=gathered(words),
-        )
         held = stored_check.Request(
-            training=training,
+            training=Training(
+                **given,
+                python=interpreter,
+                steady=stored.way(before, _first(steady, config.steady, before.steady), str(baseline)),
+                discretion=gathered(words),
+            ),
             baseline=before,
             file=str(baseline),
             budget=budget_seconds,
@@ -128,18 +136,13 @@ def command(
             limits=limits,
             allow_different=allow_different_machine,
         )
-        progress = choose_progress(quiet=quiet, verbose=verbose)
-        try:
-            outcome = stored_check.check(held, progress)
-        finally:
-            progress.close()
+        measure = partial(stored_check.check, held)
     else:
         ref = base_ref or config.base_ref
         if ref is None:
             raise click.UsageError(
                 "Nothing is named to compare with: give --base-ref, such as --base-ref origin/main, or --baseline FILE."
             )
-        wanted = asked(outputs)
         setup = base_setup or config.base_setup
         request = Request(
             **given,
@@ -154,11 +157,13 @@ def command(
             python=interpreter,
             discretion=gathered([*([] if setup is None else ["--base-setup", setup]), *words]),
         )
-        progress = choose_progress(quiet=quiet, verbose=verbose)
-        try:
-            outcome = check(request, progress)
-        finally:
-            progress.close()
+        measure = partial(check, request)
+    wanted = asked(outputs)
+    progress = choose_progress(quiet=quiet, verbose=verbose)
+    try:
+        outcome = measure(progress)
+    finally:
+        progress.close()
     color = stdout_has_color() and not wanted.takes_stdout
     summary = text.render(outcome.check, width=stdout_width(), color=color).rstrip("\n")
     if wanted.takes_stdout:

@@ -32,7 +32,8 @@ from bottleneck_doctor.result import Warning
 
 ASSUMED = {"seconds": 0.15, "bytes": 0.02, "share": 0.05}
 """How much times are supposed to differ where fewer than three are stored, as a standard deviation, by unit (relative,
-or points). Three times what was seen of loops that are bound by a shared machine's memory."""
+or points). Of seconds it is what a loop bound by the memory of a shared machine may do, whose speed was seen to go from
+10 to 15 GB/s and back."""
 ASSUMED_FIRST_STEP = 0.5
 """A start reads files, and finds them in the page cache or not."""
 

@@ -115,7 +115,7 @@ def stored_text(check: Check) -> str:
     """What is known of the stored baseline, in a sentence; "" where the base is a revision."""
     if check.stored is None:
         return ""
-    dates = ", ".join(words.date_text(moment) for moment in check.stored.taken[-MOST_TIMES:])
+    dates = "; ".join(words.date_text(moment) for moment in check.stored.taken[-MOST_TIMES:])
     earlier = len(check.stored.taken) - MOST_TIMES
     more = f", and {words.count_text(earlier, 'time')} before" if earlier > 0 else ""
     same = "another machine" if check.stored.different else "this machine"
