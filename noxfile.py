@@ -17,6 +17,11 @@ TORCHVISION = {"2.4": "0.19", "2.6": "0.21", "2.9": "0.24"}
 """The release that was built together with that torch."""
 QUICK = ("tests/unit", "tests/process/test_run.py", "tests/process/test_windows.py")
 """What is run where nothing else is named behind a `--`."""
+PROGRAMS = tuple(
+    f"tests/process/test_{name}.py"
+    for name in ("programs", "frameworks", "loggers", "handles", "clock", "ranks", "files")
+)
+"""What is run where all libraries are installed that programs are written with."""
 NOT_FOR_TESTS = re.compile(r"build|lightning|mypy|nox|ruff|types-")
 
 
@@ -40,3 +45,12 @@ def add_cells(python: str, oldest: str) -> None:
 
 for each, oldest in OLDEST.items():
     add_cells(each, oldest)
+
+
+@nox.session(default=False)
+def programs(session: nox.Session) -> None:
+    """Programs of many libraries, at their current versions: found, measured, and left as they were."""
+    project = nox.project.load_toml("pyproject.toml")["project"]
+    libraries = [each for each in project["optional-dependencies"]["dev"] if not NOT_FOR_TESTS.match(each)]
+    session.install("--editable", ".[programs]", *libraries)
+    session.run("python", "-m", "pytest", *(session.posargs or PROGRAMS), env={"SLOW_TESTS": "1"})

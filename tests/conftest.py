@@ -17,6 +17,20 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 HERE = Path(__file__).parent
 MEASURING = (HERE / "process", HERE / "truth")
 """Real processes and clocks: a neighbour's burst of a second can fail any of them once."""
+HARDLY_MEASURING = {
+    "test_console_commands.py",
+    "test_entry.py",
+    "test_files.py",
+    "test_flood.py",
+    "test_handles.py",
+    "test_kills.py",
+    "test_loggers.py",
+    "test_manners.py",
+    "test_programs.py",
+    "test_randomness.py",
+    "test_secrets.py",
+}
+"""Of these, what can run two at a time: it asks what happens, and not how fast."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -24,6 +38,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any(folder in item.path.parents for folder in MEASURING):
             item.add_marker(pytest.mark.flaky(reruns=2, reruns_delay=2))
+            if item.path.name not in HARDLY_MEASURING:
+                item.add_marker(pytest.mark.alone)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 from bottleneck_doctor.duration import parse_duration
-from bottleneck_doctor.errors import DoctorError
+from bottleneck_doctor.errors import DoctorError, reason_of
 from bottleneck_doctor.gate.document import Level, Unit
 
 if sys.version_info >= (3, 11):
@@ -65,6 +65,7 @@ class Config:
     base_ref: str | None = None
     base_setup: str | None = None
     budget: float | None = None
+    launch: str | None = None
     steady: bool | None = None
     inconclusive: Inconclusive | None = None
     metrics: Mapping[str, MetricConfig] = field(default_factory=dict)
@@ -88,7 +89,7 @@ def load(starts: Iterable[Path], units: Mapping[str, Unit]) -> Config:
 def parse(table: Mapping[str, Any], units: Mapping[str, Unit], source: Path) -> Config:
     """A table of settings as a `Config`. `source` names the file in messages. Raises as `load` does."""
     reader = _Reader(source, "" if source.name == OWN_FILE else f"tool.{TABLE}")
-    reader.only(table, ("base-ref", "base-setup", "budget", "inconclusive", "metrics", "steady"))
+    reader.only(table, ("base-ref", "base-setup", "budget", "inconclusive", "launch", "metrics", "steady"))
     metrics = reader.table(table, "metrics")
     reader.inside("metrics").only(metrics, units, "metric")
     return Config(
@@ -96,6 +97,7 @@ def parse(table: Mapping[str, Any], units: Mapping[str, Unit], source: Path) -> 
         base_ref=reader.text(table, "base-ref"),
         base_setup=reader.text(table, "base-setup"),
         budget=reader.seconds(table, "budget"),
+        launch=reader.text(table, "launch"),
         steady=reader.boolean(table, "steady"),
         inconclusive=reader.one_of(table, "inconclusive", _INCONCLUSIVE),
         metrics={name: _metric(reader.inside("metrics"), metrics, name, units[name]) for name in metrics},
@@ -142,7 +144,7 @@ def _table(path: Path) -> Mapping[str, Any] | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise _unreadable(path, error.strerror or type(error).__name__, "Check its permissions.") from error
+        raise _unreadable(path, reason_of(error), "Check its permissions.") from error
     except (ValueError, RecursionError) as error:
         if path.name == SHARED_FILE and isinstance(error, UnicodeDecodeError):
             return None

@@ -34,3 +34,8 @@ class DoctorError(Exception):
         self.next_step = next_step
         self.exit_code = exit_code
         self.detail = detail
+
+
+def reason_of(error: OSError) -> str:
+    """Why the system refused something, in its own few words."""
+    return error.strerror or type(error).__name__

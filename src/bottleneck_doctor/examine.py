@@ -371,6 +371,9 @@ class _Examination:
             if exploring and not self.race.explored():
                 left = max(left, EXPLORING_SHARE * self.clock.budget - self.clock.spent())
             probes = self.race.probes(session.number, first_block=first)
+            if exploring and not first and self._goes_on():
+                # Repeating what is known here would take the time of another process, which would tell more.
+                probes = self.race.news(probes)
             if not probes or (not first and left < 2.5 * self.prober.baseline_cost()):
                 break
             counts = Counter(window.label for window in self.race.windows if ev.usable(window))
@@ -394,12 +397,19 @@ class _Examination:
     def _plan_the_rest(self, session: Session) -> None:
         """How many processes more, now that it is known what they will measure and what that takes."""
         cost = self.prober.baseline_cost()
-        block = schedule.block_seconds(
-            self.race.probes(session.number + 1, first_block=True), self.prober.cost_seconds, cost
-        )
+
+        def block(settled: bool) -> float:
+            probes = self.race.probes(session.number + 1, first_block=True, settled=settled)
+            return schedule.block_seconds(probes, self.prober.cost_seconds, cost)
+
+        blocks = block(settled=False), block(settled=True)
         self.prober.plan = schedule.confirming(
-            self.plan, self._held(), self.clock.left(), self._setup(), cost, block, news=self.race.unmeasured()
+            self.plan, self._held(), self.clock.left(), self._setup(), cost, blocks, news=self.race.unmeasured()
         )
+
+    def _goes_on(self) -> bool:
+        """Whether it is left to us how many processes there are, and there is time for another."""
+        return self.request.sessions is None and self.clock.left() > self._least_session()
 
     def _run_block(self, session: Session, probes: list[Probe]) -> None:
         self.prober.block += 1

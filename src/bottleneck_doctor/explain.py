@@ -335,7 +335,7 @@ class Explainer:
             options = {
                 "functions": functions_to_profile(self.explanation.sampling, found),
                 "output": str(file),
-                "import_path": _folder_of("line_profiler"),
+                "import_path": folder_of("line_profiler"),
             }
             each = probe("lines:" + judge.key_of(setting), setting, mode="lines")
             window, detail = self._prober.explain(session, each, self._seconds(LINES_SECONDS), options)
@@ -424,7 +424,7 @@ def _elsewhere(hello: messages.Hello) -> bool:
     return hello.host not in ("", socket.gethostname())
 
 
-def _folder_of(package: str) -> str:
+def folder_of(package: str) -> str:
     """The folder from which this interpreter imports a package; "" where there is none."""
     found = importlib.util.find_spec(package)
     places = found.submodule_search_locations if found is not None else None

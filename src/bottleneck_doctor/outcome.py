@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -181,13 +181,7 @@ def _warnings(gathered: Gathered, judged: judge.Judgement | None) -> list[Warnin
     if gathered.race is not None:
         found += _odd_loop(gathered.race.found)
     if gathered.missing_ranks:
-        named = ", ".join(str(rank) for rank in gathered.missing_ranks)
-        found.append(
-            Warning(
-                slug="rank-missing",
-                sentence=f"No training loop was seen in rank {named}; what it does is not in these figures.",
-            )
-        )
+        found.append(rank_missing(gathered.missing_ranks))
     if gathered.lost_files:
         found.append(
             Warning(
@@ -285,6 +279,15 @@ def entrypoint_failed(over: SessionOver) -> DoctorError:
         "Run it without the doctor and correct it; the end of its own output is below.",
         Exit.ENTRYPOINT_FAILED,
         detail=over.tail,
+    )
+
+
+def rank_missing(ranks: Iterable[int]) -> Warning:
+    """Some ranks don't train."""
+    named = ", ".join(str(rank) for rank in sorted(ranks))
+    return Warning(
+        slug="rank-missing",
+        sentence=f"No training loop was seen in rank {named}; what it does is not in these figures.",
     )
 
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bottleneck_doctor.errors import DoctorError, Exit
+from bottleneck_doctor.errors import DoctorError, Exit, reason_of
 
 if TYPE_CHECKING:
     from bottleneck_doctor.result import Result
@@ -54,7 +54,7 @@ def prepare(directory: Path, names: tuple[str, ...] = (HTML_NAME, JSON_NAME, ART
     except OSError as error:
         raise DoctorError(
             "output-unwritable",
-            f"The report can't be written into {directory}: {_reason(error)}.",
+            f"The report can't be written into {directory}: {reason_of(error)}.",
             "Name a folder that you may write with -o DIR.",
         ) from error
     for path in taken:
@@ -140,7 +140,7 @@ def _write(directory: Path, files: Mapping[str, bytes]) -> None:
 def _failed(directory: Path, error: OSError) -> DoctorError:
     return DoctorError(
         "output-failed",
-        f"The report could not be written into {directory}: {_reason(error)}.",
+        f"The report could not be written into {directory}: {reason_of(error)}.",
         "Free some space or name another folder with -o DIR, and run it again.",
         Exit.USAGE,
     )
@@ -169,7 +169,3 @@ def _is_ours(path: Path) -> bool:
             return _MARK.search(stream.read(_HTML_HEAD)) is not None
     except (OSError, ValueError, RecursionError):
         return False
-
-
-def _reason(error: OSError) -> str:
-    return error.strerror or type(error).__name__

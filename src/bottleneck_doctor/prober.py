@@ -80,6 +80,9 @@ class Prober:
 
     def __init__(self, race: Race, shape: LoopShape, plan: Plan, clock: Clock, progress: Progress, step: float) -> None:
         self.cost_seconds: dict[str, float] = {}
+        self.device_bytes: int | None = None
+        self.device_reserved_bytes: int | None = None
+        """The most device memory that tensors had and that the allocator held so far; None without a device."""
         self.block = 0
         self._race = race
         self._shape = shape
@@ -181,8 +184,11 @@ class Prober:
         grace = grace if self._clock.strict else GRACE_SECONDS
         patience = min(limit, max(1.0, self._clock.left()) + grace)
         event = await_event(session, patience)
-        if isinstance(event, messages.WindowDone) and event.window != self._number:
-            return None
+        if isinstance(event, messages.WindowDone):
+            if event.window != self._number:
+                return None
+            self.device_bytes = _larger(self.device_bytes, event.device_bytes)
+            self.device_reserved_bytes = _larger(self.device_reserved_bytes, event.device_reserved_bytes)
         if event is None:
             event = session.company.parted(hung=patience >= limit)
             if event is None and patience < limit:
@@ -322,6 +328,10 @@ def _stacks(session: Session) -> list[Stack]:
     """Where a session that hangs stands."""
     here = session.hello is not None and session.hello.host in ("", socket.gethostname())
     return autopsy.stacks(session.hello.pid) if here and session.hello is not None else []
+
+
+def _larger(first: int | None, second: int | None) -> int | None:
+    return max((each for each in (first, second) if each is not None), default=None)
 
 
 def _window(session: int, block: int, each: Probe, done: messages.WindowDone) -> Window:

@@ -105,11 +105,12 @@ class Race:
 
     # -- in the race -----------------------------------------------------------------------------------------------
 
-    def probes(self, session: int, *, first_block: bool) -> list[Probe]:
-        """What is worth a window now, each with its priority: the ladder first, the losing last.
+    def probes(self, session: int, *, first_block: bool, settled: bool = False) -> list[Probe]:
+        """What is worth a window now, each with its priority: the ladder first, then what leads, the losing last.
 
         A setting that clearly loses is measured in one block of as many sessions as a claim needs, and no more; of the
-        rest, only the best of each fix in more sessions than that.
+        rest, only the best of each fix in more sessions than that, and in further blocks once the choice is made.
+        `settled`: what it will be once all have those.
         """
         speeds = self.speeds()
         sessions = self._sessions_by_key()
@@ -132,14 +133,20 @@ class Race:
             best = self._best_of(candidate, speeds)
             for setting in candidate.settings:
                 key = judge.key_of({**candidate.base, **setting})
-                enough = len(sessions.get(key, ())) >= schedule.LEAST_SESSIONS
+                enough = settled or len(sessions.get(key, ())) >= schedule.LEAST_SESSIONS
                 losing = speeds.get(key, math.inf) < CLEARLY_LOSING * max(1.0, best)
                 # A fix is judged by the best of its settings: the others only draw the curve around it.
-                wanted = not enough or (not losing and speeds.get(key, best) >= best)
-                if wanted and (first_block or not losing):
-                    add({**candidate.base, **setting}, 3 if losing else 2)
+                leads = not losing and speeds.get(key, best) >= best
+                again = first_block or leads or not (losing or self.chosen_after)
+                if again and (leads or not enough):
+                    add({**candidate.base, **setting}, 3 if losing else 1 if leads and self.chosen_after else 2)
         chosen += self._ceilings(session, sessions)
         return [each for each in chosen if self.alive(each)]
+
+    def news(self, probes: Sequence[Probe]) -> list[Probe]:
+        """Those of the probes that no window was counted of yet."""
+        measured = {window.label for window in self.windows if ev.usable(window)}
+        return [each for each in probes if each.key not in measured]
 
     def _ceilings(self, session: int, sessions: dict[str, set[int]]) -> Iterator[Probe]:
         """The ceilings that were not measured yet: that of the best number of workers, once it is chosen."""

@@ -6,7 +6,7 @@ Pure: the time comes in as a number. The protocol is told in docs/architecture.m
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -273,6 +273,8 @@ def merged_done(parts: Mapping[int, WindowDone], lead: int | None = None) -> Tog
         wait_seconds=wait * base.seconds,
         ready_batches=min(part.ready_batches for part in parts.values()),
         turn_seconds=max(turns) if turns else None,
+        device_bytes=_most(part.device_bytes for part in parts.values()),
+        device_reserved_bytes=_most(part.device_reserved_bytes for part in parts.values()),
         queue_change=min(part.queue_change for part in parts.values()),
         effect={name: all(part.effect.get(name, True) for part in parts.values()) for name in first.effect},
         detail=parts[_told_by(parts, first)].detail,
@@ -285,3 +287,7 @@ def merged_done(parts: Mapping[int, WindowDone], lead: int | None = None) -> Tog
         if failed[rank].status == "failed":
             told.update(steps=0, samples=0.0, seconds=0.0)
     return Together(slowest=slowest, parts=dict(parts), **told)
+
+
+def _most(values: Iterable[int | None]) -> int | None:
+    return max((value for value in values if value is not None), default=None)

@@ -242,19 +242,33 @@ def block_seconds(probes: Sequence[Probe], costs: Mapping[str, float], baseline_
 
 MOST_CONFIRMING = 7
 """Sessions after the first: from eight on, another one narrows an interval by a few percent only."""
+WORTH_A_START = 0.6
+"""Part of its windows that a last session must have room for: the best of each fix are the first of them."""
 
 
 def confirming(
-    plan: Plan, held: int, left: float, setup_seconds: float, window_seconds: float, block: float, *, news: bool
+    plan: Plan,
+    held: int,
+    left: float,
+    setup_seconds: float,
+    window_seconds: float,
+    blocks: tuple[float, float],
+    *,
+    news: bool,
 ) -> Plan:
     """The plan once `held` sessions have chosen what is worth measuring, with `left` seconds to go.
 
-    Processes differ more than the windows of one process do, so time goes into as many sessions as hold one `block`
-    (seconds), and not into further blocks of fewer. Where there is less time than that, settings that were chosen but
-    not measured yet (`news`) still get the sessions that a claim needs, if each has room for a setting between two
-    baselines.
+    Processes differ more than the windows of one process do, so time goes into as many sessions as hold one block, and
+    not into further blocks of fewer. `blocks`: seconds of a block while settings still lack the sessions that a claim
+    needs, and of one that measures only what is worth more than those. Where there is less time than that, settings
+    that were chosen but not measured yet (`news`) still get the sessions that a claim needs, if each has room for a
+    setting between two baselines.
     """
-    more = max(plan.sessions - held, int(left // (setup_seconds + window_seconds + block)))
+    whole, later = (setup_seconds + window_seconds + block for block in blocks)
+    more = min(int(left // whole), max(0, LEAST_SESSIONS - held))
+    if left > more * whole:
+        more += int((left - more * whole) / later + 1 - WORTH_A_START)
+    more = max(plan.sessions - held, more)
     if news and left / LEAST_SESSIONS >= setup_seconds + 4 * window_seconds:
         more = max(more, LEAST_SESSIONS)
     more = min(more, max(MOST_CONFIRMING, plan.sessions - held))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,8 @@ from bottleneck_doctor.protection import journal
 
 PREFIX = "bottleneck-doctor-"
 _OWNER = ".owner"
+_STARTED = 19
+"""Where a process's start stands in /proc/PID/stat behind its name: field 22 of proc(5)."""
 
 _own: set[Path] = set()
 
@@ -111,6 +114,13 @@ def _is_mine(folder: Path) -> bool:
 def _name_of(pid: int) -> str:
     """A process by number and start, since numbers are used again."""
     try:
-        return f"{pid} {psutil.Process(pid).create_time():.2f}"
-    except psutil.Error:
+        stat = Path(f"/proc/{pid}/stat")
+        if sys.platform == "linux":
+            # In clock ticks since the machine was started. The time of day would be another one once somebody sets the
+            # clock, and a living process would be taken for a dead one.
+            started = f"started {int(stat.read_bytes().rpartition(b')')[2].split()[_STARTED])}"
+        else:
+            started = f"{psutil.Process(pid).create_time():.2f}"
+        return f"{pid} {started}"
+    except (OSError, psutil.Error):
         return f"{pid} gone"

@@ -29,7 +29,8 @@ from bottleneck_doctor import scratch
 from bottleneck_doctor.discretion import Discretion
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.monitor import LoadWatch, cpu_seconds
-from bottleneck_doctor.protection.keep import Moments
+from bottleneck_doctor.output_log import OutputLog, megabytes
+from bottleneck_doctor.protection.keep import NEVER, Moments
 from bottleneck_doctor.protection.keeper import Keeper
 from bottleneck_doctor.protection.sandbox import NotHere
 from bottleneck_doctor.pseudo_terminal import PseudoTerminal, without_control
@@ -38,12 +39,16 @@ from bottleneck_doctor.runtime import channel, messages
 
 _ENTRY_FOLDER = Path(__file__).parent / "runtime" / "entry"
 _TAIL_BYTES = 20_000
+_HEAD_BYTES = 2_000
+"""Of what a process wrote, the most that is told of its end, and before it of its beginning."""
 _LONGEST_REASON = 500
 """Characters of why a window failed. The guest sends more, so that no half of a secret stands at the end."""
 _TICK = 0.25
 """Seconds after which it is looked again whether ranks have waited for one another for too long."""
 LAUNCHER_GRACE = 3.0
 """Seconds that a launcher gets to notice that its ranks have ended, and to take away what it made."""
+_CLOCK_STEP = 1.0
+"""Seconds by which a clock is set and not merely corrected."""
 CRASH_GRACE = 2.0
 LOST_GRACE = 5.0
 """Seconds that a launcher gets to end by itself after a rank crashed, or ended without a word."""
@@ -102,6 +107,9 @@ class Session:
         self._keeper = keeper if keeper is not None else Keeper()
         self._moments: Moments | None = None
         self.started = 0.0
+        self._set_forward = 0.0
+        self._clock_held = True
+        """Whether the time of day went on as time did: else times of files say nothing of what was made when."""
         self.hello: messages.Hello | None = None
         self.farewell: messages.Ended | None = None
         self.load = LoadWatch()
@@ -122,7 +130,7 @@ class Session:
         """The same of a rank that ended without a word."""
         self._listen = listen
         self._listeners: list[socket.socket] = []
-        self._log = self._folder / "output.log"
+        self._log = OutputLog(self._folder / "output.log")
         self._terminal: PseudoTerminal | None = None
         self._stopped = False
         self._launchers_folders: set[Path] = set()
@@ -150,28 +158,32 @@ class Session:
             "scratch": str(guests),
             "supervisor": os.getpid(),
         }
+        environment = {**os.environ, **self._command.environment}
         # A tracking server that the user configured is theirs; a folder of records in theirs would be ours.
-        quiet = {**QUIET_VARIABLES, "MLFLOW_TRACKING_URI": f"file:{guests / 'mlruns'}"}
-        environment = {**quiet, **os.environ, **self._command.environment}
+        if "MLFLOW_TRACKING_URI" not in environment:
+            environment["MLFLOW_TRACKING_URI"] = f"file:{guests / 'mlruns'}"
+            environment["MLFLOW_ALLOW_FILE_STORE"] = "true"  # From 3 on it refuses to keep records in a folder.
+        # wandb's files are written by a program of its own, which no guard of ours sees.
+        environment = {**QUIET_VARIABLES, "WANDB_DIR": str(guests), **environment}
         paths = [str(_ENTRY_FOLDER), environment.get("PYTHONPATH", "")]
         environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
         self.started = time.monotonic()
+        self._set_forward = _set_forward()
         try:
             self._start_process(environment, invitation)
         except NotHere as refused:
             self._keeper.give_up(str(refused))
             self._start_process(environment, invitation)
         threading.Thread(target=self._await_end, daemon=True).start()
-        if self._verbose:
-            threading.Thread(target=self._echo, daemon=True).start()
+        threading.Thread(target=self._watch_log, daemon=True).start()
         self.load.start()
 
     def _start_process(self, environment: dict[str, str], invitation: dict[str, Any]) -> None:
         """Start the entrypoint, in a sandbox where there is one. Raises `NotHere` where that is refused."""
         entered = self._keeper.enter(self._command.argv, self._folder)
         said = json.dumps({**invitation, **self._keeper.invitation(self._folder)})
-        with open(self._log, "wb") as log:
-            self._terminal = terminal = PseudoTerminal(self._log) if self._command.terminal else None
+        with open(self._log.path, "wb") as log:
+            self._terminal = terminal = PseudoTerminal(self._log.path) if self._command.terminal else None
             try:
                 self._process = subprocess.Popen(
                     self._command.argv if entered is None else entered.argv,
@@ -203,6 +215,7 @@ class Session:
         deadline = time.monotonic() + timeout
         while True:
             now = time.monotonic()
+            self._clock_held = self._clock_held and abs(_set_forward() - self._set_forward) < _CLOCK_STEP
             sends, together = self.company.settle(now)
             self._deliver(sends)
             if together is not None:
@@ -283,7 +296,7 @@ class Session:
                 line.close()
         for folder in self._launchers_folders:
             scratch.remove(folder)
-        self._keeper.leave(self._folder, self._moments)
+        self._keeper.leave(self._folder, self._moments if self._clock_held else self._moments and NEVER)
         scratch.remove(self._folder)
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:
@@ -304,17 +317,21 @@ class Session:
         return self._process.pid if self._process is not None else None
 
     def tail(self) -> str:
-        """The end of what the process wrote, without what is secret in it."""
+        """The end of what the process wrote, behind its first words where it wrote much, without what is secret."""
         try:
-            with open(self._log, "rb") as log:
-                log.seek(0, os.SEEK_END)
-                # More than is told: half a secret at the beginning would not be known as one.
-                log.seek(max(0, log.tell() - 2 * _TAIL_BYTES))
-                text = log.read().decode(errors="replace")
-                text = text if self._terminal is None else without_control(text)
-                return self._discretion.output(text)[-_TAIL_BYTES:]
+            # More than is told: half a secret at the beginning would not be known as one.
+            words = self._log.words(_HEAD_BYTES, 2 * _TAIL_BYTES)
         except OSError:
             return ""
+        last = self._readable(words.last)
+        if not words.left_out:
+            return last[-_TAIL_BYTES:]
+        left_out = words.left_out + max(0, len(last) - _TAIL_BYTES)
+        return f"{self._readable(words.first)}[... {megabytes(left_out)} left out ...]\n{last[-_TAIL_BYTES:]}"
+
+    def _readable(self, words: bytes) -> str:
+        text = words.decode(errors="replace")
+        return self._discretion.output(text if self._terminal is None else without_control(text))
 
     # -- threads -----------------------------------------------------------------------------------------------------
 
@@ -370,20 +387,13 @@ class Session:
             self._terminal.await_end(1.0)
         self._events.put((None, None, Exited(code, self.tail())))
 
-    def _echo(self) -> None:
-        with open(self._log, "rb") as log:
-            held = b""
-            while not self._stopped:
-                block = log.read(65536)
-                held += block
-                # Whole lines, as long as more is coming: secrets are known as a whole.
-                end = max(held.rfind(b"\n"), held.rfind(b"\r")) + 1 if block else len(held)
-                told, held = held[:end].decode(errors="surrogateescape"), held[end:]
-                if told:
-                    sys.stderr.buffer.write(self._discretion.output(told).encode(errors="surrogateescape"))
-                    sys.stderr.buffer.flush()
-                if not block:
-                    time.sleep(0.1)
+    def _watch_log(self) -> None:
+        self._log.watch(lambda: self._stopped, self._echo if self._verbose else None)
+
+    def _echo(self, told: bytes) -> None:
+        text = self._discretion.output(told.decode(errors="surrogateescape"))
+        sys.stderr.buffer.write(text.encode(errors="surrogateescape"))
+        sys.stderr.buffer.flush()
 
     def _deliver(self, sends: list[tuple[int, messages.Grant]]) -> None:
         for rank, grant in sends:
@@ -406,6 +416,11 @@ def _tcp_listener(host: str, port: int) -> socket.socket:
 def _told_address(host: str, listener: socket.socket) -> list[str | int]:
     """Where others find a listener; one that listens everywhere is found by this host's name."""
     return [socket.gethostname() if host in ("0.0.0.0", "::") else host, listener.getsockname()[1]]
+
+
+def _set_forward() -> float:
+    """Seconds that the time of day is ahead of time that only goes on; they change where somebody sets the clock."""
+    return time.time() - time.monotonic()
 
 
 def _send(line: socket.socket, message: Any) -> None:

@@ -8,7 +8,17 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from bottleneck_doctor.gate.document import Check, Culprit, Metric, PairRecord, ProcessRecord, Side, StoredBase
+from bottleneck_doctor.gate.document import (
+    Check,
+    Culprit,
+    GrowthNode,
+    GrowthTree,
+    Metric,
+    PairRecord,
+    ProcessRecord,
+    Side,
+    StoredBase,
+)
 from bottleneck_doctor.gate.encoding import to_json
 from bottleneck_doctor.gate.fingerprint import Difference
 from bottleneck_doctor.result import Entrypoint, Environment, Site, Tool, Warning
@@ -26,6 +36,12 @@ def metric(id: str, title: str, **given: object) -> Metric:
         "sentence": f"{title} is not 5 % worse: +0.5 % (-0.6 % to +1.6 %).",
     }  # fmt: skip
     return Metric(id=id, title=title, **{**usual, **given})  # type: ignore[arg-type]
+
+
+def call(name: str, path: str, line: int, base: float, head: float, *children: GrowthNode) -> GrowthNode:
+    """A function of both revisions."""
+    own = bool(path) and not path.startswith("/env")
+    return GrowthNode(name=name, path=path, line=line, base=base, head=head, own=own, children=list(children))
 
 
 def passed() -> Check:
@@ -110,6 +126,29 @@ def regressed() -> Check:
                 sentence="`sharpened` takes 28 ms a step.",
             ),
         ],
+        growth=[
+            GrowthTree(
+                role="main", base_samples=800, head_samples=1000,
+                root=call(
+                    "main", "", 0, 0.1, 0.131,
+                    call(
+                        "<module>", "training/train.py", 88, 0.1, 0.131,
+                        call(
+                            "__next__", "/env/lib/python3.12/site-packages/torch/utils/data/dataloader.py", 701,
+                            0.006, 0.0367,
+                            call(
+                                "__getitem__", "training/data.py", 42, 0.005, 0.0357,
+                                call("sharpened", "lib/sharp.py", 7, 0.0, 0.028),
+                                call("open", "/env/lib/python3.12/site-packages/PIL/Image.py", 3431, 0.004, 0.0042),
+                            ),
+                        ),
+                        call("forward", "training/model.py", 12, 0.040, 0.0402),
+                        call("backward", "/env/lib/python3.12/site-packages/torch/_tensor.py", 630, 0.046, 0.0455),
+                        call("log", "training/train.py", 61, 0.006, 0.0),
+                    ),
+                ),
+            )
+        ],
         commits=["9cc02b8 Sharpen the images, as @ada asked in #12", "2e6d7be Read the labels once"],
         warnings=[Warning(slug="other-load", sentence="Other programs used 0.4 cores meanwhile.")],
     )  # fmt: skip
@@ -132,6 +171,10 @@ def hostile() -> Check:
             for each in whole.metrics
         ],
         culprits=[replace(each, name=attack + lines, sentence=lines, site=site) for each in whole.culprits],
+        growth=[
+            replace(each, root=call("main", "", 0, 0.1, 0.2, call(attack + lines, attack, 3, 0.1, 0.2)))
+            for each in whole.growth
+        ],
         commits=[attack, lines],
         warnings=[Warning(slug=attack, sentence=attack + lines)],
         command=["doctor", "check", attack, lines],

@@ -93,6 +93,20 @@ def test_an_examination_on_the_device(script: Path, tmp_path: Path) -> None:
         assert statuses[fix] not in ("not_applicable", "failed"), (fix, result.fixes)
 
 
+def test_windows_tell_the_memory_of_the_device(script: Path) -> None:
+    guest = Guest(Command((sys.executable, str(script)), script.parent))
+    try:
+        guest.found()
+        first, second = (guest.window({}, steps=20) for _ in range(2))
+        assert first.device_bytes is not None
+        assert first.device_reserved_bytes is not None
+        # A batch of activations at least: 64 images, 64 channels, 64 x 64, 4 bytes.
+        assert 64**4 * 4 < first.device_bytes <= first.device_reserved_bytes
+        assert second.device_bytes >= first.device_bytes
+    finally:
+        guest.close()
+
+
 def test_the_machine_is_described_with_its_device(tmp_path: Path) -> None:
     found = machine.look(sys.executable, tmp_path, dict(os.environ))
     assert found.fingerprint.devices

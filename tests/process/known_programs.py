@@ -231,4 +231,25 @@ KNOWN = (
     Known(name="graphs", arguments=("80",), needs="torch_geometric", found={"dataset_type": "Molecules"}),
     Known(name="pictures_timm", arguments=("80",), needs="timm", wrong=None),
     Known(name="tar_shards", arguments=("80",), needs="webdataset", found={"iterable": True}),
+    Known(name="rows_in_hdf5", arguments=("80",), needs="h5py", slow=True),
+    Known(name="rows_in_lmdb", arguments=("80",), needs="lmdb", slow=True),
+    Known(name="fastai_learner", arguments=("80",), needs="fastai", found={"iterable": True}, slow=True),
+    Known(name="lightning_trainer", arguments=("80",), needs="lightning", slow=True),
+    Known(
+        name="transformers_trainer",
+        arguments=("80",),
+        needs="transformers",
+        environment={"HF_HUB_OFFLINE": "1", "WANDB_MODE": "offline"},  # It tells of wandb's where that is installed.
+        slow=True,
+    ),
+    Known(name="accelerate_loop", arguments=("80",), needs="accelerate", slow=True),
+    Known(name="logs_tensorboard", arguments=("80",), needs="tensorboard", slow=True),
+    Known(
+        name="logs_wandb",
+        arguments=("80",),
+        needs="wandb",
+        environment={"WANDB_MODE": "offline", "WANDB_SILENT": "true"},
+        slow=True,
+    ),
+    Known(name="logs_mlflow", arguments=("80",), needs="mlflow", slow=True),
 )

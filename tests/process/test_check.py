@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.process.driver import PRELUDE, wait_until
+from tests.process.test_ranks import LOOP as RANKS_LOOP
+from tests.process.test_ranks import RANKS
 
 from bottleneck_doctor.errors import Exit
-from bottleneck_doctor.gate.document import Check
+from bottleneck_doctor.gate.document import Check, GrowthNode
 from bottleneck_doctor.gate.encoding import from_json
 
 pytestmark = pytest.mark.process
@@ -93,6 +97,12 @@ def document(path: Path) -> Check:
     return from_json(path.read_bytes(), source=str(path))
 
 
+def calls(node: GrowthNode) -> Iterator[GrowthNode]:
+    yield node
+    for child in node.children:
+        yield from calls(child)
+
+
 def untouched(repository: Path) -> None:
     assert len(git(repository, "worktree", "list").splitlines()) == 1
     assert not git(repository, "status", "--porcelain")
@@ -125,6 +135,10 @@ def test_a_regression_fails_and_is_explained(repository: Path, tmp_path: Path) -
     assert function.site is not None
     assert Path(function.site.file) == repository / "helper.py"
     assert function.site.line == 5
+    (tree,) = found.growth
+    assert tree.role == "main"
+    assert tree.root.head > 1.2 * tree.root.base > 0
+    assert any(each.name == "prepare" and each.own and each.head > each.base for each in calls(tree.root))
     assert "Regressed: A step takes" in done.stdout
     assert "helper.py" in done.stdout
     assert "steady" in done.stdout
@@ -238,3 +252,29 @@ def test_a_module_with_a_package_of_its_own(repository: Path, tmp_path: Path) ->
     )
     assert done.returncode == Exit.REGRESSION, done.stderr + done.stdout
     assert "src/pets/__init__.py" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("torch.distributed") is None, reason="this torch knows no ranks")
+def test_several_processes_of_each_revision(repository: Path, tmp_path: Path) -> None:
+    """Both stand at once, each with two ranks: they meet at ports of their own, and leave nothing behind."""
+    ranks = (
+        RANKS + "from helper import prepare\n" + RANKS_LOOP.replace("batch in loader", "batch in map(prepare, loader)")
+    )
+    commit(repository, "In ranks", train=ranks, helper="def prepare(batch):\n    return batch\n")
+    git(repository, "tag", "--force", "base")
+    commit(
+        repository,
+        "Prepare with care",
+        helper="import time\n\n\ndef prepare(batch):\n    time.sleep(0.004)\n    return batch\n",
+    )
+    launcher = f"{sys.executable} -m torch.distributed.run --nproc-per-node 2"
+    options = ("--base-ref", "base", "--pairs", "3", "--launch", launcher, "--json", str(tmp_path / "out.json"))
+    done = check(*options, "train.py", cwd=repository)
+    assert done.returncode == Exit.REGRESSION, done.stderr + done.stdout
+    found = document(tmp_path / "out.json")
+    (step,) = (metric for metric in found.metrics if metric.id == "step_time")
+    assert step.change is not None
+    assert 0.2 < step.change < 3
+    assert "--launch" in found.command
+    untouched(repository)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import sys
 from collections.abc import Iterator
@@ -80,3 +81,46 @@ def test_terminal_where_the_user_has_one(guests: list[Guest], tmp_path: Path) ->
     assert lines[0] == "True True True True"
     assert [line.rpartition(" ? ")[2] for line in lines[1:]][-2:] == ["green", "last words"]
     assert ended.tail.count("nobody answers") == 2
+
+
+STARTING = """
+import os, subprocess, sys
+how, here = sys.argv[1], {**os.environ, "PYTHONPATH": "lib"}
+before = dict(here)
+command = [sys.executable, "loop.py"]
+if how == "env":
+    done = subprocess.run(command, env=here)
+elif how == "environ":
+    os.environ["PYTHONPATH"] = "lib"
+    done = subprocess.run(command)
+elif how == "shell":
+    done = subprocess.run(f"exec {sys.executable} loop.py", env=here, shell=True)
+elif how == "empty":
+    here = {"PYTHONPATH": "lib", "PATH": os.environ["PATH"]}
+    done = subprocess.run([sys.executable, "-c", "import os; print(sorted(os.environ))"], env=here)
+assert how == "empty" or here == before
+sys.exit(done.returncode)
+"""
+
+
+@pytest.mark.parametrize(
+    "how", ["env", pytest.param("environ", marks=pytest.mark.slow), pytest.param("shell", marks=pytest.mark.slow)]
+)
+def test_child_that_is_given_a_path_of_its_own(guests: list[Guest], tmp_path: Path, how: str) -> None:
+    """A command that starts its training with PYTHONPATH set: what it sets is there, and so is the guest."""
+    write(tmp_path, "rows = 'the library of the command'\n", "lib/rows.py")
+    path = "import os, sys, rows\nprint(rows.rows, sys.path[1].endswith('lib'), flush=True)\n"
+    write(tmp_path, path + LOOP, "loop.py")
+    guest = Guest(Command((sys.executable, str(write(tmp_path, STARTING)), how), tmp_path))
+    guests.append(guest)
+    assert guest.found().rung == "optimizer step"
+    assert guest.window({}).status == "ok"
+    assert guest.session.tail() == "the library of the command True\n"
+
+
+def test_child_that_is_started_from_an_empty_environment_keeps_it(guests: list[Guest], tmp_path: Path) -> None:
+    guest = Guest(Command((sys.executable, str(write(tmp_path, STARTING)), "empty"), tmp_path))
+    guests.append(guest)
+    ended = guest.exited()
+    assert ended.code == 0
+    assert set(ast.literal_eval(ended.tail)) - {"LC_CTYPE"} == {"PATH", "PYTHONPATH"}

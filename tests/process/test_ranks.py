@@ -280,6 +280,95 @@ def test_other_ways_to_start_ranks(ranks: StartRanks, text: str, launcher: tuple
         assert (done.status, done.samples) == ("ok", 8.0 * done.steps)
 
 
+FULLY_SHARDED = (
+    PRELUDE
+    + """
+import torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+from torch.utils.data import DistributedSampler
+
+dist.init_process_group("gloo")
+mesh = dist.init_device_mesh("cpu", (2,))
+model = nn.Sequential(*(nn.Linear(4, 4) for _ in range(3)))
+for layer in model:
+    fully_shard(layer, mesh=mesh)
+fully_shard(model, mesh=mesh)
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+data = Rows(80, 0.001)
+loader = DataLoader(data, batch_size=4, sampler=DistributedSampler(data))
+for epoch in range(int(sys.argv[1])):
+    for batch in loader:
+        train_on(batch)
+print("trained", flush=True)
+dist.destroy_process_group()
+"""
+)
+JOINED = (
+    RANKS
+    + """
+loader = DataLoader(Rows(320 + 8 * rank, 0.001), batch_size=4)
+for epoch in range(int(sys.argv[1])):
+    with model.join():
+        for batch in loader:
+            train_on(batch)
+print("trained", flush=True)
+"""
+)
+ACCELERATED = (
+    PRELUDE
+    + """
+from accelerate import Accelerator
+
+accelerator = Accelerator(cpu=True)
+loader = DataLoader(Rows(160, 0.001), batch_size=4, shuffle=True)
+model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
+for epoch in range(int(sys.argv[1])):
+    for rows, _ in loader:
+        optimizer.zero_grad()
+        accelerator.backward(model(rows).mean())
+        optimizer.step()
+accelerator.wait_for_everyone()
+print("trained", flush=True)
+accelerator.end_training()
+"""
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("text", "launcher", "epochs"),
+    [
+        pytest.param(FULLY_SHARDED, TORCHRUN, 12, id="fsdp2"),
+        pytest.param(JOINED, TORCHRUN, 3, id="join"),
+        pytest.param(ACCELERATED, ACCELERATE, 10, id="accelerate"),
+    ],
+)
+def test_ranks_that_share_more_than_gradients(
+    ranks: StartRanks, tmp_path: Path, text: str, launcher: tuple[str, ...], epochs: int
+) -> None:
+    """Windows of both ranks are of one step; and once the script may run on, it comes to its own end."""
+    needs = "accelerate" if launcher is ACCELERATE else "torch"
+    if importlib.util.find_spec(needs) is None:
+        pytest.skip(f"{needs} is not installed")
+    script = write(tmp_path, text)
+    plain = run_plain([*launcher[1:], str(script), "1"], tmp_path)
+    if text is FULLY_SHARDED and plain.code != 0:
+        pytest.skip("this torch shards nothing on the CPU")
+    assert (plain.code, plain.out.count("trained")) == (0, 2), plain.err
+    guest = ranks(text, str(epochs), launcher=launcher)
+    found = guest.found()
+    assert (found.rung, found.period, found.samples_per_step) == ("optimizer step", 1, 8.0)
+    before = found.position
+    for setting, lead_in, steps in (({}, 2, 12), ({"num_workers": 1}, 4, 12), ({}, 2, 12)):
+        done = together(guest.window(setting, lead_in=lead_in, steps=steps))
+        assert (done.status, done.steps, done.samples) == ("ok", steps, 8.0 * steps), done.reason
+        assert taken(done) >= before + lead_in + steps
+        before = taken(done)
+    ended = guest.run_out()
+    assert ended.code == 0, ended.tail
+    assert ended.tail.count("trained") == 2, ended.tail
+
+
 # -- the end ---------------------------------------------------------------------------------------------------------
 
 

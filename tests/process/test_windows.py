@@ -291,6 +291,58 @@ def test_evaluation_is_not_timed(guest: StartGuest) -> None:
     assert done.seconds < EVALUATION_SECONDS
 
 
+EVALUATING_TRAINED = (
+    PRELUDE
+    + """
+class Stream(IterableDataset):
+    def __iter__(self):
+        for index in range(24):
+            yield Rows()[index]
+
+kind, options = sys.argv[1], json.loads(sys.argv[2])
+loader = DataLoader(Stream() if kind == "stream" else Rows(24), batch_size=4, **options)
+
+def accuracy():
+    seen = 0
+    with torch.no_grad():
+        for rows, _ in loader:
+            model(rows)
+            time.sleep(0.05)
+            seen += 1
+    note("evaluated", seen)
+
+for epoch in range(100000):
+    for number, batch in enumerate(loader):
+        train_on(batch)
+        if number == 3 and epoch % 2 == 0 and not options.get("persistent_workers"):
+            accuracy()
+    accuracy()
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("stream", '{"num_workers": 1}'),
+        pytest.param("stream", "{}", marks=pytest.mark.slow),
+        pytest.param("rows", "{}", marks=pytest.mark.slow),
+        pytest.param("rows", '{"num_workers": 1, "persistent_workers": true}', marks=pytest.mark.slow),
+    ],
+)
+def test_evaluation_on_the_training_loader(guest: StartGuest, kind: str, options: str) -> None:
+    """It sees all that there is, amid windows too, and is not timed."""
+    script = guest(EVALUATING_TRAINED, kind, options)
+    script.found()
+    for setting in ({}, {"num_workers": 0}, {"num_workers": 1}, {}):
+        before = len(script.notes("evaluated"))
+        done = script.window(setting, lead_in=1, steps=14)
+        assert (done.status, done.reason) == ("ok", "")
+        assert len(script.notes("evaluated")) >= before + 2
+        assert done.seconds < 0.3
+    assert set(script.notes("evaluated")) == {6}
+
+
 # -- loops of many shapes --------------------------------------------------------------------------------------------
 
 

@@ -29,6 +29,7 @@ def side(
     loader: bool = True,
     first_step: float | None = 4.0,
     peak_bytes: int | None = 1 << 30,
+    device_bytes: int | None = None,
     phases: Mapping[str, float] | None = None,
 ) -> SideSample:
     """One process whose windows all take the same."""
@@ -39,6 +40,8 @@ def side(
         epoch_batches=epoch,
         first_step=first_step,
         peak_bytes=peak_bytes,
+        device_bytes=device_bytes,
+        device_reserved_bytes=None if device_bytes is None else 2 * device_bytes,
         phases=phases,
     )
 

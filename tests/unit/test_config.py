@@ -101,7 +101,7 @@ def test_the_nearest_file_up_to_the_repository_counts(tmp_path: Path) -> None:
     [
         ('base_ref = "x"', "Did you mean base-ref?"),
         ("buget = 3", "Did you mean budget?"),
-        ("xyzzy = 3", "There are base-ref, base-setup, budget, inconclusive, metrics, steady."),
+        ("xyzzy = 3", "There are base-ref, base-setup, budget, inconclusive, launch, metrics, steady."),
         ('[metrics.step-time]\nlevel = "warn"', "Did you mean step_time?"),
         ("[metrics.zzz]", "There are data_wait, peak_memory, step_time."),
         ("[metrics.step_time]\ntreshold = 3", "Did you mean threshold?"),

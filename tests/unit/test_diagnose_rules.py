@@ -353,6 +353,14 @@ CASES: dict[str, Case] = {
 }
 
 
+def test_noise_that_took_no_time_has_no_weight() -> None:
+    found = finding(
+        "machine-noise", healthy(utilization=use(steal_share=0.001), noise=Noise(aa_ratio=None, floor=0.08))
+    )
+    assert found is not None
+    assert found.weight == 0.0
+
+
 def test_every_rule_has_a_case() -> None:
     assert set(CASES) == set(BY_ID)
 

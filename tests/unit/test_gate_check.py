@@ -12,7 +12,11 @@ from tests.unit.test_gate_revision import commit, git, repository
 
 from bottleneck_doctor.gate import revision, worktree
 from bottleneck_doctor.gate.check import Request, _Checking
+from bottleneck_doctor.gate.duel import Broken, Contender, Corner, _own_port, failure
+from bottleneck_doctor.prober import SessionOver
 from bottleneck_doctor.progress import SilentProgress
+from bottleneck_doctor.protection.keeper import Keeper
+from bottleneck_doctor.session import Command, Session
 
 __all__ = ["repository"]  # A fixture.
 
@@ -81,3 +85,58 @@ def test_an_untracked_script_runs_among_the_base_s_files(
     assert seen == [False]
     assert not os.path.islink(repository / "trial.py")
     assert git(repository, "status", "--porcelain") == "?? trial.py"
+
+
+def test_a_command_is_that_of_each_side(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (repository / ".venv" / "bin").mkdir(parents=True)
+    (repository / ".venv" / "bin" / "trl").write_text("")
+    (repository / "run.sh").write_text("")
+    monkeypatch.chdir(repository)
+
+    def on_base(*words: str) -> tuple[tuple[str, ...] | None, Path]:
+        request = Request(script=None, module=None, arguments=(), base_ref="HEAD~1", words=words)
+        checking = _Checking(request, SilentProgress())
+        checking.revisions = revision.find(Path.cwd(), "HEAD~1", merge_base=False)
+        with worktree.checked_out(checking.revisions, python=sys.executable, setup=None) as tree:
+            return checking._on_base(tree), tree.root
+
+    assert on_base("/usr/bin/env", "x")[0] == ("/usr/bin/env", "x")
+    trl = str(repository / ".venv" / "bin" / "trl")
+    assert on_base(trl, "sft")[0] == (trl, "sft")
+    assert on_base("./train.py", "x")[0] == ("./train.py", "x")
+    command, root = on_base(str(repository / "train.py"))
+    assert command == (str(root / "train.py"),)
+    commit(repository, new_py="")
+    assert on_base("./new.py")[0] is None
+
+
+def test_each_side_is_launched_at_a_place_of_its_own(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(repository)
+    launcher = (sys.executable, "-m", "torch.distributed.run")
+    request = Request(
+        script=Path("train.py"), module=None, arguments=(), base_ref="HEAD~1", launcher=launcher, listen=("here", 4000)
+    )
+    checking = _Checking(request, SilentProgress())
+    checking.revisions = revision.find(Path.cwd(), "HEAD~1", merge_base=False)
+    with worktree.checked_out(checking.revisions, python=sys.executable, setup=None) as tree:
+        duel = checking._duel(tree, ("train.py",), (Keeper(), Keeper()))
+    base, head = duel._contenders
+    assert base.argv == head.argv == (*launcher, "train.py")
+    assert base.launched
+    assert [base.listen, head.listen] == [("here", 4000), ("here", 4001)]
+    ports = [_own_port(side.environment)["MASTER_PORT"] for side in (base, head)]
+    assert all(port.isdigit() for port in ports)
+
+
+def test_a_port_that_the_other_side_has_is_said() -> None:
+    side = Contender(name="head", said="the head (x)", argv=(), cwd=Path(), roots=(), environment={}, keeper=Keeper())
+    tail = "RuntimeError: The server socket has failed to listen. port: 12355, code: -98, name: EADDRINUSE"
+    corner = Corner(side, Session(Command((), Path()), 1))
+    try:
+        told = failure(Broken(corner, SessionOver(tail, crashed=True, tail=tail)))
+        assert told.slug == "port-taken"
+        assert "MASTER_PORT" in told.next_step
+        other = failure(Broken(corner, SessionOver("no such file", crashed=True, tail="no such file")))
+        assert other.slug == "head-failed"
+    finally:
+        corner.session.stop()

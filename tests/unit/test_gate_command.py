@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -72,6 +73,37 @@ def test_a_module_and_its_arguments(asked: list[Request]) -> None:
     assert main(["check", "-q", "--base-ref", "main", "--pairs", "4", "-m", "pets.train", "x"]) == Exit.DONE
     assert asked[0].entrypoint() == ("-m", "pets.train", "x")
     assert (asked[0].budget, asked[0].pairs) == (None, 4)
+
+
+TORCHRUN = f"{sys.executable} -m torch.distributed.run --nproc-per-node 2"
+
+
+def test_a_launcher_before_the_script(asked: list[Request], tmp_path: Path) -> None:
+    options = ["--base-ref", "main", "--launch", TORCHRUN, "--listen", "node1:0"]
+    assert main(["check", "-q", *options, "train.py", "--", "--epochs", "3"]) == Exit.DONE
+    assert asked[0].launcher == tuple(TORCHRUN.split())
+    assert asked[0].listen == ("node1", 0)
+    assert main(["check", "-q", *asked[0].repeat(4)[2:]]) == Exit.DONE
+    assert replace(asked[1], seed=None, discretion=asked[0].discretion) == asked[0]
+    (tmp_path / "doctor.toml").write_text(f'base-ref = "main"\nlaunch = "{TORCHRUN}"\n')
+    assert main(["check", "-q", "train.py"]) == Exit.DONE
+    assert main(["check", "-q", "--launch", f"{sys.executable} -m other", "train.py"]) == Exit.DONE
+    assert main(["check", "-q", "--exec", f"A=b {sys.executable} train.py"]) == Exit.DONE
+    assert [each.launcher[-1:] for each in asked[2:]] == [("2",), ("other",), ()]
+    (tmp_path / "doctor.toml").write_text('base-ref = "main"\nlaunch = "no-such-launcher"\n')
+    assert main(["check", "-q", "train.py"]) == Exit.USAGE
+
+
+def test_a_command_as_it_is(asked: list[Request]) -> None:
+    line = f"TOKEN=abc {sys.executable} -m pets.train --epochs 3"
+    assert main(["check", "-q", "--base-ref", "main", "--exec", line]) == Exit.DONE
+    assert asked[0].words == (sys.executable, "-m", "pets.train", "--epochs", "3")
+    assert asked[0].environment == {"TOKEN": "abc"}
+    assert asked[0].entrypoint() == asked[0].words
+    assert asked[0].repeat(1)[-2] == "--exec"
+    assert asked[0].repeat(1)[-1].endswith("-m pets.train --epochs 3")
+    assert "abc" not in " ".join(asked[0].repeat(1))
+    assert main(["check", "-q", "--base-ref", "main", "--exec", line, "train.py"]) == Exit.USAGE
 
 
 def test_a_project_says_what_the_command_line_does_not(asked: list[Request], tmp_path: Path) -> None:

@@ -105,6 +105,21 @@ def test_small_phases_are_no_metrics() -> None:
     assert "phase_zero_grad" not in found
 
 
+def test_memory_of_a_device() -> None:
+    """Not there without one, gone where only the base had one; what was reserved is judged where it is asked for."""
+    pairs = [pair(n, 0.02, 0.02) for n in range(1, 6)]
+    assert metrics(pairs)["device_memory"].verdict == "not_measured"
+    assert "device_reserved" not in metrics(pairs)
+    on_it = [replace(each, base=side(0.02, device_bytes=1 << 30)) for each in pairs]
+    assert metrics(on_it)["device_memory"].verdict == "gone"
+    more = [replace(each, head=side(0.02, device_bytes=(1 << 30) + (1 << 28))) for each in on_it]
+    found = metrics(more, device_reserved=Limit(0.1, "error", most=1 << 31))
+    assert found["device_memory"].verdict == "regression"
+    assert found["device_memory"].change == pytest.approx(0.25)
+    assert found["device_reserved"].base == 1 << 31
+    assert found["device_reserved"].verdict == "regression"
+
+
 def test_what_may_not_be_exceeded_at_all() -> None:
     pairs = [pair(n, 0.02, 0.02) for n in range(1, 6)]
     strict = metrics(pairs, host_memory=Limit(0.1, "error", most=1 << 29))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -94,6 +95,31 @@ def test_a_baseline_is_written_and_added_to(bench: Bench, tmp_path: Path, capsys
     assert read.machine == MACHINE
     assert main([*words[:2], "--new", "--sessions", "3", *words[2:]]) == Exit.DONE
     assert len(draws_in(path)) == 3
+
+
+def test_launchers_and_commands_are_part_of_what_is_trained(bench: Bench, tmp_path: Path) -> None:
+    launched = ("--launch", "nice -n 1")
+    assert main(["baseline", "-q", "-o", "x.json", *launched, "train.py"]) == Exit.DONE
+    assert from_json((tmp_path / "x.json").read_bytes(), source="x").entrypoint.argv == ["nice", "-n", "1", "train.py"]
+    assert bench.started[0].argv()[-1] == "train.py"
+    assert bench.started[0].argv()[0].endswith("nice")
+    assert main(["baseline", "-q", "-o", "x.json", "train.py"]) == Exit.USAGE
+    assert main(["check", "-q", "--baseline", "x.json", "--json", "a.json", *launched, "train.py"]) == Exit.DONE
+    assert main(["check", "-q", "--baseline", "x.json", "--json", "b.json", "train.py"]) == Exit.DONE
+    slugs = [
+        [each.slug for each in check_from_json((tmp_path / name).read_bytes(), source="x").warnings]
+        for name in ("a.json", "b.json")
+    ]
+    assert "baseline-other-command" not in slugs[0]
+    assert "baseline-other-command" in slugs[1]
+    line = f"MALLOC_TOP_PAD_=1 {sys.executable} train.py --x"
+    assert main(["baseline", "-q", "-o", "y.json", "--exec", line]) == Exit.DONE
+    training = bench.started[-1]
+    assert training.argv() == (sys.executable, "train.py", "--x")
+    assert training.interpreter == sys.executable
+    assert training.variables()["MALLOC_TOP_PAD_"] == "1"
+    made = from_json((tmp_path / "y.json").read_bytes(), source="y")
+    assert made.command[-1] == f"MALLOC_TOP_PAD_=... {sys.executable} train.py --x"
 
 
 def test_a_budget_says_how_long(bench: Bench, tmp_path: Path) -> None:

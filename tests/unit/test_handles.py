@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import sqlite3
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from torch.utils.data import ConcatDataset, Dataset, Subset, TensorDataset
 
-from bottleneck_doctor.runtime.handles import Noted, Twin
+from bottleneck_doctor.runtime.handles import Noted, Twin, exclusive, let_go
 
 
 class Reader:
@@ -158,3 +161,65 @@ def test_nothing_is_kept_alive(path: Path) -> None:
     del dataset
     assert file.closed
     assert noted._owners == {}
+
+
+class Environment:
+    """As lmdb's, of which a process may open one a file. Its type doesn't say whose it is."""
+
+    __module__ = "builtins"
+
+    def __init__(self) -> None:
+        self.closed = False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_forked_workers_let_go_of_what_they_could_not_open_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "lmdb", SimpleNamespace(Environment=Environment))
+    dataset = Lazy(path)
+    noted = Noted()
+    noted.note(dataset)
+    first, second = Environment(), Environment()
+    dataset.reader.file, dataset.files["second"] = first, second
+    assert set(exclusive(dataset)) == {first, second}
+    twin = Twin(dataset, noted.as_it_was)
+    assert exclusive(twin.copy) == []
+    with let_go(exclusive(dataset)):
+        child = os.fork()
+        if child == 0:
+            os._exit(10 * first.closed + second.closed)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 11
+    assert not first.closed
+    child = os.fork()
+    if child == 0:
+        os._exit(first.closed)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+class Switched(Lazy):
+    """Says by a switch that its file is open."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.opened = self.augments = False
+        self.epoch = 0
+
+    def __getitem__(self, index: int) -> int:
+        self.opened = True
+        return super().__getitem__(index)
+
+
+def test_switch_that_went_on_when_a_file_was_opened_goes_back(path: Path) -> None:
+    dataset = Switched(path)
+    noted = Noted()
+    noted.note(dataset)
+    # What the user sets before iterating is no part of that.
+    dataset.augments, dataset.epoch = True, 3
+    noted.note_flags(dataset)
+    assert dataset[7] == 7
+    noted.note_flags(dataset)
+    twin = Twin(dataset, noted.as_it_was)
+    assert (twin.copy.opened, twin.copy.augments, twin.copy.epoch) == (False, True, 3)
+    assert dataset.opened
+    dataset.close()

@@ -128,3 +128,14 @@ def test_time_that_is_over_is_no_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(OutOfTime):
         made.measure(Told(None), TWO)  # type: ignore[arg-type]
     assert race.alive(TWO)
+
+
+def test_memory_of_a_device_is_the_most_of_all_windows() -> None:
+    _, made = make()
+    assert made.device_bytes is None
+    sizes = [(5, 8), (9, 16), (None, None), (7, 32)]
+    answers = [replace(OK, device_bytes=peak, device_reserved_bytes=held) for peak, held in sizes]
+    session = Told(*answers)
+    for _ in answers:
+        made.measure(session, AS_WRITTEN)  # type: ignore[arg-type]
+    assert (made.device_bytes, made.device_reserved_bytes) == (9, 32)

@@ -154,6 +154,31 @@ def test_losers_are_measured_once_a_session_and_no_more(race: Race) -> None:
     assert "num_workers=1" not in keys(race.probes(4, first_block=True))
 
 
+def test_what_is_known_is_no_news(race: Race) -> None:
+    machine = Machine(race, io_bound)
+    assert race.news(race.probes(1, first_block=True)) == race.probes(1, first_block=True)
+    machine.block(1)
+    assert not race.news(race.probes(1, first_block=False))
+    race.choose(1)
+    news = keys(race.news(race.probes(1, first_block=False)))
+    assert {"num_workers=3", "num_workers=4,persistent_workers=True"} <= news
+    assert "num_workers=4" not in news
+
+
+def test_once_settled_only_the_best_of_each_fix_stays(race: Race) -> None:
+    machine = Machine(race, io_bound)
+    machine.block(1)
+    race.choose(1)
+    machine.block(1, first=False)
+    race.climb()
+    now, later = (keys(race.probes(2, first_block=True, settled=settled)) for settled in (False, True))
+    assert "num_workers=1" in now - later
+    assert {"num_workers=4", judge.key_of(race.rungs[-1][1])} <= later < now
+    for session in (2, 3):
+        machine.block(session)
+    assert keys(race.probes(4, first_block=True)) == keys(race.probes(4, first_block=True, settled=True)) == later
+
+
 def test_no_workers_where_none_is_faster(race: Race) -> None:
     def in_memory(setting: Setting, mode: str) -> float:
         return 0.5 if setting.get("num_workers") else 1.0

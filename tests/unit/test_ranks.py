@@ -368,3 +368,10 @@ def test_equal_ranks_that_all_hang_are_not_apart() -> None:
     alone.settled()
     alone.company.granted(GRANT)
     assert alone.company.parted(hung=True) is None
+
+
+def test_memory_of_devices_is_that_of_the_one_that_needs_most() -> None:
+    parts = {0: replace(done(1, 9), device_bytes=5), 1: replace(done(1, 9), device_bytes=7, device_reserved_bytes=8)}
+    both = merged_done(parts)
+    assert (both.device_bytes, both.device_reserved_bytes) == (7, 8)
+    assert merged_done({0: done(1, 9), 1: done(1, 9)}).device_bytes is None

@@ -109,7 +109,9 @@ def test_nothing_of_the_users_is_markup() -> None:
     root = ElementTree.fromstring(drawing)
     assert {element.tag for element in root.iter()} == {"svg", "title", "g", "rect", "text"}
     assert all(
-        set(element.attrib) <= {"class", "role", "x", "y", "width", "height", "focusable"} for element in root.iter()
+        set(element.attrib)
+        <= {"class", "role", "x", "y", "width", "height", "focusable", "fill", "stroke", "font-size"}
+        for element in root.iter()
     )
     assert not re.search("[\x00-\x08\x0b-\x1f\u202e]", drawing)
 

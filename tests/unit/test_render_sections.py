@@ -108,7 +108,7 @@ def test_phases_add_up_to_the_step_and_a_single_process_does_not_communicate() -
     result = load("pets")
     assert "Communication" not in section(html.render(result), "step")
     assert "Communication between processes" in section(html.render(load("gpu")), "step")
-    rows = re.findall(r"</span>[^<]+</th><td class=\"number\">([\d.]+)", section(html.render(result), "step"))
+    rows = re.findall(r"</svg>[^<]+</th><td class=\"number\">([\d.]+)", section(html.render(result), "step"))
     assert sum(map(float, rows)) == pytest.approx(100, abs=0.5)
 
 

@@ -258,21 +258,31 @@ def test_level_once_the_steps_stop_getting_faster() -> None:
 def test_settings_found_late_get_the_processes_that_a_claim_needs() -> None:
     thin = plan(27.0, 2.7, 0.01, 9, None)
     assert thin.sessions == LEAST_SESSIONS
-    more = confirming(thin, 1, 14.4, 2.7, 0.4, 6.0, news=True)
+    more = confirming(thin, 1, 14.4, 2.7, 0.4, (6.0, 6.0), news=True)
     assert more.sessions == 1 + LEAST_SESSIONS
     assert more.session_seconds == pytest.approx(14.4 / LEAST_SESSIONS)
     assert more.window_seconds == thin.window_seconds
-    assert confirming(thin, 1, 14.4, 4.0, 0.4, 6.0, news=True).sessions == LEAST_SESSIONS, "each could hold nothing"
-    assert confirming(thin, 1, 14.4, 2.7, 0.4, 6.0, news=False).sessions == LEAST_SESSIONS
+    assert confirming(thin, 1, 14.4, 4.0, 0.4, (6.0, 6.0), news=True).sessions == LEAST_SESSIONS, (
+        "each could hold nothing"
+    )
+    assert confirming(thin, 1, 14.4, 2.7, 0.4, (6.0, 6.0), news=False).sessions == LEAST_SESSIONS
 
 
 def test_time_goes_into_processes_and_not_into_second_blocks() -> None:
     ample = plan(180.0, 5.0, 0.14, 8, None)
-    assert confirming(ample, 1, 125.0, 5.0, 2.4, 20.0, news=True).sessions == 1 + 4
-    assert confirming(ample, 1, 125.0, 5.0, 2.4, 5.0, news=True).sessions == 1 + MOST_CONFIRMING
-    assert confirming(ample, 1, 125.0, 60.0, 2.4, 20.0, news=True).sessions == ample.sessions, "starts are dear"
+    assert confirming(ample, 1, 125.0, 5.0, 2.4, (20.0, 20.0), news=True).sessions == 1 + 4
+    assert confirming(ample, 1, 125.0, 5.0, 2.4, (5.0, 5.0), news=True).sessions == 1 + MOST_CONFIRMING
+    assert confirming(ample, 1, 125.0, 60.0, 2.4, (20.0, 20.0), news=True).sessions == ample.sessions, "starts are dear"
+    assert confirming(ample, 1, 105.0, 5.0, 2.4, (20.0, 20.0), news=True).sessions == 1 + 4, "most of a block will do"
     asked = plan(180.0, 5.0, 0.14, 8, 12)
-    assert confirming(asked, 1, 160.0, 5.0, 2.4, 20.0, news=False).sessions == 12
+    assert confirming(asked, 1, 160.0, 5.0, 2.4, (20.0, 20.0), news=False).sessions == 12
+
+
+def test_sessions_beyond_what_a_claim_needs_are_counted_by_what_they_will_measure() -> None:
+    ample = plan(180.0, 5.0, 0.14, 8, None)
+    assert confirming(ample, 1, 140.0, 5.0, 2.5, (32.5, 32.5), news=False).sessions == 1 + 3
+    assert confirming(ample, 1, 140.0, 5.0, 2.5, (32.5, 12.5), news=False).sessions == 1 + 2 + 3
+    assert confirming(ample, 3, 140.0, 5.0, 2.5, (32.5, 12.5), news=False).sessions == 3 + 7
 
 
 def test_a_block_takes_its_windows_and_the_baselines_between() -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from bottleneck_doctor import scratch
@@ -70,3 +71,14 @@ def test_full_disk_is_an_error_that_helps(tmp_path: Path, monkeypatch: pytest.Mo
         scratch.new_folder(tmp_path)
     assert error.value.slug == "temporary-unwritable"
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a process is known by the time of day of its start")
+def test_folders_of_the_living_stay_when_somebody_sets_the_clock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = scratch.new_folder(tmp_path)
+    created = psutil.Process.create_time
+    monkeypatch.setattr(psutil.Process, "create_time", lambda process: created(process) + 3600.0)
+    scratch.sweep(tmp_path)
+    assert folder.exists()

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from bottleneck_doctor.cli._start import Start, plain_start_options, start, talk_options
+
 
 @click.command(
     "baseline",
@@ -24,19 +26,18 @@ import click
 @click.option("--new", "anew", is_flag=True, help="Begin anew where the file holds a baseline already.")
 @click.option("--sessions", metavar="N", type=click.IntRange(min=1), help="Starts of the script; 8.")
 @click.option("--budget", metavar="TIME", help="As many starts as fit into this time, such as 5m.")
-@click.option("-m", "--module", metavar="MODULE", help="Run a module, as `python -m MODULE` does.")
 @click.option("--steady/--no-steady", default=None, help="Keep glibc's allocator from adding luck; on.")
-@click.option("--python", metavar="PATH", help="The interpreter that runs the script; the one that runs doctor.")
-@click.option("--in-place", is_flag=True, help="Let the script change files as it would without doctor.")
-@click.option("-v", "--verbose", is_flag=True, help="Show the script's own output.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress, only the outcome.")
-@click.argument("words", metavar="SCRIPT [-- ARGS]...", nargs=-1, type=click.UNPROCESSED)
+@plain_start_options
+@talk_options
 def command(
     output: Path,
     anew: bool,
     sessions: int | None,
     budget: str | None,
     module: str | None,
+    launch: str | None,
+    listen: str | None,
+    line: str | None,
     steady: bool | None,
     python: str | None,
     in_place: bool,
@@ -50,17 +51,20 @@ def command(
     others. Run it onto the same file at other times: a machine is not as fast every day, and a check can only be as
     sure as the times in its baseline agree. Everything after SCRIPT goes to the script.
     """
-    from bottleneck_doctor.cli._entrypoint import check_interpreter, check_script, split_words, time_option
+    from bottleneck_doctor.cli._entrypoint import time_option
 
-    script, arguments = split_words("baseline", module, words)
     seconds = time_option("--budget", budget)
     if quiet and verbose:
         raise click.UsageError("--quiet and --verbose exclude each other.")
     if sessions is not None and seconds is not None:
         raise click.UsageError("--sessions and --budget exclude each other: one says how many, one how long.")
-    interpreter = None if python is None else check_interpreter(python)
-    if script is not None:
-        check_script(script, compiles_here=interpreter is None)
+
+    def asked_to_start(launcher: str | None) -> Start:
+        return start("baseline", module=module, launch=launcher, listen=listen, line=line, python=python, words=words)
+
+    # Looked at before a project's file is, which is looked for beside the script.
+    started = asked_to_start(launch)
+    script = started.script
 
     from bottleneck_doctor import config as settings
     from bottleneck_doctor.cli._secrets import gathered
@@ -75,6 +79,8 @@ def command(
 
     folders = [Path.cwd()] if script is None else [script.absolute().parent, Path.cwd()]
     config = settings.load(folders, UNITS)
+    if launch is None and line is None and config.launch is not None:
+        started = asked_to_start(config.launch)
     check_writable(output, stored.MARK, "-o")
     there = output.exists() and output.stat().st_size > 0
     before = stored.read(output) if there and not anew else None
@@ -83,12 +89,16 @@ def command(
         training=Training(
             script=script,
             module=module,
-            arguments=arguments,
-            python=interpreter,
+            arguments=started.arguments,
+            launcher=started.launcher,
+            listen=started.listen,
+            words=started.words,
+            environment=started.environment,
+            python=started.python,
             steady=usual if before is None else stored.way(before, usual, str(output)),
             verbose=verbose,
             in_place=in_place,
-            discretion=gathered(words),
+            discretion=gathered(started.told),
         ),
         file=str(output),
         before=before,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bottleneck_doctor.cli._check_outputs import output_options
+from bottleneck_doctor.cli._start import Start, start, start_options, talk_options
 from bottleneck_doctor.errors import Exit
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     context_settings={"allow_interspersed_args": False},
     options_metavar="[OPTIONS]",
 )
+@start_options
 @click.option("--base-ref", metavar="REF", help="The revision to compare with, such as origin/main.")
 @click.option(
     "--baseline",
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
 )
 @click.option("--merge-base", is_flag=True, help="Compare with where the head left REF, not with REF as it is now.")
 @click.option("--base-setup", metavar="CMD", help="A command to run in the base's folder first, such as a build.")
-@click.option("-m", "--module", metavar="MODULE", help="Run a module, as `python -m MODULE` does.")
 @click.option("--threshold", metavar="PERCENT", help="How much longer a step may take, such as 3%; 5%.")
 @click.option("--budget", metavar="TIME", help="How long it may take at most: 90s, 5m; 5m. It ends once it is sure.")
 @click.option("--pairs", metavar="N", type=click.IntRange(min=3), help="Start exactly so many pairs of processes.")
@@ -47,13 +48,8 @@ if TYPE_CHECKING:
     help="Whether an answer that could not be had is exit 0, or 3; pass.",
 )
 @click.option("--steady/--no-steady", default=None, help="Keep glibc's allocator from adding luck, on both sides; on.")
-@click.option("--seed", metavar="N", type=int, help="Seed of the random order of windows.")
-@click.option("--python", metavar="PATH", help="The interpreter that runs the script; the one that runs doctor.")
-@click.option("--in-place", is_flag=True, help="Let the script change files as it would without doctor.")
 @output_options
-@click.option("-v", "--verbose", is_flag=True, help="Show the script's own output.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress, only the outcome.")
-@click.argument("words", metavar="SCRIPT [-- ARGS]...", nargs=-1, type=click.UNPROCESSED)
+@talk_options
 def command(
     base_ref: str | None,
     baseline: Path | None,
@@ -61,6 +57,9 @@ def command(
     merge_base: bool,
     base_setup: str | None,
     module: str | None,
+    launch: str | None,
+    listen: str | None,
+    line: str | None,
     threshold: str | None,
     budget: str | None,
     pairs: int | None,
@@ -80,9 +79,8 @@ def command(
     it is sure whether a step takes longer than the threshold allows. With --baseline the working tree alone is run, and
     held against figures of this machine that were stored before. Everything after SCRIPT goes to the script.
     """
-    from bottleneck_doctor.cli._entrypoint import check_interpreter, check_script, split_words, time_option
+    from bottleneck_doctor.cli._entrypoint import time_option
 
-    script, arguments = split_words("check", module, words)
     seconds = time_option("--budget", budget)
     if quiet and verbose:
         raise click.UsageError("--quiet and --verbose exclude each other.")
@@ -90,9 +88,13 @@ def command(
         {"--base-ref": base_ref, "--merge-base": merge_base, "--base-setup": base_setup, "--seed": seed},
         {"--baseline": baseline, "--allow-different-machine": allow_different_machine},
     )
-    interpreter = None if python is None else check_interpreter(python)
-    if script is not None:
-        check_script(script, compiles_here=interpreter is None)
+
+    def asked_to_start(launcher: str | None) -> Start:
+        return start("check", module=module, launch=launcher, listen=listen, line=line, python=python, words=words)
+
+    # Looked at before a project's file is, which is looked for beside the script.
+    started = asked_to_start(launch)
+    script = started.script
 
     from bottleneck_doctor import config as settings
     from bottleneck_doctor.cli._check_outputs import asked
@@ -106,13 +108,20 @@ def command(
 
     folders = [Path.cwd()] if script is None else [script.absolute().parent, Path.cwd()]
     config = settings.load(folders, UNITS)
+    if launch is None and line is None and config.launch is not None:
+        started = asked_to_start(config.launch)
     limits = configured(config, None if threshold is None else _percent(threshold))
     # A number of processes is asked for to have so many, whatever time a project allows.
     budget_seconds = seconds if seconds is not None or pairs is not None else config.budget
     given: dict[str, Any] = {
         "script": script,
         "module": module,
-        "arguments": arguments,
+        "arguments": started.arguments,
+        "launcher": started.launcher,
+        "listen": started.listen,
+        "words": started.words,
+        "environment": started.environment,
+        "python": started.python,
         "verbose": verbose,
         "in_place": in_place,
     }
@@ -125,9 +134,8 @@ def command(
         held = stored_check.Request(
             training=Training(
                 **given,
-                python=interpreter,
                 steady=stored.way(before, _first(steady, config.steady, before.steady), str(baseline)),
-                discretion=gathered(words),
+                discretion=gathered(started.told),
             ),
             baseline=before,
             file=str(baseline),
@@ -154,8 +162,7 @@ def command(
             limits=limits,
             steady=_first(steady, config.steady, True),
             seed=seed,
-            python=interpreter,
-            discretion=gathered([*([] if setup is None else ["--base-setup", setup]), *words]),
+            discretion=gathered([*([] if setup is None else ["--base-setup", setup]), *started.told]),
         )
         measure = partial(check, request)
     wanted = asked(outputs)

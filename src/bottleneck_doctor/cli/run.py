@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from bottleneck_doctor.cli._start import start, start_options, talk_options
+
 
 @click.command(
     "run",
@@ -13,7 +15,7 @@ import click
     context_settings={"allow_interspersed_args": False},
     options_metavar="[OPTIONS]",
 )
-@click.option("-m", "--module", metavar="MODULE", help="Run a module, as `python -m MODULE` does.")
+@start_options
 @click.option(
     "-o",
     "--output",
@@ -27,21 +29,13 @@ import click
 @click.option("--only", metavar="ID", multiple=True, help="Try only this fix; may be repeated (see `doctor fixes`).")
 @click.option("--skip", metavar="ID", multiple=True, help="Leave this fix out; may be repeated.")
 @click.option("--sessions", metavar="N", type=click.IntRange(min=3), help="Starts of the script; three or more.")
-@click.option("--seed", metavar="N", type=int, help="Seed of the random order of windows.")
-@click.option("--launch", metavar="COMMAND", help="Put a launcher before the script: 'torchrun --nproc-per-node 2'.")
-@click.option("--listen", metavar="HOST:PORT", help="Where ranks on other hosts reach this machine; PORT 0 for any.")
-@click.option("--exec", "line", metavar="COMMAND", help="Run a command as it is, such as 'trl sft --config c.yaml'.")
-@click.option("--python", metavar="PATH", help="The interpreter that runs the script; the one that runs doctor.")
 @click.option("--no-explain", is_flag=True, help="Measure speedups only: no phases, profiles and findings.")
 @click.option(
     "--rate", metavar="HZ", type=click.IntRange(1, 1000), default=100, help="Samples a second of py-spy; 100."
 )
 @click.option("--native", is_flag=True, help="Let py-spy look into native code too (slower).")
-@click.option("--in-place", is_flag=True, help="Let the script change files as it would without doctor.")
 @click.option("--no-source", is_flag=True, help="Keep lines of your code out of the report and of what is said.")
-@click.option("-v", "--verbose", is_flag=True, help="Show the script's own output.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress, only the outcome.")
-@click.argument("words", metavar="SCRIPT [-- ARGS]...", nargs=-1, type=click.UNPROCESSED)
+@talk_options
 def command(
     module: str | None,
     output: Path,
@@ -69,28 +63,21 @@ def command(
     Runs SCRIPT with ARGS, unmodified, tries one setting at a time inside its training loop, and writes report.html and
     report.json with the fixes ranked by measured speedup. Everything after SCRIPT goes to the script.
     """
-    from bottleneck_doctor.cli._entrypoint import (
-        check_command,
-        check_fix_ids,
-        check_interpreter,
-        check_launcher,
-        check_script,
-        split_words,
-        time_option,
-    )
+    from bottleneck_doctor.cli._entrypoint import check_fix_ids, time_option
 
-    if line is not None and (module is not None or words or python is not None):
-        raise click.UsageError("--exec is the whole command: give no SCRIPT, -m MODULE or --python beside it.")
-    variables, command_words = ({}, ()) if line is None else check_command(line)
-    script, arguments = (None, ()) if line is not None else split_words("run", module, words)
     seconds = time_option("--budget", budget)
     if quiet and verbose:
         raise click.UsageError("--quiet and --verbose exclude each other.")
-    interpreter = None if python is None else check_interpreter(python)
-    address = _address(listen)
-    launcher = () if launch is None else check_launcher(launch, interpreter)
-    if script is not None:
-        check_script(script, compiles_here=interpreter is None, show_source=not no_source)
+    started = start(
+        "run",
+        module=module,
+        launch=launch,
+        listen=listen,
+        line=line,
+        python=python,
+        words=words,
+        show_source=not no_source,
+    )
     if only or skip:
         from bottleneck_doctor.fixes import catalogue
 
@@ -113,24 +100,24 @@ def command(
 
     with scratch.borrowed() as artifacts:
         request = Request(
-            script=script,
-            module=module,
-            arguments=arguments,
+            script=started.script,
+            module=started.module,
+            arguments=started.arguments,
             output=output,
-            launcher=launcher,
-            listen=address,
+            launcher=started.launcher,
+            listen=started.listen,
             budget=seconds,
             fresh_runs=fresh_runs,
             only=frozenset(only),
             skip=frozenset(skip),
             sessions=sessions,
             seed=seed,
-            python=interpreter,
+            python=started.python,
             verbose=verbose,
-            words=command_words,
-            environment=variables,
+            words=started.words,
+            environment=started.environment,
             in_place=in_place,
-            discretion=gathered(_ours_and_theirs(words, line, launch), source=not no_source),
+            discretion=gathered(started.told, source=not no_source),
             wishes=None if no_explain else Wishes(folder=artifacts, rate=rate, native=native),
         )
         progress = choose_progress(quiet=quiet, verbose=verbose)
@@ -149,18 +136,3 @@ def command(
     summary = terminal.render(outcome.result, report_path=path, width=stdout_width(), color=stdout_has_color())
     say(summary.rstrip("\n"))
     return int(outcome.exit_code)
-
-
-def _ours_and_theirs(words: tuple[str, ...], line: str | None, launch: str | None) -> list[str]:
-    """All words that may hold a secret: the script's own, and the commands given to options of ours."""
-    commands = [("--exec", line), ("--launch", launch)]
-    return [*(word for option, text in commands if text is not None for word in (option, text)), *words]
-
-
-def _address(text: str | None) -> tuple[str, int] | None:
-    from bottleneck_doctor.launch import listen_address
-
-    try:
-        return None if text is None else listen_address(text)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="'--listen'") from None

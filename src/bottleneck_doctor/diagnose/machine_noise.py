@@ -35,7 +35,8 @@ def judge(evidence: Evidence) -> Statement | None:
         if noise.floor >= NOISY
         else f"On this machine {sentence}.",
         figures=figures,
-        weight=clamp(max(stolen, throttled)),
+        # Noise costs no time: only what others took of it does.
+        weight=clamp(max((part for part in (stolen, throttled) if part >= MATTERS), default=0.0)),
     )
 
 

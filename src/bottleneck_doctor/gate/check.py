@@ -7,6 +7,7 @@ import contextlib
 import os
 import random
 import secrets
+import shlex
 import shutil
 import sys
 import time
@@ -15,11 +16,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from statistics import median
+from typing import Any
 
-from bottleneck_doctor import __version__, environment, outcome
+from bottleneck_doctor import __version__, environment, launch, outcome
 from bottleneck_doctor.discretion import Discretion
 from bottleneck_doctor.gate import decide, hunks, imports, metrics, plan, revision, verdict, worktree
-from bottleneck_doctor.gate.document import Check, Culprit, Metric, Side
+from bottleneck_doctor.gate.document import Check, Culprit, GrowthTree, Metric, Side
 from bottleneck_doctor.gate.duel import MOST_BROKEN_PAIRS, Broken, Contender, Duel, LivePair, failure
 from bottleneck_doctor.gate.explain import explain
 from bottleneck_doctor.gate.git import Git, GitFailed
@@ -53,6 +55,14 @@ class Request:
     module: str | None
     arguments: tuple[str, ...]
     base_ref: str
+    launcher: tuple[str, ...] = ()
+    """The launcher command that the user put before the script."""
+    listen: tuple[str, int] | None = None
+    """Host and port at which ranks on other hosts reach the base's supervisor; the head's is the next port."""
+    words: tuple[str, ...] = ()
+    """A command that is run as it is, instead of a script or module under an interpreter."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables that stand before that command."""
     merge_base: bool = False
     base_setup: str | None = None
     budget: float | None = None
@@ -68,6 +78,8 @@ class Request:
 
     def entrypoint(self) -> tuple[str, ...]:
         """The entrypoint and its arguments, without the interpreter."""
+        if self.words:
+            return self.words
         target = ("-m", self.module) if self.module is not None else (str(self.script),)
         return (*target, *self.arguments)
 
@@ -81,6 +93,8 @@ class Request:
         if step != DEFAULTS[STEP_TIME].threshold:
             command += ["--threshold", f"{100 * step:g}%"]
         for option, value in (
+            ("--launch", shlex.join(self.launcher) if self.launcher else None),
+            ("--listen", None if self.listen is None else "{}:{}".format(*self.listen)),
             ("--base-setup", self.base_setup),
             ("--budget", None if self.budget is None else f"{self.budget:g}s"),
             ("--pairs", None if self.pairs is None else str(self.pairs)),
@@ -94,9 +108,22 @@ class Request:
         ):
             command += [option] if is_set else []
         entry = self.entrypoint()
+        if self.words:
+            # Values of variables may be secrets: the names alone say what to set again.
+            variables = [f"{name}=..." for name in self.environment]
+            return [*command, "--exec", " ".join([*variables, shlex.join(entry)])]
         head = 2 if self.module is not None else 1
         separator = ["--"] if entry[head:] and self.module is None else []
         return [*command, *entry[:head], *separator, *entry[head:]]
+
+
+def interpreter_of(command: Sequence[str]) -> str | None:
+    """The interpreter under which a command runs, as far as its place tells: itself, or what was installed with it."""
+    if not command:
+        return None
+    folder, name = os.path.split(command[0])
+    beside = command[0] if name.startswith("python") else os.path.join(folder, "python")
+    return beside if folder and os.access(beside, os.X_OK) else None
 
 
 @dataclass(frozen=True)
@@ -121,13 +148,16 @@ class _Checking:
         endless = request.pairs is not None and request.budget is None
         self.budget = float("inf") if endless else request.budget or DEFAULT_BUDGET
         self.clock = Clock(DEFAULT_BUDGET if endless else self.budget, strict=not endless)
-        self.python = request.python or sys.executable
+        self.python = request.python or interpreter_of(request.words) or sys.executable
         self.pairs: list[PairSample] = []
         self.lasted: list[float] = []
         self.warnings: list[Warning] = []
         self.culprits: list[Culprit] = []
+        self.growth: list[GrowthTree] = []
         self.broken: list[Broken] = []
         self.duel: Duel | None = None
+        self.given_up = False
+        """No pair that there was time for would have told."""
         self.judged: list[Metric] = []
         self.how: Judging
         """How it was looked last: what is said in the end rests on that look."""
@@ -138,7 +168,7 @@ class _Checking:
         base, head = self.revisions.base, self.revisions.head
         self._note_revisions(base, head)
         self.progress.stage(f"Checking out {base.name}")
-        with worktree.checked_out(self.revisions, python=self.python, setup=self.request.base_setup) as tree:
+        with worktree.checked_out(self.revisions, **self._tree_options()) as tree:
             self.warnings += tree.warnings
             entrypoint = self._on_base(tree)
             if entrypoint is None:
@@ -153,6 +183,10 @@ class _Checking:
                 raise failure(self.broken[0])
             raise outcome.out_of_time(self.clock.spent())
         return Outcome(self._document(), self.revisions.root)
+
+    def _tree_options(self) -> dict[str, Any]:
+        given = self.request.environment.get("PYTHONPATH")
+        return {"python": self.python, "setup": self.request.base_setup, "python_path": given}
 
     # -- both sides --------------------------------------------------------------------------------------------------
 
@@ -174,6 +208,8 @@ class _Checking:
     def _on_base(self, tree: worktree.Tree) -> tuple[str, ...] | None:
         """The entrypoint as it is started on the base; None where it is not there."""
         request, root = self.request, self.revisions.root
+        if request.words:
+            return self._command_on_base(tree)
         if request.module is not None:
             folders = [tree.cwd, *tree.import_folders]
             heads = [root / each.relative_to(tree.root) for each in folders if each.is_relative_to(tree.root)]
@@ -198,6 +234,19 @@ class _Checking:
         tree.cwd.mkdir(parents=True, exist_ok=True)
         return (str(there) if request.script.is_absolute() else str(request.script), *request.arguments)
 
+    def _command_on_base(self, tree: worktree.Tree) -> tuple[str, ...] | None:
+        """A command as it is: the base's own, where it lies in the repository and is no environment's."""
+        program, *arguments = self.request.words
+        whole = Path(os.path.normpath(self.revisions.cwd / program))
+        tracked = whole.is_relative_to(self.revisions.root) and not worktree.NOT_LINKED & set(whole.parts)
+        if tracked:
+            there = tree.root / whole.relative_to(self.revisions.root)
+            if not there.is_file():
+                return None
+            program = str(there) if Path(program).is_absolute() else program
+        tree.cwd.mkdir(parents=True, exist_ok=True)
+        return (program, *arguments)
+
     @contextlib.contextmanager
     def _keepers(self, tree: worktree.Tree, entrypoint: Sequence[str]) -> Iterator[tuple[Keeper, Keeper]]:
         """What keeps files as they were: of each side apart, so that neither finds what the other wrote."""
@@ -211,27 +260,35 @@ class _Checking:
             yield made(tree.cwd, entrypoint), made(self.revisions.cwd, self.request.entrypoint())
 
     def _duel(self, tree: worktree.Tree, entrypoint: Sequence[str], keepers: tuple[Keeper, Keeper]) -> Duel:
-        steady = {name: value for name, value in STEADY.items() if name not in os.environ}
+        own = dict(self.request.environment)
+        steady = {name: value for name, value in STEADY.items() if name not in os.environ and name not in own}
         shared = steady if self.request.steady else {}
         base, head = self.revisions.base, self.revisions.head
+        at = [self.request.listen, self.request.listen]
+        if self.request.listen is not None and self.request.listen[1]:
+            at[1] = (self.request.listen[0], self.request.listen[1] + 1)
         return Duel(
             Contender(
                 name="base",
                 said=f"the base ({base.name})",
-                argv=(self.python, *entrypoint),
+                argv=self._command(entrypoint),
                 cwd=tree.cwd,
                 roots=(tree.root, self.revisions.root),
-                environment={**tree.environment, **shared},
+                environment={**own, **tree.environment, **shared},
                 keeper=keepers[0],
+                launched=bool(self.request.launcher),
+                listen=at[0],
             ),
             Contender(
                 name="head",
                 said=f"the head ({head.name})",
-                argv=(self.python, *self.request.entrypoint()),
+                argv=self._command(self.request.entrypoint()),
                 cwd=self.revisions.cwd,
                 roots=(self.revisions.root,),
-                environment=shared,
+                environment={**own, **shared},
                 keeper=keepers[1],
+                launched=bool(self.request.launcher),
+                listen=at[1],
             ),
             self.clock,
             random.Random(self.seed),
@@ -239,6 +296,12 @@ class _Checking:
             verbose=self.request.verbose,
             discretion=self.request.discretion,
         )
+
+    def _command(self, entrypoint: Sequence[str]) -> tuple[str, ...]:
+        """What is started for one side."""
+        if self.request.words:
+            return tuple(entrypoint)
+        return launch.command(self.python, self.request.launcher, entrypoint)
 
     def _note_lost(self, keeper: Keeper) -> None:
         if keeper.lost:
@@ -268,7 +331,8 @@ class _Checking:
                     more = self._more()
                     self._look(last=not more)
                     self._say()
-                    if not more or self._is_clear():
+                    self.given_up = more and verdict.in_vain(self.pairs, self.how, self.judged)
+                    if not more or self._is_clear() or self.given_up:
                         self._explain(live)
                         return
             except Broken as broken:
@@ -351,9 +415,9 @@ class _Checking:
             )
             return
         self.progress.stage("Looking for what grew")
-        found, missing = explain(live, self.pairs, self._differences())
-        self.culprits = found
-        self.warnings += missing
+        found = explain(live, self.pairs, self._differences())
+        self.culprits, self.growth = found.culprits, found.growth
+        self.warnings += found.missing
 
     def _placed(self, culprit: Culprit) -> Culprit:
         """With the path of its file on the head, as every result names files."""
@@ -376,13 +440,17 @@ class _Checking:
 
     def _document(self, *, new: bool = False) -> Check:
         request, base, head = self.request, self.revisions.base, self.revisions.head
-        script = request.module or str(request.script)
+        script = request.module or (request.words[0] if request.words else str(request.script))
         if new:
             sentence = f"There is no {script} on {base.name}: it is new, and there is nothing to compare it with."
         else:
             sentence = verdict.sentence(self.judged, base.name, len(self.pairs), self.culprits)
+            if self.given_up and verdict.status(self.judged) == "cannot_tell":
+                sentence = verdict.refusal(self.pairs, self.how, self.judged, self._pair_seconds())
             self.warnings += verdict.weak_evidence(self.pairs, self.how, self.judged)
         duel = self.duel
+        if duel is not None and duel.missing_ranks:
+            self.warnings.append(outcome.rank_missing(duel.missing_ranks))
         seen = None if duel is None else environment.describe(duel.hello, duel.found)
         if seen is not None and request.steady:
             seen = replace(seen, variables={**STEADY, **seen.variables})
@@ -402,6 +470,7 @@ class _Checking:
             steady=request.steady,
             commits=self.revisions.commits,
             culprits=[self._placed(each) for each in self.culprits],
+            growth=self.growth,
             warnings=self.warnings,
             environment=seen,
             command=request.repeat(self.seed),

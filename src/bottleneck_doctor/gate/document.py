@@ -69,6 +69,33 @@ class Culprit:
 
 
 @dataclass(frozen=True, kw_only=True)
+class GrowthNode:
+    """A function in the call trees of both revisions. `base`, `head`: seconds a step in it or below it.
+
+    `path`: from the repository's root where the file lies there. `line`: the one with the most samples, on the head
+    where it is there.
+    """
+
+    name: str
+    path: str
+    line: int
+    base: float
+    head: float
+    own: bool = False
+    children: list[GrowthNode] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GrowthTree:
+    """What one kind of process calls on both sides, as py-spy saw it. The root's seconds are those of a whole step."""
+
+    role: Literal["main", "workers"]
+    base_samples: int
+    head_samples: int
+    root: GrowthNode
+
+
+@dataclass(frozen=True, kw_only=True)
 class Side:
     """One of the two revisions. `commit` is None for a stored baseline without one; `dirty`: with uncommitted changes.
 
@@ -143,6 +170,8 @@ class Check:
     commits: list[str] = field(default_factory=list)
     """Commits from base to head, newest first, as `git log --oneline` prints them."""
     culprits: list[Culprit] = field(default_factory=list)
+    growth: list[GrowthTree] = field(default_factory=list)
+    """Where a step grew, call by call; empty where nothing did, or it could not be sampled."""
     warnings: list[Warning] = field(default_factory=list)
     environment: Environment | None = None
     command: list[str] = field(default_factory=list)

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import random
+import re
+import socket
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from bottleneck_doctor import evidence as ev
-from bottleneck_doctor import outcome, phases, schedule
+from bottleneck_doctor import launch, outcome, phases, schedule
 from bottleneck_doctor.discretion import Discretion
 from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.examine import (
@@ -28,7 +31,7 @@ from bottleneck_doctor.examine import (
     SECONDS_BETWEEN_STARTS,
     WARMED_UP_SECONDS,
 )
-from bottleneck_doctor.gate import plan
+from bottleneck_doctor.gate import memory, plan
 from bottleneck_doctor.gate.metrics import PairSample, SideSample
 from bottleneck_doctor.gate.plan import Name
 from bottleneck_doctor.prober import BURN_IN, CAME_TO_ITS_END, Clock, OutOfTime, Prober, SessionOver, ended
@@ -45,6 +48,9 @@ LEAST_KEPT_ROUNDS = 2
 """A pair that breaks keeps its rounds if there are so many."""
 MOST_BROKEN_PAIRS = 3
 _POLL = 0.1
+_PORT_TAKEN = re.compile(
+    r"EADDRINUSE|address already in use|Port `\d+` is already in use|on port `\d+`, but", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -59,6 +65,10 @@ class Contender:
     roots: tuple[Path, ...]
     environment: Mapping[str, str]
     keeper: Keeper
+    launched: bool = False
+    """A launcher stands in front, and gets time to clear up after itself."""
+    listen: tuple[str, int] | None = None
+    """Where ranks on other hosts reach this side's supervisor."""
 
 
 @dataclass
@@ -72,6 +82,8 @@ class Corner:
     prober: Prober | None = None
     race: Race | None = None
     windows: list[Window] = field(default_factory=list)
+    worker_bytes: int | None = None
+    """The most that its loader workers had for themselves; None where that was not seen."""
 
     @property
     def loop(self) -> messages.Found:
@@ -104,6 +116,8 @@ class Starts:
         self.hello: messages.Hello | None = None
         self.found: messages.Found | None = None
         """Of the head, for what must be said of the machine and the loop."""
+        self.missing_ranks: set[int] = set()
+        """Ranks that showed no training loop, on either side."""
         self._clock = clock
         self._progress = progress
         self._verbose = verbose
@@ -132,9 +146,20 @@ class Starts:
             time.sleep(wait)
         self._last_start = time.monotonic()
         self._starts += 1
-        command = Command(contender.argv, contender.cwd, dict(contender.environment), terminal=sys.stdout.isatty())
+        command = Command(
+            contender.argv,
+            contender.cwd,
+            {**_own_port(contender.environment), **contender.environment},
+            launched=contender.launched,
+            terminal=sys.stdout.isatty(),
+        )
         session = Session(
-            command, self._starts, verbose=self._verbose, keeper=contender.keeper, discretion=self._discretion
+            command,
+            self._starts,
+            verbose=self._verbose,
+            listen=contender.listen or launch.slurm_address(os.environ),
+            keeper=contender.keeper,
+            discretion=self._discretion,
         )
         stack.callback(session.stop)
         try:
@@ -165,6 +190,8 @@ class Starts:
                     corner.found = event
                 elif event is not None and not isinstance(event, messages.Ended):
                     corner.over = ended(event)
+            for corner in corners:
+                self.missing_ranks.update(corner.session.company.missing)
         broken = [(corner, corner.over) for corner in corners if corner.over is not None]
         if not broken:
             return
@@ -296,6 +323,20 @@ class LivePair(Live):
         return self.base if name == "base" else self.head
 
 
+def _own_port(environment: Mapping[str, str]) -> dict[str, str]:
+    """A free port for the ranks of one side to meet at: both sides are alive at once, and can't meet at one.
+
+    torch and its launcher read these (torchrun's options as PET_ and their name); of a port that was set for the other
+    side as well only the number is another.
+    """
+    if any(name.startswith("PET_RDZV_") for name in (*environment, *os.environ)):
+        return {}
+    with socket.socket() as probe_:
+        probe_.bind(("127.0.0.1", 0))
+        port = str(probe_.getsockname()[1])
+    return {"MASTER_PORT": port, "PET_MASTER_PORT": port}
+
+
 def _shape(found: messages.Found) -> LoopShape:
     return LoopShape(
         period=found.period,
@@ -321,7 +362,10 @@ def _prepare(corner: Corner, clock: Clock) -> None:
 def phases_of(corner: Corner) -> dict[str, float] | None:
     """Seconds a step in each phase; None where they could not be told apart."""
     each = probe("phases:" + BASELINE, {}, mode="phases")
-    window, detail = corner.measures.explain(corner.session, each, PHASE_WINDOW_SECONDS, {})
+    # Nothing of this window is counted, so its workers may be looked at meanwhile.
+    with memory.WorkerWatch(_pids(corner.session)) as watch:
+        window, detail = corner.measures.explain(corner.session, each, PHASE_WINDOW_SECONDS, {})
+    corner.worker_bytes = watch.peak
     if window.status != "ok" or not window.steps:
         return None
     shares = phases.phases([detail])
@@ -340,20 +384,25 @@ def sample_of(corner: Corner, told: dict[str, float] | None) -> SideSample:
         has_loader=corner.loop.has_loader,
         epoch_batches=shape.epoch_batches if shape.served else None,
         first_step=corner.loop.setup_seconds or None,
-        peak_bytes=_peak_bytes(corner.session),
+        peak_bytes=_host_bytes(corner),
+        device_bytes=corner.measures.device_bytes,
+        device_reserved_bytes=corner.measures.device_reserved_bytes,
         phases=told,
     )
 
 
-def _peak_bytes(session: Session) -> int | None:
-    """The most memory that the process has held, as Linux counts it; None elsewhere, and where it is gone."""
-    if session.hello is None:
+def _pids(session: Session) -> list[int]:
+    """The processes that train on this host."""
+    hellos = session.ranks or ([] if session.hello is None else [session.hello])
+    return [hello.pid for hello in hellos if hello.host in ("", socket.gethostname())]
+
+
+def _host_bytes(corner: Corner) -> int | None:
+    """The most memory that the training processes and their workers have had; None where it can't be told."""
+    own, workers = memory.peak_bytes(_pids(corner.session)), corner.worker_bytes
+    if own is None or (workers is None and corner.loop.num_workers):
         return None
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        for line in Path(f"/proc/{session.hello.pid}/status").read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
-    return None
+    return own + (workers or 0)
 
 
 def failure(broken: Broken) -> DoctorError:
@@ -368,6 +417,16 @@ def failure(broken: Broken) -> DoctorError:
         where = contender.said if broken.alone else "both revisions"
         told = f"{where[0].upper()}{where[1:]}: {plain.sentence}"
         return DoctorError(plain.slug, told, plain.next_step, plain.exit_code, detail=plain.detail)
+    if over.crashed and _PORT_TAKEN.search(over.tail):
+        return DoctorError(
+            "port-taken",
+            f"{contender.said[0].upper()}{contender.said[1:]} can't have the port that its processes are to meet at: "
+            "both revisions are alive at once in a check.",
+            "Let them meet at MASTER_PORT, which is another one on each side, or at any free port: `torchrun "
+            "--standalone`, `accelerate launch --main_process_port 0`.",
+            Exit.ENTRYPOINT_FAILED,
+            detail=over.tail,
+        )
     reason = over.why.removeprefix("the script failed: ").rstrip(".")
     trains = "; the other one trains" if broken.alone else ""
     if contender.name == "base":

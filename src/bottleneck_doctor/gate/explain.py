@@ -1,66 +1,105 @@
 """Where a regression comes from: a live pair that regressed in, what grew out. Nothing here is counted.
 
 Both processes are sampled by py-spy for a few seconds, one after the other, and what takes longer on the head is told,
-with the phases that the pairs have shown already. A part that can't be had is missing, with a warning.
+with the phases that the pairs have shown already. Where py-spy can't look into them, the lines of the functions that
+make a step, and of those that were changed, are timed instead. A part that can't be had is missing, with a warning.
 """
 
 from __future__ import annotations
 
 import os
+import socket
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from bottleneck_doctor import scratch
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.gate import culprits
-from bottleneck_doctor.gate.document import Culprit
-from bottleneck_doctor.gate.duel import Corner, LivePair
+from bottleneck_doctor.explain import folder_of
+from bottleneck_doctor.gate import culprits, growth
+from bottleneck_doctor.gate.document import Culprit, GrowthTree
+from bottleneck_doctor.gate.duel import Contender, Corner, LivePair
 from bottleneck_doctor.gate.hunks import Differences
 from bottleneck_doctor.gate.metrics import PairSample
 from bottleneck_doctor.prober import OutOfTime, SessionOver
+from bottleneck_doctor.profiling.lines import functions_to_profile, line_setting
 from bottleneck_doctor.profiling.pyspy import RATE, Sampler
 from bottleneck_doctor.profiling.sampling import open_recording
-from bottleneck_doctor.result import Warning
+from bottleneck_doctor.result import CallNode, Warning
 from bottleneck_doctor.schedule import BASELINE, probe
 
 LEAST_SAMPLED, MOST_SAMPLED = 2.0, 10.0
 """Seconds under py-spy of each side."""
 GROWN_SAMPLES = 25
 """So many samples should fall into what grew: five times their own luck."""
+TIMED_SECONDS = 3.0
+"""Seconds of each side whose lines are timed, where py-spy is refused."""
+MOST_CHANGED = 40
+"""Changed places whose functions are timed line by line."""
 
 
-def explain(
-    live: LivePair, pairs: Sequence[PairSample], differences: Differences
-) -> tuple[list[Culprit], list[Warning]]:
-    """What grew, phases before functions before lines, and what could not be found out."""
+@dataclass
+class Explanation:
+    """What grew, phases before functions before lines; call by call; and what could not be found out."""
+
+    culprits: list[Culprit]
+    growth: list[GrowthTree] = field(default_factory=list)
+    missing: list[Warning] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Sampled:
+    """What py-spy saw of one side. `grain`: seconds a step that one sample stands for."""
+
+    table: culprits.Table
+    trees: dict[str, CallNode]
+    grain: float
+
+
+def explain(live: LivePair, pairs: Sequence[PairSample], differences: Differences) -> Explanation:
+    """Look into both processes of a pair that regressed."""
     grew = culprits.growth(pairs)
-    found = culprits.grown_phases(pairs, grew)
+    found = Explanation(culprits.grown_phases(pairs, grew))
     if grew <= 0:
-        return found, []
+        return found
     record = pairs[-1].record()
     seconds = GROWN_SAMPLES / (RATE * grew / record.head_step_seconds)
     seconds = max(LEAST_SAMPLED, min(seconds, MOST_SAMPLED))
-    tables = []
+    steps = (record.base_step_seconds, record.head_step_seconds)
+    sides = []
     with scratch.borrowed() as folder:
-        for corner, step in ((live.base, record.base_step_seconds), (live.head, record.head_step_seconds)):
+        for corner, step in zip((live.base, live.head), steps, strict=True):
             try:
                 made = _sampled(corner, folder, step, seconds)
             except (SessionOver, OutOfTime, DoctorError) as problem:
-                made = _missing(f"{corner.contender.said} could not be sampled: {problem}")
+                found.missing.append(_missing(f"{corner.contender.said} could not be sampled: {problem}"))
+                return found
             if isinstance(made, Warning):
-                return found, [made]
-            tables.append(made)
-    base, head = tables
-    found += culprits.grown_functions(base, head, grew, differences)
-    found += culprits.grown_lines(base, head, grew, differences)
-    return found, []
+                _by_lines(found, live, steps, grew, differences, made)
+                return found
+            sides.append(made)
+    base, head = sides
+    found.culprits += culprits.grown_functions(base.table, head.table, grew, differences)
+    found.culprits += culprits.grown_lines(base.table, head.table, grew, differences)
+    found.growth = _grown_trees(live, base, head, differences)
+    return found
 
 
-def _sampled(corner: Corner, folder: Path, step_seconds: float, seconds: float) -> culprits.Table | Warning:
+# -- by samples --------------------------------------------------------------------------------------------------------
+
+
+def _sampled(corner: Corner, folder: Path, step_seconds: float, seconds: float) -> _Sampled | Warning:
+    """What py-spy saw of one side; the reason why it saw nothing, as it tells it."""
     hello = corner.session.hello
     if hello is None:
         return _missing("the process did not say who it is")
+    if hello.host not in ("", socket.gethostname()):
+        return Warning(
+            slug="sampling-elsewhere",
+            sentence=f"py-spy can't look into rank {hello.rank}, which runs on another host ({hello.host}).",
+        )
     sampler = Sampler(hello.pid, folder, name=corner.contender.name)
     try:
         sampler.start()
@@ -83,8 +122,26 @@ def _sampled(corner: Corner, folder: Path, step_seconds: float, seconds: float) 
     table: defaultdict[culprits.Place, float] = defaultdict(float)
     for row in recording.functions(merge=False):
         if row.own_path:
-            table[_from_root(row.own_path, corner.contender.roots), row.own_name, row.own_line] += row.count * grain
-    return culprits.Table(dict(table), grain, step_seconds)
+            table[_from_root(row.own_path, corner.contender), row.own_name, row.own_line] += row.count * grain
+    trees = recording.trees(least_share=growth.LEAST_SHARE, most=growth.MOST_NODES)
+    return _Sampled(culprits.Table(dict(table), grain, step_seconds), trees, grain)
+
+
+def _grown_trees(live: LivePair, base: _Sampled, head: _Sampled, differences: Differences) -> list[GrowthTree]:
+    def on_base(path: str) -> str:
+        there = _from_root(path, live.base.contender)
+        return differences.renamed.get(there, there)
+
+    def on_head(path: str) -> str:
+        return _from_root(path, live.head.contender)
+
+    made = []
+    for role in ("main", "workers"):
+        trees = [side.trees.get(role, CallNode(name=role, path="", line=0, count=0)) for side in (base, head)]
+        if any(tree.count for tree in trees):
+            sides = (growth.Grown(trees[0], base.grain, on_base), growth.Grown(trees[1], head.grain, on_head))
+            made.append(growth.merged("main" if role == "main" else "workers", *sides))
+    return made
 
 
 def _linked(python_path: str) -> list[str]:
@@ -92,11 +149,84 @@ def _linked(python_path: str) -> list[str]:
     return [entry for entry in python_path.split(os.pathsep) if scratch.PREFIX in entry]
 
 
-def _from_root(path: str, roots: Sequence[Path]) -> str:
+# -- by lines ----------------------------------------------------------------------------------------------------------
+
+
+def _by_lines(
+    found: Explanation,
+    live: LivePair,
+    steps: tuple[float, float],
+    grew: float,
+    differences: Differences,
+    refused: Warning,
+) -> None:
+    """Put what timed lines tell into `found`. `refused`: why py-spy tells nothing."""
+    tables = []
+    for corner, step in zip((live.base, live.head), steps, strict=True):
+        try:
+            made = _timed(corner, step, differences)
+        except (SessionOver, OutOfTime) as problem:
+            made = f"{corner.contender.said} ended ({problem})"
+        if isinstance(made, str):
+            found.missing += [refused, _missing(f"nor could lines be timed: {made}")]
+            return
+        tables.append(made)
+    base, head = tables
+    seen = culprits.grown_functions(base, head, grew, differences) + culprits.grown_lines(base, head, grew, differences)
+    # A line has the time of all that it calls, so callers grow with what they call: what was changed comes first.
+    found.culprits += sorted(seen, key=lambda each: (each.kind != "function", not each.changed_here))
+    workers = " with batches made in the main process" if live.head.loop.num_workers else ""
+    said = f"{refused.sentence} Lines were timed instead{workers}: each has the time of all that it calls."
+    found.missing.append(replace(refused, sentence=said))
+
+
+def _timed(corner: Corner, step_seconds: float, differences: Differences) -> culprits.Table | str:
+    """Seconds a step by line, of the functions that make a step and of those that were changed; or why not."""
+    options: dict[str, Any] = {
+        "functions": [*_changed_places(corner.contender, differences), *functions_to_profile(None, corner.loop)],
+        "import_path": folder_of("line_profiler"),
+    }
+    setting = line_setting(corner.loop)
+    window, detail = corner.measures.explain(
+        corner.session, probe("lines:" + BASELINE, setting, mode="lines"), TIMED_SECONDS, options
+    )
+    if window.status != "ok":
+        return window.reason
+    if not detail.get("steps"):
+        return "the loop paused too often"
+    table: defaultdict[culprits.Place, float] = defaultdict(float)
+    for function in detail.get("functions", ()):
+        path = _from_root(function["path"], corner.contender)
+        for line, _, seconds in function["lines"]:
+            table[path, function["name"], line] += seconds / detail["steps"]
+    return culprits.Table(dict(table), 0.0, step_seconds)
+
+
+def _changed_places(contender: Contender, differences: Differences) -> list[dict[str, Any]]:
+    """A line of each changed stretch, as the side itself has it: the functions around them are worth a look."""
+    root, on_head = contender.roots[0], contender.name == "head"
+    before = {new: old for old, new in differences.renamed.items()}
+    places = [
+        (path if on_head else before.get(path, path), line)
+        for path, hunks in differences.hunks.items()
+        if path.endswith(".py")
+        for hunk in hunks
+        for first, count in [(hunk.new, hunk.new_lines) if on_head else (hunk.old, hunk.old_lines)]
+        for line in range(max(1, first), max(1, first) + max(1, count))
+    ]
+    return [{"path": str(root / path), "line": line, "name": ""} for path, line in places[:MOST_CHANGED]]
+
+
+# -- both --------------------------------------------------------------------------------------------------------------
+
+
+def _from_root(path: str, contender: Contender) -> str:
     """A file as both revisions call it: from the root of the repository, if it lies there."""
     real = Path(os.path.realpath(path))
-    return next((str(real.relative_to(root)) for root in roots if real.is_relative_to(root)), path)
+    return next((str(real.relative_to(root)) for root in contender.roots if real.is_relative_to(root)), path)
 
 
 def _missing(why: str) -> Warning:
-    return Warning(slug="culprits-missing", sentence=f"What grew inside a step could not be found out: {why}.")
+    return Warning(
+        slug="culprits-missing", sentence=f"What grew inside a step could not be found out: {why.rstrip('.')}."
+    )

@@ -14,6 +14,8 @@ from bottleneck_doctor.render.words import PHASE_WORDS
 STEP_TIME = "step_time"
 DATA_WAIT = "data_wait"
 HOST_MEMORY = "host_memory"
+DEVICE_MEMORY = "device_memory"
+DEVICE_RESERVED = "device_reserved"
 FIRST_STEP = "first_step"
 EPOCH_TURN = "epoch_turn"
 PHASE = "phase_"
@@ -39,7 +41,8 @@ class Limit:
 class Kind:
     """A metric: what it is called and counted in, and its limit where the user sets none.
 
-    The step time is that of whole epochs, the memory that of the process that trains.
+    The step time is that of whole epochs, the host's memory that of the processes that train and their workers, the
+    device's that of the device that needs most.
     """
 
     title: str
@@ -51,6 +54,9 @@ KINDS: Mapping[str, Kind] = {
     STEP_TIME: Kind("Step time", "seconds", Limit(0.05, "error")),
     DATA_WAIT: Kind("Waiting for data", "share", Limit(0.05, "warn")),
     HOST_MEMORY: Kind("Peak memory", "bytes", Limit(0.10, "warn")),
+    DEVICE_MEMORY: Kind("Peak device memory", "bytes", Limit(0.10, "warn")),
+    # What the allocator holds follows the tensors in large steps, so it is judged where somebody asks for it.
+    DEVICE_RESERVED: Kind("Device memory reserved", "bytes", Limit(0.10, "off")),
     FIRST_STEP: Kind("Start to first step", "seconds", Limit(0.20, "warn")),
     EPOCH_TURN: Kind("Turn of an epoch", "seconds", Limit(0.20, "warn")),
     **{

@@ -4,7 +4,6 @@ edge where the yardstick is started."""
 from __future__ import annotations
 
 import contextlib
-import os
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -135,11 +134,6 @@ def driver() -> str:
         finally:
             pynvml.nvmlShutdown()
     return ""
-
-
-def surroundings() -> dict[str, str]:
-    """The environment in which the training will be started, as far as it is not ours."""
-    return dict(os.environ)
 
 
 def _unknown(why: str, detail: str) -> DoctorError:

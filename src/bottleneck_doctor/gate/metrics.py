@@ -16,6 +16,8 @@ from bottleneck_doctor.gate import decide
 from bottleneck_doctor.gate.document import Metric, PairRecord, Unit, Verdict
 from bottleneck_doctor.gate.limits import (
     DATA_WAIT,
+    DEVICE_MEMORY,
+    DEVICE_RESERVED,
     EPOCH_TURN,
     FIRST_STEP,
     HOST_MEMORY,
@@ -24,6 +26,7 @@ from bottleneck_doctor.gate.limits import (
     STEP_TIME,
     Limit,
 )
+from bottleneck_doctor.gate.prospect import Prospect, prospect
 from bottleneck_doctor.render.check_words import amount_text, value_text
 from bottleneck_doctor.result import Window
 
@@ -46,6 +49,8 @@ class SideSample:
     epoch_batches: int | None
     first_step: float | None = None
     peak_bytes: int | None = None
+    device_bytes: int | None = None
+    device_reserved_bytes: int | None = None
     phases: Mapping[str, float] | None = None
 
     def per_step(self) -> float:
@@ -136,10 +141,6 @@ class Series:
         """The smallest difference that would have been called a regression, as `decide.smallest` has it."""
         return decide.smallest(self.known(), threshold, how.most_pairs, fixed=how.fixed, error_rate=how.rate(self.id))
 
-    def floor(self, how: Judging) -> float | None:
-        """What doing nothing looks like at most, as `decide.floor` has it."""
-        return decide.floor(self.known(), how.most_pairs, fixed=how.fixed, error_rate=how.rate(self.id))
-
 
 def series(pairs: Sequence[PairSample]) -> list[Series]:
     """Every metric that either side has, and those that every check has."""
@@ -147,6 +148,10 @@ def series(pairs: Sequence[PairSample]) -> list[Series]:
         _step_time(pairs),
         _shares(pairs),
         _ratios(HOST_MEMORY, [(pair.base.peak_bytes, pair.head.peak_bytes) for pair in pairs]),
+        _ratios(DEVICE_MEMORY, [(pair.base.device_bytes, pair.head.device_bytes) for pair in pairs]),
+        _ratios(
+            DEVICE_RESERVED, [(pair.base.device_reserved_bytes, pair.head.device_reserved_bytes) for pair in pairs]
+        ),
         # The first two processes may have had caches to make for all that follow.
         _ratios(FIRST_STEP, [(pair.base.first_step, pair.head.first_step) for pair in pairs if pair.number > 1]),
         _ratios(EPOCH_TURN, [(pair.base.turn(), pair.head.turn()) for pair in pairs], LEAST_TURN),
@@ -255,16 +260,16 @@ def _judged(seen: Series, how: Judging) -> Metric:
         if base is not None or head is not None:
             verdict = "gone" if head is None else "new" if base is None else "not_measured"
     elif len(seen.differences) < 2:
-        verdict, change = "cannot_tell", _told(seen.differences[0], seen.unit)
+        verdict, change = "cannot_tell", told(seen.differences[0], seen.unit)
     else:
         known = seen.known()
         look = how.look or decide.Look(known.pairs, 1.0)
         threshold = scaled(limit.threshold, seen.unit)
         verdict = decide.decide(known, threshold, look, how.rate(seen.id)) if how.look else "cannot_tell"
-        change = _told(known.mean, seen.unit)
-        low, high = (_told(end, seen.unit) for end in decide.interval(known, look))
+        change = told(known.mean, seen.unit)
+        low, high = (told(end, seen.unit) for end in decide.interval(known, look))
         least = seen.smallest(threshold, how)
-        smallest = None if least is None else _told(least, seen.unit)
+        smallest = None if least is None else told(least, seen.unit)
     made = Metric(
         id=seen.id,
         title=kind.title,
@@ -297,12 +302,15 @@ def _over_the_most(metric: Metric, seen: Series, how: Judging) -> Metric:
     return replace(metric, verdict="regression", sentence=said)
 
 
-def noise_floor(seen: Series, how: Judging) -> float | None:
-    """The smallest threshold that could have been judged, in the unit of thresholds; None where nothing could."""
+def prospect_of(seen: Series, how: Judging) -> Prospect | None:
+    """What all pairs that there is time for would show, the floor in the unit of thresholds; None where nothing."""
     if len(seen.differences) < 2:
         return None
-    found = seen.floor(how)
-    return None if found is None else _told(found, seen.unit)
+    known, limit = seen.known(), how.limits[seen.id]
+    found = prospect(
+        known, scaled(limit.threshold, seen.unit), how.most_pairs, fixed=how.fixed, error_rate=how.rate(seen.id)
+    )
+    return None if found is None else replace(found, floor=told(found.floor, seen.unit))
 
 
 def _mean(values: Sequence[float]) -> float | None:
@@ -314,7 +322,7 @@ def scaled(threshold: float, unit: Unit) -> float:
     return threshold if unit == "share" else math.log1p(threshold)
 
 
-def _told(difference: float, unit: Unit) -> float:
+def told(difference: float, unit: Unit) -> float:
     """A difference as the document tells it."""
     return difference if unit == "share" else math.expm1(min(difference, 700.0))
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from bottleneck_doctor.errors import DoctorError, Exit
+from bottleneck_doctor.errors import DoctorError, Exit, reason_of
 
 if TYPE_CHECKING:  # It brings what reads documents, and `doctor --help` should answer at once.
     from bottleneck_doctor.gate.document import Check
@@ -176,8 +176,8 @@ def check_writable(path: Path, mark: re.Pattern[bytes], option: str) -> None:
         with tempfile.NamedTemporaryFile(dir=os.path.realpath(path.parent), prefix=".doctor-"):
             pass
         ours = not path.exists() or _is_ours(path, mark)
-    except (OSError, ValueError) as error:
-        raise _unwritable(path, _reason(error), f"Name a file that you may write with {option}.") from error
+    except OSError as error:
+        raise _unwritable(path, reason_of(error), f"Name a file that you may write with {option}.") from error
     if not ours:
         raise DoctorError(
             "output-not-ours",
@@ -284,11 +284,7 @@ def _unwritable(path: Path, reason: str, next_step: str) -> DoctorError:
 def _failed(path: Path, error: OSError) -> DoctorError:
     return DoctorError(
         "output-failed",
-        f"{path} could not be written: {_reason(error)}.",
+        f"{path} could not be written: {reason_of(error)}.",
         "Free some space or name another file, and run it again.",
         Exit.USAGE,
     )
-
-
-def _reason(error: OSError | ValueError) -> str:
-    return getattr(error, "strerror", None) or type(error).__name__

@@ -111,7 +111,7 @@ def _machine(request: Request, cwd: Path, look: Look) -> Machine:
     """This machine; it has to be the one of the draws before."""
 
     def see() -> Machine:
-        return look(request.training.interpreter, cwd, machine.surroundings())
+        return look(request.training.interpreter, cwd, request.training.surroundings())
 
     if request.before is None:
         return see()

@@ -5,18 +5,19 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 
-from bottleneck_doctor import environment, outcome
+from bottleneck_doctor import environment, launch, outcome
 from bottleneck_doctor.discretion import Discretion
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.gate import plan, stored, unpaired
-from bottleneck_doctor.gate.check import STEADY
+from bottleneck_doctor.gate.check import STEADY, interpreter_of
 from bottleneck_doctor.gate.document import Side
 from bottleneck_doctor.gate.duel import (
     LEAST_KEPT_ROUNDS,
@@ -43,7 +44,15 @@ class Training:
 
     script: Path | None
     module: str | None
-    arguments: tuple[str, ...]
+    arguments: tuple[str, ...] = ()
+    launcher: tuple[str, ...] = ()
+    """The launcher command that the user put before the script."""
+    listen: tuple[str, int] | None = None
+    """Host and port at which ranks on other hosts reach us."""
+    words: tuple[str, ...] = ()
+    """A command that is run as it is, instead of a script or module under an interpreter."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables that stand before that command."""
     python: str | None = None
     steady: bool = True
     verbose: bool = False
@@ -53,28 +62,52 @@ class Training:
 
     @property
     def interpreter(self) -> str:
-        return self.python or sys.executable
+        """What runs the training, as far as that can be known."""
+        return self.python or interpreter_of(self.words) or sys.executable
 
     def entrypoint(self) -> tuple[str, ...]:
         """The entrypoint and its arguments, without the interpreter."""
+        if self.words:
+            return self.words
         target = ("-m", self.module) if self.module is not None else (str(self.script),)
         return (*target, *self.arguments)
 
+    def argv(self) -> tuple[str, ...]:
+        """What is started."""
+        return self.words or launch.command(self.interpreter, self.launcher, self.entrypoint())
+
     def told(self) -> list[str]:
-        """The same without what is secret in it."""
-        return self.discretion.words(self.entrypoint())
+        """What is trained, by which two baselines are told apart, without what is secret in it."""
+        return self.discretion.words((*self.launcher, *self.entrypoint()))
 
     def command(self, *ours: str) -> list[str]:
         """A command line of ours that starts this, with what is secret masked: it has to be filled in."""
-        options = [*(["--python", self.python] if self.python else []), *(["--in-place"] if self.in_place else [])]
+        command = ["doctor", *ours]
+        for option, value in (
+            ("--launch", shlex.join(self.launcher) if self.launcher else None),
+            ("--listen", None if self.listen is None else "{}:{}".format(*self.listen)),
+            ("--python", self.python),
+        ):
+            command += [] if value is None else [option, value]
+        command += ["--in-place"] if self.in_place else []
         entry = self.entrypoint()
+        if self.words:
+            # Values of variables may be secrets: the names alone say what to set again.
+            variables = [f"{name}=..." for name in self.environment]
+            return self.discretion.words([*command, "--exec", " ".join([*variables, shlex.join(entry)])])
         head = 2 if self.module is not None else 1
         separator = ["--"] if entry[head:] and self.module is None else []
-        return self.discretion.words(["doctor", *ours, *options, *entry[:head], *separator, *entry[head:]])
+        return self.discretion.words([*command, *entry[:head], *separator, *entry[head:]])
 
     def variables(self) -> dict[str, str]:
         """What is set for the processes on top of the user's own environment, which comes first."""
-        return {name: value for name, value in STEADY.items() if name not in os.environ} if self.steady else {}
+        own = dict(self.environment)
+        steady = {name: value for name, value in STEADY.items() if name not in os.environ and name not in own}
+        return {**own, **(steady if self.steady else {})}
+
+    def surroundings(self) -> dict[str, str]:
+        """The environment in which it is started, as far as that is not ours."""
+        return {**os.environ, **self.environment}
 
 
 class LiveOne(Live):
@@ -148,6 +181,8 @@ class Drawing:
                     self.lasted.append(time.monotonic() - begun)
         if not self.draws:
             raise failure(self._broken[0]) if self._broken else outcome.out_of_time(self._clock.spent())
+        if self._starts.missing_ranks:
+            self.warnings.append(outcome.rank_missing(self._starts.missing_ranks))
 
     def seconds_each(self) -> float:
         """What a process takes, start and all."""
@@ -180,11 +215,13 @@ class Drawing:
             yield Contender(
                 name="head",
                 said=self._said,
-                argv=(training.interpreter, *training.entrypoint()),
+                argv=training.argv(),
                 cwd=self._cwd,
                 roots=(self._root,),
                 environment=training.variables(),
                 keeper=keeper,
+                launched=bool(training.launcher),
+                listen=training.listen,
             )
         finally:
             keeper.close()

@@ -99,7 +99,7 @@ class _Checking:
     def _different(self, cwd: Path) -> list[Difference]:
         request, baseline = self.request, self.request.baseline
         _, found = machine.look_until_alike(
-            lambda: self.look(request.training.interpreter, cwd, machine.surroundings()),
+            lambda: self.look(request.training.interpreter, cwd, request.training.surroundings()),
             baseline.machine,
             baseline.calibrations,
         )

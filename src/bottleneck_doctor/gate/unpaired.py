@@ -16,6 +16,8 @@ from bottleneck_doctor.gate.culprits import grown
 from bottleneck_doctor.gate.document import Culprit, Metric
 from bottleneck_doctor.gate.limits import (
     DATA_WAIT,
+    DEVICE_MEMORY,
+    DEVICE_RESERVED,
     EPOCH_TURN,
     FIRST_STEP,
     HOST_MEMORY,
@@ -44,6 +46,8 @@ _MICROSECOND = 1e-6
 FIGURES: Mapping[str, Callable[[SideSample], float | None]] = {
     DATA_WAIT: SideSample.wait_share,
     HOST_MEMORY: lambda side: side.peak_bytes,
+    DEVICE_MEMORY: lambda side: side.device_bytes,
+    DEVICE_RESERVED: lambda side: side.device_reserved_bytes,
     FIRST_STEP: lambda side: side.first_step,
     EPOCH_TURN: SideSample.turn,
 }
@@ -88,7 +92,9 @@ class Unpaired(Series):
         return against.smallest(self.known(), threshold, how.most_pairs, fixed=how.fixed, error_rate=how.rate(self.id))
 
     def floor(self, how: Judging) -> float | None:
-        return self.smallest(0.0, how)
+        """The least threshold that can be judged, in the unit of thresholds."""
+        found = self.smallest(0.0, how)
+        return None if found is None else metrics.told(found, self.unit)
 
 
 def assumed(name: str) -> float:
@@ -219,7 +225,7 @@ def weak_evidence(
         )
     by_name = {each.id: each for each in series(times, head)}
     for metric in verdict.deciding(found) if len(times) >= against.LEAST_TIMES else []:
-        floor = metrics.noise_floor(by_name[metric.id], how) if metric.verdict == "cannot_tell" else None
+        floor = by_name[metric.id].floor(how) if metric.verdict == "cannot_tell" else None
         if floor is not None and metric.threshold < floor:
             said.append(
                 Warning(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from bottleneck_doctor.gate import metrics as figures
@@ -9,6 +10,7 @@ from bottleneck_doctor.gate.decide import LEAST_PAIRS
 from bottleneck_doctor.gate.document import Culprit, Metric, Status
 from bottleneck_doctor.gate.limits import PHASE, STEP_TIME
 from bottleneck_doctor.gate.metrics import Judging, PairSample
+from bottleneck_doctor.gate.prospect import Prospect
 from bottleneck_doctor.render import words
 from bottleneck_doctor.render.check_words import amount_text
 from bottleneck_doctor.result import Warning
@@ -86,6 +88,63 @@ def _of_steps(step: Metric, base: str, counted: str) -> str:
     )
 
 
+def prospects(
+    pairs: Sequence[PairSample], how: Judging, metrics: Sequence[Metric]
+) -> list[tuple[Metric, Prospect | None]]:
+    """Of each deciding metric that can't be told: what more pairs would show."""
+    by_name = {series.id: series for series in figures.series(pairs)}
+    return [
+        (metric, figures.prospect_of(by_name[metric.id], how))
+        for metric in deciding(metrics)
+        if metric.verdict == "cannot_tell"
+    ]
+
+
+def in_vain(pairs: Sequence[PairSample], how: Judging, metrics: Sequence[Metric]) -> bool:
+    """Whether no pair that there is time for will tell: every open threshold lies below what can be judged here.
+
+    Asked after a look only, so that all verdicts rest on that one: none is spent on stopping.
+    """
+    if how.fixed or how.look is None:
+        return False
+    found = prospects(pairs, how, metrics)
+    # What may not be exceeded at all can still be, whatever the threshold.
+    return bool(found) and all(
+        known is not None and known.in_vain and how.limits[metric.id].most is None for metric, known in found
+    )
+
+
+def refusal(pairs: Sequence[PairSample], how: Judging, metrics: Sequence[Metric], pair_seconds: float) -> str:
+    """That the check was given up, with what could be judged here and what would help. In one sentence a metric."""
+    said = []
+    for metric, known in prospects(pairs, how, metrics):
+        if known is None:
+            continue
+        floor = _rounded_up(known.floor)
+        amount = amount_text(metric.unit, metric.threshold)
+        said.append(
+            f"{metric.title}: a threshold of {amount} can't be judged here, for processes of one revision differ so "
+            f"much that {amount_text(metric.unit, floor)} is the least that can in this time; it was given up after "
+            f"{words.count_text(len(pairs), 'pair')}. {_way_out(metric, floor, known.pairs, pair_seconds)}"
+        )
+    return " ".join(said)
+
+
+def _way_out(metric: Metric, floor: float, pairs: int | None, pair_seconds: float) -> str:
+    option = f"`--threshold {100 * floor:g}%`" if metric.id == STEP_TIME else "a larger one in the configuration"
+    if pairs is None:
+        return f"Give {option}, or a quieter machine: more time would not do."
+    # With what checking out and starting take beside the pairs.
+    minutes = max(1, math.ceil(1.15 * pairs * pair_seconds / 60))
+    return f"Give {option}, or more time: `--budget {minutes}m`."
+
+
+def _rounded_up(share: float) -> float:
+    """A floor as a threshold that people would type: no smaller."""
+    step = 1000 if share < 0.02 else 100
+    return math.ceil(share * step - 1e-9) / step
+
+
 def weak_evidence(pairs: Sequence[PairSample], how: Judging, metrics: Sequence[Metric]) -> list[Warning]:
     """What makes the verdicts weaker."""
     found = []
@@ -97,16 +156,15 @@ def weak_evidence(pairs: Sequence[PairSample], how: Judging, metrics: Sequence[M
                 f"{LEAST_PAIRS} are needed, so nothing is claimed. Give more time with `--budget`.",
             )
         )
-    by_name = {series.id: series for series in figures.series(pairs)}
-    for metric in deciding(metrics):
-        floor = figures.noise_floor(by_name[metric.id], how) if metric.verdict == "cannot_tell" else None
-        if floor is not None and metric.threshold < floor:
+    for metric, known in prospects(pairs, how, metrics):
+        if known is not None and metric.threshold < known.floor:
             found.append(
                 Warning(
                     slug="threshold-below-noise",
                     sentence=f"{metric.title}: a threshold of {amount_text(metric.unit, metric.threshold)} can't be "
                     "judged here in this time. Processes of one revision differ so much that "
-                    f"{amount_text(metric.unit, floor)} is the least that can; raise the threshold or `--budget`.",
+                    f"{amount_text(metric.unit, known.floor)} is the least that can; raise the threshold or "
+                    "`--budget`.",
                 )
             )
     found += _other_loop(pairs)

@@ -62,8 +62,12 @@ class Tree:
 
 
 @contextlib.contextmanager
-def checked_out(revisions: Revisions, *, python: str, setup: str | None) -> Iterator[Tree]:
+def checked_out(
+    revisions: Revisions, *, python: str, setup: str | None, python_path: str | None = None
+) -> Iterator[Tree]:
     """The base's tree for as long as the context lasts. Nothing of it is left in the repository afterwards.
+
+    `python_path`: what the head's PYTHONPATH will be; None: as in this process.
 
     Raises `DoctorError` `base-checkout-failed` or `base-setup-failed`.
     """
@@ -87,7 +91,8 @@ def checked_out(revisions: Revisions, *, python: str, setup: str | None) -> Iter
             _submodules(revisions.root, common, revisions.base_commit, root, Path(), index, tree.warnings)
         )
         _fetch_large(revisions, tree)
-        _map_imports(revisions, tree, folder, python)
+        given = os.environ.get("PYTHONPATH", "") if python_path is None else python_path
+        _map_imports(revisions, tree, folder, python, given)
         if setup is not None:
             _set_up(setup, tree, python)
         for inner in (Path(), *submodules):
@@ -260,8 +265,7 @@ def _holds_code(target: Path) -> bool:
 # -- where its code is found, and how it is built ----------------------------------------------------------------------
 
 
-def _map_imports(revisions: Revisions, tree: Tree, folder: Path, python: str) -> None:
-    given = os.environ.get("PYTHONPATH", "")
+def _map_imports(revisions: Revisions, tree: Tree, folder: Path, python: str, given: str) -> None:
     found = imports.mapped(imports.ask(python, revisions.cwd), given, revisions.root, tree.root, revisions.cwd)
     entries = list(found.entries)
     if found.packages:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from bottleneck_doctor.errors import DoctorError
+from bottleneck_doctor.errors import DoctorError, reason_of
 from bottleneck_doctor.profiling.tree import CallTree, Frames
 
 _MOST_DIGITS = 12
@@ -97,7 +97,7 @@ def read(files: Sequence[Path]) -> RawProfile:
         except OSError as error:
             raise DoctorError(
                 "raw-missing",
-                f"{path} can't be read: {error.strerror or type(error).__name__}.",
+                f"{path} can't be read: {reason_of(error)}.",
                 "Give a file that `py-spy record -f raw -o FILE` wrote.",
             ) from error
         if not reader.stacks:

@@ -12,7 +12,7 @@ from bottleneck_doctor.profiling import speedscope
 from bottleneck_doctor.profiling.hot import ROLES, Roles, assign_roles, hot_functions
 from bottleneck_doctor.profiling.origin import Origin, in_package
 from bottleneck_doctor.profiling.raw import RawProfile, read
-from bottleneck_doctor.profiling.tree import Freezer
+from bottleneck_doctor.profiling.tree import LEAST_SHARE, MOST_NODES, Freezer
 from bottleneck_doctor.render.words import count_text, share_text
 from bottleneck_doctor.result import CallNode, HotFunction, SamplingProfile
 
@@ -75,10 +75,12 @@ class Recording:
             notes.append(f"{count_text(others, 'sample')} of processes that neither train nor load left out.")
         return notes
 
-    def trees(self) -> dict[str, CallNode]:
-        """A call tree for each role that has samples."""
+    def trees(self, *, least_share: float = LEAST_SHARE, most: int = MOST_NODES) -> dict[str, CallNode]:
+        """A call tree for each role that has samples, of at most so many calls, the largest."""
         freezer = Freezer(self.profile.tree, self.profile.frames, self.own)
-        trees = {role: freezer.freeze(self.roles.roots(role), role) for role in ROLES}
+        trees = {
+            role: freezer.freeze(self.roles.roots(role), role, least_share=least_share, most=most) for role in ROLES
+        }
         return {role: tree for role, tree in trees.items() if tree.count}
 
 

@@ -38,6 +38,10 @@ class Moments:
     found: float
 
 
+NEVER = Moments(float("-inf"), float("-inf"))
+"""Of a session that trained at nobody knows what times: nothing that it made is kept."""
+
+
 def kept(made: Sequence[Made], moments: Moments | None) -> frozenset[str]:
     """The files to keep; none of a session that never trained."""
     if moments is None:

@@ -6,8 +6,9 @@ It reads without its stylesheet too, which Jenkins refuses: what a reader needs 
 from __future__ import annotations
 
 from bottleneck_doctor.gate.document import Check, Metric
-from bottleneck_doctor.render import check_words, words
+from bottleneck_doctor.render import check_words, flame_growth, words
 from bottleneck_doctor.render.check_words import one_line
+from bottleneck_doctor.render.flame import ROLE_WORDS
 from bottleneck_doctor.render.page import page
 
 ROWS = 200
@@ -42,6 +43,14 @@ def render(check: Check) -> str:
                 "changed": each.changed_here,
             }
             for each in check.culprits[:ROWS]
+        ],
+        drawings=[
+            {
+                "title": ROLE_WORDS.get(each.role, each.role),
+                "step": f"{words.duration_text(each.root.base)} → {words.duration_text(each.root.head)}",
+                "drawing": flame_growth.flame(each, label=ROLE_WORDS.get(each.role, each.role).lower()),
+            }
+            for each in check.growth
         ],
         commits=[one_line(each, 200) for each in check.commits[:ROWS]],
         time=check_words.time_text(check),

@@ -2,13 +2,15 @@
 
 Callers are above what they call, and a frame is as wide as its share of the samples. The drawing fits any width without
 scripts: its frames are nested drawings placed by percentages, so that text keeps its size and is cut off at the frame's
-edge. Like all drawings here it has classes for the stylesheet and neither `style=` nor handlers.
+edge. Like all drawings here it has classes for the stylesheet and neither `style=` nor handlers; where a stylesheet is
+refused, attributes give it colours.
 """
 
 from __future__ import annotations
 
 import re
 import zlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -32,6 +34,14 @@ LONGEST_RUN = 3
 
 SHADES = 3
 
+PLAIN = {
+    "own": ("#14997f", "#0c1210"), "lib-0": ("#dfe4e7", "#14181c"), "lib-1": ("#d3dade", "#14181c"),
+    "lib-2": ("#eaeef0", "#14181c"), "run": ("none", "currentColor"), "same": ("#eaeef0", "#14181c"),
+    "grew-1": ("#ffe3bf", "#14181c"), "grew-2": ("#ffbf75", "#14181c"), "grew-3": ("#f28c28", "#14181c"),
+    "shrank-1": ("#d9e6f8", "#14181c"), "shrank-2": ("#a9c7f0", "#14181c"), "shrank-3": ("#76a5e3", "#14181c"),
+}  # fmt: skip
+"""Colours of a frame and of its text by kind, where no stylesheet is let in: readable on light and on dark paper."""
+
 ROLE_WORDS = {"main": "Main process", "workers": "Loader workers"}
 
 _INSTALLED = re.compile(r"^.*/(?:site-packages|dist-packages|python\d[\d.]*t?)/")
@@ -50,13 +60,21 @@ class Placed:
 
 def flame(tree: CallNode, *, label: str, least: float = LEAST_SHARE) -> str:
     """One flame graph as markup. `label` says whose it is: "main process". Frames below the share `least` are left out;
-    the drawing takes about 300 bytes for each of the others."""
-    frames = placed(tree, least)
-    rows = max((frame.row for frame in frames), default=0) + 1
-    title = f"Flame graph, {label}: {words.count_text(tree.count, 'sample')}"
+    the drawing takes about 350 bytes for each of the others."""
+    return graph(
+        f"Flame graph, {label}: {words.count_text(tree.count, 'sample')}",
+        placed(tree, least),
+        lambda each: _drawn(each, tree.count),
+    )
+
+
+def graph(title: str, frames: Sequence[Placed], drawn: Callable[[Placed], Markup]) -> str:
+    """The whole drawing. `drawn`: one frame as markup, made by `frame`."""
+    rows = max((each.row for each in frames), default=0) + 1
     return Markup(
-        '<svg class="flame" role="img" width="100%" height="{}" focusable="false"><title>{}</title>{}</svg>'
-    ).format(rows * ROW, words.visible(title), Markup("").join(_drawn(frame, tree.count) for frame in frames))
+        '<svg class="flame" role="img" width="100%" height="{}" font-size="12" focusable="false">'
+        "<title>{}</title>{}</svg>"
+    ).format(rows * ROW, words.visible(title), Markup("").join(drawn(each) for each in frames))
 
 
 def placed(tree: CallNode, least: float = LEAST_SHARE) -> list[Placed]:
@@ -91,17 +109,17 @@ def _run(node: CallNode) -> list[CallNode]:
     return run
 
 
-def _drawn(frame: Placed, total: int) -> Markup:
-    node = frame.node
+def _drawn(each: Placed, total: int) -> Markup:
+    node = each.node
     where = words.place_text(node.path, node.line) if node.path else ""
     share = f"{words.share_text(node.count / max(total, 1))}, {words.count_text(node.count, 'sample')}"
-    if frame.run:
-        last = frame.run[-1]
+    if each.run:
+        last = each.run[-1]
         title = (
-            f"{len(frame.run)} calls, from {node.name} ({where}) "
+            f"{len(each.run)} calls, from {node.name} ({where}) "
             f"to {last.name} ({words.place_text(last.path, last.line)}): {share}"
         )
-        text, kind = f"… {len(frame.run)} calls in {_package(last.path)} …", "run"
+        text, kind = f"… {len(each.run)} calls in {_package(last.path)} …", "run"
     elif node.own:
         title = f"{node.name} ({where}): {share}"
         text, kind = f"{node.name}  {PurePosixPath(node.path).name}:{node.line}", "own"
@@ -109,19 +127,26 @@ def _drawn(frame: Placed, total: int) -> Markup:
         title = f"{node.name} ({where}): {share}"
         # By file, so that neighbours can be told apart and a file looks the same everywhere.
         text, kind = node.name, f"lib-{zlib.crc32(node.path.encode(errors='replace')) % SHADES}"
+    return frame(each, kind, title, text)
+
+
+def frame(each: Placed, kind: str, title: str, text: str) -> Markup:
+    """One frame: `kind` is its class, `title` is shown on hover, `text` inside where there is room."""
+    fill, ink = PLAIN.get(kind, PLAIN["same"])
     label = Markup("")
-    if frame.width >= LEAST_TEXT:
-        label = Markup('<text x="5" y="14">{}</text>').format(words.clipped(words.visible(text), 120))
+    if each.width >= LEAST_TEXT:
+        label = Markup('<text x="5" y="14" fill="{}">{}</text>').format(ink, words.clipped(words.visible(text), 120))
     return Markup(
         '<g class="{}"><title>{}</title><svg x="{}%" y="{}" width="{}%" height="{}">'
-        '<rect width="100%" height="100%"></rect>{}</svg></g>'
+        '<rect width="100%" height="100%" fill="{}" stroke="#8f9aa5"></rect>{}</svg></g>'
     ).format(
         kind,
         words.clipped(words.visible(title), 600),
-        _percent(frame.start),
-        frame.row * ROW,
-        _percent(frame.width),
+        _percent(each.start),
+        each.row * ROW,
+        _percent(each.width),
         ROW - 1,
+        fill,
         label,
     )
 

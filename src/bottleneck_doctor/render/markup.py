@@ -15,7 +15,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 import bottleneck_doctor
-from bottleneck_doctor.render import words
+from bottleneck_doctor.render import svg, words
 from bottleneck_doctor.render.sections import links
 from bottleneck_doctor.result import Change, Speedup
 
@@ -72,6 +72,7 @@ def environment(cwd: str) -> jinja2.Environment:
         place=words.place_text,
         ranks=words.ranks_text,
         short=lambda path: links.short(path, cwd),
+        swatch=svg.swatch,
         clip=lambda text, limit=CODE_LIMIT: words.clipped(text, limit),
         risk_words=words.RISK_WORDS,
         finite=math.isfinite,

@@ -75,6 +75,12 @@ def _attach(torch: ModuleType) -> None:
     guest.attach()
 
 
+def _watch_subprocess(subprocess: ModuleType) -> None:
+    from . import descendants
+
+    descendants.watch(subprocess)
+
+
 def enter() -> None:
     """Called once at interpreter start. Does nothing unless a supervisor invited this process."""
     if not os.environ.get(VARIABLE):
@@ -90,6 +96,10 @@ def enter() -> None:
     except Exception:
         if os.environ.get("BOTTLENECK_DOCTOR_DEBUG"):
             raise
+    if "subprocess" in sys.modules:
+        _watch_subprocess(sys.modules["subprocess"])
+    else:
+        wanted["subprocess"] = _watch_subprocess
     sys.meta_path.insert(0, _Finder(wanted))
 
 

@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Optional, Union
 import torch
 from torch.utils.data import get_worker_info
 
-from . import bootstrap, manners, permission
+from . import bootstrap, manners, permission, twins
 from . import loader as loading
 from .channel import VARIABLE, Channel
 from .company import place, ranks_here
@@ -135,12 +135,19 @@ class Guest:
             if record is not None:
                 record.epoch_ended()
             raise
-        self._steps.batch_delivered(loader, requested, now(), batch_samples(batch, loader.batch_size))
+        try:
+            self._delivered(iterator, loader, batch, requested)
+        except Exception:  # A loader unlike any: the user's program goes on alone.
+            self._off = True
+        return batch
+
+    def _delivered(self, iterator: Any, loader: Any, batch: Any, requested: float) -> None:
+        samples = batch_samples(batch, loading.batch_size(loader))
+        self._steps.batch_delivered(loader, requested, now(), samples)
         record = self._steps.records[id(loader)]
         if iterator._num_yielded <= 1:
             record.epoch_ended()  # Unless its end was seen: the user left it early.
         record.in_epoch += 1
-        return batch
 
     def _optimizer_stepped(self, optimizer: Any) -> None:
         if self._off or (threading.current_thread() is not threading.main_thread() and self._server is None):
@@ -322,13 +329,13 @@ class Guest:
             loader_type=type(loader).__name__,
             dataset_type=type(loader.dataset).__name__,
             iterable=loading.is_iterable(loader),
-            batch_size=loading.whole(loader.batch_size),
+            batch_size=loading.whole(loading.batch_size(loader)),
             epoch_batches=loading.epoch_length(loader),
             epoch_batches_seen=lengths[-1] if lengths else None,
             made_anew=record.made_anew,
             start_method=_start_method(loader),
-            workers_unsafe=workers_unsafe(loader, _start_method(loader), loading.for_workers(loader)),
-            open_handle=loading.opened_early(loader),
+            workers_unsafe=workers_unsafe(loader, _start_method(loader), twins.for_workers(loader)),
+            open_handle=twins.opened_early(loader),
             loader_site=loading.construction_site(loader),
             setup_seconds=requests[0][0] - process_started,
             **loading.own_setting(loader),

@@ -5,14 +5,19 @@ that loads in the main process would open it there, and workers forked later wou
 its library's state: they would read each other's data. So where the user has workers, the main process loads from a
 copy; and where the user has none, workers get a copy in which whatever was opened since the loader was made is as it
 was then. Copies are shallow in what is large: only objects that may hold a handle are copied, samples are shared.
+
+Some libraries let a process open a file but once, and a forked worker counts as the process that it came from. There
+the worker closes what the other copy holds, before it opens its own.
 """
 
 from __future__ import annotations
 
+import contextlib
 import io
+import os
 import sys
 import weakref
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional, Tuple
 
 from torch.utils.data import Dataset, IterableDataset, IterDataPipe, MapDataPipe
 
@@ -26,6 +31,7 @@ _KINDS = frozenset(
         ("decord", "VideoReader"),
         ("h5py", "Dataset"),
         ("h5py", "Group"),
+        ("lmdb", "Cursor"),
         ("lmdb", "Environment"),
         ("lmdb", "Transaction"),
         ("netCDF4", "Dataset"),
@@ -41,6 +47,9 @@ _KINDS = frozenset(
     }
 )
 """Libraries and their classes, subclasses too, whose objects are an open file or connection; files of Python aside."""
+_NAMES = frozenset(name for _, name in _KINDS)
+_EXCLUSIVE = frozenset({("lmdb", "Environment")})
+"""Those of which a process may have no second one open."""
 _LONG = 256
 """A container of more entries holds data, and is shared as it is."""
 _DEEP = 6
@@ -78,6 +87,16 @@ class Noted:
             return
         self._owners[key] = (reference, {name: _small(value) for name, value in vars(owner).items()})
 
+    def note_flags(self, dataset: Any) -> None:
+        """Somebody is about to iterate. As long as nothing was opened since, switches stand as the user wants them."""
+        if not self.opened_late(dataset):
+            _walk(dataset, self._note_flags)
+
+    def _note_flags(self, owner: Any) -> None:
+        known = self._known(owner)
+        if known is not None:
+            known.update({name: value for name, value in vars(owner).items() if isinstance(value, bool)})
+
     def _known(self, owner: Any) -> Optional[Dict[str, Any]]:
         reference, attributes = self._owners.get(id(owner), (lambda: None, {}))
         return attributes if reference() is owner else None
@@ -104,7 +123,10 @@ class Noted:
         return any(found)
 
     def as_it_was(self, owner: Any, name: str, value: Any) -> Any:
-        """A `Change`: what was opened later becomes what stood there before."""
+        """A `Change`: what was opened later becomes what stood there before, and so do switches that went on since:
+        one may say that something is open."""
+        if value is True and (self._known(owner) or {}).get(name) is False:
+            return False
         if not self.open_since(owner, name, value):
             return value
         before = (self._known(owner) or {}).get(name, _GONE)
@@ -191,6 +213,45 @@ class Twin:
         return value
 
 
+def exclusive(dataset: Any) -> List[Any]:
+    """The handles in a dataset that keep its process from opening the same file anew."""
+    found: List[Any] = []
+
+    def visit(owner: Any) -> None:
+        for value in list(vars(owner).values()):
+            found.extend(each for each in _inside(value) if _is_of(each, _EXCLUSIVE))
+
+    _walk(dataset, visit)
+    return found
+
+
+_let_go: List[Any] = []
+_watching = False
+
+
+@contextlib.contextmanager
+def let_go(handles: List[Any]) -> Iterator[None]:
+    """Processes that are forked meanwhile close these, which they have inherited and don't use."""
+    global _watching
+    if handles and not _watching:
+        _watching = True
+        os.register_at_fork(after_in_child=_close_in_child)
+    _let_go.extend(handles)
+    try:
+        yield
+    finally:
+        _let_go.clear()
+
+
+def _close_in_child() -> None:
+    for each in _let_go:
+        try:
+            each.close()
+        except Exception:  # The worker may find it open, and says so.
+            pass
+    _let_go.clear()
+
+
 def _walk(value: Any, visit: Callable[[Any], None], seen: Optional[Dict[int, Any]] = None) -> None:
     """Call `visit` for every object that may hold a handle."""
     seen = {} if seen is None else seen
@@ -242,10 +303,16 @@ def _without_handles(value: Any) -> Any:
 
 
 def _first_handle(value: Any) -> Any:
-    inside: Any = (value,)
-    if isinstance(value, _CONTAINERS):
-        inside = () if len(value) > _LONG else list(value.values()) if isinstance(value, dict) else value
-    return next((each for each in inside if _is_handle(each)), None)
+    return next((each for each in _inside(value) if _is_handle(each)), None)
+
+
+def _inside(value: Any) -> List[Any]:
+    """A value, or of a container that is not long what is in it."""
+    if type(value) not in _CONTAINERS:
+        return [value]
+    if len(value) > _LONG:
+        return []
+    return list(value.values() if isinstance(value, dict) else value)
 
 
 def _is_handle(value: Any) -> bool:
@@ -253,4 +320,15 @@ def _is_handle(value: Any) -> bool:
         return False
     if isinstance(value, io.IOBase):
         return not value.closed
-    return any((kind.__module__.split(".")[0], kind.__name__) in _KINDS for kind in type(value).__mro__)
+    return _is_of(value, _KINDS)
+
+
+def _is_of(value: Any, kinds: FrozenSet[Tuple[str, str]]) -> bool:
+    for kind in type(value).__mro__:
+        library, name = kind.__module__.split(".")[0], kind.__name__
+        if (library, name) in kinds:
+            return True
+        # A type of a library in C may not say whose it is, as lmdb's.
+        if name in _NAMES and library == "builtins":
+            return any(each == name and getattr(sys.modules.get(whose), name, None) is kind for whose, each in kinds)
+    return False

@@ -16,9 +16,10 @@ from typing import Any, Callable, Dict, Iterator, List, Optional
 
 import torch
 import torch.utils.data.dataloader as dataloader
+from torch.utils.data import IterDataPipe
 
-from . import orphans
-from .handles import Noted, Twin
+from . import orphans, twins
+from .handles import let_go
 from .messages import Site
 from .steps import user_site
 
@@ -38,6 +39,7 @@ def install(on_next: Callable[[Any, Any], Any], on_get_iterator: Callable[[Any],
 
     @functools.wraps(_original_init)
     def init(self: Any, loader: Any, *args: Any, **kwargs: Any) -> None:
+        twins.about_to_iterate(loader)
         _original_init(self, loader, *args, **kwargs)
         # A loader that nobody else holds (`for batch in DataLoader(...)`) must live as long as its iterator; one whose
         # workers persist holds the iterator itself.
@@ -62,11 +64,7 @@ def install(on_next: Callable[[Any, Any], Any], on_get_iterator: Callable[[Any],
         if site is not None:
             self.__dict__["_doctor_site"] = site
         _original_loader_init(self, *args, **kwargs)
-        try:
-            _noted.note(self.dataset)
-            self.__dict__["_doctor_noted"] = True
-        except Exception:  # A dataset unlike any: it is then loaded from as it is, wherever that may be.
-            self.__dict__["_doctor_noted"] = False
+        twins.made(self)
 
     patches = (
         (_BaseIter, "__init__", init),
@@ -99,6 +97,11 @@ def epoch_length(loader: Any) -> Optional[int]:
         return None
 
 
+def batch_size(loader: Any) -> Any:
+    """As the user gave it; None where the loader is none of torch's own and has none."""
+    return getattr(loader, "batch_size", None)
+
+
 def is_iterable(loader: Any) -> bool:
     return bool(loader._dataset_kind == dataloader._DatasetKind.Iterable)
 
@@ -126,45 +129,6 @@ def worker_died(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and str(error).startswith("DataLoader worker (pid")
 
 
-def for_workers(loader: Any) -> Any:
-    """The dataset as workers get it: where the user has none, without what was opened since the loader was made."""
-    twin = None if loader.num_workers else _twin(loader, 1)
-    return loader.dataset if twin is None else twin.copy
-
-
-def opened_early(loader: Any) -> str:
-    """What the dataset held open when its loader was made, which forked workers share; "" where nothing is known."""
-    return _noted.opened_early(loader.dataset) if loader.__dict__.get("_doctor_noted") else ""
-
-
-_noted = Noted()
-_twins: List[Twin] = []
-_MOST_TWINS = 4
-
-
-def _twin(loader: Any, workers: int) -> Optional[Twin]:
-    """The copy of the dataset that `workers` workers (0: the main process) load from; None: the dataset itself.
-
-    The same copy each time, so that what it caches stays. See `handles`.
-    """
-    if (workers > 0) == (loader.num_workers > 0):
-        return None
-    try:
-        if workers and not (loader.__dict__.get("_doctor_noted") and _noted.opened_late(loader.dataset)):
-            return None
-        for twin in _twins:
-            if twin.original is loader.dataset:
-                return twin
-        twin = Twin(loader.dataset, _noted.as_it_was if workers else None)
-    except Exception:
-        return None
-    if twin.copy is loader.dataset:
-        return None
-    _twins.append(twin)
-    del _twins[:-_MOST_TWINS]
-    return twin
-
-
 class IndexStream:
     """One endless stream of batch indices out of the user's own sampler.
 
@@ -175,9 +139,20 @@ class IndexStream:
     def __init__(self, sampler: Any, current: Optional[Iterator[Any]] = None) -> None:
         self._sampler = sampler
         self._current = current
+        self._ahead: List[Any] = []
+
+    def epoch_over(self) -> None:
+        """All batches of an epoch were handed out: a sampler may draw once more as it comes to its end."""
+        if self._current is not None and not self._ahead:
+            try:
+                self._ahead.append(next(self._current))
+            except StopIteration:
+                self._current = None
 
     def take(self) -> Any:
         """The next index. Raises `StopIteration` only where the sampler gives nothing at all."""
+        if self._ahead:
+            return self._ahead.pop()
         if self._current is not None:
             try:
                 return next(self._current)
@@ -222,7 +197,8 @@ class Feed:
         self._shadow = _shadow(loader, setting)
         if not lasting:
             self._shadow.__dict__["persistent_workers"] = False
-        self._twin = _twin(loader, self._shadow.num_workers)
+        _draw_apart(self._shadow)
+        self._twin = twins.twin(loader, self._shadow.num_workers)
         if self._twin is not None:
             self._shadow.__dict__["dataset"] = self._twin.copy
         self._stream = stream
@@ -287,7 +263,7 @@ class Feed:
         if self.workers == 0:
             self._iterator = dataloader._SingleProcessDataLoaderIter(self._shadow)
         else:
-            with orphans.ended():
+            with orphans.ended(), let_go(twins.held_elsewhere(self._shadow, self._twin)):
                 self._iterator = dataloader._MultiProcessingDataLoaderIter(self._shadow)
         self._iterator._doctor_internal = True
         self._started = sum(1 for worker in getattr(self._iterator, "_workers", ()) if worker.is_alive())
@@ -346,13 +322,56 @@ def _shadow(loader: Any, setting: Dict[str, Any]) -> Any:
     return shadow
 
 
-def shell(loader: Any) -> Any:
-    """An iterator of the user's loader that starts no workers: what the user holds while the guest serves."""
+_generators: Dict[str, torch.Generator] = {}
+
+
+def _draw_apart(shadow: Any) -> None:
+    """Have this copy of a loader draw seeds for its workers from a generator of ours.
+
+    torch draws one for every iterator. The iterators of windows are more than the user's loop would make, and what its
+    model and its sampler draw afterwards must not depend on how many there were.
+    """
+    try:
+        given = shadow.generator
+        device = torch.empty(()).device if given is None else given.device
+        mine = _generators.get(str(device))
+        if mine is None:
+            mine = _generators[str(device)] = torch.Generator(device)
+            mine.manual_seed(torch.initial_seed())
+    except (RuntimeError, AttributeError):  # A device without generators of its own.
+        return
+    shadow.__dict__["generator"] = mine
+
+
+class _Lazily:
+    """Stands for an iterable, and asks it for an iterator only once somebody asks for what is in it."""
+
+    def __init__(self, of: Any) -> None:
+        self._of = of
+
+    def __iter__(self) -> Iterator[Any]:
+        yield from self._of
+
+
+def shell(loader: Any, again: bool = False) -> Any:
+    """An iterator of the user's loader that starts no workers: what the user holds while the guest serves.
+
+    It draws one seed, as the user's own would. `again`: the workers that it stands for persist, and were given theirs.
+    Sampler and dataset are not asked for anything, since a feed asks them; but they are there for a loop that takes
+    batches past the guest.
+    """
     shadow = _shadow(loader, {"num_workers": 0})
-    if loader.num_workers and is_iterable(loader):
-        # It would begin to iterate over the dataset in this process, which may open what workers are to open.
-        shadow.__dict__["dataset"] = ()
+    stubs = ["batch_sampler" if loader._auto_collation else "sampler"]
+    if is_iterable(loader) and not isinstance(loader.dataset, IterDataPipe):
+        # A file that it opens in this process might be shared with workers.
+        stubs.append("dataset")
+    for name in stubs:
+        shadow.__dict__[name] = _Lazily(getattr(loader, name))
+    if again:
+        _draw_apart(shadow)
     iterator: Any = dataloader._SingleProcessDataLoaderIter(shadow)
+    iterator._index_sampler = loader._index_sampler
+    iterator._dataset = loader.dataset
     iterator._doctor_loader = weakref.ref(loader)
     return iterator
 

@@ -123,7 +123,8 @@ class End:
 class WindowDone:
     """What a window measured. `status` is `ok`, `failed` or `no_effect`; `reason` says why it is not `ok`.
 
-    `position` counts batches (or steps) as `Found` does.
+    `position` counts batches (or steps) as `Found` does. `device_bytes`: the most memory that tensors have had on a
+    device so far, `device_reserved_bytes`: that the allocator has held; None where there is no device.
     """
 
     kind: ClassVar[str] = "window_done"
@@ -146,6 +147,8 @@ class WindowDone:
     ended: float = 0.0
     detail: Dict[str, Any] = field(default_factory=dict)
     position: int = 0
+    device_bytes: Optional[int] = None
+    device_reserved_bytes: Optional[int] = None
 
 
 @dataclass(frozen=True)

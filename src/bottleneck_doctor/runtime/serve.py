@@ -58,7 +58,9 @@ class LoaderServer:
         self._epoch_to_fill = False
         """The epoch under way still belongs to a window that failed; the next grant is asked for at its end."""
         self._companions = {
-            key for key, record in steps.records.items() if record.batches >= 4 and record.credited * 2 > record.batches
+            key
+            for key, record in steps.records.items()
+            if record is not loop.record and record.batches >= 4 and record.credited * 2 > record.batches
         }
         self._paused_at: Optional[float] = None
         self._house.made_anew = loop.record is not None and loop.record.made_anew
@@ -91,8 +93,10 @@ class LoaderServer:
 
     def shell(self, loader: Any) -> Optional[Any]:
         """An iterator without workers for the user to hold, where this is the training loader."""
-        if self.serves(loader):
-            return loading.shell(loader)
+        known = loader is self._loader
+        # Who iterates without gradients evaluates, on the training data perhaps: with iterators of their own.
+        if torch.is_grad_enabled() and self.serves(loader):
+            return loading.shell(loader, again=known and loader.persistent_workers)
         self.foreign_request(loader)  # Its workers may take a while to start.
         self._house.pauses.foreign(now())
         return None
@@ -126,6 +130,7 @@ class LoaderServer:
         if self._stops_after is not None:
             self._near_the_end()
         if self._length is not None and self._delivered >= self._length and not self._epoch_is_measured():
+            self._stream.epoch_over()
             self._end_epoch(None)
             self._house.pauses.began(requested, now(), as_written)
             raise StopIteration

@@ -8,12 +8,12 @@ truth itself where epochs are short. Times are taken at batch requests: a step l
 from __future__ import annotations
 
 import copy
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import torch
 
 from .knobs import House, Knob, registry
-from .loader import Feed, IndexStream, tensors_of, worker_died
+from .loader import Feed, IndexStream, batch_size, tensors_of, worker_died
 from .messages import Grant, WindowDone
 from .modes import Refused, mode_for
 from .originals import now
@@ -37,6 +37,17 @@ class TheirError(Exception):
     def __init__(self, original: Exception) -> None:
         super().__init__(str(original))
         self.original = original
+
+
+def device_memory() -> Optional[Tuple[int, int]]:
+    """Bytes that tensors have had and that the allocator has held at most so far, on the device with the most of them.
+
+    The counters are the user's as well, so they are read and never reset. None where no device was used.
+    """
+    if not torch.cuda.is_available() or not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        return None
+    devices = range(torch.cuda.device_count())
+    return max(map(torch.cuda.max_memory_allocated, devices)), max(map(torch.cuda.max_memory_reserved, devices))
 
 
 class Pantry:
@@ -177,6 +188,7 @@ class Run:
 
     def done(self) -> WindowDone:
         """The message for the supervisor."""
+        memory = device_memory()
         idle = [name for name, seen in self._effect.items() if not seen]
         return WindowDone(
             window=self.grant.window,
@@ -197,6 +209,8 @@ class Run:
             started=self.started,
             ended=now(),
             detail=self.mode.detail(),
+            device_bytes=memory and memory[0],
+            device_reserved_bytes=memory and memory[1],
         )
 
 
@@ -215,7 +229,7 @@ class FedRun(Run):
     ) -> None:
         super().__init__(grant, house, synchronise)
         self._pantry = pantry
-        self._batch_size = loader.batch_size
+        self._batch_size = batch_size(loader)
         self.feed: Any
         if grant.setting.get("replay"):
             if not pantry.batches:
@@ -553,7 +567,7 @@ def loader_only(grant: Grant, house: House, loader: Any, stream: IndexStream, pa
             pantry.offer(take())
         began = now()
         for _ in range(grant.steps):
-            samples += batch_samples(take(), loader.batch_size)
+            samples += batch_samples(take(), batch_size(loader))
         ended = now()
         effect = {}
         if "num_workers" in grant.setting:

@@ -1,0 +1,87 @@
+"""How much memory one side's processes need: process ids in, bytes out. The edge where a check reads /proc.
+
+The peak of a process that trains is what the kernel kept of it. Its loader workers come and go with windows, so what
+they have for themselves is looked at while a window runs that is not counted. Pages that a fork shares are its parent's
+alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+
+import psutil
+
+EVERY = 0.15
+"""Seconds from one look at the workers to the next: the kernel walks their memory for it."""
+_PRIVATE = re.compile(r"^Private_\w+:\s*(\d+) kB$", re.MULTILINE)
+_PEAK = re.compile(r"^VmHWM:\s*(\d+) kB$", re.MULTILINE)
+
+
+class WorkerWatch:
+    """Looks at the descendants of processes while the context lasts. `peak`: the most bytes that all of them had for
+    themselves at once; None where nothing could be seen."""
+
+    def __init__(self, pids: Iterable[int]) -> None:
+        self.peak: int | None = None
+        self._pids = list(pids)
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look_on, name="doctor-memory", daemon=True)
+
+    def __enter__(self) -> WorkerWatch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _look_on(self) -> None:
+        while True:
+            seen = own_bytes(_descendants(self._pids))
+            if seen is not None:
+                self.peak = max(seen, self.peak or 0)
+            if self._over.wait(EVERY):
+                return
+
+
+def _descendants(pids: Sequence[int]) -> list[int]:
+    found: set[int] = set()
+    for pid in pids:
+        with contextlib.suppress(psutil.Error):
+            found.update(each.pid for each in psutil.Process(pid).children(recursive=True))
+    return sorted(found - set(pids))
+
+
+def own_bytes(pids: Iterable[int], proc: Path = Path("/proc")) -> int | None:
+    """Bytes that processes share with no other. None where the kernel does not say; one that is gone has none."""
+    total = 0
+    for pid in pids:
+        try:
+            text = (proc / str(pid) / "smaps_rollup").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            if not (proc / "self" / "smaps_rollup").exists():
+                return None
+            continue
+        except OSError:
+            return None
+        total += 1024 * sum(map(int, _PRIVATE.findall(text)))
+    return total
+
+
+def peak_bytes(pids: Iterable[int], proc: Path = Path("/proc")) -> int | None:
+    """The most memory that each process has held, in sum, as Linux counts it; None elsewhere, and where one is gone."""
+    total = 0
+    for pid in pids:
+        try:
+            found = _PEAK.search((proc / str(pid) / "status").read_text())
+        except OSError:
+            return None
+        if found is None:
+            return None
+        total += 1024 * int(found[1])
+    return total or None

@@ -1,0 +1,90 @@
+"""Whether going on can lead to an answer: what is known after some pairs in, what more of them would show out. Pure.
+
+A threshold below what processes of one revision differ by can't be judged, however long one looks at it in the time
+that there is. Then the check says so after a few pairs, with the least that could be judged, and not after all of them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+
+from bottleneck_doctor.gate import decide
+from bottleneck_doctor.gate.decide import ERROR_RATE, LEAST_PAIRS, Estimate
+from bottleneck_doctor.stats import MINIMUM_STANDARD_ERROR, student_t_quantile, student_t_tail
+
+LEAST_HOPE = 0.2
+"""A check goes on as long as the chance of an answer is larger than this."""
+SURE = 0.95
+"""How sure it must be that processes differ by so much: a few pairs say little of how much pairs differ."""
+
+
+@dataclass(frozen=True)
+class Prospect:
+    """Of one metric that can't be told yet. `floor`: the least threshold that could be judged in the time there is, in
+    the unit of the values. `pairs`: so many would do for the threshold as it is, None where not even the most would.
+    `hope`: the chance of an answer. `below`: the threshold is too small whatever luck those few pairs had.
+    """
+
+    floor: float
+    pairs: int | None
+    hope: float
+    below: bool
+
+    @property
+    def in_vain(self) -> bool:
+        """Whether it is time to stop."""
+        return self.below and self.hope < LEAST_HOPE
+
+
+def prospect(
+    seen: Estimate, threshold: float, most_pairs: int, *, fixed: bool = False, error_rate: float = ERROR_RATE
+) -> Prospect | None:
+    """What `most_pairs` would show of a threshold, in the unit of the values. None: there is no room for a claim."""
+    floor = decide.floor(seen, most_pairs, fixed=fixed, error_rate=error_rate)
+    if floor is None:
+        return None
+    least = decide.floor(_quieter(seen), most_pairs, fixed=fixed, error_rate=error_rate)
+    enough = (
+        pairs
+        for pairs in range(max(LEAST_PAIRS, seen.pairs), decide.most_looked_at() + 1)
+        if (needed := decide.floor(seen, pairs, fixed=fixed, error_rate=error_rate)) is not None and needed <= threshold
+    )
+    return Prospect(
+        floor=floor,
+        pairs=next(enough, None),
+        hope=_hope(seen, threshold, most_pairs, error_rate),
+        below=least is not None and least > threshold,
+    )
+
+
+def _hope(seen: Estimate, threshold: float, most_pairs: int, error_rate: float) -> float:
+    """The chance that all pairs together will say worse or not worse, by what is known of the mean and the spread."""
+    look = decide.look_after(most_pairs, last=True)
+    if look is None or most_pairs <= seen.pairs:
+        return 0.0
+    spread = seen.standard_error * math.sqrt(seen.pairs)
+    error = max(MINIMUM_STANDARD_ERROR, spread * _least_part(seen.pairs - 1) / math.sqrt(most_pairs))
+    half = student_t_quantile(1 - error_rate * look.share, most_pairs - 1) * error
+    # How far the mean of all is from that of the pairs so far, which are part of it.
+    move = spread * math.sqrt(1 / seen.pairs - 1 / most_pairs)
+    ways = (threshold + half - seen.mean, seen.mean + half - threshold)
+    return min(1.0, sum(_tail(way / move, seen.pairs - 1) for way in ways))
+
+
+def _quieter(seen: Estimate) -> Estimate:
+    """The same with the least spread that is likely."""
+    return replace(seen, standard_error=max(MINIMUM_STANDARD_ERROR, seen.standard_error * _least_part(seen.pairs - 1)))
+
+
+def _least_part(df: int) -> float:
+    """The part of a spread seen that the true one has at least, for sure (Wilson and Hilferty's chi-square)."""
+    cube = 1 - 2 / (9 * df) + NormalDist().inv_cdf(SURE) * math.sqrt(2 / (9 * df))
+    part: float = cube**-1.5
+    return part
+
+
+def _tail(t: float, df: int) -> float:
+    """The probability that Student's t exceeds `t`."""
+    return student_t_tail(t, df) if t >= 0 else 1 - student_t_tail(-t, df)

@@ -1,0 +1,53 @@
+"""Has the guest enter the Python processes that the user's program starts with a PYTHONPATH of its own.
+
+The guest enters by PYTHONPATH. A program that sets it anew for what it starts would keep the guest out of the process
+that trains. So where the invitation is handed on and the entry folder is not, it is put first again, in a copy of the
+environment: the program's own dictionary, and its `os.environ`, stay as they are.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from types import ModuleType
+from typing import Any, Dict, Optional
+
+from .channel import VARIABLE
+
+ENTRY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "entry")
+_NAME = "PYTHONPATH"
+
+
+def watch(subprocess: ModuleType) -> None:
+    """Patch `subprocess.Popen`, through which the whole module starts its programs, in place."""
+    popen: Any = subprocess.Popen
+    original = popen.__init__
+    # Both are told by position too, if rarely: the first is `self`.
+    position = original.__code__.co_varnames.index("env") - 1
+
+    @functools.wraps(original)
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        given = args[position] if len(args) > position else kwargs.get("env")
+        mended = with_entry(given)
+        if mended is not None:
+            if len(args) > position:
+                args = (*args[:position], mended, *args[position + 1 :])
+            else:
+                kwargs = {**kwargs, "env": mended}
+        original(self, *args, **kwargs)
+
+    popen.__init__ = init
+
+
+def with_entry(given: Any) -> Optional[Dict[str, str]]:
+    """The environment that a process is to get in place of the one `given` (None: this process's own); None: that."""
+    try:
+        environment = os.environ if given is None else given
+        if not environment.get(VARIABLE):
+            return None  # Not invited, as where a program starts from an empty environment on purpose.
+        path = environment.get(_NAME) or ""
+        if any(os.path.abspath(each) == ENTRY for each in path.split(os.pathsep) if each):
+            return None
+        return {**environment, _NAME: os.pathsep.join(each for each in (ENTRY, path) if each)}
+    except Exception:  # An environment unlike any: theirs to see what comes of it.
+        return None

@@ -1,0 +1,83 @@
+"""Which copy of its dataset a loader loads from, in this process and in workers.
+
+`handles` says why there are copies and makes them; here is what is known of the loaders of this process, and which copy
+is whose. A dataset unlike any is loaded from as it is, wherever that may be.
+"""
+
+from __future__ import annotations
+
+from typing import Any, List, Optional
+
+from .handles import Noted, Twin, exclusive
+
+_noted = Noted()
+_twins: List[Twin] = []
+_MOST_TWINS = 4
+
+
+def made(loader: Any) -> None:
+    """A loader was made: what its dataset holds open by now was not opened lazily."""
+    try:
+        _noted.note(loader.dataset)
+        loader.__dict__["_doctor_noted"] = True
+    except Exception:
+        loader.__dict__["_doctor_noted"] = False
+
+
+def about_to_iterate(loader: Any) -> None:
+    """An iterator of a loader is being made. Only before the first one nothing was opened yet by loading."""
+    if _is_noted(loader) and not loader.__dict__.get("_doctor_iterated"):
+        loader.__dict__["_doctor_iterated"] = True
+        try:
+            _noted.note_flags(loader.dataset)
+        except Exception:
+            pass
+
+
+def for_workers(loader: Any) -> Any:
+    """The dataset as workers get it: where the user has none, without what was opened since the loader was made."""
+    copy = None if loader.num_workers else twin(loader, 1)
+    return loader.dataset if copy is None else copy.copy
+
+
+def opened_early(loader: Any) -> str:
+    """What the dataset held open when its loader was made, which forked workers share; "" where nothing is known."""
+    return _noted.opened_early(loader.dataset) if _is_noted(loader) else ""
+
+
+def twin(loader: Any, workers: int) -> Optional[Twin]:
+    """The copy of the dataset that `workers` workers (0: the main process) load from; None: the dataset itself.
+
+    The same copy each time, so that what it caches stays.
+    """
+    if (workers > 0) == (loader.num_workers > 0):
+        return None
+    try:
+        if workers and not (_is_noted(loader) and _noted.opened_late(loader.dataset)):
+            return None
+        for known in _twins:
+            if known.original is loader.dataset:
+                return known
+        new = Twin(loader.dataset, _noted.as_it_was if workers else None)
+    except Exception:
+        return None
+    if new.copy is loader.dataset:
+        return None
+    _twins.append(new)
+    del _twins[:-_MOST_TWINS]
+    return new
+
+
+def held_elsewhere(loader: Any, own: Optional[Twin]) -> List[Any]:
+    """What forked workers of this loader, whose dataset is that of its twin if it has one, inherit open in another copy
+    of it, and would be refused a second time."""
+    try:
+        others = [known.copy for known in _twins if known.original is loader.dataset] if own is None else [own.original]
+        mine = {id(each) for each in exclusive(loader.dataset)} if others else set()
+        return [each for other in others for each in exclusive(other) if id(each) not in mine]
+    except Exception:  # Changed while it was looked through, by a thread of the user's.
+        return []
+
+
+def _is_noted(loader: Any) -> bool:
+    return bool(loader.__dict__.get("_doctor_noted"))
