@@ -44,6 +44,13 @@ def test_every_key_tells_machines_apart(change: dict[str, object], key: str, bas
     assert (found[0].key, found[0].base, found[0].head) == (key, base, head)
 
 
+def test_nothing_that_drives_a_terminal_is_shown() -> None:
+    attack = "\x1b[31m" + "x" * 5000
+    found = differences(replace(MACHINE, cpu=attack, variables={attack: attack}), MACHINE)
+    for each in found:
+        assert all("\x1b" not in text and len(text) < 300 for text in (each.key, each.base, each.head))
+
+
 def test_every_key_and_every_figure_has_a_name() -> None:
     assert {each.name for kind in (Fingerprint, Calibration) for each in fields(kind)} == set(_NAMES)
 

@@ -25,6 +25,9 @@ COMPUTE_TOLERANCE = 1.25
 BANDWIDTH_TOLERANCE = 2.0
 """The same of moving memory. It is shared by all who use the machine: 10 to 15 GB/s were seen on one within an hour."""
 
+LONGEST = 200
+"""Characters of a value that are shown."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Fingerprint:
@@ -127,14 +130,16 @@ def drifted(takes: Sequence[Calibration], now: Calibration) -> list[Difference]:
 def _variables(base: dict[str, str], head: dict[str, str]) -> list[Difference]:
     names = sorted(base.keys() | head.keys())
     return [
-        Difference(key=name, base=base.get(name, "not set"), head=head.get(name, "not set"))
+        _difference(name, base.get(name, "not set"), head.get(name, "not set"))
         for name in names
         if base.get(name) != head.get(name)
     ]
 
 
 def _difference(name: str, base: str, head: str) -> Difference:
-    return Difference(key=_NAMES[name], base=base, head=head)
+    # The baseline is a file that anybody may have written, and this is shown on terminals.
+    key, base, head = (words.clipped(words.visible(text), LONGEST) for text in (_NAMES.get(name, name), base, head))
+    return Difference(key=key, base=base, head=head)
 
 
 def _text(value: object) -> str:
