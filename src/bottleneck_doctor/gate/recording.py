@@ -75,8 +75,8 @@ def _record(request: Request, progress: Progress, look: Look) -> Outcome:
     if before is not None and before.entrypoint.argv != told:
         raise DoctorError(
             "baseline-of-another",
-            f"{request.file} holds draws of {words.visible(words.command_text(before.entrypoint.argv))}, and no others can "
-            "be added.",
+            f"{request.file} holds draws of {words.visible(words.command_text(before.entrypoint.argv))}, and no others "
+            "can be added.",
             "Name another file with -o, or give --new to begin anew.",
         )
     cwd = Path.cwd()
