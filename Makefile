@@ -40,6 +40,9 @@ generated: $(VENV)/.installed
 	@$(BIN)/python -c "import pathlib, sys; from bottleneck_doctor.gate.encoding import json_schema; \
 	sys.exit(pathlib.Path('docs/check.schema.json').read_bytes() != json_schema() and \
 	'docs/check.schema.json is out of date: run .venv/bin/python -m bottleneck_doctor.gate.encoding')"
+	@$(BIN)/python -c "import pathlib, sys; from bottleneck_doctor.gate.stored import json_schema; \
+	sys.exit(pathlib.Path('docs/baseline.schema.json').read_bytes() != json_schema() and \
+	'docs/baseline.schema.json is out of date: run .venv/bin/python -m bottleneck_doctor.gate.stored')"
 	@echo "generated files are up to date"
 
 $(BIN)/python:

@@ -31,7 +31,7 @@ TOLD_VARIABLES = (
 
 def describe(hello: Hello | None, found: Found | None) -> Environment:
     """The environment of the examined process where it was met, of this machine for the rest."""
-    cpu = _cpu_name()
+    cpu = cpu_name()
     total = os.cpu_count() or 1
     memory = psutil.virtual_memory().total
     devices = list(hello.devices) if hello else []
@@ -53,7 +53,8 @@ def describe(hello: Hello | None, found: Found | None) -> Environment:
     )
 
 
-def _cpu_name() -> str:
+def cpu_name() -> str:
+    """What the processor calls itself."""
     try:
         for line in Path("/proc/cpuinfo").read_text(errors="replace").splitlines():
             if line.lower().startswith("model name"):

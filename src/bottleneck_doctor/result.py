@@ -12,15 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Union
 
-import msgspec
-
+from bottleneck_doctor import documents
 from bottleneck_doctor.errors import DoctorError
 
 FORMAT = 1
 """Number of the document's shape. Raised when a reader of the old shape would misread the new one."""
-
-_NO_FORMAT = 1 << 31
-"""No document's number, whatever release wrote it."""
 
 FORMAT_HISTORY = {1: "first shape"}
 
@@ -722,7 +718,7 @@ class Result:
 
 def to_json(result: Result) -> bytes:
     """Encode as indented UTF-8 JSON that ends in a newline."""
-    return msgspec.json.format(msgspec.json.encode(result), indent=1) + b"\n"
+    return documents.encode(result)
 
 
 def from_json(data: bytes, *, source: str) -> Result:
@@ -732,16 +728,14 @@ def from_json(data: bytes, *, source: str) -> Result:
     newer than this release reads.
     """
     try:
-        head = msgspec.json.decode(data)
-        found = head.get("format") if isinstance(head, dict) else None
-        if isinstance(found, int) and FORMAT < found < _NO_FORMAT:
-            raise DoctorError(
-                "report-too-new",
-                f"{source} has format {found}; this release reads up to {FORMAT}.",
-                "Install a newer bottleneck-doctor.",
-            )
-        return msgspec.convert(head, Result)
-    except (msgspec.DecodeError, msgspec.ValidationError, ValueError, RecursionError) as error:
+        return documents.decode(data, Result, newest=FORMAT)
+    except documents.OtherFormat as other:
+        raise DoctorError(
+            "report-too-new",
+            f"{source} has format {other.found}; this release reads up to {FORMAT}.",
+            "Install a newer bottleneck-doctor.",
+        ) from other
+    except documents.Unreadable as error:
         raise DoctorError(
             "report-unreadable",
             f"{source} is not a report.json of bottleneck-doctor: {error}.",
@@ -751,9 +745,7 @@ def from_json(data: bytes, *, source: str) -> Result:
 
 def json_schema() -> bytes:
     """JSON Schema of `report.json`, generated from the classes above."""
-    schema = msgspec.json.schema(Result)
-    schema["title"] = "bottleneck-doctor report"
-    return msgspec.json.format(msgspec.json.encode(schema), indent=1) + b"\n"
+    return documents.schema(Result, "bottleneck-doctor report")
 
 
 if __name__ == "__main__":

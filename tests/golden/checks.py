@@ -8,8 +8,19 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from bottleneck_doctor.gate.document import Check, Culprit, GrowthNode, GrowthTree, Metric, PairRecord, Side
+from bottleneck_doctor.gate.document import (
+    Check,
+    Culprit,
+    GrowthNode,
+    GrowthTree,
+    Metric,
+    PairRecord,
+    ProcessRecord,
+    Side,
+    StoredBase,
+)
 from bottleneck_doctor.gate.encoding import to_json
+from bottleneck_doctor.gate.fingerprint import Difference
 from bottleneck_doctor.result import Entrypoint, Environment, Site, Tool, Warning
 
 HERE = Path(__file__).parent / "checks"
@@ -171,9 +182,48 @@ def hostile() -> Check:
     )
 
 
+def stored() -> Check:
+    """Against a stored baseline, which was made on another machine."""
+    usual = regressed()
+    step = replace(
+        usual.metrics[0],
+        sentence="A step is 31 % slower (12 % to 53 %); 5 % is allowed. The baseline was made on another machine.",
+        low=0.12, high=0.53, smallest=0.21,
+    )  # fmt: skip
+    different = Difference(key="cores that may be used", base="8", head="4")
+    return replace(
+        usual,
+        base=Side(
+            name="the baseline ci/pets.json of 18 November 2026",
+            commit="4fa76021c6f4f8d3f3a3b7a5a1f2c3d4e5f60718",
+            result="ci/pets.json",
+        ),
+        sentence="A step takes 31 % longer than on the baseline ci/pets.json of 18 November 2026 (100 ms to 131 "
+        "ms); the limit is 5 %. The baseline was made on another machine.",
+        metrics=[step, usual.metrics[2]],
+        pairs=[],
+        culprits=usual.culprits[:1],
+        warnings=[
+            Warning(
+                slug="another-machine",
+                sentence="The baseline was made on another machine, so what differs may be the machine's: cores that "
+                "may be used: 8 there, 4 here.",
+            )
+        ],
+        command=["doctor", "check", "--baseline", "ci/pets.json", "--allow-different-machine", "train.py"],
+        stored=StoredBase(
+            file="ci/pets.json",
+            taken=["2026-11-14T03:17:00+00:00", "2026-11-16T03:17:00+00:00", "2026-11-18T03:17:00+00:00"],
+            processes=24,
+            different=[different],
+        ),
+        processes=[ProcessRecord(number=number, step_seconds=0.131, windows=3) for number in range(1, 9)],
+    )
+
+
 def results() -> dict[str, Check]:
     """Every golden check by the name of its files."""
-    return {"passed": passed(), "regressed": regressed(), "hostile": hostile()}
+    return {"passed": passed(), "regressed": regressed(), "hostile": hostile(), "stored": stored()}
 
 
 if __name__ == "__main__":

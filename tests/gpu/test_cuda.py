@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from tests.process.driver import Guest
 
+from bottleneck_doctor.gate import machine
+from bottleneck_doctor.gate.fingerprint import differences
 from bottleneck_doctor.result import from_json
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.session import Command
@@ -103,3 +105,16 @@ def test_windows_tell_the_memory_of_the_device(script: Path) -> None:
         assert second.device_bytes >= first.device_bytes
     finally:
         guest.close()
+
+
+def test_the_machine_is_described_with_its_device(tmp_path: Path) -> None:
+    found = machine.look(sys.executable, tmp_path, dict(os.environ))
+    assert found.fingerprint.devices
+    assert found.fingerprint.driver
+    measured = found.calibration
+    for figure in (
+        measured.device_compute_seconds, measured.device_bytes_per_second, measured.transfer_bytes_per_second
+    ):  # fmt: skip
+        assert figure is not None
+    again = machine.look(sys.executable, tmp_path, dict(os.environ))
+    assert not differences(found.fingerprint, again.fingerprint)

@@ -359,7 +359,7 @@ OPTIONS = re.findall(
 --launch --listen --exec --python --rate -v -q --no-source --
 """,
 )
-COMMANDS = ["run", "report", "compare", "hot", "flame", "fixes"]
+COMMANDS = ["run", "baseline", "report", "compare", "hot", "flame", "fixes"]
 words = (
     st.sampled_from(OPTIONS)
     | st.text(string.printable.replace("/", "") + "\udcff\u202e", max_size=10)
@@ -381,7 +381,7 @@ def test_any_words_are_refused_with_a_sentence(
     monkeypatch.setenv("PATH", "")
     if "-m" in given or "--module" in given:
         given = [word for word in given if word not in ("-m", "--module")]
-    code = main([command, *given, *(["missing.py"] if command == "run" else [])])
+    code = main([command, *given, *(["missing.py"] if command in ("run", "baseline") else [])])
     said = capsys.readouterr()
     assert "Traceback" not in said.out + said.err
     if code != Exit.DONE:

@@ -51,6 +51,28 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
+def test_what_lies_here(repository: Path, tmp_path: Path) -> None:
+    root, head = revision.here(repository / "src")
+    assert root == repository.resolve()
+    assert (head.name, head.commit, head.dirty) == ("main", git(repository, "rev-parse", "HEAD"), False)
+    (repository / "train.py").write_text("3\n")
+    assert revision.here(repository)[1].dirty
+    (said,) = revision.since(root, git(repository, "rev-parse", "HEAD~1"))
+    assert said.endswith("Second")
+    assert revision.since(root, "0" * 40) == []
+
+
+def test_a_folder_in_no_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    root, head = revision.here(tmp_path)
+    assert root == tmp_path.resolve()
+    assert (head.name, head.commit, head.dirty) == ("the working tree", None, False)
+    assert revision.since(root, "0" * 40) == []
+    monkeypatch.setenv("PATH", "")
+    assert revision.here(tmp_path)[1].commit is None
+    assert revision.since(root, "0" * 40) == []
+
+
 @contextmanager
 def tree_of(root: Path, ref: str = "HEAD~1", *, cwd: Path | None = None, setup: str | None = None) -> Iterator[Tree]:
     revisions = revision.find(cwd or root, ref, merge_base=False)

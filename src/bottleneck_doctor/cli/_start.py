@@ -1,4 +1,4 @@
-"""What `doctor run` and `doctor check` start, and how they talk meanwhile: shared options, and back as `Start`."""
+"""What `doctor run`, `check` and `baseline` start, and how they talk meanwhile: shared options, and back as `Start`."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _START = (
     ),
     click.option("--python", metavar="PATH", help="The interpreter that runs the script; the one that runs doctor."),
     click.option("--in-place", is_flag=True, help="Let the script change files as it would without doctor."),
-    click.option("--seed", metavar="N", type=int, help="Seed of the random order of windows."),
 )
+_ORDER = (click.option("--seed", metavar="N", type=int, help="Seed of the random order of windows."),)
 _TALK = (
     click.option("-v", "--verbose", is_flag=True, help="Show the script's own output."),
     click.option("-q", "--quiet", is_flag=True, help="No progress, only the outcome."),
@@ -34,7 +34,13 @@ _TALK = (
 
 
 def start_options(command: Command) -> Command:
-    """Add the options that say what is started. The command takes them as parameters of their names, for `Start`."""
+    """Add the options that say what is started, and in which order it is measured. The command takes them as parameters
+    of their names, for `Start`."""
+    return _with((*_START, *_ORDER), command)
+
+
+def plain_start_options(command: Command) -> Command:
+    """The same where nothing is measured in turn."""
     return _with(_START, command)
 
 

@@ -1,16 +1,23 @@
-"""`doctor check`: whether the working tree trains slower than another revision of it."""
+"""`doctor check`: whether the working tree trains slower than another revision of it, or than a stored baseline."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from bottleneck_doctor.cli._check_outputs import output_options
 from bottleneck_doctor.cli._start import Start, start, start_options, talk_options
 from bottleneck_doctor.errors import Exit
+
+if TYPE_CHECKING:
+    from bottleneck_doctor.gate.check import Outcome
+    from bottleneck_doctor.gate.document import Check
+    from bottleneck_doctor.progress import Progress
 
 
 @click.command(
@@ -21,6 +28,15 @@ from bottleneck_doctor.errors import Exit
 )
 @start_options
 @click.option("--base-ref", metavar="REF", help="The revision to compare with, such as origin/main.")
+@click.option(
+    "--baseline",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="What `doctor baseline` wrote, to compare with instead of a revision.",
+)
+@click.option(
+    "--allow-different-machine", is_flag=True, help="Go on where the baseline was made on another machine, and say so."
+)
 @click.option("--merge-base", is_flag=True, help="Compare with where the head left REF, not with REF as it is now.")
 @click.option("--base-setup", metavar="CMD", help="A command to run in the base's folder first, such as a build.")
 @click.option("--threshold", metavar="PERCENT", help="How much longer a step may take, such as 3%; 5%.")
@@ -36,6 +52,8 @@ from bottleneck_doctor.errors import Exit
 @talk_options
 def command(
     base_ref: str | None,
+    baseline: Path | None,
+    allow_different_machine: bool,
     merge_base: bool,
     base_setup: str | None,
     module: str | None,
@@ -58,13 +76,18 @@ def command(
     """Compare a training script with itself at another revision, and fail where it became slower.
 
     Runs SCRIPT with ARGS from the working tree and from REF, in pairs of processes whose steps are timed in turn, until
-    it is sure whether a step takes longer than the threshold allows. Everything after SCRIPT goes to the script.
+    it is sure whether a step takes longer than the threshold allows. With --baseline the working tree alone is run, and
+    held against figures of this machine that were stored before. Everything after SCRIPT goes to the script.
     """
     from bottleneck_doctor.cli._entrypoint import time_option
 
     seconds = time_option("--budget", budget)
     if quiet and verbose:
         raise click.UsageError("--quiet and --verbose exclude each other.")
+    _refuse_mixed(
+        {"--base-ref": base_ref, "--merge-base": merge_base, "--base-setup": base_setup, "--seed": seed},
+        {"--baseline": baseline, "--allow-different-machine": allow_different_machine},
+    )
 
     def asked_to_start(launcher: str | None) -> Start:
         return start("check", module=module, launch=launcher, listen=listen, line=line, python=python, words=words)
@@ -87,37 +110,65 @@ def command(
     config = settings.load(folders, UNITS)
     if launch is None and line is None and config.launch is not None:
         started = asked_to_start(config.launch)
-    ref = base_ref or config.base_ref
-    if ref is None:
-        raise click.UsageError("Nothing is named to compare with: give --base-ref, such as --base-ref origin/main.")
     limits = configured(config, None if threshold is None else _percent(threshold))
+    # A number of processes is asked for to have so many, whatever time a project allows.
+    budget_seconds = seconds if seconds is not None or pairs is not None else config.budget
+    given: dict[str, Any] = {
+        "script": script,
+        "module": module,
+        "arguments": started.arguments,
+        "launcher": started.launcher,
+        "listen": started.listen,
+        "words": started.words,
+        "environment": started.environment,
+        "python": started.python,
+        "verbose": verbose,
+        "in_place": in_place,
+    }
+    measure: Callable[[Progress], Outcome]
+    if baseline is not None:
+        from bottleneck_doctor.gate import stored, stored_check
+        from bottleneck_doctor.gate.solo import Training
+
+        before = stored.read(baseline)
+        held = stored_check.Request(
+            training=Training(
+                **given,
+                steady=stored.way(before, _first(steady, config.steady, before.steady), str(baseline)),
+                discretion=gathered(started.told),
+            ),
+            baseline=before,
+            file=str(baseline),
+            budget=budget_seconds,
+            processes=pairs,
+            limits=limits,
+            allow_different=allow_different_machine,
+        )
+        measure = partial(stored_check.check, held)
+    else:
+        ref = base_ref or config.base_ref
+        if ref is None:
+            raise click.UsageError(
+                "Nothing is named to compare with: give --base-ref, such as --base-ref origin/main, or --baseline FILE."
+            )
+        setup = base_setup or config.base_setup
+        request = Request(
+            **given,
+            base_ref=ref,
+            merge_base=merge_base,
+            base_setup=setup,
+            budget=budget_seconds,
+            pairs=pairs,
+            limits=limits,
+            steady=_first(steady, config.steady, True),
+            seed=seed,
+            discretion=gathered([*([] if setup is None else ["--base-setup", setup]), *started.told]),
+        )
+        measure = partial(check, request)
     wanted = asked(outputs)
-    setup = base_setup or config.base_setup
-    request = Request(
-        script=script,
-        module=module,
-        arguments=started.arguments,
-        launcher=started.launcher,
-        listen=started.listen,
-        words=started.words,
-        environment=started.environment,
-        base_ref=ref,
-        merge_base=merge_base,
-        base_setup=setup,
-        # A number of pairs is asked for to have so many, whatever time a project allows.
-        budget=seconds if seconds is not None or pairs is not None else config.budget,
-        pairs=pairs,
-        limits=limits,
-        steady=_first(steady, config.steady, True),
-        seed=seed,
-        python=started.python,
-        verbose=verbose,
-        in_place=in_place,
-        discretion=gathered([*([] if setup is None else ["--base-setup", setup]), *started.told]),
-    )
     progress = choose_progress(quiet=quiet, verbose=verbose)
     try:
-        outcome = check(request, progress)
+        outcome = measure(progress)
     finally:
         progress.close()
     color = stdout_has_color() and not wanted.takes_stdout
@@ -127,11 +178,26 @@ def command(
     else:
         say(summary)
     write_all(outcome.check, wanted, outcome.root, stdout=sys.stdout, stderr=sys.stderr)
-    status = outcome.check.status
-    if status == "regressed":
+    return _exit_code(outcome.check, fail=_first(inconclusive, config.inconclusive, "pass") == "fail")
+
+
+def _exit_code(check: Check, *, fail: bool) -> int:
+    """`fail`: whether an answer that could not be had is a failure."""
+    if check.status == "regressed":
         return Exit.REGRESSION
-    fail = _first(inconclusive, config.inconclusive, "pass") == "fail"
-    return Exit.CANNOT_TELL if status == "cannot_tell" and fail else Exit.DONE
+    return Exit.CANNOT_TELL if check.status == "cannot_tell" and fail else Exit.DONE
+
+
+def _refuse_mixed(of_revisions: Mapping[str, object], of_baselines: Mapping[str, object]) -> None:
+    """Raise `click.UsageError` where options of both kinds of base were given, or some without what they are for."""
+    first = next((name for name, value in of_revisions.items() if value not in (None, False)), None)
+    second = next((name for name, value in of_baselines.items() if value not in (None, False)), None)
+    if first is not None and second is not None:
+        raise click.UsageError(
+            f"{first} and {second} exclude each other: a check compares with a revision or with a stored baseline."
+        )
+    if second is not None and of_baselines["--baseline"] is None:
+        raise click.UsageError(f"{second} needs --baseline FILE.")
 
 
 def _first(*values: Any) -> Any:

@@ -117,7 +117,7 @@ class Request:
         return [*command, *entry[:head], *separator, *entry[head:]]
 
 
-def _interpreter_of(command: Sequence[str]) -> str | None:
+def interpreter_of(command: Sequence[str]) -> str | None:
     """The interpreter under which a command runs, as far as its place tells: itself, or what was installed with it."""
     if not command:
         return None
@@ -148,7 +148,7 @@ class _Checking:
         endless = request.pairs is not None and request.budget is None
         self.budget = float("inf") if endless else request.budget or DEFAULT_BUDGET
         self.clock = Clock(DEFAULT_BUDGET if endless else self.budget, strict=not endless)
-        self.python = request.python or _interpreter_of(request.words) or sys.executable
+        self.python = request.python or interpreter_of(request.words) or sys.executable
         self.pairs: list[PairSample] = []
         self.lasted: list[float] = []
         self.warnings: list[Warning] = []

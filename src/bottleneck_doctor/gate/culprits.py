@@ -52,11 +52,21 @@ def grown_phases(pairs: Sequence[PairSample], grew: float) -> list[Culprit]:
     """Phases that explain a step's growth of `grew` seconds."""
     both = [(pair.base.phases, pair.head.phases) for pair in pairs]
     seen = [(base, head) for base, head in both if base is not None and head is not None]
+    base, head = (
+        {name: fmean(each[side].get(name, 0.0) for each in seen) if seen else 0.0 for name in words.PHASE_WORDS}
+        for side in (0, 1)
+    )
+    return grown(base, head, grew)
+
+
+def grown(base: Mapping[str, float], head: Mapping[str, float], grew: float) -> list[Culprit]:
+    """The same of phases in seconds a step, by name."""
     found = []
     for name, title in words.PHASE_WORDS.items():
-        base, head = (fmean(each[side].get(name, 0.0) for each in seen) if seen else 0.0 for side in (0, 1))
-        if head - base >= max(LEAST_PART * grew, 1e-9):
-            found.append(Culprit(kind="phase", name=name, base=base, head=head, sentence=_sentence(title, base, head)))
+        before, after = base.get(name, 0.0), head.get(name, 0.0)
+        if after - before >= max(LEAST_PART * grew, 1e-9):
+            sentence = _sentence(title, before, after)
+            found.append(Culprit(kind="phase", name=name, base=before, head=after, sentence=sentence))
     return _largest(found)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from bottleneck_doctor.gate.fingerprint import Difference
 from bottleneck_doctor.result import Entrypoint, Environment, Site, Tool, Warning
 
 FORMAT = 1
@@ -123,6 +124,29 @@ class PairRecord:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ProcessRecord:
+    """One process of the head, where the base is a stored baseline. `step_seconds`: in the mean over its windows."""
+
+    number: int
+    step_seconds: float
+    windows: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredBase:
+    """The stored baseline that a check was held against.
+
+    `taken`: when each of its times began, oldest first; what lies less than an hour apart is one time. `processes`: in
+    all. `different`: in what this machine is another one; not empty only where that was allowed.
+    """
+
+    file: str
+    taken: list[str]
+    processes: int
+    different: list[Difference] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Check:
     """A whole check. `error_rate`: the promised share of identical revisions that are called regressed.
 
@@ -152,3 +176,7 @@ class Check:
     environment: Environment | None = None
     command: list[str] = field(default_factory=list)
     """What does the same again."""
+    stored: StoredBase | None = None
+    """None where the base is a revision."""
+    processes: list[ProcessRecord] = field(default_factory=list)
+    """Of the head, against a stored baseline; then there are no pairs."""

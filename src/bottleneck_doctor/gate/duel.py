@@ -15,7 +15,7 @@ import re
 import socket
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -106,19 +106,11 @@ class Broken(Exception):
         self.alone = alone
 
 
-class Duel:
-    """Starts pairs. `setup_seconds`: what the last start took until both loops were found."""
+class Starts:
+    """Starts contenders. `setup_seconds`: what the last start took until all loops were found."""
 
     def __init__(
-        self,
-        base: Contender,
-        head: Contender,
-        clock: Clock,
-        generator: random.Random,
-        progress: Progress,
-        *,
-        verbose: bool = False,
-        discretion: Discretion | None = None,
+        self, clock: Clock, progress: Progress, *, verbose: bool = False, discretion: Discretion | None = None
     ) -> None:
         self.setup_seconds = 0.0
         self.hello: messages.Hello | None = None
@@ -126,9 +118,7 @@ class Duel:
         """Of the head, for what must be said of the machine and the loop."""
         self.missing_ranks: set[int] = set()
         """Ranks that showed no training loop, on either side."""
-        self._contenders = (base, head)
         self._clock = clock
-        self._generator = generator
         self._progress = progress
         self._verbose = verbose
         self._discretion = discretion
@@ -136,21 +126,19 @@ class Duel:
         self._last_start = -math.inf
 
     @contextlib.contextmanager
-    def pair(self, number: int) -> Iterator[LivePair]:
-        """Two started processes whose loops are found; ended whatever happens.
+    def live(self, contenders: Sequence[Contender], number: int, what: str) -> Iterator[dict[Name, Corner]]:
+        """Started processes whose loops are found; ended whatever happens. `what`: `Pair`, in what is told meanwhile.
 
         Raises `Broken` where one of them does not get there, `OutOfTime` where the time ends before.
         """
-        contenders = list(self._contenders)
-        self._generator.shuffle(contenders)
         with contextlib.ExitStack() as stack:
             begun = time.monotonic()
             corners = [self._started(each, stack) for each in contenders]
-            self._await_loops(corners, number)
+            self._await_loops(corners, number, what)
             self.setup_seconds = time.monotonic() - begun
             by_name = {corner.contender.name: corner for corner in corners}
             self.hello, self.found = by_name["head"].session.hello, by_name["head"].found
-            yield LivePair(number, by_name["base"], by_name["head"], self._clock, self._generator, self.setup_seconds)
+            yield by_name
 
     def _started(self, contender: Contender, stack: contextlib.ExitStack) -> Corner:
         wait = SECONDS_BETWEEN_STARTS - (time.monotonic() - self._last_start)
@@ -185,8 +173,8 @@ class Duel:
             ) from error
         return Corner(contender, session)
 
-    def _await_loops(self, corners: list[Corner], number: int) -> None:
-        """Wait until both stand at their loops. Where one fails, the other is waited for: who fails alone is told."""
+    def _await_loops(self, corners: list[Corner], number: int, what: str) -> None:
+        """Wait until all stand at their loops. Where one fails, the other is waited for: who fails alone is told."""
         deadline = time.monotonic() + (LONGEST_SETUP if number == 1 else max(60.0, 4 * self.setup_seconds))
         if self._clock.strict:
             deadline = min(deadline, time.monotonic() + max(0.0, self._clock.left()))
@@ -194,7 +182,7 @@ class Duel:
             if time.monotonic() > deadline:
                 raise OutOfTime
             self._progress.update(
-                f"Pair {number}: looking for the training loops", self._clock.spent(), self._clock.budget
+                f"{what} {number}: looking for the training loops", self._clock.spent(), self._clock.budget
             )
             for corner in waiting:
                 event = corner.session.event(_POLL)
@@ -208,61 +196,49 @@ class Duel:
         if not broken:
             return
         corner, over = broken[0]
-        if len(broken) == len(corners) and broken[1][1].crashed and over.crashed:
-            # Alike on both sides, so neither revision is to blame.
+        if len(broken) == len(corners) and all(each.crashed for _, each in broken):
+            # Alike on all sides, so no revision is to blame.
             raise outcome.entrypoint_failed(over)
-        raise Broken(corner, over, alone=len(broken) == 1)
+        raise Broken(corner, over, alone=len(broken) < len(corners))
 
 
-class LivePair:
-    """Two processes at their loops. `broken`: one of them is gone, and nothing more can be asked of the pair."""
+class Duel(Starts):
+    """Starts pairs."""
 
     def __init__(
-        self, number: int, base: Corner, head: Corner, clock: Clock, generator: random.Random, setup_seconds: float
+        self,
+        base: Contender,
+        head: Contender,
+        clock: Clock,
+        generator: random.Random,
+        progress: Progress,
+        *,
+        verbose: bool = False,
+        discretion: Discretion | None = None,
     ) -> None:
+        super().__init__(clock, progress, verbose=verbose, discretion=discretion)
+        self._contenders = (base, head)
+        self._generator = generator
+
+    @contextlib.contextmanager
+    def pair(self, number: int) -> Iterator[LivePair]:
+        """Two started processes whose loops are found; ended whatever happens. Raises as `live` does."""
+        contenders = list(self._contenders)
+        self._generator.shuffle(contenders)
+        with self.live(contenders, number, "Pair") as corners:
+            yield LivePair(number, corners["base"], corners["head"], self._clock, self._generator, self.setup_seconds)
+
+
+class Live:
+    """Processes at their loops. `broken`: one of them is gone, and nothing more can be asked of them."""
+
+    def __init__(self, number: int, corners: Sequence[Corner], clock: Clock, setup_seconds: float) -> None:
         self.number = number
-        self.base = base
-        self.head = head
         self.broken: Broken | None = None
         self._clock = clock
-        self._generator = generator
         self._setup_seconds = setup_seconds
-        for corner in (base, head):
+        for corner in corners:
             _prepare(corner, clock)
-        # Both time whole epochs or neither does: what a window holds must be the same.
-        whole = base.measures.epochs and head.measures.epochs
-        base.measures.epochs = head.measures.epochs = whole
-
-    def measure(self) -> PairSample:
-        """Windows of both in turn, then phases and memory. Raises `Broken` where too little could be measured.
-
-        The time that is left is no limit: a pair that was begun is ended, so that what came of it does not depend on
-        how fast it was.
-        """
-        told: dict[Name, dict[str, float] | None] = {"base": None, "head": None}
-        try:
-            for corner in (self.base, self.head):
-                self._doing(corner, self._burn_in)
-            cost = max(self._window_seconds(corner) for corner in (self.base, self.head))
-            count = plan.rounds(self._setup_seconds, cost, self._clock.budget)
-            for round_, names in enumerate(plan.order(count, self._generator), 1):
-                for name in names:
-                    self._doing(self._corner(name), lambda corner, block=round_: self._window(corner, block))
-            for corner in (self.base, self.head):
-                told[corner.contender.name] = self._doing(corner, _phases)
-        except Broken as broken:
-            self.broken = broken
-        sample = PairSample(
-            number=self.number,
-            base=_sample(self.base, told["base"]),
-            head=_sample(self.head, told["head"]),
-        )
-        if self.broken is not None and len(sample.rounds()) < LEAST_KEPT_ROUNDS:
-            raise self.broken
-        return sample
-
-    def _corner(self, name: Name) -> Corner:
-        return self.base if name == "base" else self.head
 
     def _doing(self, corner: Corner, what: Any) -> Any:
         try:
@@ -301,6 +277,52 @@ class LivePair:
         corner.windows.append(corner.measures.measure(corner.session, probe(BASELINE, {})))
 
 
+class LivePair(Live):
+    """Two processes at their loops, one of each revision."""
+
+    def __init__(
+        self, number: int, base: Corner, head: Corner, clock: Clock, generator: random.Random, setup_seconds: float
+    ) -> None:
+        super().__init__(number, (base, head), clock, setup_seconds)
+        self.base = base
+        self.head = head
+        self._generator = generator
+        # Both time whole epochs or neither does: what a window holds must be the same.
+        whole = base.measures.epochs and head.measures.epochs
+        base.measures.epochs = head.measures.epochs = whole
+
+    def measure(self) -> PairSample:
+        """Windows of both in turn, then phases and memory. Raises `Broken` where too little could be measured.
+
+        The time that is left is no limit: a pair that was begun is ended, so that what came of it does not depend on
+        how fast it was.
+        """
+        told: dict[Name, dict[str, float] | None] = {"base": None, "head": None}
+        try:
+            for corner in (self.base, self.head):
+                self._doing(corner, self._burn_in)
+            cost = max(self._window_seconds(corner) for corner in (self.base, self.head))
+            count = plan.rounds(self._setup_seconds, cost, self._clock.budget)
+            for round_, names in enumerate(plan.order(count, self._generator), 1):
+                for name in names:
+                    self._doing(self._corner(name), lambda corner, block=round_: self._window(corner, block))
+            for corner in (self.base, self.head):
+                told[corner.contender.name] = self._doing(corner, phases_of)
+        except Broken as broken:
+            self.broken = broken
+        sample = PairSample(
+            number=self.number,
+            base=sample_of(self.base, told["base"]),
+            head=sample_of(self.head, told["head"]),
+        )
+        if self.broken is not None and len(sample.rounds()) < LEAST_KEPT_ROUNDS:
+            raise self.broken
+        return sample
+
+    def _corner(self, name: Name) -> Corner:
+        return self.base if name == "base" else self.head
+
+
 def _own_port(environment: Mapping[str, str]) -> dict[str, str]:
     """A free port for the ranks of one side to meet at: both sides are alive at once, and can't meet at one.
 
@@ -337,7 +359,7 @@ def _prepare(corner: Corner, clock: Clock) -> None:
     corner.prober = Prober(corner.race, _shape(found), one, patient, SilentProgress(), step)
 
 
-def _phases(corner: Corner) -> dict[str, float] | None:
+def phases_of(corner: Corner) -> dict[str, float] | None:
     """Seconds a step in each phase; None where they could not be told apart."""
     each = probe("phases:" + BASELINE, {}, mode="phases")
     # Nothing of this window is counted, so its workers may be looked at meanwhile.
@@ -355,7 +377,7 @@ def _phases(corner: Corner) -> dict[str, float] | None:
     return {name: getattr(shares, name) * step for name in shares.__dataclass_fields__}
 
 
-def _sample(corner: Corner, told: dict[str, float] | None) -> SideSample:
+def sample_of(corner: Corner, told: dict[str, float] | None) -> SideSample:
     shape = _shape(corner.loop)
     return SideSample(
         windows=corner.windows,

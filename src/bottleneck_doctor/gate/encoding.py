@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
-
+from bottleneck_doctor import documents
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.gate.document import FORMAT, Check
 
 
 def to_json(check: Check) -> bytes:
     """Encode as indented UTF-8 JSON that ends in a newline."""
-    return msgspec.json.format(msgspec.json.encode(check), indent=1) + b"\n"
+    return documents.encode(check)
 
 
 def from_json(data: bytes, *, source: str) -> Check:
@@ -25,16 +24,14 @@ def from_json(data: bytes, *, source: str) -> Check:
     newer than this release reads.
     """
     try:
-        head = msgspec.json.decode(data)
-        found = head.get("format") if isinstance(head, dict) else None
-        if isinstance(found, int) and found > FORMAT:
-            raise DoctorError(
-                "check-too-new",
-                f"{source} has format {found}; this release reads up to {FORMAT}.",
-                "Install a newer bottleneck-doctor.",
-            )
-        return msgspec.convert(head, Check)
-    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError) as error:
+        return documents.decode(data, Check, newest=FORMAT)
+    except documents.OtherFormat as other:
+        raise DoctorError(
+            "check-too-new",
+            f"{source} has format {other.found}; this release reads up to {FORMAT}.",
+            "Install a newer bottleneck-doctor.",
+        ) from other
+    except documents.Unreadable as error:
         raise DoctorError(
             "check-unreadable",
             f"{source} is not the outcome of a check by bottleneck-doctor: {error}.",
@@ -44,9 +41,7 @@ def from_json(data: bytes, *, source: str) -> Check:
 
 def json_schema() -> bytes:
     """JSON Schema of the document, generated from its classes."""
-    schema = msgspec.json.schema(Check)
-    schema["title"] = "bottleneck-doctor check"
-    return msgspec.json.format(msgspec.json.encode(schema), indent=1) + b"\n"
+    return documents.schema(Check, "bottleneck-doctor check")
 
 
 if __name__ == "__main__":

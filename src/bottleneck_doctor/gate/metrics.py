@@ -7,7 +7,7 @@ bytes, points for shares.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean, variance
 
@@ -133,6 +133,14 @@ class Series:
     def unit(self) -> Unit:
         return KINDS[self.id].unit
 
+    def known(self) -> decide.Estimate:
+        """What the differences say; there are two at least."""
+        return decide.estimate(self.differences, self.inside)
+
+    def smallest(self, threshold: float, how: Judging) -> float | None:
+        """The smallest difference that would have been called a regression, as `decide.smallest` has it."""
+        return decide.smallest(self.known(), threshold, how.most_pairs, fixed=how.fixed, error_rate=how.rate(self.id))
+
 
 def series(pairs: Sequence[PairSample]) -> list[Series]:
     """Every metric that either side has, and those that every check has."""
@@ -234,7 +242,12 @@ class Judging:
 
 def judged(pairs: Sequence[PairSample], how: Judging) -> list[Metric]:
     """A verdict on every metric that is not switched off."""
-    return [_judged(each, how) for each in series(pairs) if how.limits[each.id].level != "off"]
+    return judged_series(series(pairs), how)
+
+
+def judged_series(found: Iterable[Series], how: Judging) -> list[Metric]:
+    """The same of metrics whose differences are known."""
+    return [_judged(each, how) for each in found if how.limits[each.id].level != "off"]
 
 
 def _judged(seen: Series, how: Judging) -> Metric:
@@ -247,16 +260,16 @@ def _judged(seen: Series, how: Judging) -> Metric:
         if base is not None or head is not None:
             verdict = "gone" if head is None else "new" if base is None else "not_measured"
     elif len(seen.differences) < 2:
-        verdict, change = "cannot_tell", _told(seen.differences[0], seen.unit)
+        verdict, change = "cannot_tell", told(seen.differences[0], seen.unit)
     else:
-        known = decide.estimate(seen.differences, seen.inside)
+        known = seen.known()
         look = how.look or decide.Look(known.pairs, 1.0)
         threshold = scaled(limit.threshold, seen.unit)
         verdict = decide.decide(known, threshold, look, how.rate(seen.id)) if how.look else "cannot_tell"
-        change = _told(known.mean, seen.unit)
-        low, high = (_told(end, seen.unit) for end in decide.interval(known, look))
-        least = decide.smallest(known, threshold, how.most_pairs, fixed=how.fixed, error_rate=how.rate(seen.id))
-        smallest = None if least is None else _told(least, seen.unit)
+        change = told(known.mean, seen.unit)
+        low, high = (told(end, seen.unit) for end in decide.interval(known, look))
+        least = seen.smallest(threshold, how)
+        smallest = None if least is None else told(least, seen.unit)
     made = Metric(
         id=seen.id,
         title=kind.title,
@@ -293,11 +306,11 @@ def prospect_of(seen: Series, how: Judging) -> Prospect | None:
     """What all pairs that there is time for would show, the floor in the unit of thresholds; None where nothing."""
     if len(seen.differences) < 2:
         return None
-    known, limit = decide.estimate(seen.differences, seen.inside), how.limits[seen.id]
+    known, limit = seen.known(), how.limits[seen.id]
     found = prospect(
         known, scaled(limit.threshold, seen.unit), how.most_pairs, fixed=how.fixed, error_rate=how.rate(seen.id)
     )
-    return None if found is None else replace(found, floor=_told(found.floor, seen.unit))
+    return None if found is None else replace(found, floor=told(found.floor, seen.unit))
 
 
 def _mean(values: Sequence[float]) -> float | None:
@@ -309,7 +322,7 @@ def scaled(threshold: float, unit: Unit) -> float:
     return threshold if unit == "share" else math.log1p(threshold)
 
 
-def _told(difference: float, unit: Unit) -> float:
+def told(difference: float, unit: Unit) -> float:
     """A difference as the document tells it."""
     return difference if unit == "share" else math.expm1(min(difference, 700.0))
 

@@ -160,20 +160,29 @@ def prepare(asked: Wanted) -> None:
 def _prepare(path: Path, output: Output) -> None:
     if path.is_dir():
         raise _unwritable(path, "it is a folder", f"Name a file: {output.option} {path / f'check-{output.name}'}.")
+    check_writable(path, output.mark, output.option)
+
+
+def check_writable(path: Path, mark: re.Pattern[bytes], option: str) -> None:
+    """Check that a file can be written, and make its folder. `mark`: what is found in one of ours; others are left
+    alone.
+
+    Raises `DoctorError` `output-unwritable` or `output-not-ours`. `option` names the file.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if _is_device(path):
             return
         with tempfile.NamedTemporaryFile(dir=os.path.realpath(path.parent), prefix=".doctor-"):
             pass
-        ours = not path.exists() or _is_ours(path, output)
+        ours = not path.exists() or _is_ours(path, mark)
     except OSError as error:
-        raise _unwritable(path, reason_of(error), f"Name a file that you may write with {output.option}.") from error
+        raise _unwritable(path, reason_of(error), f"Name a file that you may write with {option}.") from error
     if not ours:
         raise DoctorError(
             "output-not-ours",
             f"{path} exists and was not written by doctor, so it is left alone.",
-            f"Move it away, or name another file with {output.option}.",
+            f"Move it away, or name another file with {option}.",
         )
 
 
@@ -197,7 +206,7 @@ def write_all(check: Check, asked: Wanted, root: Path, *, stdout: TextIO, stderr
             if str(path) == STDOUT:
                 _say(stdout, text)
             else:
-                _write(path, text.encode("utf-8", "replace"))
+                write_file(path, text.encode("utf-8", "replace"))
         except DoctorError as error:
             failures.append(error)
     if asked.github:
@@ -234,7 +243,8 @@ def _say(stream: TextIO, text: str) -> None:
         pass
 
 
-def _write(path: Path, content: bytes) -> None:
+def write_file(path: Path, content: bytes) -> None:
+    """Write a file, whole or not at all. Raises `DoctorError` `output-failed`."""
     try:
         if _is_device(path):
             path.write_bytes(content)
@@ -257,10 +267,10 @@ def _is_device(path: Path) -> bool:
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
-def _is_ours(path: Path, output: Output) -> bool:
+def _is_ours(path: Path, mark: re.Pattern[bytes]) -> bool:
     with path.open("rb") as stream:
         head = stream.read(_HEAD)
-    return not head.strip() or output.mark.search(head) is not None
+    return not head.strip() or mark.search(head) is not None
 
 
 def _can_write(path: Path) -> bool:

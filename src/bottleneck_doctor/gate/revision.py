@@ -13,6 +13,8 @@ from bottleneck_doctor.gate.git import Git, GitFailed
 MOST_COMMITS = 50
 """Commits between the revisions that are told; the newest."""
 
+WORKING_TREE = "the working tree"
+
 
 @dataclass(frozen=True)
 class Revisions:
@@ -73,15 +75,37 @@ def find(cwd: Path, ref: str, *, merge_base: bool) -> Revisions:
                 detail=str(failed),
             ) from failed
         name = f"where the head left {ref}"
-    dirty = bool(git("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=untracked"))
     return Revisions(
         root=root,
         cwd=cwd.resolve(),
         common=common.resolve(),
         base=Side(name=name, commit=base),
-        head=Side(name=_branch(git) or "the working tree", commit=head, dirty=dirty),
+        head=_head(git),
         commits=_between(git, base),
     )
+
+
+def here(cwd: Path) -> tuple[Path, Side]:
+    """The root of the repository that the working folder lies in, and what lies in it; the folder itself where there is
+    none, or no git."""
+    try:
+        git = Git(cwd)
+        return Path(git("rev-parse", "--show-toplevel")).resolve(), _head(git)
+    except (GitFailed, DoctorError):
+        return cwd.resolve(), Side(name=WORKING_TREE, commit=None)
+
+
+def since(root: Path, commit: str) -> list[str]:
+    """Commits from one (its whole name) to the head, newest first, one line each; none where git does not know it."""
+    try:
+        return _between(Git(root), commit)
+    except DoctorError:
+        return []
+
+
+def _head(git: Git) -> Side:
+    dirty = bool(git("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=untracked"))
+    return Side(name=_branch(git) or WORKING_TREE, commit=_commit(git, "HEAD"), dirty=dirty)
 
 
 def _commit(git: Git, ref: str) -> str | None:

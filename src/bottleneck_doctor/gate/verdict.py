@@ -46,14 +46,18 @@ def has_grown(metrics: Sequence[Metric]) -> bool:
     )
 
 
-def sentence(metrics: Sequence[Metric], base: str, pairs: int, culprits: Sequence[Culprit]) -> str:
-    """The outcome in a sentence or two, with figures. `base`: how the base is called."""
+def sentence(
+    metrics: Sequence[Metric], base: str, pairs: int, culprits: Sequence[Culprit], *, counted: str | None = None
+) -> str:
+    """The outcome in a sentence or two, with figures. `base`: how the base is called. `counted`: what was measured in
+    words, where it was no pairs."""
+    counted = counted or f"{words.count_text(pairs, 'pair')} of processes"
     failed = [metric for metric in metrics if fails(metric)]
     step = next((metric for metric in metrics if metric.id == STEP_TIME), None)
     others = [metric for metric in failed if metric.id != STEP_TIME]
     said = []
     if step is not None and (step in failed or not failed):
-        said.append(_of_steps(step, base, pairs))
+        said.append(_of_steps(step, base, counted))
     said += [metric.sentence for metric in others]
     if step in failed:
         phase = next((each for each in culprits if each.kind == "phase"), None)
@@ -66,7 +70,7 @@ def sentence(metrics: Sequence[Metric], base: str, pairs: int, culprits: Sequenc
     return " ".join(said) if said else "Nothing was asked to be compared."
 
 
-def _of_steps(step: Metric, base: str, pairs: int) -> str:
+def _of_steps(step: Metric, base: str, counted: str) -> str:
     if step.change is None or step.base is None or step.head is None:
         return f"The step time could not be compared with {base}."
     times = f"{words.duration_text(step.base)} to {words.duration_text(step.head)}"
@@ -79,8 +83,8 @@ def _of_steps(step: Metric, base: str, pairs: int) -> str:
         return f"A step has not become slower by {limit} since {base} ({times})."
     way = "longer" if step.change > 0 else "less time"
     return (
-        f"Cannot tell after {words.count_text(pairs, 'pair')} of processes whether a step has become slower than on "
-        f"{base} by more than {limit}: it seems to take {change} {way} ({times}), which may be luck."
+        f"Cannot tell after {counted} whether a step has become slower than on {base} by more than {limit}: it seems "
+        f"to take {change} {way} ({times}), which may be luck."
     )
 
 

@@ -55,7 +55,7 @@ def render(check: Check, *, width: int | None, color: bool) -> str:
         for warning in check.warnings:
             console.print(Padding(Text(words.visible(f"- {warning.sentence} [{warning.slug}]")), (0, 0, 0, 2)))
     console.print()
-    if check.pairs and check.steady:
+    if (check.pairs or check.processes) and check.steady:
         console.print(Text(STEADY, style=dim))
     again = words.command_text(words.visible(word) for word in check.command)
     console.print(Text(f"Again:  {again}"), soft_wrap=True)

@@ -85,6 +85,9 @@ def _properties(check: Check) -> dict[str, str]:
         "steady": "yes" if check.steady else "no",
         "version": check.tool.version,
     }
+    if check.stored is not None:
+        found["processes"] = str(len(check.processes))
+        found["machine"] = "another than the baseline's" if check.stored.different else "the baseline's"
     if check.command:
         found["command"] = words.command_text(check.command)
     return found

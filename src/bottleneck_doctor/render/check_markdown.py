@@ -111,6 +111,8 @@ def _method(check: Check) -> str:
         f"- Promised: at most {words.share_text(check.error_rate)} of checks of identical revisions are called worse.",
         f"- Time: {check_words.time_text(check)}.",
     ]
+    if check.stored is not None:
+        rows.append(f"- Baseline: {sentence(check_words.stored_text(check))}")
     if check.steady:
         rows.append("- Both sides ran with a steady allocator, which takes its luck out (`--steady`).")
     environment = check.environment

@@ -55,6 +55,11 @@ def render(check: Check) -> str:
         ],
         commits=[one_line(each, 200) for each in check.commits[:ROWS]],
         time=check_words.time_text(check),
+        stored=one_line(check_words.stored_text(check)),
+        processes=[
+            {"number": each.number, "step": words.duration_text(each.step_seconds), "windows": each.windows}
+            for each in check.processes[:ROWS]
+        ],
         pairs=[
             {
                 "number": each.number,

@@ -29,6 +29,9 @@ STATUS_WORDS: dict[Status, str] = {
     "new": "New script",
 }
 
+MOST_TIMES = 5
+"""Times of a baseline that are named; the last."""
+
 SENTENCE_LIMIT = 1_000
 """Characters of one sentence: names from the user's side have no length of their own."""
 
@@ -86,7 +89,7 @@ def side_text(side: Side) -> str:
     details = [] if side.commit is None or side.name == side.commit else [side.commit[:9]]
     if side.dirty:
         details.append("with uncommitted changes")
-    if side.result is not None:
+    if side.result is not None and side.result not in side.name:
         details.append(f"stored in {side.result}")
     return f"{side.name} ({', '.join(details)})" if details else side.name
 
@@ -98,10 +101,25 @@ def time_text(check: Check) -> str:
 
 
 def effort_text(check: Check) -> str:
-    """What the check rests on: `8 pairs of processes in 2 min 40 s`."""
+    """What the check rests on: `8 pairs of processes in 2 min 40 s`, `8 processes against 24 of 3 times in 2 min`."""
+    if check.stored is not None:
+        own, times = len(check.processes), words.count_text(len(check.stored.taken), "time")
+        counted = "1 process" if own == 1 else f"{own} processes"
+        return f"{counted} against {check.stored.processes} of {times} in {words.duration_text(check.seconds)}"
     pairs = len(check.pairs)
     counted = "1 pair of processes" if pairs == 1 else f"{pairs} pairs of processes"
     return f"{counted} in {words.duration_text(check.seconds)}"
+
+
+def stored_text(check: Check) -> str:
+    """What is known of the stored baseline, in a sentence; "" where the base is a revision."""
+    if check.stored is None:
+        return ""
+    dates = "; ".join(words.date_text(moment) for moment in check.stored.taken[-MOST_TIMES:])
+    earlier = len(check.stored.taken) - MOST_TIMES
+    more = f", and {words.count_text(earlier, 'time')} before" if earlier > 0 else ""
+    same = "another machine" if check.stored.different else "this machine"
+    return f"{check.stored.file} was drawn on {same}: {dates}{more}."
 
 
 def script(check: Check) -> str:

@@ -1,0 +1,123 @@
+"""`doctor baseline`: store how a training performs on this machine, for later checks to be held against."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from bottleneck_doctor.cli._start import Start, plain_start_options, start, talk_options
+
+
+@click.command(
+    "baseline",
+    # What follows SCRIPT is the script's, options included, as after `python script.py`.
+    context_settings={"allow_interspersed_args": False},
+    options_metavar="[OPTIONS]",
+)
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    default=Path("baseline.json"),
+    help="Where it goes; baseline.json. A baseline that is there already gets the new draws beside its own.",
+)
+@click.option("--new", "anew", is_flag=True, help="Begin anew where the file holds a baseline already.")
+@click.option("--sessions", metavar="N", type=click.IntRange(min=1), help="Starts of the script; 8.")
+@click.option("--budget", metavar="TIME", help="As many starts as fit into this time, such as 5m.")
+@click.option("--steady/--no-steady", default=None, help="Keep glibc's allocator from adding luck; on.")
+@plain_start_options
+@talk_options
+def command(
+    output: Path,
+    anew: bool,
+    sessions: int | None,
+    budget: str | None,
+    module: str | None,
+    launch: str | None,
+    listen: str | None,
+    line: str | None,
+    steady: bool | None,
+    python: str | None,
+    in_place: bool,
+    verbose: bool,
+    quiet: bool,
+    words: tuple[str, ...],
+) -> int:
+    """Store how a training script performs here, for `doctor check --baseline`.
+
+    Starts SCRIPT with ARGS several times and writes what its processes showed, with what tells this machine from
+    others. Run it onto the same file at other times: a machine is not as fast every day, and a check can only be as
+    sure as the times in its baseline agree. Everything after SCRIPT goes to the script.
+    """
+    from bottleneck_doctor.cli._entrypoint import time_option
+
+    seconds = time_option("--budget", budget)
+    if quiet and verbose:
+        raise click.UsageError("--quiet and --verbose exclude each other.")
+    if sessions is not None and seconds is not None:
+        raise click.UsageError("--sessions and --budget exclude each other: one says how many, one how long.")
+
+    def asked_to_start(launcher: str | None) -> Start:
+        return start("baseline", module=module, launch=launcher, listen=listen, line=line, python=python, words=words)
+
+    # Looked at before a project's file is, which is looked for beside the script.
+    started = asked_to_start(launch)
+    script = started.script
+
+    from bottleneck_doctor import config as settings
+    from bottleneck_doctor.cli._secrets import gathered
+    from bottleneck_doctor.cli._terminal import say, stdout_width
+    from bottleneck_doctor.gate import stored
+    from bottleneck_doctor.gate.limits import UNITS, configured
+    from bottleneck_doctor.gate.outputs import check_writable, write_file
+    from bottleneck_doctor.gate.recording import Request, record
+    from bottleneck_doctor.gate.solo import Training
+    from bottleneck_doctor.progress import choose_progress
+    from bottleneck_doctor.render import baseline as text
+
+    folders = [Path.cwd()] if script is None else [script.absolute().parent, Path.cwd()]
+    config = settings.load(folders, UNITS)
+    if launch is None and line is None and config.launch is not None:
+        started = asked_to_start(config.launch)
+    check_writable(output, stored.MARK, "-o")
+    there = output.exists() and output.stat().st_size > 0
+    before = stored.read(output) if there and not anew else None
+    usual = next(way for way in (steady, config.steady, True if before is None else before.steady) if way is not None)
+    request = Request(
+        training=Training(
+            script=script,
+            module=module,
+            arguments=started.arguments,
+            launcher=started.launcher,
+            listen=started.listen,
+            words=started.words,
+            environment=started.environment,
+            python=started.python,
+            steady=usual if before is None else stored.way(before, usual, str(output)),
+            verbose=verbose,
+            in_place=in_place,
+            discretion=gathered(started.told),
+        ),
+        file=str(output),
+        before=before,
+        processes=sessions,
+        budget=seconds,
+    )
+    progress = choose_progress(quiet=quiet, verbose=verbose)
+    try:
+        outcome = record(request, progress)
+    finally:
+        progress.close()
+    write_file(output, stored.to_json(outcome.baseline))
+    summary = text.render(
+        outcome.baseline,
+        outcome.warnings,
+        file=str(output),
+        check=request.check(),
+        limits=configured(config, None),
+        width=stdout_width(),
+    )
+    say(summary.rstrip("\n"))
+    return 0

@@ -1,0 +1,145 @@
+"""This machine: the interpreter that runs the training in; what tells machines apart, and how fast it is now, out. The
+edge where the yardstick is started."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+import psutil
+
+from bottleneck_doctor.environment import TOLD_VARIABLES, cpu_name
+from bottleneck_doctor.errors import DoctorError
+from bottleneck_doctor.gate.fingerprint import Calibration, Difference, Fingerprint, differences, drifted
+
+YARDSTICK = Path(__file__).with_name("yardstick.py")
+LONGEST = 300.0
+"""Seconds that it may take: torch is slow to import from a network's disk."""
+TRIES = 3
+SECONDS_BETWEEN_TRIES = 3.0
+"""A machine that seems to be another by its speed alone is looked at again: a neighbour may be gone by then."""
+
+_COUNTED_OTHERWISE = ("CUDA_VISIBLE_DEVICES", "SLURM_CPUS_PER_TASK")
+"""Variables that choose devices or cores, which are keys themselves."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine at one moment."""
+
+    fingerprint: Fingerprint
+    calibration: Calibration
+
+
+@dataclass
+class _Facts:
+    system: str
+    python: str
+    usable_cpus: int
+    torch: str
+    devices: list[str]
+
+
+@dataclass
+class _Told:
+    facts: _Facts
+    calibration: Calibration
+
+
+def look(python: str, cwd: Path, environment: Mapping[str, str]) -> Machine:
+    """This machine as the interpreter `python` sees it in this environment. Raises `DoctorError` `machine-unknown`."""
+    try:
+        done = subprocess.run(
+            [python, str(YARDSTICK)],
+            cwd=cwd,
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=LONGEST,
+            check=False,
+        )
+        # A sitecustomize of theirs may speak before.
+        last = done.stdout.strip().splitlines()[-1:]
+        told = msgspec.json.decode(last[0] if last else b"", type=_Told)
+    except subprocess.TimeoutExpired as error:
+        raise _unknown(f"it took more than {LONGEST:.0f} s", "") from error
+    except OSError as error:
+        raise _unknown(f"{python} can't be started ({error.strerror or error})", "") from error
+    except msgspec.DecodeError as error:
+        why = f"it ended with exit code {done.returncode}" if done.returncode else "it said what can't be read"
+        raise _unknown(why, done.stderr.decode(errors="replace")) from error
+    names = [name for name in TOLD_VARIABLES if name not in _COUNTED_OTHERWISE]
+    fingerprint = Fingerprint(
+        system=told.facts.system,
+        cpu=cpu_name(),
+        usable_cpus=told.facts.usable_cpus,
+        memory_bytes=psutil.virtual_memory().total,
+        devices=told.facts.devices,
+        driver=driver() if told.facts.devices else "",
+        python=told.facts.python,
+        torch=told.facts.torch,
+        variables={name: environment[name] for name in names if name in environment},
+    )
+    return Machine(fingerprint, told.calibration)
+
+
+def look_until_alike(
+    look: Callable[[], Machine],
+    base: Fingerprint,
+    takes: Sequence[Calibration],
+    sleep: Callable[[float], None] = time.sleep,
+) -> tuple[Machine, list[Difference]]:
+    """The machine, and all in which it differs from the one that `base` and the calibrations of its `takes` tell of."""
+    machine = look()
+    differ = differences(base, machine.fingerprint)
+    for _ in range(TRIES - 1):
+        if differ or not drifted(takes, machine.calibration):
+            break
+        sleep(SECONDS_BETWEEN_TRIES)
+        machine = replace(machine, calibration=look().calibration)
+    return machine, differ + drifted(takes, machine.calibration)
+
+
+ELSEWHERE = (
+    "Make a baseline here with `doctor baseline`, compare with --base-ref instead, or give --allow-different-machine, "
+    "which marks the result."
+)
+
+
+def other_machine(file: str, found: Sequence[Difference], next_step: str = ELSEWHERE) -> DoctorError:
+    """The baseline in `file` was made elsewhere: why it is no measure here. `found`: at least one difference."""
+    first = found[0]
+    more = f" ({len(found) - 1} more differ)" if len(found) > 1 else ""
+    return DoctorError(
+        "different-machine",
+        f"{file} was made on another machine: {first.key} is {first.base} there and {first.head} here{more}.",
+        next_step,
+    )
+
+
+def driver() -> str:
+    """The version of NVIDIA's driver; "" where it can't be asked."""
+    with contextlib.suppress(Exception):  # Bindings and driver of unlike releases fail in more ways than `NVMLError`.
+        import pynvml
+
+        pynvml.nvmlInit()
+        try:
+            version = pynvml.nvmlSystemGetDriverVersion()
+            return version.decode() if isinstance(version, bytes) else str(version)
+        finally:
+            pynvml.nvmlShutdown()
+    return ""
+
+
+def _unknown(why: str, detail: str) -> DoctorError:
+    return DoctorError(
+        "machine-unknown",
+        f"This machine could not be described, which a stored baseline needs: {why}.",
+        "Check that the interpreter that runs your training can import torch; --base-ref does without.",
+        detail=detail,
+    )

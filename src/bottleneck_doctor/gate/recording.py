@@ -1,0 +1,135 @@
+"""Making a stored baseline: a `Request` in, the baseline with the new draws out. The edge of `doctor baseline`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bottleneck_doctor import __version__
+from bottleneck_doctor.errors import DoctorError
+from bottleneck_doctor.gate import decide, machine, plan, revision, stored
+from bottleneck_doctor.gate.document import Side
+from bottleneck_doctor.gate.machine import Machine
+from bottleneck_doctor.gate.solo import Drawing, Training
+from bottleneck_doctor.gate.stored import Stored, Take
+from bottleneck_doctor.interrupt import terminate_as_interrupt
+from bottleneck_doctor.prober import Clock
+from bottleneck_doctor.progress import Progress
+from bottleneck_doctor.render import words
+from bottleneck_doctor.result import Entrypoint, Tool, Warning
+
+PROCESSES = 8
+"""What a take has where nothing else is said: more of one time say little of another."""
+_LONG = 300.0
+"""Seconds that a take without a budget is planned for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What the user asked for. `before`: the baseline that `file` holds already. `budget`: seconds, None without."""
+
+    training: Training
+    file: str
+    before: Stored | None = None
+    processes: int | None = None
+    budget: float | None = None
+
+    def repeat(self) -> list[str]:
+        """The command that does the same again, with what is secret masked: it has to be filled in."""
+        command = ["baseline", "-o", self.file]
+        command += [] if self.processes is None else ["--sessions", str(self.processes)]
+        command += [] if self.budget is None else ["--budget", f"{self.budget:g}s"]
+        command += [] if self.training.steady else ["--no-steady"]
+        return self.training.command(*command)
+
+    def check(self) -> list[str]:
+        """The command that holds what is there then against this."""
+        return self.training.command("check", "--baseline", self.file)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The baseline with its new draws, and what weakens it."""
+
+    baseline: Stored
+    warnings: list[Warning]
+
+
+Look = Callable[[str, Path, Mapping[str, str]], Machine]
+
+
+def record(request: Request, progress: Progress, look: Look = machine.look) -> Outcome:
+    """Draw processes and put them into a baseline. `look`: how the machine is described.
+
+    Raises `DoctorError` `baseline-of-another` and `different-machine` where the file holds draws that these don't
+    belong to, `machine-unknown`, and where nothing could be measured at all.
+    """
+    with terminate_as_interrupt():
+        return _record(request, progress, look)
+
+
+def _record(request: Request, progress: Progress, look: Look) -> Outcome:
+    training, before = request.training, request.before
+    told = training.told()
+    if before is not None and before.entrypoint.argv != told:
+        raise DoctorError(
+            "baseline-of-another",
+            f"{request.file} holds draws of {words.visible(words.command_text(before.entrypoint.argv))}, and no others "
+            "can be added.",
+            "Name another file with -o, or give --new to begin anew.",
+        )
+    cwd = Path.cwd()
+    root, head = revision.here(cwd)
+    progress.stage("Looking at the machine")
+    now = _machine(request, cwd, look)
+    clock = Clock(request.budget or _LONG, strict=request.budget is not None)
+    drawing = Drawing(training, head, root, cwd, clock, progress)
+    wanted = request.processes or (PROCESSES if request.budget is None else decide.most_looked_at())
+
+    def more() -> bool:
+        count = len(drawing.draws)
+        if request.budget is None or not count:
+            return count < wanted
+        return count < wanted and plan.another_fits(drawing.seconds_each(), clock.left())
+
+    begun = stored.now()
+    drawing.run(more, whole=None if before is None else all(draw.whole_epochs for draw in before.draws))
+    take = Take(taken=begun, commit=head.commit, dirty=head.dirty, calibration=now.calibration, draws=drawing.draws)
+    made = Stored(
+        tool=Tool(name="bottleneck-doctor", version=__version__),
+        entrypoint=Entrypoint(argv=told, cwd=str(cwd.resolve())),
+        machine=now.fingerprint if before is None else before.machine,
+        steady=training.steady,
+        takes=[*([] if before is None else before.takes), take],
+        environment=drawing.environment(),
+        command=request.repeat(),
+    )
+    return Outcome(training.discretion.document(made), drawing.warnings + _other_commit(before, head))
+
+
+def _machine(request: Request, cwd: Path, look: Look) -> Machine:
+    """This machine; it has to be the one of the draws before."""
+
+    def see() -> Machine:
+        return look(request.training.interpreter, cwd, request.training.surroundings())
+
+    if request.before is None:
+        return see()
+    now, found = machine.look_until_alike(see, request.before.machine, request.before.calibrations)
+    if found:
+        raise machine.other_machine(request.file, found, "Name another file with -o, or give --new to begin anew.")
+    return replace(now, fingerprint=request.before.machine)
+
+
+def _other_commit(before: Stored | None, head: Side) -> list[Warning]:
+    if before is None or before.last.commit == head.commit:
+        return []
+    then, now = (commit[:9] if commit else "no commit" for commit in (before.last.commit, head.commit))
+    return [
+        Warning(
+            slug="baseline-other-commit",
+            sentence=f"The draws before were of {then}, these are of {now}: what changed between counts as luck of the "
+            "machine, and makes intervals wider.",
+        )
+    ]

@@ -1,0 +1,252 @@
+"""Processes of one revision, started one after another: a `Training` in, a `Draw` of each process out. The edge where a
+baseline is measured, and the head that is held against one; the windows are those of a check of pairs (`duel`)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import median
+
+from bottleneck_doctor import environment, launch, outcome
+from bottleneck_doctor.discretion import Discretion
+from bottleneck_doctor.errors import DoctorError
+from bottleneck_doctor.gate import plan, stored, unpaired
+from bottleneck_doctor.gate.check import STEADY, interpreter_of
+from bottleneck_doctor.gate.document import Side
+from bottleneck_doctor.gate.duel import (
+    LEAST_KEPT_ROUNDS,
+    MOST_BROKEN_PAIRS,
+    Broken,
+    Contender,
+    Corner,
+    Live,
+    Starts,
+    phases_of,
+    sample_of,
+)
+from bottleneck_doctor.gate.metrics import SideSample
+from bottleneck_doctor.gate.stored import Draw
+from bottleneck_doctor.prober import CAME_TO_ITS_END, Clock, OutOfTime
+from bottleneck_doctor.progress import Progress
+from bottleneck_doctor.protection.keeper import Keeper, protecting
+from bottleneck_doctor.result import Environment, Warning
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """What is started, and how. `python`: the interpreter's path; None: the one that runs us."""
+
+    script: Path | None
+    module: str | None
+    arguments: tuple[str, ...] = ()
+    launcher: tuple[str, ...] = ()
+    """The launcher command that the user put before the script."""
+    listen: tuple[str, int] | None = None
+    """Host and port at which ranks on other hosts reach us."""
+    words: tuple[str, ...] = ()
+    """A command that is run as it is, instead of a script or module under an interpreter."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables that stand before that command."""
+    python: str | None = None
+    steady: bool = True
+    verbose: bool = False
+    in_place: bool = False
+    discretion: Discretion = field(default_factory=Discretion)
+    """What no output may tell."""
+
+    @property
+    def interpreter(self) -> str:
+        """What runs the training, as far as that can be known."""
+        return self.python or interpreter_of(self.words) or sys.executable
+
+    def entrypoint(self) -> tuple[str, ...]:
+        """The entrypoint and its arguments, without the interpreter."""
+        if self.words:
+            return self.words
+        target = ("-m", self.module) if self.module is not None else (str(self.script),)
+        return (*target, *self.arguments)
+
+    def argv(self) -> tuple[str, ...]:
+        """What is started."""
+        return self.words or launch.command(self.interpreter, self.launcher, self.entrypoint())
+
+    def told(self) -> list[str]:
+        """What is trained, by which two baselines are told apart, without what is secret in it."""
+        return self.discretion.words((*self.launcher, *self.entrypoint()))
+
+    def command(self, *ours: str) -> list[str]:
+        """A command line of ours that starts this, with what is secret masked: it has to be filled in."""
+        command = ["doctor", *ours]
+        for option, value in (
+            ("--launch", shlex.join(self.launcher) if self.launcher else None),
+            ("--listen", None if self.listen is None else "{}:{}".format(*self.listen)),
+            ("--python", self.python),
+        ):
+            command += [] if value is None else [option, value]
+        command += ["--in-place"] if self.in_place else []
+        entry = self.entrypoint()
+        if self.words:
+            # Values of variables may be secrets: the names alone say what to set again.
+            variables = [f"{name}=..." for name in self.environment]
+            return self.discretion.words([*command, "--exec", " ".join([*variables, shlex.join(entry)])])
+        head = 2 if self.module is not None else 1
+        separator = ["--"] if entry[head:] and self.module is None else []
+        return self.discretion.words([*command, *entry[:head], *separator, *entry[head:]])
+
+    def variables(self) -> dict[str, str]:
+        """What is set for the processes on top of the user's own environment, which comes first."""
+        own = dict(self.environment)
+        steady = {name: value for name, value in STEADY.items() if name not in os.environ and name not in own}
+        return {**own, **(steady if self.steady else {})}
+
+    def surroundings(self) -> dict[str, str]:
+        """The environment in which it is started, as far as that is not ours."""
+        return {**os.environ, **self.environment}
+
+
+class LiveOne(Live):
+    """One process at its loop. `whole`: whether windows are to be whole epochs, where they can be; None: as it fits."""
+
+    def __init__(self, number: int, head: Corner, clock: Clock, setup_seconds: float, whole: bool | None) -> None:
+        super().__init__(number, (head,), clock, setup_seconds)
+        self.head = head
+        # What a window holds must be the same in all processes that are compared.
+        head.measures.epochs = head.measures.epochs and whole is not False
+
+    @property
+    def whole_epochs(self) -> bool:
+        return self.head.measures.epochs
+
+    def measure(self) -> SideSample:
+        """As many windows as a process of a pair gets, then phases and memory. Raises `Broken` as
+        `LivePair.measure`."""
+        told: dict[str, float] | None = None
+        try:
+            self._doing(self.head, self._burn_in)
+            count = plan.rounds(self._setup_seconds, self._window_seconds(self.head), self._clock.budget)
+            for block in range(1, count + 1):
+                self._doing(self.head, lambda corner, block=block: self._window(corner, block))
+            told = self._doing(self.head, phases_of)
+        except Broken as broken:
+            self.broken = broken
+        sample = sample_of(self.head, told)
+        if self.broken is not None and len(sample.costs(None)) < LEAST_KEPT_ROUNDS:
+            raise self.broken
+        return sample
+
+
+class Drawing:
+    """Draws of a training, one process after another. `lasted`: seconds that each took."""
+
+    def __init__(self, training: Training, side: Side, root: Path, cwd: Path, clock: Clock, progress: Progress) -> None:
+        self.draws: list[Draw] = []
+        self.lasted: list[float] = []
+        self.warnings: list[Warning] = []
+        self._training = training
+        self._said = f"the head ({side.name})"
+        self._root = root
+        self._cwd = cwd
+        self._clock = clock
+        self._progress = progress
+        self._broken: list[Broken] = []
+        self._starts = Starts(clock, progress, verbose=training.verbose, discretion=training.discretion)
+
+    def run(self, wanted: Callable[[], bool], whole: bool | None = None) -> None:
+        """Draw for as long as `wanted` says so before each start. `whole`: as for `LiveOne`.
+
+        Raises `DoctorError` where nothing could be drawn at all.
+        """
+        with self._contender() as contender:
+            while wanted():
+                begun = time.monotonic()
+                try:
+                    whole = self._one(contender, whole)
+                except Broken as broken:
+                    self._broken.append(broken)
+                    # A script that never came to its loop would not the next time.
+                    if not self.draws and broken.corner.found is None:
+                        break
+                    self._note_broken(broken)
+                    if len(self._broken) >= MOST_BROKEN_PAIRS:
+                        break
+                except OutOfTime:
+                    break
+                else:
+                    self.lasted.append(time.monotonic() - begun)
+        if not self.draws:
+            raise failure(self._broken[0]) if self._broken else outcome.out_of_time(self._clock.spent())
+        if self._starts.missing_ranks:
+            self.warnings.append(outcome.rank_missing(self._starts.missing_ranks))
+
+    def seconds_each(self) -> float:
+        """What a process takes, start and all."""
+        return median(self.lasted) if self.lasted else 0.0
+
+    def environment(self) -> Environment:
+        """The machine and the libraries, as the processes saw them."""
+        seen = environment.describe(self._starts.hello, self._starts.found)
+        return replace(seen, variables={**STEADY, **seen.variables}) if self._training.steady else seen
+
+    def _one(self, contender: Contender, whole: bool | None) -> bool:
+        number = len(self.draws) + len(self._broken) + 1
+        self._progress.stage(f"Starting (process {number})")
+        taken = stored.now()
+        with self._starts.live([contender], number, "Process") as corners:
+            live = LiveOne(number, corners["head"], self._clock, self._starts.setup_seconds, whole)
+            self._progress.update(f"Process {number}: windows", self._clock.spent(), self._clock.budget)
+            sample = live.measure()
+            if live.broken is not None:
+                self._note_broken(live.broken)
+            first = not self.draws
+            self.draws.append(unpaired.draw(sample, taken, whole_epochs=live.whole_epochs, first=first))
+            return live.whole_epochs
+
+    @contextlib.contextmanager
+    def _contender(self) -> Iterator[Contender]:
+        training = self._training
+        keeper = Keeper() if training.in_place else protecting(self._cwd, training.entrypoint())
+        try:
+            yield Contender(
+                name="head",
+                said=self._said,
+                argv=training.argv(),
+                cwd=self._cwd,
+                roots=(self._root,),
+                environment=training.variables(),
+                keeper=keeper,
+                launched=bool(training.launcher),
+                listen=training.listen,
+            )
+        finally:
+            keeper.close()
+            if keeper.lost:
+                lost = ", ".join(sorted(set(keeper.lost))[:3])
+                told = f"{lost} could not be put back as before."
+                self.warnings.append(Warning(slug="files-not-restored", sentence=told))
+
+    def _note_broken(self, broken: Broken) -> None:
+        """Say why a process was cut short or lost; that a script came to its end is no weakness."""
+        crashed = broken.over.crashed
+        told = "After some windows were measured, " if crashed else "A process was lost: "
+        why = broken.over.why.rstrip(".")
+        warning = Warning(slug="script-failed-later" if crashed else "pair-lost", sentence=f"{told}{why}.")
+        if broken.over.why != CAME_TO_ITS_END and all(each.slug != warning.slug for each in self.warnings):
+            self.warnings.append(warning)
+
+
+def failure(broken: Broken) -> DoctorError:
+    """Why nothing can be measured."""
+    over = broken.over
+    if over.ours:
+        return outcome.guest_failed(over)
+    if over.apart:
+        return outcome.ranks_apart(over)
+    if over.why == CAME_TO_ITS_END:
+        return outcome.no_training(broken.corner.session.farewell, over.tail)
+    return outcome.entrypoint_failed(over)

@@ -1,0 +1,226 @@
+"""A check against a stored baseline: processes of the head alone, until the answer is clear; a `Request` in, a `Check`
+out. The edge where clocks, processes and the pure rooms meet, as `check` is for two revisions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from statistics import fmean
+
+from bottleneck_doctor import __version__
+from bottleneck_doctor.gate import against, decide, machine, plan, revision, unpaired, verdict
+from bottleneck_doctor.gate import stored as stored_
+from bottleneck_doctor.gate.check import DEFAULT_BUDGET, Outcome
+from bottleneck_doctor.gate.document import Check, Culprit, Metric, ProcessRecord, Side, StoredBase
+from bottleneck_doctor.gate.fingerprint import Difference
+from bottleneck_doctor.gate.limits import DEFAULTS, STEP_TIME, Limit
+from bottleneck_doctor.gate.machine import Machine
+from bottleneck_doctor.gate.metrics import Judging
+from bottleneck_doctor.gate.solo import Drawing, Training
+from bottleneck_doctor.gate.stored import Stored
+from bottleneck_doctor.interrupt import terminate_as_interrupt
+from bottleneck_doctor.prober import Clock
+from bottleneck_doctor.progress import Progress
+from bottleneck_doctor.render import words
+from bottleneck_doctor.render.check_words import change_text, is_finding
+from bottleneck_doctor.result import Entrypoint, Tool, Warning
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What the user asked for. `file`: the baseline's, as it was named. `budget` in seconds; None: as the number of
+    processes wants, or the default. `processes`: exactly so many of the head."""
+
+    training: Training
+    baseline: Stored
+    file: str
+    budget: float | None = None
+    processes: int | None = None
+    limits: Mapping[str, Limit] = field(default_factory=lambda: DEFAULTS)
+    allow_different: bool = False
+
+    def repeat(self) -> list[str]:
+        """The command that does the same again, with what is secret masked: it has to be filled in."""
+        command = ["check", "--baseline", self.file]
+        step = self.limits[STEP_TIME].threshold
+        if step != DEFAULTS[STEP_TIME].threshold:
+            command += ["--threshold", f"{100 * step:g}%"]
+        command += [] if self.budget is None else ["--budget", f"{self.budget:g}s"]
+        command += [] if self.processes is None else ["--pairs", str(self.processes)]
+        command += ["--allow-different-machine"] if self.allow_different else []
+        return self.training.command(*command)
+
+
+Look = Callable[[str, Path, Mapping[str, str]], Machine]
+
+
+def check(request: Request, progress: Progress, look: Look = machine.look) -> Outcome:
+    """Hold the head against the baseline. `look`: how the machine is described.
+
+    Raises `DoctorError` `different-machine` and `machine-unknown`, and where nothing could be measured at all.
+    """
+    with terminate_as_interrupt():
+        return _Checking(request, progress, look).run()
+
+
+class _Checking:
+    def __init__(self, request: Request, progress: Progress, look: Look) -> None:
+        self.request = request
+        self.progress = progress
+        self.look = look
+        self.times = stored_.times(request.baseline.takes)
+        endless = request.processes is not None and request.budget is None
+        self.budget = float("inf") if endless else request.budget or DEFAULT_BUDGET
+        self.clock = Clock(DEFAULT_BUDGET if endless else self.budget, strict=not endless)
+        self.wanted = request.processes or against.wanted([len(time) for time in self.times])
+        self.ended = False
+        """Whether no more processes were wanted."""
+        self.judged: list[Metric] = []
+        self.how: Judging
+        """How it was looked last: what is said in the end rests on that look."""
+        self.drawing: Drawing
+
+    def run(self) -> Outcome:
+        cwd = Path.cwd()
+        root, head = revision.here(cwd)
+        self.progress.stage("Looking at the machine")
+        different = self._different(cwd)
+        self.drawing = Drawing(self.request.training, head, root, cwd, self.clock, self.progress)
+        draws = self.request.baseline.draws
+        self.drawing.run(self._more, whole=all(draw.whole_epochs for draw in draws))
+        if not self.ended:
+            # Processes were lost, or the time was over: neither had to do with the figures.
+            self._look(last=True)
+        return Outcome(self._document(root, cwd, head, different), root)
+
+    def _different(self, cwd: Path) -> list[Difference]:
+        request, baseline = self.request, self.request.baseline
+        _, found = machine.look_until_alike(
+            lambda: self.look(request.training.interpreter, cwd, request.training.surroundings()),
+            baseline.machine,
+            baseline.calibrations,
+        )
+        if found and not request.allow_different:
+            raise machine.other_machine(request.file, found)
+        return found
+
+    # -- processes -----------------------------------------------------------------------------------------------------
+
+    def _more(self) -> bool:
+        """Look at what there is, and say whether another process is wanted and fits."""
+        count = len(self.drawing.draws)
+        if not count:
+            return True
+        left = float("inf") if self.budget == float("inf") else self.clock.left()
+        more = count < self.wanted and plan.another_fits(self.drawing.seconds_each(), left)
+        self._look(last=not more)
+        self._say()
+        self.ended = not more or (self.request.processes is None and not verdict.is_open(self.judged))
+        return not self.ended
+
+    def _look(self, *, last: bool) -> None:
+        fixed = self.request.processes is not None
+        count = len(self.drawing.draws)
+        look = against.look_after(count, len(self.times), last=last, fixed=fixed)
+        most = count if last else self.wanted
+        self.how = Judging(self.request.limits, look, most, fixed or against.looked_at_once(len(self.times)))
+        self.judged = unpaired.judged(self.times, self.drawing.draws, self.how)
+
+    def _say(self) -> None:
+        step = next((metric for metric in self.judged if metric.id == STEP_TIME), None)
+        if step is not None and step.change is not None:
+            count = unpaired.processes_text(len(self.drawing.draws))
+            self.progress.note(f"{count}: step time {change_text(step)}")
+
+    # -- the end -------------------------------------------------------------------------------------------------------
+
+    def _document(self, root: Path, cwd: Path, head: Side, different: list[Difference]) -> Check:
+        request, training, baseline = self.request, self.request.training, self.request.baseline
+        last = baseline.last
+        base = Side(
+            name=f"the baseline {request.file} of {words.date_text(last.taken).partition(',')[0]}",
+            commit=last.commit,
+            dirty=last.dirty,
+            result=request.file,
+        )
+        draws = self.drawing.draws
+        culprits = self._culprits()
+        judged = [_marked(each) for each in self.judged] if different else self.judged
+        sentence = verdict.sentence(
+            judged, base.name, 0, culprits, counted=f"{unpaired.processes_text(len(draws))} of the head"
+        )
+        warnings = self._warnings(different, explained=bool(culprits))
+        made = Check(
+            tool=Tool(name="bottleneck-doctor", version=__version__),
+            created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            entrypoint=Entrypoint(argv=training.told(), cwd=str(cwd.resolve())),
+            base=base,
+            head=head,
+            status=verdict.status(self.judged),
+            sentence=f"{sentence} The baseline was made on another machine." if different else sentence,
+            metrics=judged,
+            pairs=[],
+            error_rate=decide.ERROR_RATE,
+            seconds=time.monotonic() - self.clock.started,
+            budget=0.0 if self.budget == float("inf") else self.budget,
+            steady=training.steady,
+            commits=[] if last.commit is None else revision.since(root, last.commit),
+            culprits=culprits,
+            warnings=warnings,
+            environment=self.drawing.environment(),
+            command=request.repeat(),
+            stored=StoredBase(
+                file=request.file,
+                taken=[time[0].taken for time in self.times],
+                processes=len(baseline.draws),
+                different=different,
+            ),
+            processes=[
+                ProcessRecord(number=number, step_seconds=fmean(draw.steps), windows=len(draw.steps))
+                for number, draw in enumerate(draws, 1)
+            ],
+        )
+        return training.discretion.document(made)
+
+    def _culprits(self) -> list[Culprit]:
+        if not verdict.has_grown(self.judged):
+            return []
+        return unpaired.grown_phases(self.times, self.drawing.draws, self.judged)
+
+    def _warnings(self, different: list[Difference], *, explained: bool) -> list[Warning]:
+        request = self.request
+        found = []
+        if different:
+            told = "; ".join(f"{each.key}: {each.base} there, {each.head} here" for each in different)
+            found.append(
+                Warning(
+                    slug="another-machine",
+                    sentence=f"The baseline was made on another machine, so what differs may be the machine's: {told}.",
+                )
+            )
+        if request.baseline.entrypoint.argv != request.training.told():
+            command = words.command_text(request.baseline.entrypoint.argv)
+            told = f"The baseline is of another command: `{command}`."
+            found.append(Warning(slug="baseline-other-command", sentence=told))
+        found += self.drawing.warnings
+        found += unpaired.weak_evidence(self.times, self.drawing.draws, self.how, self.judged)
+        if verdict.has_grown(self.judged):
+            phases = "phases were compared with those that are stored" if explained else "no stored phase explains it"
+            found.append(
+                Warning(
+                    slug="culprits-missing",
+                    sentence="Which functions and lines grew could not be found out, for no process of the baseline is "
+                    f"there to be sampled beside the head's; {phases}. `--base-ref` tells them.",
+                )
+            )
+        return found
+
+
+def _marked(metric: Metric) -> Metric:
+    """A finding that says of itself that it was made on another machine: outputs that show nothing else show that."""
+    if not is_finding(metric):
+        return metric
+    return replace(metric, sentence=f"{metric.sentence} The baseline was made on another machine.")

@@ -1,0 +1,284 @@
+"""What processes of the head say against those of a stored baseline, for each metric: draws in, verdicts out. Pure.
+
+Metrics, limits and words are those of a check of pairs; what differs is that the processes of both sides did not run
+side by side, so that the time of day is a source of luck as well (`against`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean, variance
+
+from bottleneck_doctor.gate import against, decide, metrics, verdict
+from bottleneck_doctor.gate.culprits import grown
+from bottleneck_doctor.gate.document import Culprit, Metric
+from bottleneck_doctor.gate.limits import (
+    DATA_WAIT,
+    DEVICE_MEMORY,
+    DEVICE_RESERVED,
+    EPOCH_TURN,
+    FIRST_STEP,
+    HOST_MEMORY,
+    KINDS,
+    PHASE,
+    STEP_TIME,
+    Limit,
+)
+from bottleneck_doctor.gate.metrics import LEAST_PHASE, LEAST_TURN, Judging, Series, SideSample
+from bottleneck_doctor.gate.stored import Draw
+from bottleneck_doctor.render import words
+from bottleneck_doctor.render.check_words import amount_text
+from bottleneck_doctor.result import Warning
+
+ASSUMED = {"seconds": 0.15, "bytes": 0.02, "share": 0.05}
+"""How much times are supposed to differ where fewer than three are stored, as a standard deviation, by unit (relative,
+or points). Of seconds it is what a loop bound by the memory of a shared machine may do, whose speed was seen to go from
+10 to 15 GB/s and back."""
+ASSUMED_FIRST_STEP = 0.5
+"""A start reads files, and finds them in the page cache or not."""
+
+_LEAST = {EPOCH_TURN: LEAST_TURN}
+"""Values below count as this."""
+_MICROSECOND = 1e-6
+
+FIGURES: Mapping[str, Callable[[SideSample], float | None]] = {
+    DATA_WAIT: SideSample.wait_share,
+    HOST_MEMORY: lambda side: side.peak_bytes,
+    DEVICE_MEMORY: lambda side: side.device_bytes,
+    DEVICE_RESERVED: lambda side: side.device_reserved_bytes,
+    FIRST_STEP: lambda side: side.first_step,
+    EPOCH_TURN: SideSample.turn,
+}
+"""Every metric that is one figure of a process: all but the step time and the phases."""
+
+
+def draw(sample: SideSample, taken: str, *, whole_epochs: bool, first: bool) -> Draw:
+    """A process as it is stored. `first`: of its take; it may have had caches to make, so its start is not counted."""
+    figures = {name: value for name, read in FIGURES.items() if (value := read(sample)) is not None}
+    if first:
+        figures.pop(FIRST_STEP, None)
+    figures |= {PHASE + name: seconds for name, seconds in (sample.phases or {}).items()}
+    return Draw(
+        taken=taken,
+        steps=list(sample.costs(None).values()),
+        samples_per_step=sample.per_step(),
+        has_loader=sample.has_loader,
+        whole_epochs=whole_epochs,
+        # An epoch's turn is what its lead-in took beyond its steps, and may come out below nothing.
+        figures={name: max(0.0, float(value)) for name, value in figures.items()},
+    )
+
+
+# -- metrics -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Unpaired(Series):
+    """A metric over the head's processes, and over those of the stored times. `differences`: of each process of the
+    head from the mean of the times.
+
+    `measured`: the head's values and the times', in the unit of differences.
+    """
+
+    measured: tuple[list[float], list[list[float]]] = field(default_factory=lambda: ([], []))
+
+    def known(self) -> against.Against:
+        head, times = self.measured
+        return against.estimate(head, times, self.inside, assumed(self.id))
+
+    def smallest(self, threshold: float, how: Judging) -> float | None:
+        return against.smallest(self.known(), threshold, how.most_pairs, fixed=how.fixed, error_rate=how.rate(self.id))
+
+    def floor(self, how: Judging) -> float | None:
+        """The least threshold that can be judged, in the unit of thresholds."""
+        found = self.smallest(0.0, how)
+        return None if found is None else metrics.told(found, self.unit)
+
+
+def assumed(name: str) -> float:
+    """The standard deviation between times that a metric is supposed to have, in the unit of differences."""
+    return ASSUMED_FIRST_STEP if name == FIRST_STEP else ASSUMED[KINDS[name].unit]
+
+
+def series(times: Sequence[Sequence[Draw]], head: Sequence[Draw]) -> list[Unpaired]:
+    """Every metric that either side has, and those that every check has."""
+    found = [_step_time(times, head)]
+    for name in FIGURES:
+        # The start of a take's first process is not counted: of a single one nothing is known, and nothing gone.
+        counted = [] if name == FIRST_STEP and len(head) < 2 else times
+        found.append(_figure(name, counted, head))
+    return [*found, *_phases(times, head)]
+
+
+def judged(times: Sequence[Sequence[Draw]], head: Sequence[Draw], how: Judging) -> list[Metric]:
+    """A verdict on every metric that is not switched off. `how.most_pairs` counts processes of the head."""
+    return metrics.judged_series(series(times, head), how)
+
+
+def _step_time(times: Sequence[Sequence[Draw]], head: Sequence[Draw]) -> Unpaired:
+    size = _step_of_base(times, head)
+
+    def costs(each: Draw) -> list[float]:
+        return each.steps if size is None else [cost * size / each.samples_per_step for cost in each.steps]
+
+    def log(each: Draw) -> float:
+        return fmean(math.log(cost) for cost in costs(each))
+
+    every = [*head, *(each for time in times for each in time)]
+    errors = [variance(map(math.log, each.steps)) / len(each.steps) for each in every if len(each.steps) > 1]
+    base = [fmean(costs(each)) for time in times for each in time]
+    return _made(
+        STEP_TIME,
+        (base, [fmean(costs(each)) for each in head]),
+        [[log(each) for each in time] for time in times],
+        [log(each) for each in head],
+        math.sqrt(fmean(errors)) if errors else 0.0,
+    )
+
+
+def _step_of_base(times: Sequence[Sequence[Draw]], head: Sequence[Draw]) -> float | None:
+    """Samples of the step that is meant, where both sides take samples: those of a step of the base."""
+    base = [each for time in times for each in time]
+    if not all(each.has_loader for each in (*base, *head)):
+        return None
+    return fmean(each.samples_per_step for each in base)
+
+
+def _figure(name: str, times: Sequence[Sequence[Draw]], head: Sequence[Draw], least: float = _MICROSECOND) -> Unpaired:
+    least = _LEAST.get(name, least)
+
+    def known(draws: Sequence[Draw]) -> list[float]:
+        return [each.figures[name] for each in draws if name in each.figures]
+
+    def unit(values: Sequence[float]) -> list[float]:
+        return [value if KINDS[name].unit == "share" else math.log(max(value, least)) for value in values]
+
+    seen = [values for time in times if (values := known(time))]
+    return _made(name, ([value for time in seen for value in time], known(head)), [*map(unit, seen)], unit(known(head)))
+
+
+def _phases(times: Sequence[Sequence[Draw]], head: Sequence[Draw]) -> list[Unpaired]:
+    """Phases that are a noticeable part of a step on either side. One that never took any time on a side is not
+    there."""
+    base_means, head_means = phase_means([each for time in times for each in time]), phase_means(head)
+    found = []
+    for name in KINDS:
+        if not name.startswith(PHASE) or not base_means or not head_means:
+            continue
+        if max(_share(base_means, name), _share(head_means, name)) < LEAST_PHASE:
+            continue
+        made = _figure(name, times if base_means.get(name) else [], head if head_means.get(name) else [])
+        found.append(made)
+    return found
+
+
+def phase_means(draws: Sequence[Draw]) -> dict[str, float]:
+    """Mean seconds a step of each phase, by metric, over the processes that showed phases."""
+    seen = [each.figures for each in draws if any(name.startswith(PHASE) for name in each.figures)]
+    names = {name for figures in seen for name in figures if name.startswith(PHASE)}
+    return {name: fmean(figures.get(name, 0.0) for figures in seen) for name in names}
+
+
+def _share(means: Mapping[str, float], name: str) -> float:
+    return means.get(name, 0.0) / max(_MICROSECOND, sum(means.values()))
+
+
+def _made(
+    name: str,
+    shown: tuple[list[float], list[float]],
+    times: list[list[float]],
+    head: list[float],
+    inside: float = 0.0,
+) -> Unpaired:
+    base = fmean(map(fmean, times)) if times else 0.0
+    differences = [value - base for value in head] if times else []
+    return Unpaired(name, shown[0], shown[1], differences, inside, measured=(head, times))
+
+
+# -- what is said ------------------------------------------------------------------------------------------------------
+
+
+def weak_evidence(
+    times: Sequence[Sequence[Draw]], head: Sequence[Draw], how: Judging, found: Sequence[Metric]
+) -> list[Warning]:
+    """What makes the verdicts weaker."""
+    said = []
+    if len(times) < against.LEAST_TIMES:
+        said.append(
+            Warning(
+                slug="few-times",
+                sentence=f"The baseline was drawn at {words.count_text(len(times), 'time')}, which doesn't show how "
+                "much this machine differs from one time to another; "
+                f"{words.share_text(ASSUMED['seconds'])} is supposed. Run `doctor baseline` onto the same file again, "
+                "an hour later or more.",
+            )
+        )
+    if len(head) < decide.LEAST_PAIRS:
+        said.append(
+            Warning(
+                slug="few-pairs",
+                sentence=f"Only {processes_text(len(head))} could be measured and {decide.LEAST_PAIRS} are needed, so "
+                "nothing is claimed. Give more time with `--budget`.",
+            )
+        )
+    by_name = {each.id: each for each in series(times, head)}
+    for metric in verdict.deciding(found) if len(times) >= against.LEAST_TIMES else []:
+        floor = by_name[metric.id].floor(how) if metric.verdict == "cannot_tell" else None
+        if floor is not None and metric.threshold < floor:
+            said.append(
+                Warning(
+                    slug="threshold-below-noise",
+                    sentence=f"{metric.title}: a threshold of {amount_text(metric.unit, metric.threshold)} can't be "
+                    f"judged against this baseline, whose {len(times)} times differ so much that "
+                    f"{amount_text(metric.unit, floor)} is the least that can; raise the threshold, or draw it at more "
+                    "times.",
+                )
+            )
+    return said + _other_loop(times, head)
+
+
+def _other_loop(times: Sequence[Sequence[Draw]], head: Sequence[Draw]) -> list[Warning]:
+    if not head:
+        return []
+    base = [each for time in times for each in time]
+    if base[-1].has_loader != head[-1].has_loader:
+        where = "base" if base[-1].has_loader else "head"
+        told = f"Only the {where} takes batches from a DataLoader, so steps are compared, and not samples."
+        return [Warning(slug="loops-differ", sentence=told)]
+    before, after = (fmean(each.samples_per_step for each in side) for side in (base, head))
+    if base[-1].has_loader and abs(after / before - 1) > 0.02:
+        told = (
+            f"A step holds {words.number_text(after)} samples, {words.number_text(before)} in the baseline: the head's "
+            "seconds are those of as many samples as a step of the baseline has."
+        )
+        return [Warning(slug="loops-differ", sentence=told)]
+    return []
+
+
+def grown_phases(times: Sequence[Sequence[Draw]], head: Sequence[Draw], found: Sequence[Metric]) -> list[Culprit]:
+    """Phases that explain by how much a step has grown, against those that are stored."""
+    step = next((each for each in found if each.id == STEP_TIME), None)
+    if step is None or step.base is None or step.head is None:
+        return []
+    sides = [
+        {name.removeprefix(PHASE): seconds for name, seconds in phase_means(draws).items()}
+        for draws in ([each for time in times for each in time], head)
+    ]
+    return grown(sides[0], sides[1], step.head - step.base)
+
+
+def expected(times: Sequence[Sequence[Draw]], limits: Mapping[str, Limit]) -> float | None:
+    """The smallest change of the step time that a check against this baseline will see, relative; by its own spread."""
+    most = against.wanted([len(time) for time in times])
+    alike = [times[-1][number % len(times[-1])] for number in range(most)]
+    how = Judging(limits, None, most, against.looked_at_once(len(times)))
+    step = _step_time(times, alike)
+    least = step.smallest(metrics.scaled(limits[STEP_TIME].threshold, "seconds"), how)
+    return None if least is None else math.expm1(min(least, 700.0))
+
+
+def processes_text(count: int) -> str:
+    """`1 process`, `8 processes`."""
+    return "1 process" if count == 1 else f"{count} processes"

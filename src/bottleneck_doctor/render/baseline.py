@@ -1,0 +1,61 @@
+"""A stored baseline on the terminal: what it holds, how small a change it shows, and what would make it better. A
+`Stored` in, text out."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+
+from rich.text import Text
+
+from bottleneck_doctor.gate import against, stored, unpaired
+from bottleneck_doctor.gate.limits import STEP_TIME, Limit
+from bottleneck_doctor.gate.stored import Stored
+from bottleneck_doctor.render import words
+from bottleneck_doctor.render.console import text_console
+from bottleneck_doctor.result import Warning
+
+PLAIN_WIDTH = 120
+
+
+def render(
+    baseline: Stored,
+    warnings: Sequence[Warning],
+    *,
+    file: str,
+    check: Sequence[str],
+    limits: Mapping[str, Limit],
+    width: int | None,
+) -> str:
+    """The text, ending in a newline. `check`: the command that uses it. `width`: columns of the terminal, None where
+    there is none."""
+    times = stored.times(baseline.takes)
+    step = fmean(fmean(draw.steps) for draw in baseline.draws)
+    lines = [
+        f"{file} holds {unpaired.processes_text(len(baseline.draws))} of {words.count_text(len(times), 'time')}; a "
+        f"step takes {words.duration_text(step)}.",
+        _visible(baseline, limits),
+    ]
+    if len(times) < against.LOOKED_AT_TWICE:
+        lines.append(
+            "How much this machine differs from one time to another is known from the times that are stored: run the "
+            "same again at other times, an hour from each other or more, for a smaller figure."
+        )
+    if warnings:
+        lines += ["", words.count_text(len(warnings), "warning") + ":"]
+        lines += [f"  - {warning.sentence} [{warning.slug}]" for warning in warnings]
+    lines += ["", f"Again:  {words.command_text(baseline.command)}", f"Check:  {words.command_text(check)}"]
+    console = text_console(max(width or PLAIN_WIDTH, 60), color=False)
+    for line in ["", *lines]:
+        console.print(Text(words.visible(line)), soft_wrap=line.startswith(("Again:", "Check:")))
+    assert isinstance(console.file, io.StringIO)
+    return "\n".join(line.rstrip() for line in console.file.getvalue().split("\n"))
+
+
+def _visible(baseline: Stored, limits: Mapping[str, Limit]) -> str:
+    least = unpaired.expected(stored.times(baseline.takes), limits)
+    limit = words.share_text(limits[STEP_TIME].threshold)
+    if least is None:
+        return "A check against it would see no change: too few processes."
+    return f"A check against it would see a step that takes {words.share_text(least)} longer, at a limit of {limit}."
