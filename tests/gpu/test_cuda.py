@@ -102,6 +102,7 @@ def test_windows_tell_the_memory_of_the_device(script: Path) -> None:
         assert first.device_reserved_bytes is not None
         # A batch of activations at least: 64 images, 64 channels, 64 x 64, 4 bytes.
         assert 64**4 * 4 < first.device_bytes <= first.device_reserved_bytes
+        assert second.device_bytes is not None
         assert second.device_bytes >= first.device_bytes
     finally:
         guest.close()
