@@ -85,7 +85,7 @@ def test_windows_while_the_clock_is_set(guest: StartGuest, tmp_path: Path, set_c
     for setting, step in (({}, 0.02), ({"num_workers": 2}, 0.01)):
         done = script.window(setting, lead_in=4, steps=20)
         assert (done.status, done.reason) == ("ok", "")
-        assert done.seconds / done.steps in lasting(step, rel=0.3, abs=0.005)
+        assert done.seconds / done.steps in lasting(step, rel=0.3, abs=0.008)
         assert 0 <= done.wait_seconds <= done.seconds
     phases = script.window({}, mode="phases", lead_in=2, steps=20)
     assert phases.status == "ok"
@@ -138,7 +138,7 @@ def test_examination_while_the_clock_is_set(tmp_path: Path, set_clock: dict[str,
         over.set()
         jumping.join()
     assert done.returncode == Exit.DONE, done.stderr
-    assert time.monotonic() - began < 90
+    assert time.monotonic() - began < 90  # Three times what was allowed.
     result = from_json((tmp_path / "report" / "report.json").read_bytes(), source="report.json")
     workers = next(outcome for outcome in result.fixes if outcome.id == "workers")
     assert workers.speedup is not None

@@ -22,8 +22,10 @@ def watch(subprocess: ModuleType) -> None:
     """Patch `subprocess.Popen`, through which the whole module starts its programs, in place."""
     popen: Any = subprocess.Popen
     original = popen.__init__
-    # Both are told by position too, if rarely: the first is `self`.
-    position = original.__code__.co_varnames.index("env") - 1
+    names = getattr(getattr(original, "__code__", None), "co_varnames", ())
+    if "env" not in names:  # Somebody's own.
+        return
+    position = names.index("env") - 1  # Without `self`.
 
     @functools.wraps(original)
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
