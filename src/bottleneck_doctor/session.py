@@ -13,7 +13,6 @@ import json
 import os
 import queue
 import secrets
-import signal
 import socket
 import subprocess
 import sys
@@ -25,7 +24,7 @@ from typing import Any, BinaryIO
 
 import psutil
 
-from bottleneck_doctor import scratch
+from bottleneck_doctor import process_tree, scratch
 from bottleneck_doctor.discretion import Discretion
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.monitor import LoadWatch, cpu_seconds
@@ -279,15 +278,15 @@ class Session:
             return
         self._stopped = True
         if self._process is not None:
-            family = _descendants(self._process.pid)
+            family = process_tree.descendants(self._process.pid)
             orphans = cpu_seconds(family)
-            waited = cpu_seconds(_children(self._process.pid))
+            waited = cpu_seconds(process_tree.children(self._process.pid))
             try:
                 self._end(self._process)
             finally:
                 if self._command.launched and (self._process.poll() or 0) >= 0:
                     orphans -= waited  # By a launcher that ended in peace: its own time holds theirs.
-                kill_tree(self._process, family)
+                process_tree.kill(self._process, family)
             self.load.finish(orphans)
         for line in (*self._lines.values(), *self._listeners):
             with contextlib.suppress(OSError):
@@ -445,29 +444,3 @@ def _launchers_folder(pid: int) -> set[Path]:
         if folder.name.startswith("torchelastic_"):
             return {folder}
     return set()
-
-
-def _descendants(pid: int) -> list[psutil.Process]:
-    with contextlib.suppress(psutil.Error):
-        return psutil.Process(pid).children(recursive=True)
-    return []
-
-
-def _children(pid: int) -> list[psutil.Process]:
-    with contextlib.suppress(psutil.Error):
-        return psutil.Process(pid).children()
-    return []
-
-
-def kill_tree(process: subprocess.Popen[bytes], family: list[psutil.Process]) -> None:
-    """Kill a process, its group and its descendants as known before it ended, and wait until they are gone."""
-    family = [*family, *_descendants(process.pid)]
-    # Loader workers outlive their parent by seconds; they are members of its group, if no longer its descendants.
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    for member in family:
-        with contextlib.suppress(psutil.Error):
-            member.kill()
-    psutil.wait_procs(family, timeout=3)
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(3)
