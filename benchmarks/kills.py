@@ -288,6 +288,8 @@ def main() -> int:
         if document.get("format") != FORMAT or document["seed"] != options.seed:
             sys.exit(f"{options.json} was begun with other options: seed {document.get('seed')}")
     document["machines"].append(machine())
+    # Shells start background jobs with SIGINT ignored, and whoever is started by these ignores it as well.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     begun = time.monotonic()
     interrupted = False
     try:
