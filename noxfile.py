@@ -19,7 +19,7 @@ QUICK = ("tests/unit", "tests/process/test_run.py", "tests/process/test_windows.
 """What is run where nothing else is named behind a `--`."""
 PROGRAMS = tuple(
     f"tests/process/test_{name}.py"
-    for name in ("programs", "frameworks", "loggers", "handles", "clock", "ranks", "files")
+    for name in ("programs", "frameworks", "loggers", "handles", "clock", "console_commands", "ranks", "files")
 )
 """What is run where all libraries are installed that programs are written with."""
 NOT_FOR_TESTS = re.compile(r"build|lightning|mypy|nox|ruff|types-")

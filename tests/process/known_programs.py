@@ -233,7 +233,13 @@ KNOWN = (
     Known(name="tar_shards", arguments=("80",), needs="webdataset", found={"iterable": True}),
     Known(name="rows_in_hdf5", arguments=("80",), needs="h5py", slow=True),
     Known(name="rows_in_lmdb", arguments=("80",), needs="lmdb", slow=True),
-    Known(name="fastai_learner", arguments=("80",), needs="fastai", found={"iterable": True}, slow=True),
+    Known(
+        name="fastai_learner",
+        arguments=("80",),
+        needs="fastai",
+        found={"iterable": True, "rung": "backward"},  # Its optimizers are none of torch's.
+        slow=True,
+    ),
     Known(name="lightning_trainer", arguments=("80",), needs="lightning", slow=True),
     Known(
         name="transformers_trainer",

@@ -15,7 +15,7 @@ from bottleneck_doctor.session import Command
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
-OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "YOLO_OFFLINE": "true", "TOKENIZERS_PARALLELISM": "false"}
+OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
 
 WORDS = """
 import json, os
@@ -35,19 +35,6 @@ with open("data/train.jsonl", "w") as lines:
     for _ in range(400):
         lines.write(json.dumps({"text": "a b a b a b"}) + "\\n")
 """
-PICTURES = """
-import os
-from PIL import Image
-
-os.makedirs("images")
-os.makedirs("labels")
-for number in range(24):
-    Image.new("RGB", (64, 64), (10 * number, 0, 0)).save(f"images/{number}.png")
-    with open(f"labels/{number}.txt", "w") as label:
-        label.write("0 0.5 0.5 0.5 0.5\\n")
-with open("data.yaml", "w") as data:
-    data.write(f"path: {os.getcwd()}\\ntrain: images\\nval: images\\nnames:\\n  0: square\\n")
-"""
 
 
 @pytest.mark.parametrize(
@@ -58,12 +45,6 @@ with open("data.yaml", "w") as data:
             WORDS,
             "trl sft --model_name_or_path tiny --dataset_name data --output_dir out --max_steps 4000 --use_cpu true "
             "--per_device_train_batch_size 4 --report_to none --logging_strategy no --save_strategy no",
-        ),
-        (
-            "ultralytics",
-            PICTURES,
-            "yolo detect train model=yolov8n.yaml data=data.yaml epochs=1000 imgsz=32 batch=4 device=cpu workers=0 "
-            "nbs=4 plots=False val=False amp=False",
         ),
     ],
 )

@@ -317,7 +317,7 @@ def _shadow(loader: Any, setting: Dict[str, Any]) -> Any:
         values["persistent_workers"] = False
         values["timeout"] = 0
         values["_DataLoader__multiprocessing_context"] = None
-    elif values["prefetch_factor"] is None:
+    elif getattr(shadow, "prefetch_factor", None) is None:
         values["prefetch_factor"] = DEFAULT_PREFETCH
     return shadow
 
