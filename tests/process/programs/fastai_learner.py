@@ -42,7 +42,8 @@ def main(batches):
     learner.remove_cb(ProgressCallback)
     with learner.no_logging():
         learner.fit(1)
-    print(f"{learner.model.weight.sum().item():.5f}")
+    # How many batches an epoch had depends on windows: fastai's loader is an iterable, which each of them starts anew.
+    print("trained")
 
 
 if __name__ == "__main__":
