@@ -222,7 +222,7 @@ class _Examination:
         return sum(ev.usable(window) for window in self.race.windows) if self.found is not None else 0
 
     def _wanted(self) -> bool:
-        return self._held() < self.plan.sessions
+        return self._held() < self.plan.sessions and bool(self.race.probes(self.number + 1, first_block=True))
 
     def _held(self) -> int:
         """Sessions that hold a comparison."""

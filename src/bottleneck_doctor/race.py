@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from enum import IntEnum
 
 from bottleneck_doctor import evidence as ev
 from bottleneck_doctor import judge, schedule
@@ -25,6 +26,28 @@ CEILING_SESSIONS = 1
 MOST_RUNGS = 4
 WORKER_LIMIT = 8
 """Workers that may be tried on any machine; beyond, four times the usable CPUs."""
+
+
+class Standing(IntEnum):
+    """How a setting of a fix stands."""
+
+    LOSING = 0
+    """Clearly slower than the best of its fix, or than the training without it."""
+    BEHIND = 1
+    """A fix is judged by the best of its settings: the others only draw the curve around it."""
+    LEADING = 2
+    """The best of its fix, or not measured yet."""
+    PROMISING = 3
+    """The best of its fix, and it seems to bring something."""
+
+
+def _standing(speed: float, best: float, without: float) -> Standing:
+    """By the speed of a setting, of the best setting of its fix, and of the training without the fix."""
+    if speed < CLEARLY_LOSING * max(without, best):
+        return Standing.LOSING
+    if speed < best:
+        return Standing.BEHIND
+    return Standing.PROMISING if speed >= WORTH_TRYING * without else Standing.LEADING
 
 
 class Race:
@@ -108,9 +131,11 @@ class Race:
     def probes(self, session: int, *, first_block: bool, settled: bool = False) -> list[Probe]:
         """What is worth a window now, each with its priority: the ladder first, then what leads, the losing last.
 
-        A setting that clearly loses is measured in one block of as many sessions as a claim needs, and no more; of the
-        rest, only the best of each fix in more sessions than that, and in further blocks once the choice is made.
-        `settled`: what it will be once all have those.
+        A setting that clearly loses is measured in one block of as many sessions as a claim needs, and no more. Of the
+        rest, only what may still win is measured in more sessions than that, and in further blocks once the choice is
+        made: the best of each fix as long as it seems to bring something, and the best rung. What drops out so can't be
+        called faster for it: that takes the time of those that may be. `settled`: what it will be once all have those
+        sessions.
         """
         speeds = self.speeds()
         sessions = self._sessions_by_key()
@@ -123,25 +148,40 @@ class Race:
                 seen.add(key)
                 chosen.append(probe(key, setting, priority=priority))
 
-        for _, setting in self.rungs:
-            add(setting, 0)
+        def enough(key: str) -> bool:
+            return settled or len(sessions.get(key, ())) >= schedule.LEAST_SESSIONS
+
+        rungs = {judge.key_of(setting): setting for _, setting in self.rungs}
+        highest = max(rungs, key=lambda key: speeds.get(key, math.inf), default="")
+        for key, setting in rungs.items():
+            if key == highest or not enough(key):
+                add(setting, 0)
         if self.chosen_after and self.best_workers():
             add(self.best_workers(), 0)  # What dependent fixes are compared with.
+        standings = self._standings(speeds)
+        # Where nothing seems to bring anything, the time is there to make sure of that.
+        winning = max((Standing.LEADING, *(standing for _, standing in standings)))
+        for whole, standing in standings:
+            leads = standing >= Standing.LEADING
+            again = first_block or leads or (standing is Standing.BEHIND and not self.chosen_after)
+            if again and (standing is winning or not enough(judge.key_of(whole))):
+                add(whole, 3 if standing is Standing.LOSING else 1 if leads and self.chosen_after else 2)
+        chosen += self._ceilings(session, sessions)
+        return [each for each in chosen if self.alive(each)]
+
+    def _standings(self, speeds: dict[str, float]) -> list[tuple[Setting, Standing]]:
+        """Every setting in the race, with what it builds on, and how it stands by now."""
+        found: list[tuple[Setting, Standing]] = []
         for candidate in self.candidates:
             if candidate.with_workers and not self.chosen_after:
                 continue
-            best = self._best_of(candidate, speeds)
+            best = max((speeds.get(candidate.key(setting), 0.0) for setting in candidate.settings), default=0.0)
+            # The speed that it has to beat: that of what it rides on, or of the training as written.
+            without = speeds.get(judge.key_of(candidate.base), 1.0) if candidate.base else 1.0
             for setting in candidate.settings:
-                key = judge.key_of({**candidate.base, **setting})
-                enough = settled or len(sessions.get(key, ())) >= schedule.LEAST_SESSIONS
-                losing = speeds.get(key, math.inf) < CLEARLY_LOSING * max(1.0, best)
-                # A fix is judged by the best of its settings: the others only draw the curve around it.
-                leads = not losing and speeds.get(key, best) >= best
-                again = first_block or leads or not (losing or self.chosen_after)
-                if again and (leads or not enough):
-                    add({**candidate.base, **setting}, 3 if losing else 1 if leads and self.chosen_after else 2)
-        chosen += self._ceilings(session, sessions)
-        return [each for each in chosen if self.alive(each)]
+                whole = {**candidate.base, **setting}
+                found.append((whole, _standing(speeds.get(judge.key_of(whole), math.inf), best, without)))
+        return found
 
     def news(self, probes: Sequence[Probe]) -> list[Probe]:
         """Those of the probes that no window was counted of yet."""
@@ -171,9 +211,6 @@ class Race:
             if ev.usable(window):
                 sessions.setdefault(window.label, set()).add(window.session)
         return sessions
-
-    def _best_of(self, candidate: judge.Candidate, speeds: dict[str, float]) -> float:
-        return max((speeds.get(candidate.key(s), 0.0) for s in candidate.settings), default=0.0)
 
     # -- choosing --------------------------------------------------------------------------------------------------
 

@@ -93,9 +93,17 @@ def whole_epochs(shape: LoopShape, step_seconds: float, target_seconds: float) -
 
 
 def window_size(
-    shape: LoopShape, setting: Setting, mode: Mode, step_seconds: float, target_seconds: float, *, epochs: bool
+    shape: LoopShape,
+    setting: Setting,
+    mode: Mode,
+    step_seconds: float,
+    target_seconds: float,
+    *,
+    epochs: bool,
+    warm: bool = False,
 ) -> WindowSize:
-    """How long a window of `setting` should be. `step_seconds` is what a step is expected to take under it.
+    """How long a window of `setting` should be. `step_seconds` is what a step is expected to take under it. `warm`: its
+    process has computed in this way before.
 
     Timed steps are a multiple of the number of workers (waiting comes in bursts of that length) and of the period;
     lead-in goes past the loader's queue.
@@ -108,7 +116,7 @@ def window_size(
         assert shape.epoch_batches is not None
         count = max(1, round(target_seconds / max(1e-9, shape.epoch_batches * step_seconds)))
         persistent = workers > 0 and bool(setting.get("persistent_workers", shape.persistent))
-        settles = persistent or "autocast" in setting
+        settles = persistent or ("autocast" in setting and not warm)
         # Sums over at least a dozen steps, however short the epochs.
         count = max(count, math.ceil(2 * LEAST_STEPS / shape.epoch_batches))
         return WindowSize(1 if settles else 0, 0, min(count, LONGEST_WINDOW_STEPS))

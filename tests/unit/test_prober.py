@@ -138,3 +138,24 @@ def test_memory_of_a_device_is_the_most_of_all_windows() -> None:
     for _ in answers:
         made.measure(session, AS_WRITTEN)  # type: ignore[arg-type]
     assert (made.device_bytes, made.device_reserved_bytes) == (9, 32)
+
+
+def test_a_type_needs_an_epoch_to_settle_once_a_process() -> None:
+    _, made = make(replace(FOUND, epoch_batches=10))
+    made._shape = replace(made._shape, epoch_batches=10)
+    made.epochs = True
+    lead_ins: list[int] = []
+
+    class Noting(Told):
+        def grant(self, grant: Any) -> None:
+            super().grant(grant)
+            lead_ins.append(grant.lead_in)
+
+    session = Noting(OK, OK, OK)
+    both = probe("both", {"autocast": "bfloat16", "num_workers": 2})
+    for each in (BFLOAT, both):
+        made.measure(session, each)  # type: ignore[arg-type]
+    later = Noting(OK)
+    later.number = 2
+    made.measure(later, both)  # type: ignore[arg-type]
+    assert lead_ins == [1, 0, 1]

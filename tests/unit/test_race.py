@@ -179,6 +179,47 @@ def test_once_settled_only_the_best_of_each_fix_stays(race: Race) -> None:
     assert keys(race.probes(4, first_block=True)) == keys(race.probes(4, first_block=True, settled=True)) == later
 
 
+def test_what_brings_nothing_leaves_its_time_to_what_may(race: Race) -> None:
+    machine = Machine(race, io_bound)
+    machine.block(1)
+    race.choose(1)
+    machine.block(1, first=False)
+    race.climb()
+    useless = {"num_workers=4,persistent_workers=True", "num_workers=4,prefetch_factor=4"}
+    for session in (2, 3):
+        assert useless <= keys(race.probes(session, first_block=True)), "a verdict needs three processes"
+        machine.block(session)
+    assert not useless & keys(race.probes(4, first_block=True))
+    rungs = [judge.key_of(setting) for _, setting in race.rungs]
+    assert rungs[-1] in keys(race.probes(4, first_block=True))
+    assert not set(rungs[:-1]) - {"num_workers=4"} & keys(race.probes(4, first_block=True))
+
+
+def test_where_nothing_helps_time_goes_into_making_sure(race: Race) -> None:
+    def idle(setting: Setting, mode: str) -> float:
+        return 1.4 if mode == "loader_only" or setting.get("replay") else 1.0
+
+    machine = Machine(race, idle)
+    machine.block(1)
+    race.choose(1)
+    race.climb()
+    for session in (2, 3, 4):
+        machine.block(session)
+    later = keys(race.probes(5, first_block=True))
+    assert "autocast=bfloat16" in later
+    assert any(key.startswith("num_workers=") for key in later)
+
+
+def test_what_clearly_loses_needs_no_more_than_a_verdict(race: Race) -> None:
+    machine = Machine(race, lambda setting, mode: 1.0 if not setting or setting.get("replay") else 0.5)
+    machine.block(1)
+    race.choose(1)
+    race.climb()
+    for session in (2, 3):
+        assert keys(machine.block(session))
+    assert not race.probes(4, first_block=True), "no process has to be started for it"
+
+
 def test_no_workers_where_none_is_faster(race: Race) -> None:
     def in_memory(setting: Setting, mode: str) -> float:
         return 0.5 if setting.get("num_workers") else 1.0

@@ -146,6 +146,7 @@ def test_whole_epochs_are_counted_in_epochs() -> None:
     kept: Setting = {"num_workers": 2, "persistent_workers": True}
     assert window_size(shape, kept, "timed", 0.01, 1.0, epochs=True).lead_in == 1
     assert window_size(shape, {"autocast": "bfloat16"}, "timed", 0.01, 1.0, epochs=True).lead_in == 1
+    assert window_size(shape, {"autocast": "bfloat16"}, "timed", 0.01, 1.0, epochs=True, warm=True).lead_in == 0
     # The loader alone knows no epochs of the user's.
     assert window_size(shape, {}, "loader_only", 0.01, 1.0, epochs=True).epochs == 0
 
