@@ -30,7 +30,7 @@ def examined(folder: Path) -> Path:
     drawing = "from pathlib import Path; import photos; photos.make_photos(Path('data'))"
     if not (PETS / "data").exists():
         subprocess.run([sys.executable, "-c", drawing], cwd=PETS, check=True)
-    command = [sys.executable, "-m", "bottleneck_doctor", "run", "-q", "--budget", "90s", "--seed", "3"]
+    command = [sys.executable, "-m", "bottleneck_doctor", "run", "-q", "--budget", "75s", "--seed", "3"]
     command += ["-o", str(folder), str(PETS / "train.py"), "--", str(PETS / "config.json")]
     subprocess.run(command, check=True, timeout=250, stdin=subprocess.DEVNULL)
     return folder

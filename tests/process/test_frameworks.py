@@ -68,7 +68,7 @@ while True:
 )
 
 
-@pytest.mark.parametrize("framework", ["none", "lightning"])
+@pytest.mark.parametrize("framework", [pytest.param("none", marks=pytest.mark.slow), "lightning"])
 def test_work_after_a_step_is_no_part_of_the_optimizer(guest: StartGuest, tmp_path: Path, framework: str) -> None:
     if framework == "none":
         script = guest(AFTER_STEP)

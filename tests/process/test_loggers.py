@@ -118,6 +118,7 @@ def keeper(request: pytest.FixtureRequest, project: Path) -> Iterator[Protecting
         made.close()
 
 
+@pytest.mark.slow  # `test_files.py` asks the same of a program with files of its own.
 @pytest.mark.parametrize("logger", ["csv", "tensorboard", "safetensors", "wandb", "mlflow", "h5py"])
 def test_what_a_logger_writes_goes_away(keeper: Protecting, project: Path, logger: str) -> None:
     for needs in {"csv": [], "tensorboard": ["tensorboard"]}.get(logger, [logger]):

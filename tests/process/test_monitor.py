@@ -228,6 +228,7 @@ def test_the_way_without_proc(start: Start) -> None:
     tree.close()
 
 
+@pytest.mark.slow
 def test_windows_of_a_guest_lie_on_the_same_clock(guest: StartGuest) -> None:
     """Workers are there in the window that asked for them and in no other, by the times that the guest stamped."""
     script = guest(LOOP.replace("Rows()", "Rows(100000, seconds=0.005)"))

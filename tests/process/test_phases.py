@@ -276,6 +276,7 @@ while True:
 )
 
 
+@pytest.mark.slow
 def test_closure_values_and_garbage(guest: StartGuest, tmp_path: Path) -> None:
     script = guest(CLOSURE)
     script.found()

@@ -60,7 +60,7 @@ for epoch in range(8):
         ("default", 0),
         pytest.param("own", 0, marks=pytest.mark.slow),
         pytest.param("generator", 0, marks=pytest.mark.slow),
-        ("default", 1),
+        pytest.param("default", 1, marks=pytest.mark.slow),
         pytest.param("persistent", 1, marks=pytest.mark.slow),
     ],
 )

@@ -115,6 +115,7 @@ def test_ranks_serve_the_same_windows_at_the_same_step(ranks: StartRanks) -> Non
     assert all(part.detail["phases"]["backward"] > 0 for part in phases.parts.values())
 
 
+@pytest.mark.slow
 def test_waiting_for_a_late_rank_is_communication_and_not_computing(ranks: StartRanks) -> None:
     late = LOOP.replace("        train_on(batch)", "        time.sleep(0.04 * rank)\n        train_on(batch)")
     script = ranks(RANKS + late)
@@ -487,6 +488,7 @@ for epoch in range(100000):
     assert {record.ended for record in result.method.sessions} <= {"told to end", "the time was over"}
 
 
+@pytest.mark.slow
 def test_slowest_rank_is_named(tmp_path: Path) -> None:
     text = """
 loader = sharded(Rows(800))
@@ -503,6 +505,7 @@ for epoch in range(100000):
     assert told["straggler-rank"].evidence["rank"] == 1.0
 
 
+@pytest.mark.slow
 def test_crash_of_a_rank_is_the_scripts_own(tmp_path: Path) -> None:
     write(tmp_path, RANKS + "if rank == 1:\n    raise RuntimeError('no GPU for me')\n" + LOOP)
     command = [sys.executable, "-m", "bottleneck_doctor", "run", "--launch", " ".join(TORCHRUN), "train.py"]

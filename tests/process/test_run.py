@@ -83,7 +83,7 @@ def test_slow_data_are_found_and_measured(tmp_path: Path) -> None:
 
 def test_script_that_ends_is_started_again(tmp_path: Path) -> None:
     write(tmp_path, SLEEPING.replace("100000", "1"))
-    done = run("--budget", "13s", "--no-explain", "--only", "workers", "-q", "train.py", cwd=tmp_path)
+    done = run("--budget", "20s", "--no-explain", "--only", "workers", "-q", "train.py", cwd=tmp_path)
     assert done.returncode == Exit.DONE, done.stderr
     result = report(tmp_path)
     assert result.baseline is not None
@@ -212,7 +212,7 @@ def wait_for(doctor: subprocess.Popen[str], words: str) -> None:
     raise AssertionError(f"it never said {words!r}")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_interrupted_examination_leaves_what_it_knows(
     doctor: subprocess.Popen[str], tmp_path: Path, number: signal.Signals
 ) -> None:
