@@ -119,15 +119,13 @@ class Request:
                 command += [option, name]
         if self.sessions is not None:
             command += ["--sessions", str(self.sessions)]
-        entry = self.entrypoint()
-        if self.words:
-            # Values of variables may be secrets: the names alone say what to set again.
-            variables = [f"{name}=..." for name in self.environment]
-            return [*command, "--exec", " ".join([*variables, shlex.join(entry)])]
-        head = 2 if self.module is not None else 1
-        # After -m MODULE everything is the module's; after a script one `--` separates.
-        separator = ["--"] if entry[head:] and self.module is None else []
-        return [*command, *entry[:head], *separator, *entry[head:]]
+        end = launch.again(
+            self.entrypoint(),
+            module=self.module is not None,
+            as_it_is=bool(self.words),
+            environment=self.environment,
+        )
+        return [*command, *end]
 
 
 @dataclass(frozen=True)

@@ -107,14 +107,13 @@ class Request:
             ("--in-place", self.in_place),
         ):
             command += [option] if is_set else []
-        entry = self.entrypoint()
-        if self.words:
-            # Values of variables may be secrets: the names alone say what to set again.
-            variables = [f"{name}=..." for name in self.environment]
-            return [*command, "--exec", " ".join([*variables, shlex.join(entry)])]
-        head = 2 if self.module is not None else 1
-        separator = ["--"] if entry[head:] and self.module is None else []
-        return [*command, *entry[:head], *separator, *entry[head:]]
+        end = launch.again(
+            self.entrypoint(),
+            module=self.module is not None,
+            as_it_is=bool(self.words),
+            environment=self.environment,
+        )
+        return [*command, *end]
 
 
 def interpreter_of(command: Sequence[str]) -> str | None:

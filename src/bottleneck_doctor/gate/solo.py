@@ -90,14 +90,13 @@ class Training:
         ):
             command += [] if value is None else [option, value]
         command += ["--in-place"] if self.in_place else []
-        entry = self.entrypoint()
-        if self.words:
-            # Values of variables may be secrets: the names alone say what to set again.
-            variables = [f"{name}=..." for name in self.environment]
-            return self.discretion.words([*command, "--exec", " ".join([*variables, shlex.join(entry)])])
-        head = 2 if self.module is not None else 1
-        separator = ["--"] if entry[head:] and self.module is None else []
-        return self.discretion.words([*command, *entry[:head], *separator, *entry[head:]])
+        end = launch.again(
+            self.entrypoint(),
+            module=self.module is not None,
+            as_it_is=bool(self.words),
+            environment=self.environment,
+        )
+        return self.discretion.words([*command, *end])
 
     def variables(self) -> dict[str, str]:
         """What is set for the processes on top of the user's own environment, which comes first."""
