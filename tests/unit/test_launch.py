@@ -1,4 +1,4 @@
-"""The end of a command line of ours that starts the same once more."""
+"""Commands that start the entrypoint, and the words of ours that start it again."""
 
 from __future__ import annotations
 
