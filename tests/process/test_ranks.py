@@ -421,6 +421,7 @@ for epoch in range(100000):
     assert "drop_last" in done.stderr
 
 
+@pytest.mark.slow
 def test_rank_that_is_killed(ranks: StartRanks) -> None:
     script = ranks(RANKS + LOOP)
     script.found()

@@ -324,7 +324,7 @@ for epoch in range(100000):
 @pytest.mark.parametrize(
     ("kind", "options"),
     [
-        ("stream", '{"num_workers": 1}'),
+        pytest.param("stream", '{"num_workers": 1}', marks=pytest.mark.slow),
         pytest.param("stream", "{}", marks=pytest.mark.slow),
         pytest.param("rows", "{}", marks=pytest.mark.slow),
         pytest.param("rows", '{"num_workers": 1, "persistent_workers": true}', marks=pytest.mark.slow),
