@@ -178,6 +178,7 @@ KNOWN = (
     ),
     Known(
         name="short_epochs",
+        slow=True,
         arguments=("9",),
         long=("900",),
         found={"epoch_batches": 6},
