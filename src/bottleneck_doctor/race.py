@@ -100,7 +100,7 @@ class Race:
 
     def rule_out_workers(self, reason: str) -> None:
         """Workers fail here whatever their number: none is tried any more but those that were measured."""
-        measured = {window.label for window in self.windows if ev.usable(window)}
+        measured = self._sessions_by_key().keys()
         for candidate in self.candidates:
             for setting in candidate.settings:
                 key = candidate.key(setting)
@@ -185,7 +185,7 @@ class Race:
 
     def news(self, probes: Sequence[Probe]) -> list[Probe]:
         """Those of the probes that no window was counted of yet."""
-        measured = {window.label for window in self.windows if ev.usable(window)}
+        measured = self._sessions_by_key().keys()
         return [each for each in probes if each.key not in measured]
 
     def _ceilings(self, session: int, sessions: dict[str, set[int]]) -> Iterator[Probe]:
@@ -216,7 +216,7 @@ class Race:
 
     def explored(self) -> bool:
         """Whether every setting that can be tried by now was measured once, or is out."""
-        measured = {window.label for window in self.windows if ev.usable(window)}
+        measured = self._sessions_by_key().keys()
         return self._keys() <= measured | self._dead
 
     def unmeasured(self) -> bool:

@@ -11,7 +11,7 @@ from bottleneck_doctor.result import CallNode
 
 
 def node(name: str, count: int, *children: CallNode, path: str = "/lib/x.py", line: int = 7) -> CallNode:
-    return CallNode(name=name, path=path, line=line, count=count, own=path.startswith("/work"), children=list(children))
+    return CallNode(name=name, path=path, line=line, count=count, own=path.startswith("/one/"), children=list(children))
 
 
 def tree() -> GrowthTree:
@@ -19,7 +19,7 @@ def tree() -> GrowthTree:
     base = node(
         "main",
         1000,
-        node("loop", 1000, node("prepare", 100, path="/work/base/a.py"), node("log", 180), node("forward", 720)),
+        node("loop", 1000, node("prepare", 100, path="/one/base/a.py"), node("log", 180), node("forward", 720)),
         path="",
     )
     head = node(
@@ -28,7 +28,7 @@ def tree() -> GrowthTree:
         node(
             "loop",
             700,
-            node("prepare", 250, node("sharpen", 200), path="/work/head/a.py", line=9),
+            node("prepare", 250, node("sharpen", 200), path="/one/head/a.py", line=9),
             node("forward", 348),
             node("tiny", 2),
         ),
@@ -36,8 +36,8 @@ def tree() -> GrowthTree:
     )
     return merged(
         "main",
-        Grown(base, 0.1 / 1000, lambda path: path.removeprefix("/work/base/")),
-        Grown(head, 0.14 / 700, lambda path: path.removeprefix("/work/head/")),
+        Grown(base, 0.1 / 1000, lambda path: path.removeprefix("/one/base/")),
+        Grown(head, 0.14 / 700, lambda path: path.removeprefix("/one/head/")),
     )
 
 
