@@ -79,10 +79,15 @@ SMALLEST_SCALE = 0.3
 
 
 def reserve(clock: Clock) -> float:
-    """Seconds set apart for the explanation: on top of our own budget, out of one that the user set."""
+    """Seconds set apart for the explanation: on top of our own budget, out of what is left of one that the user set.
+
+    What is left and not the whole: a first start that makes caches may take most of it, and without the training as
+    written nothing could be explained.
+    """
     if not clock.strict:
         return ALLOWANCE
-    seconds = max(ALLOWANCE_SHARE * clock.budget, min(LEAST_ALLOWANCE, LARGEST_SHARE * clock.budget))
+    left = max(0.0, clock.left())
+    seconds = max(ALLOWANCE_SHARE * left, min(LEAST_ALLOWANCE, LARGEST_SHARE * left))
     clock.budget -= seconds
     return seconds
 

@@ -10,7 +10,15 @@ from typing import Any
 import pytest
 from tests.unit.test_evidence import window
 
-from bottleneck_doctor.explain import ALLOWANCE, ALLOWANCE_SHARE, LINES_SECONDS, Explainer, Wishes, reserve
+from bottleneck_doctor.explain import (
+    ALLOWANCE,
+    ALLOWANCE_SHARE,
+    LARGEST_SHARE,
+    LINES_SECONDS,
+    Explainer,
+    Wishes,
+    reserve,
+)
 from bottleneck_doctor.prober import Clock, SessionOver
 from bottleneck_doctor.progress import choose_progress
 from bottleneck_doctor.result import Window
@@ -31,8 +39,15 @@ def test_our_own_budget_is_left_whole() -> None:
 
 def test_a_budget_that_the_user_set_is_shared() -> None:
     clock = Clock(100.0, strict=True)
-    assert reserve(clock) == pytest.approx(100 * ALLOWANCE_SHARE)
-    assert clock.budget == pytest.approx(100 * (1 - ALLOWANCE_SHARE))
+    assert reserve(clock) == pytest.approx(100 * ALLOWANCE_SHARE, rel=0.01)
+    assert clock.budget == pytest.approx(100 * (1 - ALLOWANCE_SHARE), rel=0.01)
+
+
+def test_a_dear_start_leaves_less_to_explain_and_not_nothing_to_measure() -> None:
+    clock = Clock(30.0, strict=True, started=time.monotonic() - 13.4)
+    assert reserve(clock) <= LARGEST_SHARE * 16.6
+    assert clock.left() >= (1 - LARGEST_SHARE) * 16.5
+    assert reserve(Clock(30.0, strict=True, started=time.monotonic() - 40.0)) == 0.0
 
 
 @pytest.mark.parametrize("budget", [5.0, 30.0, 60.0, 100.0, 600.0])
