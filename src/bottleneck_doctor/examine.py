@@ -15,7 +15,7 @@ import shlex
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -35,6 +35,7 @@ from bottleneck_doctor.result import Rank, Result, SessionRecord
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.schedule import BASELINE, LoopShape, Plan, Probe, probe
 from bottleneck_doctor.session import Command, Session
+from bottleneck_doctor.start import Start
 
 DEFAULT_BUDGET = 180.0
 """Seconds for an ordinary script; the first set-up, which may have to make caches, comes on top."""
@@ -62,56 +63,27 @@ SECONDS_BETWEEN_STARTS = 1.05
 class Request:
     """What the user asked for. `budget` in seconds; None leaves it to us."""
 
-    script: Path | None
-    module: str | None
-    arguments: tuple[str, ...]
+    start: Start
     output: Path
-    launcher: tuple[str, ...] = ()
-    """The launcher command that the user put before the script."""
-    listen: tuple[str, int] | None = None
-    """Host and port at which ranks on other hosts reach us; None: nobody is expected there."""
     budget: float | None = None
     fresh_runs: bool = False
     only: frozenset[str] = frozenset()
     skip: frozenset[str] = frozenset()
     sessions: int | None = None
     seed: int | None = None
-    python: str | None = None
     verbose: bool = False
-    in_place: bool = False
-    """Whether the script's changes to files are let through."""
     wishes: Wishes | None = None
     """What is wanted beside speedups; None: nothing that explains them."""
-    words: tuple[str, ...] = ()
-    """A command that is run as it is, instead of a script or module under an interpreter."""
-    environment: Mapping[str, str] = field(default_factory=dict)
-    """Variables that stand before that command."""
     discretion: Discretion = field(default_factory=Discretion)
     """What no output may tell."""
 
-    def entrypoint(self) -> tuple[str, ...]:
-        """The entrypoint and its arguments, without the interpreter."""
-        if self.words:
-            return self.words
-        target = ("-m", self.module) if self.module is not None else (str(self.script),)
-        return (*target, *self.arguments)
-
     def repeat(self, seed: int) -> list[str]:
         """The command that does the same again, with what is secret masked: it has to be filled in."""
-        return self.discretion.words(self._repeat(seed))
-
-    def _repeat(self, seed: int) -> list[str]:
-        command = ["doctor", "run", "--seed", str(seed)]
-        if self.launcher:
-            command += ["--launch", shlex.join(self.launcher)]
-        if self.listen:
-            command += ["--listen", "{}:{}".format(*self.listen)]
+        command = ["run", "--seed", str(seed)]
         if self.budget is not None:
             command += ["--budget", f"{self.budget:g}s"]
         if self.fresh_runs:
             command.append("--fresh-runs")
-        if self.in_place:
-            command.append("--in-place")
         if not self.discretion.source:
             command.append("--no-source")
         for option, names in (("--only", self.only), ("--skip", self.skip)):
@@ -119,13 +91,7 @@ class Request:
                 command += [option, name]
         if self.sessions is not None:
             command += ["--sessions", str(self.sessions)]
-        end = launch.again(
-            self.entrypoint(),
-            module=self.module is not None,
-            as_it_is=bool(self.words),
-            environment=self.environment,
-        )
-        return [*command, *end]
+        return self.discretion.words(self.start.again(*command))
 
 
 @dataclass(frozen=True)
@@ -172,8 +138,8 @@ class _Examination:
 
     def run(self) -> Outcome:
         try:
-            entrypoint = self.request.entrypoint()
-            self.keeper = Keeper() if self.request.in_place else protecting(Path.cwd(), entrypoint)
+            entrypoint = self.request.start.entrypoint()
+            self.keeper = Keeper() if self.request.start.in_place else protecting(Path.cwd(), entrypoint)
             # The explanation has time of its own, so it goes on where the time to measure is over.
             with contextlib.suppress(OutOfTime):
                 if self.request.fresh_runs:
@@ -246,17 +212,15 @@ class _Examination:
         self.number += 1
         self.why = "told to end"
         self.progress.stage(f"Starting the script (process {self.number})")
-        python = self.request.python or sys.executable
-        entrypoint = self.request.entrypoint()
-        launcher = self.request.launcher
+        start = self.request.start
         command = Command(
-            entrypoint if self.request.words else launch.command(python, launcher, entrypoint),
+            start.argv(),
             Path.cwd(),
-            dict(self.request.environment),
-            launched=bool(launcher),
+            dict(start.environment),
+            launched=bool(start.launcher),
             terminal=sys.stdout.isatty(),
         )
-        listen = self.request.listen or launch.slurm_address(os.environ)
+        listen = start.listen or launch.slurm_address(os.environ)
         session = Session(
             command,
             self.number,
@@ -532,7 +496,7 @@ class _Examination:
             raise outcome.out_of_time(self.clock.spent())
         result = outcome.result(
             outcome.Gathered(
-                argv=self.request.discretion.words(self.request.entrypoint()),
+                argv=self.request.discretion.words(self.request.start.entrypoint()),
                 repeat=self.request.repeat(self.seed),
                 seed=self.seed,
                 budget=self.request.budget or DEFAULT_BUDGET,

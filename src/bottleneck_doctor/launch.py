@@ -42,19 +42,6 @@ def command(python: str, launcher: Sequence[str], entrypoint: Sequence[str]) -> 
     return (*launcher, *entrypoint)
 
 
-def again(entrypoint: Sequence[str], *, module: bool, as_it_is: bool, environment: Mapping[str, str]) -> list[str]:
-    """The end of a command line of ours that starts the same: the entrypoint, or `--exec` and a command run as it is.
-
-    `environment`: what stands before that command. Its values may be secrets: the names alone say what to set again.
-    """
-    if as_it_is:
-        return ["--exec", " ".join([*(f"{name}=..." for name in environment), shlex.join(entrypoint)])]
-    # After -m MODULE everything is the module's; after a script one `--` separates.
-    head = 2 if module else 1
-    separator = ["--"] if entrypoint[head:] and not module else []
-    return [*entrypoint[:head], *separator, *entrypoint[head:]]
-
-
 def listen_address(text: str) -> tuple[str, int]:
     """`HOST:PORT` of `--listen`, PORT 0 for any. Raises `ValueError`."""
     host, colon, port = text.rpartition(":")

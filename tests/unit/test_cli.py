@@ -20,6 +20,7 @@ from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.examine import Request
 from bottleneck_doctor.progress import Progress
 from bottleneck_doctor.result import Result, from_json
+from bottleneck_doctor.start import Start
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 HEAVY = {"torch", "torchvision", "numpy", "jinja2", "rich", "msgspec", "psutil"}
@@ -73,8 +74,8 @@ def test_a_command_is_run_as_it_is(requests: list[Request], capsys: pytest.Captu
     line = f"A=1 PYTHONPATH='my lib' {sys.executable} -m trl 'sft --x' lr=0.1"
     assert main(["run", "-q", "--exec", line]) == Exit.DONE
     (request,) = requests
-    assert request.entrypoint() == (sys.executable, "-m", "trl", "sft --x", "lr=0.1")
-    assert request.environment == {"A": "1", "PYTHONPATH": "my lib"}
+    assert request.start.entrypoint() == (sys.executable, "-m", "trl", "sft --x", "lr=0.1")
+    assert request.start.environment == {"A": "1", "PYTHONPATH": "my lib"}
     assert request.repeat(5)[-2:] == ["--exec", f"A=... PYTHONPATH=... {sys.executable} -m trl 'sft --x' lr=0.1"]
 
 
@@ -206,7 +207,7 @@ def test_a_syntax_error_in_the_script_is_shown_as_python_shows_it(
 def test_the_syntax_of_another_interpreter_is_not_judged(requests: list[Request], tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("print 'python 2'\n")
     assert main(["run", "-q", "--python", sys.executable, "train.py"]) == Exit.DONE
-    assert requests[0].python == sys.executable
+    assert requests[0].start.python == sys.executable
 
 
 # --- what reaches the examination
@@ -230,9 +231,9 @@ def test_what_follows_the_script_is_the_scripts(
     words: list[str], arguments: tuple[str, ...], requests: list[Request]
 ) -> None:
     assert main(["run", "-q", *words]) == Exit.DONE
-    assert requests[0].script == Path("train.py")
-    assert requests[0].module is None
-    assert requests[0].arguments == arguments
+    assert requests[0].start.script == Path("train.py")
+    assert requests[0].start.module is None
+    assert requests[0].start.arguments == arguments
 
 
 @pytest.mark.parametrize(
@@ -248,9 +249,9 @@ def test_a_module_takes_all_words_as_arguments(
     words: list[str], arguments: tuple[str, ...], requests: list[Request]
 ) -> None:
     assert main(["run", "-q", *words]) == Exit.DONE
-    assert requests[0].script is None
-    assert requests[0].module == "pkg.train"
-    assert requests[0].arguments == arguments
+    assert requests[0].start.script is None
+    assert requests[0].start.module == "pkg.train"
+    assert requests[0].start.arguments == arguments
 
 
 def test_options_reach_the_examination(requests: list[Request], tmp_path: Path) -> None:
@@ -261,9 +262,7 @@ def test_options_reach_the_examination(requests: list[Request], tmp_path: Path) 
     assert main(["run", *line.split(), "train.py"]) == Exit.DONE
     assert requests == [
         Request(
-            script=Path("train.py"),
-            module=None,
-            arguments=(),
+            start=Start(script=Path("train.py")),
             output=Path("out"),
             budget=90.0,
             fresh_runs=True,
@@ -271,7 +270,6 @@ def test_options_reach_the_examination(requests: list[Request], tmp_path: Path) 
             skip=frozenset({"no-workers"}),
             sessions=4,
             seed=9,
-            python=None,
             verbose=True,
         )
     ]
@@ -289,7 +287,7 @@ def test_what_explains_is_asked_for_unless_it_is_refused(requests: list[Request]
 def test_defaults_are_left_to_the_examination(requests: list[Request], tmp_path: Path) -> None:
     assert main(["run", "train.py"]) == Exit.DONE
     request = requests[0]
-    assert (request.budget, request.sessions, request.seed, request.python) == (None, None, None, None)
+    assert (request.budget, request.sessions, request.seed, request.start.python) == (None, None, None, None)
     assert (request.fresh_runs, request.verbose, request.only, request.skip) == (False, False, frozenset(), frozenset())
     assert (tmp_path / "report.html").exists()
 

@@ -17,6 +17,7 @@ from bottleneck_doctor.prober import SessionOver
 from bottleneck_doctor.progress import SilentProgress
 from bottleneck_doctor.protection.keeper import Keeper
 from bottleneck_doctor.session import Command, Session
+from bottleneck_doctor.start import Start
 
 __all__ = ["repository"]  # A fixture.
 
@@ -30,7 +31,8 @@ def on_base(repository: Path, monkeypatch: pytest.MonkeyPatch) -> OnBase:
     def started(script: str | None, *, module: str | None = None, cwd: str = "") -> tuple[tuple[str, ...] | None, Path]:
         monkeypatch.chdir(repository / cwd)
         request = Request(
-            script=None if script is None else Path(script), module=module, arguments=("--x",), base_ref="HEAD~1"
+            start=Start(script=None if script is None else Path(script), module=module, arguments=("--x",)),
+            base_ref="HEAD~1",
         )
         checking = _Checking(request, SilentProgress())
         checking.revisions = revision.find(Path.cwd(), "HEAD~1", merge_base=False)
@@ -94,7 +96,7 @@ def test_a_command_is_that_of_each_side(repository: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(repository)
 
     def on_base(*words: str) -> tuple[tuple[str, ...] | None, Path]:
-        request = Request(script=None, module=None, arguments=(), base_ref="HEAD~1", words=words)
+        request = Request(start=Start(words=words), base_ref="HEAD~1")
         checking = _Checking(request, SilentProgress())
         checking.revisions = revision.find(Path.cwd(), "HEAD~1", merge_base=False)
         with worktree.checked_out(checking.revisions, python=sys.executable, setup=None) as tree:
@@ -113,9 +115,7 @@ def test_a_command_is_that_of_each_side(repository: Path, monkeypatch: pytest.Mo
 def test_each_side_is_launched_at_a_place_of_its_own(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(repository)
     launcher = (sys.executable, "-m", "torch.distributed.run")
-    request = Request(
-        script=Path("train.py"), module=None, arguments=(), base_ref="HEAD~1", launcher=launcher, listen=("here", 4000)
-    )
+    request = Request(start=Start(script=Path("train.py"), launcher=launcher, listen=("here", 4000)), base_ref="HEAD~1")
     checking = _Checking(request, SilentProgress())
     checking.revisions = revision.find(Path.cwd(), "HEAD~1", merge_base=False)
     with worktree.checked_out(checking.revisions, python=sys.executable, setup=None) as tree:

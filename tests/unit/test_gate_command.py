@@ -54,7 +54,7 @@ def test_everything_that_was_asked_for(asked: list[Request]) -> None:
     assert main(["check", "-q", *options.split(), "train.py", "--", "--epochs", "3", "--", "x"]) == Exit.DONE
     (request,) = asked
     assert (request.base_ref, request.merge_base, request.base_setup) == ("main", True, "make")
-    assert (request.budget, request.pairs, request.steady, request.in_place, request.seed) == (
+    assert (request.budget, request.pairs, request.steady, request.start.in_place, request.seed) == (
         120,
         None,
         False,
@@ -62,7 +62,7 @@ def test_everything_that_was_asked_for(asked: list[Request]) -> None:
         4,
     )
     assert request.limits == {**DEFAULTS, STEP_TIME: replace(DEFAULTS[STEP_TIME], threshold=0.03)}
-    assert request.entrypoint() == ("train.py", "--epochs", "3", "--", "x")
+    assert request.start.entrypoint() == ("train.py", "--epochs", "3", "--", "x")
     again = request.repeat(4)
     asked.clear()
     assert main(["check", "-q", *again[2:]]) == Exit.DONE
@@ -71,7 +71,7 @@ def test_everything_that_was_asked_for(asked: list[Request]) -> None:
 
 def test_a_module_and_its_arguments(asked: list[Request]) -> None:
     assert main(["check", "-q", "--base-ref", "main", "--pairs", "4", "-m", "pets.train", "x"]) == Exit.DONE
-    assert asked[0].entrypoint() == ("-m", "pets.train", "x")
+    assert asked[0].start.entrypoint() == ("-m", "pets.train", "x")
     assert (asked[0].budget, asked[0].pairs) == (None, 4)
 
 
@@ -81,15 +81,15 @@ TORCHRUN = f"{sys.executable} -m torch.distributed.run --nproc-per-node 2"
 def test_a_launcher_before_the_script(asked: list[Request], tmp_path: Path) -> None:
     options = ["--base-ref", "main", "--launch", TORCHRUN, "--listen", "node1:0"]
     assert main(["check", "-q", *options, "train.py", "--", "--epochs", "3"]) == Exit.DONE
-    assert asked[0].launcher == tuple(TORCHRUN.split())
-    assert asked[0].listen == ("node1", 0)
+    assert asked[0].start.launcher == tuple(TORCHRUN.split())
+    assert asked[0].start.listen == ("node1", 0)
     assert main(["check", "-q", *asked[0].repeat(4)[2:]]) == Exit.DONE
     assert replace(asked[1], seed=None, discretion=asked[0].discretion) == asked[0]
     (tmp_path / "doctor.toml").write_text(f'base-ref = "main"\nlaunch = "{TORCHRUN}"\n')
     assert main(["check", "-q", "train.py"]) == Exit.DONE
     assert main(["check", "-q", "--launch", f"{sys.executable} -m other", "train.py"]) == Exit.DONE
     assert main(["check", "-q", "--exec", f"A=b {sys.executable} train.py"]) == Exit.DONE
-    assert [each.launcher[-1:] for each in asked[2:]] == [("2",), ("other",), ()]
+    assert [each.start.launcher[-1:] for each in asked[2:]] == [("2",), ("other",), ()]
     (tmp_path / "doctor.toml").write_text('base-ref = "main"\nlaunch = "no-such-launcher"\n')
     assert main(["check", "-q", "train.py"]) == Exit.USAGE
 
@@ -97,9 +97,9 @@ def test_a_launcher_before_the_script(asked: list[Request], tmp_path: Path) -> N
 def test_a_command_as_it_is(asked: list[Request]) -> None:
     line = f"TOKEN=abc {sys.executable} -m pets.train --epochs 3"
     assert main(["check", "-q", "--base-ref", "main", "--exec", line]) == Exit.DONE
-    assert asked[0].words == (sys.executable, "-m", "pets.train", "--epochs", "3")
-    assert asked[0].environment == {"TOKEN": "abc"}
-    assert asked[0].entrypoint() == asked[0].words
+    assert asked[0].start.words == (sys.executable, "-m", "pets.train", "--epochs", "3")
+    assert asked[0].start.environment == {"TOKEN": "abc"}
+    assert asked[0].start.entrypoint() == asked[0].start.words
     assert asked[0].repeat(1)[-2] == "--exec"
     assert asked[0].repeat(1)[-1].endswith("-m pets.train --epochs 3")
     assert "abc" not in " ".join(asked[0].repeat(1))

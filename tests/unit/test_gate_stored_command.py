@@ -101,8 +101,8 @@ def test_launchers_and_commands_are_part_of_what_is_trained(bench: Bench, tmp_pa
     launched = ("--launch", "nice -n 1")
     assert main(["baseline", "-q", "-o", "x.json", *launched, "train.py"]) == Exit.DONE
     assert from_json((tmp_path / "x.json").read_bytes(), source="x").entrypoint.argv == ["nice", "-n", "1", "train.py"]
-    assert bench.started[0].argv()[-1] == "train.py"
-    assert bench.started[0].argv()[0].endswith("nice")
+    assert bench.started[0].start.argv()[-1] == "train.py"
+    assert bench.started[0].start.argv()[0].endswith("nice")
     assert main(["baseline", "-q", "-o", "x.json", "train.py"]) == Exit.USAGE
     assert main(["check", "-q", "--baseline", "x.json", "--json", "a.json", *launched, "train.py"]) == Exit.DONE
     assert main(["check", "-q", "--baseline", "x.json", "--json", "b.json", "train.py"]) == Exit.DONE
@@ -115,8 +115,8 @@ def test_launchers_and_commands_are_part_of_what_is_trained(bench: Bench, tmp_pa
     line = f"MALLOC_TOP_PAD_=1 {sys.executable} train.py --x"
     assert main(["baseline", "-q", "-o", "y.json", "--exec", line]) == Exit.DONE
     training = bench.started[-1]
-    assert training.argv() == (sys.executable, "train.py", "--x")
-    assert training.interpreter == sys.executable
+    assert training.start.argv() == (sys.executable, "train.py", "--x")
+    assert training.start.interpreter == sys.executable
     assert training.variables()["MALLOC_TOP_PAD_"] == "1"
     made = from_json((tmp_path / "y.json").read_bytes(), source="y")
     assert made.command[-1] == f"MALLOC_TOP_PAD_=... {sys.executable} train.py --x"

@@ -1,13 +1,17 @@
-"""What `doctor run`, `check` and `baseline` start, and how they talk meanwhile: shared options, and back as `Start`."""
+"""What `doctor run`, `check` and `baseline` start, and how they talk meanwhile: shared options, and back as `Asked`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from bottleneck_doctor.config import Config
+    from bottleneck_doctor.start import Start
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -35,7 +39,7 @@ _TALK = (
 
 def start_options(command: Command) -> Command:
     """Add the options that say what is started, and in which order it is measured. The command takes them as parameters
-    of their names, for `Start`."""
+    of their names, for `start`."""
     return _with((*_START, *_ORDER), command)
 
 
@@ -55,23 +59,12 @@ def _with(options: tuple[Callable[[Command], Command], ...], command: Command) -
     return command
 
 
-@dataclass(frozen=True, kw_only=True)
-class Start:
-    """What is started: a script or module (with a launcher before it or not), or a command as it is.
+@dataclass(frozen=True)
+class Asked:
+    """What is to be started, and all words in which the user said so, which may hold secrets."""
 
-    `words` and `environment`: that command, and the variables that stand before it. `told`: all words that the user
-    gave, which may hold secrets.
-    """
-
-    script: Path | None = None
-    module: str | None = None
-    arguments: tuple[str, ...] = ()
-    launcher: tuple[str, ...] = ()
-    listen: tuple[str, int] | None = None
-    words: tuple[str, ...] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
-    python: str | None = None
-    told: list[str] = field(default_factory=list)
+    start: Start
+    told: list[str]
 
 
 def start(
@@ -82,9 +75,10 @@ def start(
     listen: str | None,
     line: str | None,
     python: str | None,
+    in_place: bool,
     words: tuple[str, ...],
     show_source: bool = True,
-) -> Start:
+) -> Asked:
     """What the options say, looked at before anything starts. `command`: ours, for messages.
 
     Raises `click.UsageError` and the `DoctorError`s of `_entrypoint`.
@@ -96,6 +90,7 @@ def start(
         check_script,
         split_words,
     )
+    from bottleneck_doctor.start import Start
 
     if line is not None and (module is not None or words or python is not None):
         raise click.UsageError("--exec is the whole command: give no SCRIPT, -m MODULE or --python beside it.")
@@ -107,17 +102,38 @@ def start(
     if script is not None:
         check_script(script, compiles_here=interpreter is None, show_source=show_source)
     commands = [("--exec", line), ("--launch", launch)]
-    return Start(
-        script=script,
-        module=module,
-        arguments=arguments,
-        launcher=launcher,
-        listen=address,
-        words=line_words,
-        environment=variables,
-        python=interpreter,
-        told=[*(word for option, text in commands if text is not None for word in (option, text)), *words],
+    return Asked(
+        Start(
+            script=script,
+            module=module,
+            arguments=arguments,
+            words=line_words,
+            environment=variables,
+            launcher=launcher,
+            listen=address,
+            python=interpreter,
+            in_place=in_place,
+        ),
+        [*(word for option, text in commands if text is not None for word in (option, text)), *words],
     )
+
+
+def start_in_project(command: str, *, launch: str | None, line: str | None, **options: Any) -> tuple[Asked, Config]:
+    """What `start` does, and the project's file, which is looked for beside the script and may name the launcher.
+
+    Raises what `start` does, and the `DoctorError`s of `config`.
+    """
+    asked = start(command, launch=launch, line=line, **options)
+
+    from bottleneck_doctor import config
+    from bottleneck_doctor.gate.limits import UNITS
+
+    script = asked.start.script
+    folders = [Path.cwd()] if script is None else [script.absolute().parent, Path.cwd()]
+    found = config.load(folders, UNITS)
+    if launch is None and line is None and found.launch is not None:
+        asked = start(command, launch=found.launch, line=line, **options)
+    return asked, found
 
 
 def _address(text: str | None) -> tuple[str, int] | None:

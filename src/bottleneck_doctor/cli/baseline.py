@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from bottleneck_doctor.cli._start import Start, plain_start_options, start, talk_options
+from bottleneck_doctor.cli._start import plain_start_options, start_in_project, talk_options
 
 
 @click.command(
@@ -59,46 +59,37 @@ def command(
     if sessions is not None and seconds is not None:
         raise click.UsageError("--sessions and --budget exclude each other: one says how many, one how long.")
 
-    def asked_to_start(launcher: str | None) -> Start:
-        return start("baseline", module=module, launch=launcher, listen=listen, line=line, python=python, words=words)
+    given, config = start_in_project(
+        "baseline",
+        module=module,
+        launch=launch,
+        listen=listen,
+        line=line,
+        python=python,
+        in_place=in_place,
+        words=words,
+    )
 
-    # Looked at before a project's file is, which is looked for beside the script.
-    started = asked_to_start(launch)
-    script = started.script
-
-    from bottleneck_doctor import config as settings
     from bottleneck_doctor.cli._secrets import gathered
     from bottleneck_doctor.cli._terminal import say, stdout_width
     from bottleneck_doctor.gate import stored
-    from bottleneck_doctor.gate.limits import UNITS, configured
+    from bottleneck_doctor.gate.limits import configured
     from bottleneck_doctor.gate.outputs import check_writable, write_file
     from bottleneck_doctor.gate.recording import Request, record
     from bottleneck_doctor.gate.solo import Training
     from bottleneck_doctor.progress import choose_progress
     from bottleneck_doctor.render import baseline as text
 
-    folders = [Path.cwd()] if script is None else [script.absolute().parent, Path.cwd()]
-    config = settings.load(folders, UNITS)
-    if launch is None and line is None and config.launch is not None:
-        started = asked_to_start(config.launch)
     check_writable(output, stored.MARK, "-o")
     there = output.exists() and output.stat().st_size > 0
     before = stored.read(output) if there and not anew else None
     usual = next(way for way in (steady, config.steady, True if before is None else before.steady) if way is not None)
     request = Request(
         training=Training(
-            script=script,
-            module=module,
-            arguments=started.arguments,
-            launcher=started.launcher,
-            listen=started.listen,
-            words=started.words,
-            environment=started.environment,
-            python=started.python,
+            start=given.start,
             steady=usual if before is None else stored.way(before, usual, str(output)),
             verbose=verbose,
-            in_place=in_place,
-            discretion=gathered(started.told),
+            discretion=gathered(given.told),
         ),
         file=str(output),
         before=before,

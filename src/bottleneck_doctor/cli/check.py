@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bottleneck_doctor.cli._check_outputs import output_options
-from bottleneck_doctor.cli._start import Start, start, start_options, talk_options
+from bottleneck_doctor.cli._start import start_in_project, start_options, talk_options
 from bottleneck_doctor.errors import Exit
 
 if TYPE_CHECKING:
@@ -89,42 +89,22 @@ def command(
         {"--baseline": baseline, "--allow-different-machine": allow_different_machine},
     )
 
-    def asked_to_start(launcher: str | None) -> Start:
-        return start("check", module=module, launch=launcher, listen=listen, line=line, python=python, words=words)
+    given, config = start_in_project(
+        "check", module=module, launch=launch, listen=listen, line=line, python=python, in_place=in_place, words=words
+    )
 
-    # Looked at before a project's file is, which is looked for beside the script.
-    started = asked_to_start(launch)
-    script = started.script
-
-    from bottleneck_doctor import config as settings
     from bottleneck_doctor.cli._check_outputs import asked
     from bottleneck_doctor.cli._secrets import gathered
     from bottleneck_doctor.cli._terminal import say, stdout_has_color, stdout_width
     from bottleneck_doctor.gate.check import Request, check
-    from bottleneck_doctor.gate.limits import UNITS, configured
+    from bottleneck_doctor.gate.limits import configured
     from bottleneck_doctor.gate.outputs import write_all
     from bottleneck_doctor.progress import choose_progress
     from bottleneck_doctor.render import check as text
 
-    folders = [Path.cwd()] if script is None else [script.absolute().parent, Path.cwd()]
-    config = settings.load(folders, UNITS)
-    if launch is None and line is None and config.launch is not None:
-        started = asked_to_start(config.launch)
     limits = configured(config, None if threshold is None else _percent(threshold))
     # A number of processes is asked for to have so many, whatever time a project allows.
     budget_seconds = seconds if seconds is not None or pairs is not None else config.budget
-    given: dict[str, Any] = {
-        "script": script,
-        "module": module,
-        "arguments": started.arguments,
-        "launcher": started.launcher,
-        "listen": started.listen,
-        "words": started.words,
-        "environment": started.environment,
-        "python": started.python,
-        "verbose": verbose,
-        "in_place": in_place,
-    }
     measure: Callable[[Progress], Outcome]
     if baseline is not None:
         from bottleneck_doctor.gate import stored, stored_check
@@ -133,9 +113,10 @@ def command(
         before = stored.read(baseline)
         held = stored_check.Request(
             training=Training(
-                **given,
+                start=given.start,
                 steady=stored.way(before, _first(steady, config.steady, before.steady), str(baseline)),
-                discretion=gathered(started.told),
+                verbose=verbose,
+                discretion=gathered(given.told),
             ),
             baseline=before,
             file=str(baseline),
@@ -153,7 +134,7 @@ def command(
             )
         setup = base_setup or config.base_setup
         request = Request(
-            **given,
+            start=given.start,
             base_ref=ref,
             merge_base=merge_base,
             base_setup=setup,
@@ -162,7 +143,8 @@ def command(
             limits=limits,
             steady=_first(steady, config.steady, True),
             seed=seed,
-            discretion=gathered([*([] if setup is None else ["--base-setup", setup]), *started.told]),
+            verbose=verbose,
+            discretion=gathered([*([] if setup is None else ["--base-setup", setup]), *given.told]),
         )
         measure = partial(check, request)
     wanted = asked(outputs)

@@ -68,13 +68,14 @@ def command(
     seconds = time_option("--budget", budget)
     if quiet and verbose:
         raise click.UsageError("--quiet and --verbose exclude each other.")
-    started = start(
+    given = start(
         "run",
         module=module,
         launch=launch,
         listen=listen,
         line=line,
         python=python,
+        in_place=in_place,
         words=words,
         show_source=not no_source,
     )
@@ -100,24 +101,16 @@ def command(
 
     with scratch.borrowed() as artifacts:
         request = Request(
-            script=started.script,
-            module=started.module,
-            arguments=started.arguments,
+            start=given.start,
             output=output,
-            launcher=started.launcher,
-            listen=started.listen,
             budget=seconds,
             fresh_runs=fresh_runs,
             only=frozenset(only),
             skip=frozenset(skip),
             sessions=sessions,
             seed=seed,
-            python=started.python,
             verbose=verbose,
-            words=started.words,
-            environment=started.environment,
-            in_place=in_place,
-            discretion=gathered(started.told, source=not no_source),
+            discretion=gathered(given.told, source=not no_source),
             wishes=None if no_explain else Wishes(folder=artifacts, rate=rate, native=native),
         )
         progress = choose_progress(quiet=quiet, verbose=verbose)

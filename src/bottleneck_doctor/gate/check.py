@@ -7,9 +7,7 @@ import contextlib
 import os
 import random
 import secrets
-import shlex
 import shutil
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,9 +16,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from bottleneck_doctor import __version__, environment, launch, outcome
+from bottleneck_doctor import __version__, environment, outcome
 from bottleneck_doctor.discretion import Discretion
-from bottleneck_doctor.gate import decide, hunks, imports, metrics, plan, revision, verdict, worktree
+from bottleneck_doctor.gate import decide, hunks, imports, metrics, plan, revision, steady, verdict, worktree
 from bottleneck_doctor.gate.document import Check, Culprit, GrowthTree, Metric, Side
 from bottleneck_doctor.gate.duel import MOST_BROKEN_PAIRS, Broken, Contender, Duel, LivePair, failure
 from bottleneck_doctor.gate.explain import explain
@@ -34,35 +32,19 @@ from bottleneck_doctor.progress import Progress
 from bottleneck_doctor.protection.keeper import Keeper, protecting
 from bottleneck_doctor.render import words
 from bottleneck_doctor.result import Entrypoint, Tool, Warning
+from bottleneck_doctor.start import Start
 
 DEFAULT_BUDGET = 300.0
 """Seconds; explaining a regression comes on top."""
-
-STEADY = {
-    "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
-    "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
-    "MALLOC_TOP_PAD_": str(64 << 20),
-}
-"""Keep glibc from giving large buffers back to the kernel at every step, which is most of the luck by which identical
-processes differ on a CPU (mallopt(3)). Both sides get them, so what is compared is the code."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
     """What the user asked for. `budget` in seconds; None: as the number of pairs wants, or the default."""
 
-    script: Path | None
-    module: str | None
-    arguments: tuple[str, ...]
+    start: Start
+    """Its `listen` is the base's supervisor's; the head's is the next port."""
     base_ref: str
-    launcher: tuple[str, ...] = ()
-    """The launcher command that the user put before the script."""
-    listen: tuple[str, int] | None = None
-    """Host and port at which ranks on other hosts reach the base's supervisor; the head's is the next port."""
-    words: tuple[str, ...] = ()
-    """A command that is run as it is, instead of a script or module under an interpreter."""
-    environment: Mapping[str, str] = field(default_factory=dict)
-    """Variables that stand before that command."""
     merge_base: bool = False
     base_setup: str | None = None
     budget: float | None = None
@@ -70,59 +52,25 @@ class Request:
     limits: Mapping[str, Limit] = field(default_factory=lambda: DEFAULTS)
     steady: bool = True
     seed: int | None = None
-    python: str | None = None
     verbose: bool = False
-    in_place: bool = False
     discretion: Discretion = field(default_factory=Discretion)
     """What no output may tell."""
 
-    def entrypoint(self) -> tuple[str, ...]:
-        """The entrypoint and its arguments, without the interpreter."""
-        if self.words:
-            return self.words
-        target = ("-m", self.module) if self.module is not None else (str(self.script),)
-        return (*target, *self.arguments)
-
     def repeat(self, seed: int) -> list[str]:
         """The command that does the same again, with what is secret masked: it has to be filled in."""
-        return self.discretion.words(self._repeat(seed))
-
-    def _repeat(self, seed: int) -> list[str]:
-        command = ["doctor", "check", "--base-ref", self.base_ref, "--seed", str(seed)]
+        command = ["check", "--base-ref", self.base_ref, "--seed", str(seed)]
         step = self.limits[STEP_TIME].threshold
         if step != DEFAULTS[STEP_TIME].threshold:
             command += ["--threshold", f"{100 * step:g}%"]
         for option, value in (
-            ("--launch", shlex.join(self.launcher) if self.launcher else None),
-            ("--listen", None if self.listen is None else "{}:{}".format(*self.listen)),
             ("--base-setup", self.base_setup),
             ("--budget", None if self.budget is None else f"{self.budget:g}s"),
             ("--pairs", None if self.pairs is None else str(self.pairs)),
-            ("--python", self.python),
         ):
             command += [] if value is None else [option, value]
-        for option, is_set in (
-            ("--merge-base", self.merge_base),
-            ("--no-steady", not self.steady),
-            ("--in-place", self.in_place),
-        ):
+        for option, is_set in (("--merge-base", self.merge_base), ("--no-steady", not self.steady)):
             command += [option] if is_set else []
-        end = launch.again(
-            self.entrypoint(),
-            module=self.module is not None,
-            as_it_is=bool(self.words),
-            environment=self.environment,
-        )
-        return [*command, *end]
-
-
-def interpreter_of(command: Sequence[str]) -> str | None:
-    """The interpreter under which a command runs, as far as its place tells: itself, or what was installed with it."""
-    if not command:
-        return None
-    folder, name = os.path.split(command[0])
-    beside = command[0] if name.startswith("python") else os.path.join(folder, "python")
-    return beside if folder and os.access(beside, os.X_OK) else None
+        return self.discretion.words(self.start.again(*command))
 
 
 @dataclass(frozen=True)
@@ -147,7 +95,7 @@ class _Checking:
         endless = request.pairs is not None and request.budget is None
         self.budget = float("inf") if endless else request.budget or DEFAULT_BUDGET
         self.clock = Clock(DEFAULT_BUDGET if endless else self.budget, strict=not endless)
-        self.python = request.python or interpreter_of(request.words) or sys.executable
+        self.start = request.start
         self.pairs: list[PairSample] = []
         self.lasted: list[float] = []
         self.warnings: list[Warning] = []
@@ -184,8 +132,8 @@ class _Checking:
         return Outcome(self._document(), self.revisions.root)
 
     def _tree_options(self) -> dict[str, Any]:
-        given = self.request.environment.get("PYTHONPATH")
-        return {"python": self.python, "setup": self.request.base_setup, "python_path": given}
+        given = self.start.environment.get("PYTHONPATH")
+        return {"python": self.start.interpreter, "setup": self.request.base_setup, "python_path": given}
 
     # -- both sides --------------------------------------------------------------------------------------------------
 
@@ -206,23 +154,23 @@ class _Checking:
 
     def _on_base(self, tree: worktree.Tree) -> tuple[str, ...] | None:
         """The entrypoint as it is started on the base; None where it is not there."""
-        request, root = self.request, self.revisions.root
-        if request.words:
+        start, root = self.start, self.revisions.root
+        if start.words:
             return self._command_on_base(tree)
-        if request.module is not None:
+        if start.module is not None:
             folders = [tree.cwd, *tree.import_folders]
             heads = [root / each.relative_to(tree.root) for each in folders if each.is_relative_to(tree.root)]
-            if imports.exists(request.module, heads) and not imports.exists(request.module, folders):
+            if imports.exists(start.module, heads) and not imports.exists(start.module, folders):
                 return None
             tree.cwd.mkdir(parents=True, exist_ok=True)
-            return request.entrypoint()
-        assert request.script is not None
-        whole = Path(os.path.normpath(self.revisions.cwd / request.script))
+            return start.entrypoint()
+        assert start.script is not None
+        whole = Path(os.path.normpath(self.revisions.cwd / start.script))
         if not whole.is_relative_to(root):
             whole = Path(os.path.realpath(whole.parent)) / whole.name
         if not whole.is_relative_to(root):
             # A script of its own, which trains with the code of both.
-            return (str(whole), *request.arguments)
+            return (str(whole), *start.arguments)
         there = tree.root / whole.relative_to(root)
         if not there.is_file():
             return None
@@ -231,11 +179,11 @@ class _Checking:
             there.unlink()
             shutil.copy2(whole, there)
         tree.cwd.mkdir(parents=True, exist_ok=True)
-        return (str(there) if request.script.is_absolute() else str(request.script), *request.arguments)
+        return (str(there) if start.script.is_absolute() else str(start.script), *start.arguments)
 
     def _command_on_base(self, tree: worktree.Tree) -> tuple[str, ...] | None:
         """A command as it is: the base's own, where it lies in the repository and is no environment's."""
-        program, *arguments = self.request.words
+        program, *arguments = self.start.words
         whole = Path(os.path.normpath(self.revisions.cwd / program))
         tracked = whole.is_relative_to(self.revisions.root) and not worktree.NOT_LINKED & set(whole.parts)
         if tracked:
@@ -252,41 +200,40 @@ class _Checking:
         with contextlib.ExitStack() as stack:
 
             def made(cwd: Path, words: Sequence[str]) -> Keeper:
-                keeper = Keeper() if self.request.in_place else protecting(cwd, words)
+                keeper = Keeper() if self.start.in_place else protecting(cwd, words)
                 stack.callback(keeper.close)
                 return keeper
 
-            yield made(tree.cwd, entrypoint), made(self.revisions.cwd, self.request.entrypoint())
+            yield made(tree.cwd, entrypoint), made(self.revisions.cwd, self.start.entrypoint())
 
     def _duel(self, tree: worktree.Tree, entrypoint: Sequence[str], keepers: tuple[Keeper, Keeper]) -> Duel:
-        own = dict(self.request.environment)
-        steady = {name: value for name, value in STEADY.items() if name not in os.environ and name not in own}
-        shared = steady if self.request.steady else {}
+        own = self.start.environment
+        shared = steady.variables(own, steady=self.request.steady)
         base, head = self.revisions.base, self.revisions.head
-        at = [self.request.listen, self.request.listen]
-        if self.request.listen is not None and self.request.listen[1]:
-            at[1] = (self.request.listen[0], self.request.listen[1] + 1)
+        at = [self.start.listen, self.start.listen]
+        if self.start.listen is not None and self.start.listen[1]:
+            at[1] = (self.start.listen[0], self.start.listen[1] + 1)
         return Duel(
             Contender(
                 name="base",
                 said=f"the base ({base.name})",
-                argv=self._command(entrypoint),
+                argv=self.start.argv(entrypoint),
                 cwd=tree.cwd,
                 roots=(tree.root, self.revisions.root),
                 environment={**own, **tree.environment, **shared},
                 keeper=keepers[0],
-                launched=bool(self.request.launcher),
+                launched=bool(self.start.launcher),
                 listen=at[0],
             ),
             Contender(
                 name="head",
                 said=f"the head ({head.name})",
-                argv=self._command(self.request.entrypoint()),
+                argv=self.start.argv(),
                 cwd=self.revisions.cwd,
                 roots=(self.revisions.root,),
                 environment={**own, **shared},
                 keeper=keepers[1],
-                launched=bool(self.request.launcher),
+                launched=bool(self.start.launcher),
                 listen=at[1],
             ),
             self.clock,
@@ -295,12 +242,6 @@ class _Checking:
             verbose=self.request.verbose,
             discretion=self.request.discretion,
         )
-
-    def _command(self, entrypoint: Sequence[str]) -> tuple[str, ...]:
-        """What is started for one side."""
-        if self.request.words:
-            return tuple(entrypoint)
-        return launch.command(self.python, self.request.launcher, entrypoint)
 
     def _note_lost(self, keeper: Keeper) -> None:
         if keeper.lost:
@@ -439,7 +380,7 @@ class _Checking:
 
     def _document(self, *, new: bool = False) -> Check:
         request, base, head = self.request, self.revisions.base, self.revisions.head
-        script = request.module or (request.words[0] if request.words else str(request.script))
+        script = request.start.name
         if new:
             sentence = f"There is no {script} on {base.name}: it is new, and there is nothing to compare it with."
         else:
@@ -452,11 +393,13 @@ class _Checking:
             self.warnings.append(outcome.rank_missing(duel.missing_ranks))
         seen = None if duel is None else environment.describe(duel.hello, duel.found)
         if seen is not None and request.steady:
-            seen = replace(seen, variables={**STEADY, **seen.variables})
+            seen = replace(seen, variables={**steady.STEADY, **seen.variables})
         made = Check(
             tool=Tool(name="bottleneck-doctor", version=__version__),
             created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            entrypoint=Entrypoint(argv=request.discretion.words(request.entrypoint()), cwd=str(self.revisions.cwd)),
+            entrypoint=Entrypoint(
+                argv=request.discretion.words(request.start.entrypoint()), cwd=str(self.revisions.cwd)
+            ),
             base=base,
             head=head,
             status="new" if new else verdict.status(self.judged),

@@ -41,11 +41,11 @@ class Request:
         command += [] if self.processes is None else ["--sessions", str(self.processes)]
         command += [] if self.budget is None else ["--budget", f"{self.budget:g}s"]
         command += [] if self.training.steady else ["--no-steady"]
-        return self.training.command(*command)
+        return self.training.again(*command)
 
     def check(self) -> list[str]:
         """The command that holds what is there then against this."""
-        return self.training.command("check", "--baseline", self.file)
+        return self.training.again("check", "--baseline", self.file)
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def _machine(request: Request, cwd: Path, look: Look) -> Machine:
     """This machine; it has to be the one of the draws before."""
 
     def see() -> Machine:
-        return look(request.training.interpreter, cwd, request.training.surroundings())
+        return look(request.training.start.interpreter, cwd, request.training.surroundings())
 
     if request.before is None:
         return see()

@@ -5,19 +5,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 
-from bottleneck_doctor import environment, launch, outcome
+from bottleneck_doctor import environment, outcome
 from bottleneck_doctor.discretion import Discretion
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.gate import plan, stored, unpaired
-from bottleneck_doctor.gate.check import STEADY, interpreter_of
+from bottleneck_doctor.gate import plan, steady, stored, unpaired
 from bottleneck_doctor.gate.document import Side
 from bottleneck_doctor.gate.duel import (
     LEAST_KEPT_ROUNDS,
@@ -36,77 +33,35 @@ from bottleneck_doctor.prober import CAME_TO_ITS_END, Clock, OutOfTime
 from bottleneck_doctor.progress import Progress
 from bottleneck_doctor.protection.keeper import Keeper, protecting
 from bottleneck_doctor.result import Environment, Warning
+from bottleneck_doctor.start import Start
 
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """What is started, and how. `python`: the interpreter's path; None: the one that runs us."""
+    """What is started, and under which conditions."""
 
-    script: Path | None
-    module: str | None
-    arguments: tuple[str, ...] = ()
-    launcher: tuple[str, ...] = ()
-    """The launcher command that the user put before the script."""
-    listen: tuple[str, int] | None = None
-    """Host and port at which ranks on other hosts reach us."""
-    words: tuple[str, ...] = ()
-    """A command that is run as it is, instead of a script or module under an interpreter."""
-    environment: Mapping[str, str] = field(default_factory=dict)
-    """Variables that stand before that command."""
-    python: str | None = None
+    start: Start
     steady: bool = True
     verbose: bool = False
-    in_place: bool = False
     discretion: Discretion = field(default_factory=Discretion)
     """What no output may tell."""
 
-    @property
-    def interpreter(self) -> str:
-        """What runs the training, as far as that can be known."""
-        return self.python or interpreter_of(self.words) or sys.executable
-
-    def entrypoint(self) -> tuple[str, ...]:
-        """The entrypoint and its arguments, without the interpreter."""
-        if self.words:
-            return self.words
-        target = ("-m", self.module) if self.module is not None else (str(self.script),)
-        return (*target, *self.arguments)
-
-    def argv(self) -> tuple[str, ...]:
-        """What is started."""
-        return self.words or launch.command(self.interpreter, self.launcher, self.entrypoint())
-
     def told(self) -> list[str]:
         """What is trained, by which two baselines are told apart, without what is secret in it."""
-        return self.discretion.words((*self.launcher, *self.entrypoint()))
+        return self.discretion.words((*self.start.launcher, *self.start.entrypoint()))
 
-    def command(self, *ours: str) -> list[str]:
+    def again(self, *ours: str) -> list[str]:
         """A command line of ours that starts this, with what is secret masked: it has to be filled in."""
-        command = ["doctor", *ours]
-        for option, value in (
-            ("--launch", shlex.join(self.launcher) if self.launcher else None),
-            ("--listen", None if self.listen is None else "{}:{}".format(*self.listen)),
-            ("--python", self.python),
-        ):
-            command += [] if value is None else [option, value]
-        command += ["--in-place"] if self.in_place else []
-        end = launch.again(
-            self.entrypoint(),
-            module=self.module is not None,
-            as_it_is=bool(self.words),
-            environment=self.environment,
-        )
-        return self.discretion.words([*command, *end])
+        return self.discretion.words(self.start.again(*ours))
 
     def variables(self) -> dict[str, str]:
         """What is set for the processes on top of the user's own environment, which comes first."""
-        own = dict(self.environment)
-        steady = {name: value for name, value in STEADY.items() if name not in os.environ and name not in own}
-        return {**own, **(steady if self.steady else {})}
+        own = self.start.environment
+        return {**own, **steady.variables(own, steady=self.steady)}
 
     def surroundings(self) -> dict[str, str]:
         """The environment in which it is started, as far as that is not ours."""
-        return {**os.environ, **self.environment}
+        return {**os.environ, **self.start.environment}
 
 
 class LiveOne(Live):
@@ -190,7 +145,7 @@ class Drawing:
     def environment(self) -> Environment:
         """The machine and the libraries, as the processes saw them."""
         seen = environment.describe(self._starts.hello, self._starts.found)
-        return replace(seen, variables={**STEADY, **seen.variables}) if self._training.steady else seen
+        return replace(seen, variables={**steady.STEADY, **seen.variables}) if self._training.steady else seen
 
     def _one(self, contender: Contender, whole: bool | None) -> bool:
         number = len(self.draws) + len(self._broken) + 1
@@ -209,18 +164,18 @@ class Drawing:
     @contextlib.contextmanager
     def _contender(self) -> Iterator[Contender]:
         training = self._training
-        keeper = Keeper() if training.in_place else protecting(self._cwd, training.entrypoint())
+        keeper = Keeper() if training.start.in_place else protecting(self._cwd, training.start.entrypoint())
         try:
             yield Contender(
                 name="head",
                 said=self._said,
-                argv=training.argv(),
+                argv=training.start.argv(),
                 cwd=self._cwd,
                 roots=(self._root,),
                 environment=training.variables(),
                 keeper=keeper,
-                launched=bool(training.launcher),
-                listen=training.listen,
+                launched=bool(training.start.launcher),
+                listen=training.start.listen,
             )
         finally:
             keeper.close()

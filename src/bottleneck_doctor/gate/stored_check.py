@@ -51,7 +51,7 @@ class Request:
         command += [] if self.budget is None else ["--budget", f"{self.budget:g}s"]
         command += [] if self.processes is None else ["--pairs", str(self.processes)]
         command += ["--allow-different-machine"] if self.allow_different else []
-        return self.training.command(*command)
+        return self.training.again(*command)
 
 
 Look = Callable[[str, Path, Mapping[str, str]], Machine]
@@ -99,7 +99,7 @@ class _Checking:
     def _different(self, cwd: Path) -> list[Difference]:
         request, baseline = self.request, self.request.baseline
         _, found = machine.look_until_alike(
-            lambda: self.look(request.training.interpreter, cwd, request.training.surroundings()),
+            lambda: self.look(request.training.start.interpreter, cwd, request.training.surroundings()),
             baseline.machine,
             baseline.calibrations,
         )

@@ -1,0 +1,19 @@
+"""`--steady`: the variables that take the allocator's luck out of a process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+STEADY = {
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
+    "MALLOC_TOP_PAD_": str(64 << 20),
+}
+"""Keep glibc from giving large buffers back to the kernel at every step, which is most of the luck by which identical
+processes differ on a CPU (mallopt(3)). Both sides get them, so what is compared is the code."""
+
+
+def variables(own: Mapping[str, str], *, steady: bool) -> dict[str, str]:
+    """What is set for processes whose command sets `own` itself: the user's own values come first."""
+    return {name: value for name, value in STEADY.items() if steady and name not in os.environ and name not in own}

@@ -1,0 +1,88 @@
+"""What is started, and how: a script, a module (under a launcher or not), or a command as it is. The same `Start`
+serves every command of ours that starts somebody's training."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bottleneck_doctor import launch
+
+
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """The entrypoint and what stands around it. One of `script`, `module` and `words` is given."""
+
+    script: Path | None = None
+    module: str | None = None
+    arguments: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    """A command that is run as it is, instead of a script or module under an interpreter."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables that stand before that command."""
+    launcher: tuple[str, ...] = ()
+    """The launcher command that the user put before the script."""
+    listen: tuple[str, int] | None = None
+    """Host and port at which ranks on other hosts reach us; None: nobody is expected there."""
+    python: str | None = None
+    """The interpreter that the user named; None: the one that runs us."""
+    in_place: bool = False
+    """Whether the script's changes to files are let through."""
+
+    @property
+    def interpreter(self) -> str:
+        """What runs the training, as far as that can be known."""
+        return self.python or _interpreter_of(self.words) or sys.executable
+
+    @property
+    def name(self) -> str:
+        """The script, module or command without its arguments."""
+        return self.module or (self.words[0] if self.words else str(self.script))
+
+    def entrypoint(self) -> tuple[str, ...]:
+        """The entrypoint and its arguments, without the interpreter."""
+        if self.words:
+            return self.words
+        target = ("-m", self.module) if self.module is not None else (str(self.script),)
+        return (*target, *self.arguments)
+
+    def argv(self, entrypoint: Sequence[str] | None = None) -> tuple[str, ...]:
+        """What is started, launcher and interpreter included. `entrypoint`: the same one under another name."""
+        entrypoint = self.entrypoint() if entrypoint is None else tuple(entrypoint)
+        return entrypoint if self.words else launch.command(self.interpreter, self.launcher, entrypoint)
+
+    def again(self, *ours: str) -> list[str]:
+        """A command line of ours (`run`, `--seed`, `7`, ...) that starts the same. It may hold what is secret; of the
+        variables before a command only the names are in it."""
+        command = ["doctor", *ours]
+        for option, value in (
+            ("--launch", shlex.join(self.launcher) if self.launcher else None),
+            ("--listen", None if self.listen is None else "{}:{}".format(*self.listen)),
+            ("--python", self.python),
+        ):
+            command += [] if value is None else [option, value]
+        command += ["--in-place"] if self.in_place else []
+        entrypoint = self.entrypoint()
+        if self.words:
+            return [
+                *command,
+                "--exec",
+                " ".join([*(f"{name}=..." for name in self.environment), shlex.join(entrypoint)]),
+            ]
+        # After -m MODULE everything is the module's; after a script one `--` separates.
+        head = 1 if self.module is None else 2
+        separator = ["--"] if self.module is None and entrypoint[head:] else []
+        return [*command, *entrypoint[:head], *separator, *entrypoint[head:]]
+
+
+def _interpreter_of(command: Sequence[str]) -> str | None:
+    """The interpreter under which a command runs, as far as its place tells: itself, or what was installed with it."""
+    if not command:
+        return None
+    folder, name = os.path.split(command[0])
+    beside = command[0] if name.startswith("python") else os.path.join(folder, "python")
+    return beside if folder and os.access(beside, os.X_OK) else None
