@@ -78,3 +78,12 @@ def test_a_list_of_pictures_counts_its_pictures() -> None:
     assert batch_samples((pictures, [{"boxes": torch.zeros(2, 4)}] * 4), 4) == 4
     views = [torch.zeros(8, 3), torch.zeros(8, 3)]
     assert batch_samples((views, torch.zeros(8)), 8) == 8
+
+
+def test_the_part_that_is_as_long_as_the_batch_says_is_believed() -> None:
+    torch = pytest.importorskip("torch")
+    boxes_first = {"boxes": torch.zeros(9, 4), "names": ("a",) * 4, "pictures": torch.zeros(4, 3, 8, 8)}
+    assert batch_samples(boxes_first, 4) == 4
+    assert batch_samples((torch.zeros(50, 4, 3), torch.zeros(4)), 4) == 4  # Time before batch.
+    assert batch_samples(boxes_first, 5) == batch_samples(boxes_first) == 9
+    assert batch_samples([[[[torch.zeros(3)] * 1000] * 1000] * 1000] * 1000, 4) == 3

@@ -8,6 +8,7 @@ backward, batches.
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import weakref
 from collections import deque
@@ -420,10 +421,16 @@ def _device_type(module: Any) -> str:
     return ""
 
 
+_MOST_PARTS = 16
+"""Parts of a batch that are looked at: it is asked for every batch, and a list may hold thousands."""
+
+
 def batch_samples(batch: Any, batch_size: Optional[int] = None, depth: int = 0) -> float:
     """Samples in a batch, counted from its first tensor's first dimension; 1 where there is none.
 
-    A list inside the batch that is `batch_size` long, of tensors that are not, holds one tensor a sample (detection).
+    Where another part of the batch has `batch_size` rows, and the first has not (boxes before their pictures, time
+    before batch), that is believed. A list inside the batch that is `batch_size` long, of tensors that are not, holds
+    one tensor a sample (detection).
     """
     if isinstance(batch, torch.Tensor):
         return float(batch.shape[0]) if batch.dim() else 1.0
@@ -438,9 +445,13 @@ def batch_samples(batch: Any, batch_size: Optional[int] = None, depth: int = 0) 
             values = batch
         if depth and isinstance(batch, (list, tuple)) and len(batch) == batch_size and _one_a_sample(batch):
             return float(len(batch))
-        for value in values or ():
-            if isinstance(value, (torch.Tensor, dict, list, tuple)):
-                return batch_samples(value, batch_size, depth + 1)
+        found = [
+            batch_samples(value, batch_size, depth + 1)
+            for value in itertools.islice(values or (), _MOST_PARTS if depth < 2 else 1)
+            if isinstance(value, (torch.Tensor, dict, list, tuple))
+        ]
+        if found:
+            return float(batch_size) if batch_size in found else found[0]
         if values and all(isinstance(value, (int, float, str, bytes)) for value in values):
             return float(len(values))
     return 1.0
