@@ -1,6 +1,7 @@
 """How often the gate is wrong, what it catches, and how long it takes, beside gates that compare a run with a run.
 
-    python benchmarks/gate.py --json gate.json
+    python benchmarks/gate.py --kinds data --json gate-data.json
+    python benchmarks/gate.py --show gate-*.json
 
 A git repository is made with a base and, for each planted slowdown, a commit on top of it; `doctor check` is run in it
 as CI would. **Identical**: both revisions are alike, so every regression is a false alarm. **Planted**: a slowdown in
@@ -8,9 +9,10 @@ loading, computing or between steps, with a threshold of half its size; it count
 regression, and as explained where its phase and its function are named. **Naive**: the same pair of revisions as whole
 runs in sequence, one against one and five against five, and an alarm where the mean epoch is slower by the threshold.
 
-With `--json` every check is kept as soon as it is done: the same command goes on where it was interrupted. `--short`
-is a form of a few minutes that tests the benchmark and not the gate. Exit code 1 where there were too many false
-alarms (more than one in a hundred, and more than one).
+With `--json` every check is kept as soon as it is done: the same command goes on where it was interrupted, on another
+day as well, and each check says when and on which revision it was made. `--show` prints what several such files hold
+together. `--short` is a form of a few minutes that tests the benchmark and not the gate. Exit code 1 where there were
+too many false alarms (more than one in a hundred, and more than one).
 """
 
 from __future__ import annotations
@@ -31,12 +33,24 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-from _common import WORKLOADS, examination, machine, machine_line, save, say, start, table
+from _common import WORKLOADS, examination, machine, machine_line, revision, save, say, start, table
 
-FORMAT = 1
+FORMAT = 2
 SCRIPT = "gated.py"
 EPOCHS = 4
 """Of a naive run; its first epoch is dropped."""
+REPEATS = 5
+"""Runs of each side in the larger naive gate; the smaller has the two of them that lie side by side."""
+AGREE = ("data", "workers")
+"""Kinds whose processes agree within 1 %."""
+PROMISED = {
+    ("agree", 0.03): 0.90,
+    ("agree", 0.05): 0.98,
+    ("agree", 0.10): 1.0,
+    ("conv", 0.10): 0.95,
+    ("conv", 0.30): 1.0,
+}
+"""The part of planted slowdowns of a size that is to be caught, for loops that agree and for the net."""
 GRACE = 180.0
 """Seconds beyond its budget after which a check has failed."""
 WHERE = {"data": ("data_wait", "prepare"), "compute": ("forward", "compute"), "between": ("between", "between")}
@@ -171,21 +185,22 @@ def checked(folder: Path, case: Case, budget: str, seed: int, limit: float) -> d
     }
 
 
-def naive(folder: Path, case: Case, repeats: int) -> dict[str, Any]:
-    """So many runs of the base, and then as many of the head: the ratio of their mean epochs."""
-    with tempfile.TemporaryDirectory(prefix="naive-") as scratch, neighbour(case.neighbour, repeats):
+def naive(folder: Path, case: Case, seed: int) -> dict[str, Any]:
+    """Runs of the base, and then as many of the head: the ratio of their mean epochs, of all runs and of one a side."""
+    with tempfile.TemporaryDirectory(prefix="naive-") as scratch, neighbour(case.neighbour, seed):
         base = Path(scratch) / "base"
         subprocess.run(
             ["git", "clone", "--quiet", "--branch", "base", str(folder), str(base)], check=True, capture_output=True
         )
-        means = []
+        means: list[list[float]] = []
         for place in (base, folder):
-            starts = [start([SCRIPT, case.kind, "--epochs", str(EPOCHS)], place, EPOCHS) for _ in range(repeats)]
+            starts = [start([SCRIPT, case.kind, "--epochs", str(EPOCHS)], place, EPOCHS) for _ in range(REPEATS)]
             failure = next((each.failure for each in starts if each.failure), "")
             if failure:
                 return {"failure": failure}
-            means.append(fmean(each.epoch_mean for each in starts))
-    return {"failure": "", "ratio": means[1] / means[0]}
+            means.append([each.epoch_mean for each in starts])
+    before, after = means
+    return {"failure": "", "one": after[0] / before[-1], "all": fmean(after) / fmean(before)}
 
 
 def step_seconds(folder: Path, kind: str) -> float:
@@ -219,9 +234,8 @@ def summary(case: Case, kept: dict[str, Any]) -> list[str]:
     cells.append(f"{median(each['seconds'] for each in checks):.0f} s" if checks else "-")
     smallest = [each["smallest"] for each in checks if each["smallest"] is not None]
     cells.append(f"{median(smallest):.1%}" if smallest else "-")
-    for repeats in ("1", "5"):
-        runs = [each for each in kept["naive"][repeats] if not each["failure"]]
-        cells.append(share(sum(each["ratio"] > 1 + case.threshold for each in runs), len(runs)))
+    runs = [each for each in kept["naive"] if not each["failure"]]
+    cells += [share(sum(each[name] > 1 + case.threshold for each in runs), len(runs)) for name in ("one", "all")]
     failed = len(all_checks) - len(checks)
     cells.append(str(failed) if failed else "")
     return cells
@@ -236,72 +250,124 @@ HEAD = (
     "time",
     "visible from",
     "naive 1:1",
-    "naive 5:5",
+    f"naive {REPEATS}:{REPEATS}",
     "failed",
 )
+
+
+def good(kept: dict[str, Any]) -> list[dict[str, Any]]:
+    """The checks that came to an answer of some kind."""
+    return [each for each in kept["checks"] if not each["failure"]]
 
 
 def told(known: Sequence[tuple[Case, dict[str, Any]]]) -> bool:
     """Print the tables. Whether false alarms are within the promise."""
     print(table(HEAD, [summary(case, kept) for case, kept in known if kept["checks"]]))
-    identical = [each for case, kept in known if not case.where for each in kept["checks"] if not each["failure"]]
+    times = sorted((each["taken"], each["revision"]) for _, kept in known for each in good(kept))
+    if times:
+        print(f"\nFrom {times[0][0]} to {times[-1][0]}, revisions {', '.join(sorted({each[1] for each in times}))}.")
+    identical = [each for case, kept in known if not case.where for each in good(kept)]
     alarms = sum(each["status"] == "regressed" for each in identical)
-    print(f"\nFalse alarms: {alarms} in {len(identical)} checks of identical revisions.")
+    print(f"False alarms: {alarms} in {len(identical)} checks of identical revisions.")
+    caught(known)
+    answered(known)
     seen = [
         (case.size >= each["smallest"], each["status"] == "regressed")
         for case, kept in known
         if case.where
-        for each in kept["checks"]
-        if not each["failure"] and each["smallest"] is not None
+        for each in good(kept)
+        if each["smallest"] is not None
     ]
-    large = [caught for is_large, caught in seen if is_large]
+    large = [was_caught for is_large, was_caught in seen if is_large]
     print(f"Slowdowns at least as large as the check said that it could see: {share(sum(large), len(large))} caught.")
     held = [
         each["low"] <= case.size <= each["high"]
         for case, kept in known
-        for each in kept["checks"]
-        if not each["failure"] and each["low"] is not None and case.kind != "conv"
+        for each in good(kept)
+        if each["low"] is not None and case.kind in AGREE
     ]
     print(f"Intervals of 95 % that hold the planted size, loops of known speed: {share(sum(held), len(held))}.")
     return alarms <= max(1, len(identical) // 100)
+
+
+def caught(known: Sequence[tuple[Case, dict[str, Any]]]) -> None:
+    """Print what was caught of each size, beside what is promised, and how many of those were explained."""
+    for (group, size), promised in PROMISED.items():
+        kinds = AGREE if group == "agree" else (group,)
+        checks = [each for case, kept in known if case.kind in kinds and case.size == size for each in good(kept)]
+        hits = sum(each["status"] == "regressed" for each in checks)
+        if checks:
+            print(f"{' and '.join(kinds)} +{size:.0%}: {share(hits, len(checks))} caught, {promised:.0%} promised.")
+    called = [each for case, kept in known if case.where for each in good(kept) if each["status"] == "regressed"]
+    for name in ("phase", "function"):
+        print(f"Regressions whose {name} was named: {share(sum(each[name] for each in called), len(called))}.")
+
+
+def answered(known: Sequence[tuple[Case, dict[str, Any]]]) -> None:
+    """Print how long a clear answer takes: a slowdown of 30 %, and no change within 5 %."""
+    for told_as, chosen, status in (
+        ("a slowdown of 30 %", [kept for case, kept in known if case.size == 0.30], "regressed"),
+        ("no change within 5 %", [kept for case, kept in known if not case.where and case.threshold == 0.05], "passed"),
+    ):
+        seconds = [each["seconds"] for kept in chosen for each in good(kept) if each["status"] == status]
+        if seconds:
+            print(f"Median time to {told_as}: {median(seconds):.0f} s ({len(seconds)} checks).")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--kinds", default="data,workers,conv", help="loops to check, by comma")
     parser.add_argument("--identical", type=int, default=17, help="checks of each kind of identical revisions")
-    parser.add_argument("--planted", type=int, default=20, help="checks of each planted slowdown")
-    parser.add_argument("--naive", type=int, default=10, help="naive gates of each case, 1:1 and 5:5 each")
+    parser.add_argument("--planted", type=int, default=7, help="checks of each planted slowdown in each place")
+    parser.add_argument("--naive", type=int, default=5, help="naive gates of each kind of identical revisions at 2 %%")
+    parser.add_argument("--naive-planted", type=int, default=1, help="naive gates of each planted slowdown")
     parser.add_argument("--budget", default="5m", help="of each check")
     parser.add_argument("--only", default="", help="cases whose name holds this")
     parser.add_argument("--json", type=Path, help="keep what was measured here, and go on from it")
-    parser.add_argument("--show", action="store_true", help="print what the file holds, and measure nothing")
+    parser.add_argument("--show", type=Path, nargs="+", help="print what these files hold together, measure nothing")
     parser.add_argument("--short", action="store_true", help="a few minutes: tests the benchmark, not the gate")
     options = parser.parse_args()
+    shown: dict[str, Any] = {}
     chosen = [case for case in cases(options.kinds.split(",")) if options.only in case.name]
     if options.short:
         chosen = [Case("data", "", 0.0, 0.05), Case("data", "data", 0.30, 0.15)]
-        options.identical, options.planted, options.naive = min(1, options.identical), min(1, options.planted), 0
+        options.identical, options.planted = min(1, options.identical), min(1, options.planted)
+        options.naive = options.naive_planted = 0
+    if options.show:
+        for document in map(opened, options.show):
+            print(machine_line(document["machine"]))
+            for name, found in document["cases"].items():
+                both = shown.setdefault(name, empty())
+                both["checks"] += found["checks"]
+                both["naive"] += found["naive"]
+        return 0 if told([(case, shown.get(case.name, empty())) for case in chosen]) else 1
     seen = machine()
     kept: dict[str, Any] = {"format": FORMAT, "machine": seen, "budget": options.budget, "cases": {}}
     if options.json is not None and options.json.exists():
-        earlier = json.loads(options.json.read_text())
-        if earlier.get("format") != FORMAT or earlier.get("budget") != options.budget:
-            raise SystemExit(f"{options.json} holds checks of another form or budget; name another file")
+        earlier = opened(options.json)
+        if earlier["budget"] != options.budget:
+            raise SystemExit(f"{options.json} holds checks of another budget; name another file")
         kept["cases"] = earlier["cases"]
     known = [(case, kept["cases"].setdefault(case.name, empty())) for case in chosen]
     print(machine_line(seen))
     print(f"Budget of a check {options.budget}; processes with the steady allocator.\n")
-    if not options.show:
-        try:
-            measure(known, kept, options)
-        except KeyboardInterrupt:
-            say("interrupted: the tables hold what was measured")
+    try:
+        measure(known, kept, options)
+    except KeyboardInterrupt:
+        say("interrupted: the tables hold what was measured")
     return 0 if told(known) else 1
 
 
+def opened(path: Path) -> dict[str, Any]:
+    """What an earlier run kept."""
+    document: dict[str, Any] = json.loads(path.read_text())
+    if document.get("format") != FORMAT:
+        raise SystemExit(f"{path} holds checks of another form; name another file")
+    return document
+
+
 def empty() -> dict[str, Any]:
-    return {"checks": [], "naive": {"1": [], "5": []}}
+    return {"checks": [], "naive": []}
 
 
 def measure(known: Sequence[tuple[Case, dict[str, Any]]], kept: dict[str, Any], options: argparse.Namespace) -> None:
@@ -313,21 +379,22 @@ def measure(known: Sequence[tuple[Case, dict[str, Any]]], kept: dict[str, Any], 
         folder = repository(Path(scratch) / "repository")
         steps = {kind: step_seconds(folder, kind) for kind in {case.kind for case, _ in known}}
         kept["step_seconds"] = steps
-        for number in range(max(options.identical, options.planted, options.naive)):
+        for number in range(max(options.identical, options.planted, options.naive, options.naive_planted)):
             for case, found in known:
                 put(folder, case, steps[case.kind])
                 wanted = options.planted if case.where else options.identical
                 if number < wanted and len(found["checks"]) <= number:
                     begun = time.monotonic()
-                    found["checks"].append(checked(folder, case, options.budget, number, limit))
+                    when = {"taken": time.strftime("%Y-%m-%d %H:%M", time.gmtime()), "revision": revision()}
+                    found["checks"].append({**checked(folder, case, options.budget, number, limit), **when})
                     last = found["checks"][-1]
                     said = last["failure"] or f"{last['status']}, {last['change']:+.1%}, {last['pairs']} pairs"
                     say(f"{case.name}: {said} ({time.monotonic() - begun:.0f} s)")
                     save(options.json, kept)
-                for repeats in ("1", "5"):
-                    if number < options.naive and len(found["naive"][repeats]) <= number:
-                        found["naive"][repeats].append(naive(folder, case, int(repeats)))
-                        save(options.json, kept)
+                naives = options.naive_planted if case.where else options.naive if case.threshold == 0.02 else 0
+                if number < naives and len(found["naive"]) <= number:
+                    found["naive"].append(naive(folder, case, number))
+                    save(options.json, kept)
 
 
 if __name__ == "__main__":
