@@ -306,6 +306,7 @@ class _Examination:
         allowance = reserve(self.clock) if self.request.wishes is not None else 0.0
         plan = schedule.plan(self.clock.left(), setup, step, self.race.size(), self.request.sessions)
         self.prober = Prober(self.race, shape, plan, self.clock, self.progress, step)
+        self.prober.spare = allowance
         if self.request.wishes is not None:
             self.explainer = Explainer(
                 self.race, self.prober, self.clock, self.progress, self.request.wishes, allowance
@@ -379,7 +380,7 @@ class _Examination:
         follows = bool(windows) and windows[-1].label == BASELINE and windows[-1].session == session.number
         for each in schedule.block(probes, probe(BASELINE, {}), self.generator, after_baseline=follows):
             cost = self.prober.cost_seconds.get(each.key, self.prober.baseline_cost())
-            if self.clock.left() < 0.5 * cost:
+            if self.clock.left() < 0.5 * cost and self._has_baseline():
                 raise OutOfTime
             if self.race.alive(each):
                 self.prober.measure(session, each)
@@ -471,9 +472,7 @@ class _Examination:
     # -- the end ---------------------------------------------------------------------------------------------------
 
     def _has_baseline(self) -> bool:
-        return self.found is not None and any(
-            ev.usable(window) and window.label == BASELINE for window in self.race.windows
-        )
+        return self.found is not None and self.prober.has_baseline()
 
     def _give_up_on(self, over: SessionOver) -> None:
         """Raise the right error where a session ended before the training as written could be measured."""

@@ -159,3 +159,21 @@ def test_a_type_needs_an_epoch_to_settle_once_a_process() -> None:
     later.number = 2
     made.measure(later, both)  # type: ignore[arg-type]
     assert lead_ins == [1, 0, 1]
+
+
+def test_until_there_is_a_baseline_it_may_take_what_was_set_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prober, "HANG_SECONDS", 1000.0)
+    waited: list[float] = []
+
+    def await_event(session: Told, patience: float) -> Any:
+        waited.append(patience)
+        return session.event(patience)
+
+    monkeypatch.setattr(prober, "await_event", await_event)
+    _, made = make(left=3.0)
+    made.spare = 20.0
+    session: Any = Told(OK, OK, OK, OK)
+    for each in (probe(prober.BURN_IN, {}), AS_WRITTEN, AS_WRITTEN, TWO):
+        made.measure(session, each)
+    assert waited == pytest.approx([23.0, 23.0, 3.0, 3.0], abs=1.0)
+    assert made.has_baseline()
