@@ -128,6 +128,15 @@ def test_the_check_is_run_and_its_code_kept(runner: Path, code: int) -> None:
     assert not (runner / "x").exists()
 
 
+def test_a_stored_baseline_takes_the_place_of_a_revision(runner: Path) -> None:
+    assert run("Check", runner, SCRIPT="train.py", BASELINE="my pets.json")[0] == 0
+    called = (runner / "called").read_text().splitlines()
+    assert called[1:3] == ["--baseline", "my pets.json"]
+    assert "--base-ref" not in called
+    # Where both are asked for, the command says that they exclude each other.
+    assert "inputs.baseline == ''" in step("Fetch the base")["if"]
+
+
 def test_arguments_that_cannot_be_split_are_refused(runner: Path) -> None:
     found, _ = run("Check", runner, SCRIPT="train.py", ARGUMENTS="'open")
     assert found != 0
@@ -199,6 +208,7 @@ def test_an_asked_base_that_is_not_there_is_an_error(runner: Path) -> None:
 def test_workflows_are_whole_and_pinned() -> None:
     workflows = [block for block in BLOCKS if "jobs" in block]
     assert len(workflows) == 4
+    assert any(one.get("with", {}).get("baseline") for each in workflows for one in steps_of(each))
     for each in workflows:
         assert True in each, "`on` is the word for true in YAML 1.1, as GitHub knows"
         for job in each["jobs"].values():
@@ -238,7 +248,7 @@ def test_commands_are_understood(line: str) -> None:
 
 
 def test_every_recipe_has_its_command() -> None:
-    assert len(COMMANDS) == 5, COMMANDS
+    assert len(COMMANDS) == 4, COMMANDS
 
 
 def test_the_metrics_listed_are_the_real_ones() -> None:
