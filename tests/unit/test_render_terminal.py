@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from bottleneck_doctor.render import terminal
 from bottleneck_doctor.result import Change, Result, from_json
 
@@ -69,7 +71,7 @@ def test_lines_fit_the_width_but_what_is_copied_is_never_broken() -> None:
 
 def test_next_step_follows_the_outcome() -> None:
     open_fix = terminal.render(load("interrupted"), report_path=None, width=None, color=False)
-    assert "larger --budget" in open_fix
+    assert "let it come to its end" in open_fix
     assert "measure again after your next change" in terminal.render(
         load("nothing-faster"), report_path=None, width=None, color=False
     )
@@ -77,3 +79,25 @@ def test_next_step_follows_the_outcome() -> None:
     unplaced = [replace(fix, change=Change(file="train.py", line=0, diff="")) for fix in result.fixes]
     text = terminal.render(replace(result, fixes=unplaced), report_path=None, width=None, color=False)
     assert "change train.py, then measure again" in text
+
+
+@pytest.mark.parametrize(
+    ("budget", "command", "said"),
+    [
+        (30.0, "doctor run --budget 30s --seed 7 train.py", "doctor run --budget 180s --seed 7 train.py"),
+        (600.0, "doctor run --seed 7 --budget 600s train.py", "doctor run --seed 7 --budget 1200s train.py"),
+        (
+            180.0,
+            "doctor run --seed 7 train.py -- --budget 9",
+            "doctor run --seed 7 --budget 360s train.py -- --budget 9",
+        ),
+        (180.0, "doctor run --seed 7 -m pets --budget 9", "doctor run --seed 7 --budget 360s -m pets --budget 9"),
+    ],
+)
+def test_more_time_is_offered_and_not_the_same_again(budget: float, command: str, said: str) -> None:
+    result = load("interrupted")
+    method = replace(result.method, command=command.split(), budget_seconds=budget)
+    entrypoint = replace(result.entrypoint, argv=["train.py"] if " train.py" in command else ["-m", "pets"])
+    result = replace(result, warnings=[], method=method, entrypoint=entrypoint)
+    text = terminal.render(result, report_path=None, width=None, color=False)
+    assert f"give it more time, to decide what is open: {said}\n" in text

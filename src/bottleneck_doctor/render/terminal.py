@@ -21,6 +21,8 @@ FIRST_ROWS = 5
 FIRST_WARNINGS = 3
 FIRST_REASONS = 3
 PLAIN_WIDTH = 100
+LEAST_LONGER = 180.0
+"""Seconds of the budget that is offered at least where one was too small: in so many an ordinary script is decided."""
 ACCENT = "cyan"
 
 
@@ -150,5 +152,20 @@ def _next(result: Result) -> str:
         place = words.visible(words.place_text(lead.change.file, lead.change.line))
         return f"change {place}, then measure again: {again}"
     if any(fix.status == "cannot_tell" for fix in result.fixes):
-        return f"give it a larger --budget to decide what is open: {again}"
+        if any(warning.slug == "interrupted" for warning in result.warnings):
+            return f"let it come to its end, to decide what is open: {again}"
+        longer = words.command_text(words.visible(word) for word in _longer(result))
+        return f"give it more time, to decide what is open: {longer}"
     return f"measure again after your next change: {again}"
+
+
+def _longer(result: Result) -> list[str]:
+    """The command that does the same in more time."""
+    command = result.method.command
+    entrypoint = {*result.entrypoint.argv[:1], "-m", "--exec"}
+    own = next((index for index, word in enumerate(command) if word in entrypoint), len(command))
+    budget = ["--budget", f"{max(LEAST_LONGER, 2 * result.method.budget_seconds):g}s"]
+    if "--budget" in command[:own]:
+        at = command.index("--budget")
+        return [*command[:at], *budget, *command[at + 2 :]]
+    return [*command[:own], *budget, *command[own:]]
