@@ -52,6 +52,8 @@ BURN_IN_SHARE = 0.1
 """Part of a session's time that warming up may take."""
 WARMED_UP_SECONDS = 1.0
 """Where windows are whole epochs, the rest of the epoch in which the loop was found warms up if it is this long."""
+LEAST_WINDOWS = 3
+"""Windows without which a session says nothing: a setting between two baselines."""
 MOST_DEAD_SESSIONS = 3
 MOST_TIMES_APART = 2
 """Ranks that came apart in as many processes will do so in the next."""
@@ -194,7 +196,7 @@ class _Examination:
 
     def _least_session(self) -> float:
         """Seconds under which another session could hold nothing."""
-        return self._setup() + 3 * self.prober.baseline_cost()
+        return self._setup() + LEAST_WINDOWS * self.prober.baseline_cost()
 
     def _setup(self) -> float:
         """Seconds that another start takes until its loop is found, about. The first may have had caches to make."""
@@ -321,9 +323,9 @@ class _Examination:
 
     def _work(self, session: Session) -> None:
         """Windows until this session's share of the time is used."""
-        # What is left is shared among the sessions to come, this one included; setting up is on its bill already.
-        seconds = self.clock.left() / max(1, self.plan.sessions - self._held())
-        ends = time.monotonic() + seconds
+        others = max(0, self.plan.sessions - self._held() - 1)
+        least = LEAST_WINDOWS * self.prober.baseline_cost()
+        ends = time.monotonic() + schedule.session_share(self.clock.left(), others, self._setup(), least)
         self._burn_in(session)
         if not self.ceilings_known and self.race.found.has_loader:
             self._measure_ceilings(session)

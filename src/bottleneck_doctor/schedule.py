@@ -242,6 +242,16 @@ def plan(budget: float, setup_seconds: float, step_seconds: float, probes: int, 
     return Plan(sessions, session_seconds, min(4.0, max(0.6, window, LEAST_STEPS * min(step_seconds, 0.15))))
 
 
+def session_share(left: float, others: int, setup_seconds: float, least: float) -> float:
+    """Seconds of measuring for a session that stands at its loop, with `left` seconds to go and `others` to come.
+
+    Those start first, which is on nobody's bill yet; one that could not measure for `least` seconds after that will not
+    come, and leaves its time to the rest.
+    """
+    coming = min(others, max(0, int((left - least) // (setup_seconds + least))))
+    return (left - coming * setup_seconds) / (coming + 1)
+
+
 def block_seconds(probes: Sequence[Probe], costs: Mapping[str, float], baseline_cost: float) -> float:
     """About how long a block of these probes takes, with the baseline windows between them."""
     windows = sum(costs.get(each.key, baseline_cost) for each in probes)

@@ -32,6 +32,7 @@ from bottleneck_doctor.schedule import (
     level,
     plan,
     probe,
+    session_share,
     whole_epochs,
     window_size,
 )
@@ -290,3 +291,26 @@ def test_a_block_takes_its_windows_and_the_baselines_between() -> None:
     costs = {"num_workers=0": 2.0, "num_workers=1": 3.0}
     assert block_seconds(probes(4), costs, 1.0) == pytest.approx(2 + 3 + 1 + 1 + 3)
     assert block_seconds([], {}, 1.0) == 1.0
+
+
+def test_sessions_share_what_starting_the_others_leaves() -> None:
+    assert session_share(12.0, 1, 8.0, 1.0) == 2.0
+    assert session_share(100.0, 3, 4.0, 3.0) == 22.0
+    assert session_share(30.0, 0, 8.0, 1.0) == 30.0
+    # What could not measure after its start does not come, and leaves its time to this one.
+    assert session_share(12.0, 1, 8.0, 2.5) == 12.0
+    assert session_share(60.0, 2, 50.0, 3.0) == 5.0
+
+
+@given(st.floats(1, 600), st.integers(0, 8), st.floats(0.5, 60), st.floats(0.5, 10))
+def test_every_session_that_comes_has_its_share(left: float, others: int, setup: float, least: float) -> None:
+    for to_come in range(others, -1, -1):
+        share = session_share(left, to_come, setup, least)
+        assert share > 0
+        if left >= least:
+            assert share >= least - 1e-9
+        left -= share
+        if left < setup + least - 1e-9:
+            break
+        left -= setup
+    assert left >= -1e-6
