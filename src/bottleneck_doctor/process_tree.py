@@ -17,6 +17,11 @@ _SEGMENT = re.compile(r"torch_(\d+)_\d+_\d+")
 """Torch's name of a segment of shared memory holds the process that made it."""
 _PATIENCE = 3.0
 """Seconds until the killed are gone."""
+_MOST_ROUNDS = 3
+"""Of looking for members that were started meanwhile."""
+_JANITORS = ("multiprocessing.resource_tracker", "torch_shm_manager")
+"""In the command line of processes that clear up: Python's, of semaphores and shared memory of spawned workers and
+forkservers, and torch's, of segments that are shared by files."""
 
 
 def descendants(pid: int) -> list[psutil.Process]:
@@ -34,18 +39,61 @@ def children(pid: int) -> list[psutil.Process]:
 
 
 def kill(process: subprocess.Popen[bytes], family: list[psutil.Process]) -> None:
-    """Kill a process, its group and its descendants as known before it ended, and wait until they are gone."""
-    family = [*family, *descendants(process.pid)]
-    # Loader workers outlive their parent by seconds; they are members of its group, if no longer its descendants.
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    for member in family:
-        with contextlib.suppress(psutil.Error):
-            member.kill()
-    psutil.wait_procs(family, timeout=_PATIENCE)
+    """Kill a process, its group and its descendants as known before it ended, and wait until they are gone.
+
+    Those that clear up after the others (of names in shared memory, above all) get the time to do so first.
+    """
+    known = {member.pid: member for member in (*family, *descendants(process.pid))}
+    janitors: list[psutil.Process] = []
+    for _ in range(_MOST_ROUNDS):
+        # Loader workers outlive their parent by seconds; they are members of its group, if no longer its descendants.
+        # The process itself is left to its own `wait`, which alone learns its exit code.
+        known |= {member.pid: member for member in _group(process.pid) if member.pid != process.pid}
+        alive = [member for member in known.values() if _lives(member) and member not in janitors]
+        janitors += [member for member in alive if _clears_up(member)]
+        others = [member for member in alive if member not in janitors]
+        process.kill()
+        if not others:
+            break
+        for member in others:
+            with contextlib.suppress(psutil.Error):
+                member.kill()
+        psutil.wait_procs(others, timeout=_PATIENCE)
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(_PATIENCE)
-    unlink_segments([process.pid, *(member.pid for member in family)])
+    psutil.wait_procs(janitors, timeout=_PATIENCE)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    rest = [member for member in known.values() if _lives(member)]
+    for member in rest:
+        with contextlib.suppress(psutil.Error):
+            member.kill()
+    psutil.wait_procs(rest, timeout=_PATIENCE)
+    unlink_segments([process.pid, *known])
+
+
+def _group(leader: int) -> list[psutil.Process]:
+    """The members of a process group."""
+    found = []
+    for pid in psutil.pids():
+        with contextlib.suppress(OSError, psutil.Error):
+            if os.getpgid(pid) == leader:
+                found.append(psutil.Process(pid))
+    return found
+
+
+def _lives(member: psutil.Process) -> bool:
+    """Whether it is there and no zombie, which stays one where nobody adopts orphans, as in some containers."""
+    with contextlib.suppress(psutil.Error):
+        return bool(member.is_running() and member.status() != psutil.STATUS_ZOMBIE)
+    return False
+
+
+def _clears_up(member: psutil.Process) -> bool:
+    """Whether it ends by itself once those that it works for are gone, and takes away what they left behind."""
+    with contextlib.suppress(psutil.Error):
+        return any(name in word for word in member.cmdline() for name in _JANITORS)
+    return False
 
 
 def unlink_segments(pids: Iterable[int]) -> None:
