@@ -8,7 +8,8 @@ or a loader worker gets SIGKILL, SIGTERM or SIGINT. Then the examination may com
 supervisor, which nothing can clean up after, another `doctor run` is started, as the next one of the user's would be.
 At last every file, process, shared memory segment, socket and temporary folder is compared with what was there before.
 
-Every other kill finds the doctor without the right to build a sandbox (only root can take it away), so that the guard
+In every second pair of kills workers are started by spawn, so that Python keeps semaphores with names for them. Every
+other kill finds the doctor without the right to build a sandbox (only root can take it away), so that the guard
 that puts files back is killed as often as the sandbox is. Exit code 1 where anything is left or changed.
 """
 
@@ -35,11 +36,11 @@ import psutil
 from _common import DOCTOR, machine, machine_line, save, say, table
 from _remains import MARK, difference, hashes, left_behind, processes, shared_memory
 
-FORMAT = 1
-BUDGET = 9.0
-"""Seconds of an examination: it ends and starts several processes in them."""
-LATEST = 11.0
-"""Seconds after its start until which a moment is drawn: some fall behind its end."""
+FORMAT = 2
+BUDGET = {"fork": 9.0, "spawn": 16.0}
+"""Seconds of an examination, by how its workers start: it ends and starts several processes in them."""
+LATER = 2.0
+"""Seconds beyond those until which a moment is drawn: some fall behind the end."""
 EXPECTED = (0, 4, 124, 130, -signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT)
 """Exit codes that make sense: 4 where the script's own worker died before it was measured, 124 where too little time
 was left after that, a signal's own where it came before the doctor had begun."""
@@ -86,29 +87,48 @@ def save(number):
     (Path.home() / ".settings").write_text(str(number))
 
 
-model = torch.nn.Linear(2000, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=1e-6)
-number = 0
-for epoch in range(100000):
-    for rows in DataLoader(Rows(), batch_size=4, num_workers=1):
-        optimizer.zero_grad()
-        model(rows).mean().backward()
-        optimizer.step()
-        number += 1
-        if number % 4 == 0:
-            save(number)
+if __name__ == "__main__":
+    model = torch.nn.Linear(2000, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-6)
+    loader = DataLoader(
+        Rows(),
+        batch_size=4,
+        num_workers=1,
+        multiprocessing_context=sys.argv[1],
+        persistent_workers=sys.argv[1] == "spawn",
+    )
+    number = 0
+    for epoch in range(100000):
+        for rows in loader:
+            optimizer.zero_grad()
+            model(rows).mean().backward()
+            optimizer.step()
+            number += 1
+            if number % 4 == 0:
+                save(number)
 """
 
 
 @dataclass(frozen=True)
-class Kill:
-    """One killed examination. Texts are "" where all is as it should be, else they say what is not."""
+class Draw:
+    """Who is to be killed, how, and when."""
 
     victim: str
     signal: str
     protection: str
+    started_by: str
+    """How workers start."""
     moment: float
     """Seconds after the start of the doctor."""
+
+    def __str__(self) -> str:
+        return f"{self.victim} {self.signal} ({self.protection}, {self.started_by}) after {self.moment:.1f} s"
+
+
+@dataclass(frozen=True)
+class Kill(Draw):
+    """One killed examination. Texts are "" where all is as it should be, else they say what is not."""
+
     hit: str
     """Who got the signal in the end: `nobody`, where the examination was over by then."""
     code: int
@@ -121,7 +141,7 @@ class Kill:
         return not (self.files or self.left or self.failure)
 
 
-def kill_once(victim: str, signal_name: str, protection: str, moment: float) -> Kill:
+def kill_once(draw: Draw) -> Kill:
     """One examination with one kill."""
     with tempfile.TemporaryDirectory(prefix="bdk-", dir="/tmp") as name:
         scratch = Path(name)
@@ -129,21 +149,30 @@ def kill_once(victim: str, signal_name: str, protection: str, moment: float) -> 
         _lay_out(folder, home)
         temporary.mkdir()
         environment = {**os.environ, "HOME": str(home), "TMPDIR": str(temporary), MARK: name}
-        words = ["run", "--budget", f"{BUDGET:g}s", "--no-explain", "--only", "workers", "-o", str(scratch / "report")]
+        words = [
+            "run",
+            "--budget",
+            f"{BUDGET[draw.started_by]:g}s",
+            "--no-explain",
+            "--only",
+            "workers",
+            "-o",
+            str(scratch / "report"),
+        ]
         before, shared = hashes(folder, home), shared_memory()
         with open(scratch / "said", "wb") as said:
             doctor = subprocess.Popen(
-                [*DOCTOR, *words, "train.py"],
+                [*DOCTOR, *words, "train.py", "--", draw.started_by],
                 cwd=folder,
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                preexec_fn=_without_the_right_to_mount if protection == "guard" else None,
+                preexec_fn=_without_the_right_to_mount if draw.protection == "guard" else None,
             )
-        time.sleep(moment)
-        hit = _strike(doctor, name, victim, getattr(signal, signal_name))
+        time.sleep(draw.moment)
+        hit = _strike(doctor, name, draw.victim, getattr(signal, draw.signal))
         failure = ""
         try:
             code = doctor.wait(GRACE)
@@ -157,10 +186,7 @@ def kill_once(victim: str, signal_name: str, protection: str, moment: float) -> 
         if code == -signal.SIGKILL:
             _next_examination(scratch, environment)
         return Kill(
-            victim=victim,
-            signal=signal_name,
-            protection=protection,
-            moment=moment,
+            **asdict(draw),
             hit=hit,
             code=code,
             files=difference(before, hashes(folder, home)),
@@ -199,14 +225,18 @@ def _strike(doctor: subprocess.Popen[bytes], mark: str, victim: str, number: sig
     return "nobody"
 
 
+_TRAINING = ("train.py", "multiprocessing.spawn")
+"""In the command lines of the guest and its workers."""
+
+
 def _found(doctor: int, mark: str) -> dict[str, list[psutil.Process]]:
-    """The processes of an examination by what they are; workers are the guest's own children, run by no other name."""
+    """The processes of an examination by what they are; workers are the guest's own children."""
     found: dict[str, list[psutil.Process]] = {"supervisor": [], "guest": [], "worker": []}
     for process, command in processes(mark):
         try:
             if process.pid == doctor:
                 found["supervisor"].append(process)
-            elif command[-1:] == ["train.py"] and "bottleneck_doctor" not in " ".join(command):
+            elif "bottleneck_doctor" not in " ".join(command) and any(name in " ".join(command) for name in _TRAINING):
                 found["guest" if process.ppid() == doctor else "worker"].append(process)
         except psutil.Error:
             continue
@@ -224,8 +254,8 @@ def _next_examination(scratch: Path, environment: dict[str, str]) -> None:
 # -- the whole ---------------------------------------------------------------------------------------------------------
 
 
-def drawn(count: int, seed: int) -> list[tuple[str, str, str, float]]:
-    """Victim, signal, protection and moment of each kill: all kinds in turn, in random order, at random moments."""
+def drawn(count: int, seed: int) -> list[Draw]:
+    """All kinds of kills in turn, in random order, at random moments."""
     generator = random.Random(seed)
     kinds = [(victim, number) for victim in VICTIMS for number in SIGNALS]
     chosen: list[tuple[str, str]] = []
@@ -233,10 +263,12 @@ def drawn(count: int, seed: int) -> list[tuple[str, str, str, float]]:
         generator.shuffle(kinds)
         chosen += kinds
     sandboxes = ("sandbox", "guard") if os.geteuid() == 0 else ("sandbox",)
-    return [
-        (*kind, sandboxes[index % len(sandboxes)], generator.uniform(0.1, LATEST))
-        for index, kind in enumerate(chosen[:count])
-    ]
+    made = []
+    for index, (victim, number) in enumerate(chosen[:count]):
+        started_by = ("fork", "spawn")[index // 2 % 2]
+        moment = generator.uniform(0.1, BUDGET[started_by] + LATER)
+        made.append(Draw(victim, number, sandboxes[index % len(sandboxes)], started_by, moment))
+    return made
 
 
 def report_text(kills: Sequence[Kill]) -> str:
@@ -262,10 +294,7 @@ def report_text(kills: Sequence[Kill]) -> str:
             )
     head = ["who", "signal", "kills", "met", "exit codes", "files changed", "something left", "fell over"]
     told = [
-        f"{each.victim} {each.signal} ({each.protection}, after {each.moment:.2f} s, exit {each.code}): {text}"
-        for each in kills
-        for text in (each.files, each.left, each.failure)
-        if text
+        f"{each}, exit {each.code}: {text}" for each in kills for text in (each.files, each.left, each.failure) if text
     ]
     good = sum(each.good for each in kills)
     return "\n".join([table(head, rows, left=2), "", *told, f"nothing left, nothing changed: {good} of {len(kills)}"])
@@ -293,15 +322,15 @@ def main() -> int:
     begun = time.monotonic()
     interrupted = False
     try:
-        for victim, number, protection, moment in drawn(options.kills, options.seed)[len(document["kills"]) :]:
+        for draw in drawn(options.kills, options.seed)[len(document["kills"]) :]:
             if options.minutes is not None and time.monotonic() - begun > 60 * options.minutes:
                 interrupted = True
                 break
-            kill = kill_once(victim, number, protection, moment)
+            kill = kill_once(draw)
             document["kills"].append(asdict(kill))
             save(options.json, document)
             how = "as it should be" if kill.good else f"NOT as it should be: {kill.files} {kill.left} {kill.failure}"
-            say(f"{len(document['kills'])}: {victim} {number} after {moment:.1f} s, met {kill.hit}: {how}")
+            say(f"{len(document['kills'])}: {draw}, met {kill.hit}: {how}")
     except KeyboardInterrupt:
         interrupted = True
     kills = [Kill(**each) for each in document["kills"]]
