@@ -26,6 +26,7 @@ HARDLY_MEASURING = {
     "test_kills.py",
     "test_loggers.py",
     "test_manners.py",
+    "test_orphans.py",
     "test_programs.py",
     "test_randomness.py",
     "test_secrets.py",

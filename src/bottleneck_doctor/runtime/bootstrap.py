@@ -13,7 +13,10 @@ import sys
 from types import ModuleType, TracebackType
 from typing import Any, Callable, Dict, Optional
 
-from . import originals  # noqa: F401  here, before any code of the user's has run
+from . import (
+    originals,  # noqa: F401  here, before any code of the user's has run
+    orphans,
+)
 from .channel import VARIABLE, invited_from_here
 
 _PR_SET_PDEATHSIG = 1
@@ -87,6 +90,7 @@ def enter() -> None:
         return
     _hide_own_frames()
     _end_with_supervisor()
+    orphans.end_with_parent()
     wanted: Dict[str, Callable[[ModuleType], None]] = {"torch": _attach}
     try:
         from . import guard

@@ -56,7 +56,10 @@ def install(on_next: Callable[[Any, Any], Any], on_get_iterator: Callable[[Any],
     @functools.wraps(_original_get_iterator)
     def get_iterator(self: Any) -> Any:
         offered = on_get_iterator(self)
-        return _original_get_iterator(self) if offered is None else offered
+        if offered is not None:
+            return offered
+        with orphans.ended():
+            return _original_get_iterator(self)
 
     @functools.wraps(_original_loader_init)
     def loader_init(self: Any, *args: Any, **kwargs: Any) -> None:

@@ -1,7 +1,8 @@
-"""Has the kernel end the workers that the guest forks should this process be killed. Linux only.
+"""Has the kernel end the workers that the guest starts should this process be killed. Linux only.
 
 torch's workers look only every five seconds whether their parent is alive, and nothing else could end them once the
-supervisor and this process are killed.
+supervisor and this process are killed. Forked ones are told in the fork; those that are started anew (spawned ones, and
+a forkserver with all that it forks) find a variable in their environment.
 """
 
 from __future__ import annotations
@@ -13,26 +14,46 @@ import sys
 import threading
 from typing import Any, Callable, Iterator, Optional
 
+VARIABLE = "BOTTLENECK_DOCTOR_ENDS_WITH"
+"""Holds the process that starts workers, as long as it does."""
 _PR_SET_PDEATHSIG = 1
 """From linux/prctl.h: the signal that a process gets when the thread that forked it ends."""
 
 _forking = False
+_registered = False
 _prctl: Optional[Callable[..., Any]] = None
 
 
 @contextlib.contextmanager
 def ended() -> Iterator[None]:
-    """Processes that are forked meanwhile end with this one. Only from the main thread: others may end sooner."""
+    """Processes that are started meanwhile end with this one. Only from the main thread: others may end sooner."""
     global _forking
     _forking = _ready() and threading.current_thread() is threading.main_thread()
+    if _forking:
+        os.environ[VARIABLE] = str(os.getpid())
     try:
         yield
     finally:
+        if _forking:
+            os.environ.pop(VARIABLE, None)
         _forking = False
 
 
-def _ready() -> bool:
-    """Look up in time what a forked process only has to call."""
+def end_with_parent() -> None:
+    """Called at the start of an interpreter, which may be a worker or a forkserver that was started inside `ended`."""
+    parent = os.environ.pop(VARIABLE, "")
+    command = " ".join(sys.orig_argv)
+    # Not Python's resource tracker: it clears up once all others are gone.
+    if parent != str(os.getppid()) or "multiprocessing.resource_tracker" in command or not _load():
+        return
+    _tell_kernel()
+    if parent != str(os.getppid()):  # It died in between.
+        os._exit(1)
+    if "multiprocessing.forkserver" in command:
+        os.register_at_fork(after_in_child=_tell_kernel)
+
+
+def _load() -> bool:
     global _prctl
     if _prctl is None and sys.platform == "linux":
         try:
@@ -41,12 +62,26 @@ def _ready() -> bool:
             _prctl = ctypes.CDLL(None).prctl
         except (ImportError, OSError, AttributeError):
             return False
-        os.register_at_fork(after_in_child=_in_child)
     return _prctl is not None
+
+
+def _ready() -> bool:
+    """Look up in time what a forked process only has to call."""
+    global _registered
+    if _load() and not _registered:
+        _registered = True
+        os.register_at_fork(after_in_child=_in_child)
+    return _registered
 
 
 def _in_child() -> None:
     global _forking
-    if _forking and _prctl is not None:
+    if _forking:
         _forking = False
+        os.environ.pop(VARIABLE, None)
+        _tell_kernel()
+
+
+def _tell_kernel() -> None:
+    if _prctl is not None:
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
