@@ -149,6 +149,8 @@ class _Examination:
                 else:
                     self._sessions()
             with contextlib.suppress(OutOfTime):
+                self._complete_claims()
+            with contextlib.suppress(OutOfTime):
                 self._explain_the_rest()
             with contextlib.suppress(OutOfTime):
                 self._use_the_rest()
@@ -414,6 +416,20 @@ class _Examination:
         self.race.heed_ceilings()
 
     # -- why ------------------------------------------------------------------------------------------------------
+
+    def _complete_claims(self) -> None:
+        """Where something seems to help, the processes that its claim still lacks go before the lines: the place to
+        look is known by then, and what it would bring is not."""
+        explainer = self.explainer
+        lacking = schedule.LEAST_SESSIONS - self._held() if self._has_baseline() else 0
+        if explainer is None or not explainer.done or lacking <= 0 or self.request.fresh_runs:
+            return
+        if self._wanted() and self.race.promising():
+            best = self.race.probes(self.number + 1, first_block=True)[0].key
+            cost = self._least_session() + self.prober.cost_seconds.get(best, 0.0)
+            if self.clock.left() + explainer.left() > lacking * cost:
+                with explainer.lent():
+                    self._sessions()
 
     def _explain_the_rest(self) -> None:
         """What wants a process of its own: lines, and everything else where no session got to it."""

@@ -352,9 +352,25 @@ class Explainer:
         self._progress.stage("Timing the lines that take long")
         self._within("lines", 0.0, gather)
 
+    def left(self) -> float:
+        """Seconds of the allowance that are not spent."""
+        return max(0.0, self.allowance - self._spent)
+
+    @contextlib.contextmanager
+    def lent(self) -> Iterator[None]:
+        """What is left of the allowance serves measuring in here; what that does not take comes back."""
+        lent = self.left()
+        self._clock.budget += lent
+        try:
+            yield
+        finally:
+            back = max(0.0, min(lent, self._clock.left()))
+            self._clock.budget -= back
+            self.allowance = self._spent + back
+
     def give_back(self) -> None:
         """Nothing more is to be explained: what is left of a budget that the user set goes to measuring."""
-        left, self.allowance = max(0.0, self.allowance - self._spent), self._spent
+        left, self.allowance = self.left(), self._spent
         if self._clock.strict:
             self._clock.budget += left
 

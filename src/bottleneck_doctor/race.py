@@ -183,6 +183,10 @@ class Race:
                 found.append((whole, _standing(speeds.get(judge.key_of(whole), math.inf), best, without)))
         return found
 
+    def promising(self) -> bool:
+        """Whether something seems to bring something."""
+        return any(standing is Standing.PROMISING for _, standing in self._standings(self.speeds()))
+
     def news(self, probes: Sequence[Probe]) -> list[Probe]:
         """Those of the probes that no window was counted of yet."""
         measured = self._sessions_by_key().keys()

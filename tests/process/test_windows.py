@@ -11,6 +11,7 @@ import psutil
 import pytest
 from tests.process.conftest import StartGuest
 from tests.process.driver import LOOP, PRELUDE, Guest, Setting, notes, run_plain
+from tests.quiet import lasting
 
 from bottleneck_doctor.runtime import messages
 
@@ -289,6 +290,34 @@ def test_evaluation_is_not_timed(guest: StartGuest) -> None:
     assert len(script.notes("evaluations")) >= before + 2
     assert (done.steps, done.whole_epochs) == (36, 3)
     assert done.seconds < EVALUATION_SECONDS
+
+
+def test_workers_outlive_an_evaluation(guest: StartGuest) -> None:
+    """As the user's own would: starting them anew after each would take longer than what is measured."""
+    script = guest(
+        PRELUDE
+        + """
+def started(number):
+    note("started", number)
+
+evaluation = DataLoader(Rows(8, 0.01), batch_size=4)
+loader = DataLoader(Rows(4000, 0.002), batch_size=4, worker_init_fn=started)
+for number, batch in enumerate(loader):
+    train_on(batch)
+    if number % 20 == 0:
+        with torch.no_grad():
+            for rows, _ in evaluation:
+                model(rows)
+        note("evaluations", number)
+"""
+    )
+    script.found()
+    before = len(script.notes("evaluations"))
+    done = script.window({"num_workers": 2}, lead_in=6, steps=40)
+    assert (done.status, done.samples) == ("ok", 4 * done.steps)
+    assert done.seconds / done.steps in lasting(0.004, rel=0.3, abs=0.003)
+    assert len(script.notes("evaluations")) >= before + 2
+    assert sorted(script.notes("started")) == [0, 1]
 
 
 EVALUATING_TRAINED = (

@@ -70,6 +70,21 @@ def test_explaining_takes_nothing_of_what_is_left_to_measure() -> None:
     assert clock.left() == pytest.approx(before, abs=0.05)
 
 
+@pytest.mark.parametrize("strict", [True, False])
+def test_what_is_lent_to_measuring_comes_back_as_far_as_it_is_left(strict: bool) -> None:
+    clock = Clock(10.0, strict=strict, started=time.monotonic() - 8.0)
+    explainer = make(clock, 6.0)
+    with explainer.lent():
+        assert clock.left() == pytest.approx(8.0, abs=0.1)
+        clock.started -= 3.0
+    # Two of its own, and one of those that were lent.
+    assert explainer.left() == pytest.approx(5.0, abs=0.1)
+    assert clock.left() == pytest.approx(0.0, abs=0.1)
+    with explainer.lent():
+        clock.started -= 9.0
+    assert explainer.left() == 0.0
+
+
 def test_what_is_spent_is_spent_even_where_the_session_ended() -> None:
     explainer = make(Clock(100.0, strict=True), LINES_SECONDS + 3.0)
     assert explainer.wants_session(0.0)

@@ -208,7 +208,7 @@ class LoaderServer:
             return
         if isinstance(self._run, SteadyRun):
             # Evaluation begins when a step's own work is done: that step counts, the time after `began` does not.
-            self._run.pause(began)
+            self._run.pause(began, epoch_over=False)
         elif isinstance(self._run, EpochRun):
             self._run.pause(began, requested)
 

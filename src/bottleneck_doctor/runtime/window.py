@@ -363,14 +363,18 @@ class SteadyRun(FedRun):
         self._queue_before = self.feed.ready()
         self._timing = True
 
-    def pause(self, at: Optional[float] = None) -> None:
-        """The user's loop stops training for a while (since `at`): what was timed is kept, then lead in again."""
+    def pause(self, at: Optional[float] = None, *, epoch_over: bool = True) -> None:
+        """The user's loop stops training for a while (since `at`): what was timed is kept, then lead in again.
+
+        In the middle of an epoch the loader goes on behind the user's back, as the user's own would: what it has ready
+        by then is behind the lead-in.
+        """
         if self._timing:
             self._stop_timing(self.clock() if at is None else at)
         elif self._led + self._asked and not self._held:
             # The lead-in outlasts what the user runs at a stretch: half of that has to do, or nothing is ever timed.
             self._lead_in = min(self._lead_in, (self._led + self._asked) // 2)
-        if self._open and not self.feed.persistent:
+        if epoch_over and self._open and not self.feed.persistent:
             self.feed.close()
             self._open = False
         self._lead_left = self._lead_in
@@ -436,8 +440,8 @@ class JointRun(SteadyRun):
             self._finish()
         return True
 
-    def pause(self, at: Optional[float] = None) -> None:
-        super().pause(at)
+    def pause(self, at: Optional[float] = None, *, epoch_over: bool = True) -> None:
+        super().pause(at, epoch_over=epoch_over)
         self._lead_left = min(self._lead_left, self.left // 2)
 
 
