@@ -320,6 +320,26 @@ for number, batch in enumerate(loader):
     assert sorted(script.notes("started")) == [0, 1]
 
 
+def test_worker_that_aborts_at_its_end_has_done_its_work(guest: StartGuest) -> None:
+    script = guest(
+        PRELUDE
+        + """
+import multiprocessing.util
+
+def started(number):
+    multiprocessing.util.Finalize(None, os.abort, exitpriority=1)
+
+loader = DataLoader(Rows(4000, 0.002), batch_size=4, worker_init_fn=started)
+for batch in loader:
+    train_on(batch)
+"""
+    )
+    script.found()
+    for setting in ({"num_workers": 2}, {}, {"num_workers": 1}):
+        done = script.window(setting, lead_in=4, steps=20)
+        assert (done.status, done.reason) == ("ok", "")
+
+
 EVALUATING_TRAINED = (
     PRELUDE
     + """

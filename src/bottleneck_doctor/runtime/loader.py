@@ -299,10 +299,15 @@ class Feed:
         return [worker.exitcode for worker in getattr(self._iterator, "_workers", ()) if worker.exitcode]
 
     def close(self) -> None:
-        """End the workers as torch does at the end of an epoch."""
+        """End the workers as torch does at the end of an epoch. What becomes of one that has done its work is nobody's
+        failure: some libraries abort a process that comes to its end."""
         iterator, self._iterator = self._iterator, None
         if iterator is not None and self.workers:
-            iterator._shutdown_workers()
+            try:
+                iterator._shutdown_workers()
+            except RuntimeError as error:
+                if not worker_died(error):
+                    raise
 
     def kill(self) -> None:
         """End the workers at once."""
