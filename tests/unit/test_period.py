@@ -86,4 +86,5 @@ def test_the_part_that_is_as_long_as_the_batch_says_is_believed() -> None:
     assert batch_samples(boxes_first, 4) == 4
     assert batch_samples((torch.zeros(50, 4, 3), torch.zeros(4)), 4) == 4  # Time before batch.
     assert batch_samples(boxes_first, 5) == batch_samples(boxes_first) == 9
+    assert batch_samples([[["name", torch.zeros(6, 2)]]]) == 6
     assert batch_samples([[[[torch.zeros(3)] * 1000] * 1000] * 1000] * 1000, 4) == 3

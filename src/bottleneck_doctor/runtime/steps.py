@@ -445,10 +445,10 @@ def batch_samples(batch: Any, batch_size: Optional[int] = None, depth: int = 0) 
             values = batch
         if depth and isinstance(batch, (list, tuple)) and len(batch) == batch_size and _one_a_sample(batch):
             return float(len(batch))
+        parts = (value for value in values or () if isinstance(value, (torch.Tensor, dict, list, tuple)))
         found = [
-            batch_samples(value, batch_size, depth + 1)
-            for value in itertools.islice(values or (), _MOST_PARTS if depth < 2 else 1)
-            if isinstance(value, (torch.Tensor, dict, list, tuple))
+            batch_samples(part, batch_size, depth + 1)
+            for part in itertools.islice(parts, _MOST_PARTS if depth < 2 else 1)
         ]
         if found:
             return float(batch_size) if batch_size in found else found[0]
