@@ -198,7 +198,11 @@ class _Examination:
 
     def _least_session(self) -> float:
         """Seconds under which another session could hold nothing."""
-        return self._setup() + LEAST_WINDOWS * self.prober.baseline_cost()
+        return self._setup() + self._least_measuring()
+
+    def _least_measuring(self) -> float:
+        """Seconds of windows under which a session that stands at its loop could hold nothing."""
+        return LEAST_WINDOWS * self.prober.baseline_cost()
 
     def _setup(self) -> float:
         """Seconds that another start takes until its loop is found, about. The first may have had caches to make."""
@@ -326,8 +330,9 @@ class _Examination:
     def _work(self, session: Session) -> None:
         """Windows until this session's share of the time is used."""
         others = max(0, self.plan.sessions - self._held() - 1)
-        least = LEAST_WINDOWS * self.prober.baseline_cost()
-        ends = time.monotonic() + schedule.session_share(self.clock.left(), others, self._setup(), least)
+        ends = time.monotonic() + schedule.session_share(
+            self.clock.left(), others, self._setup(), self._least_measuring()
+        )
         self._burn_in(session)
         if not self.ceilings_known and self.race.found.has_loader:
             self._measure_ceilings(session)

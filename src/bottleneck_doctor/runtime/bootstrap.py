@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 from types import ModuleType, TracebackType
 from typing import Any, Callable, Dict, Optional
@@ -19,8 +18,6 @@ from . import (
 )
 from .channel import VARIABLE, invited_from_here
 
-_PR_SET_PDEATHSIG = 1
-"""From linux/prctl.h: the signal that a process gets when its parent dies."""
 _OWN_FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 on_crash: Optional[Callable[[str], None]] = None
@@ -120,13 +117,9 @@ def _end_with_supervisor() -> None:
         if supervisor == parent:
             os.environ[VARIABLE] = json.dumps({**invitation, "launcher": os.getpid()})
         rank = "RANK" in os.environ and parent == invitation.get("launcher")
-        if sys.platform == "linux" and (supervisor == parent or rank):
-            import ctypes
-
-            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-            if os.getppid() != parent:  # It died in between.
-                os._exit(1)
-    except (AttributeError, ValueError, OSError, ImportError):
+        if supervisor == parent or rank:
+            orphans.end_with(parent)
+    except (AttributeError, ValueError, OSError):
         pass
 
 

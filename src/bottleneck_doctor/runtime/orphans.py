@@ -44,13 +44,20 @@ def end_with_parent() -> None:
     parent = os.environ.pop(VARIABLE, "")
     command = " ".join(sys.orig_argv)
     # Not Python's resource tracker: it clears up once all others are gone.
-    if parent != str(os.getppid()) or "multiprocessing.resource_tracker" in command or not _load():
+    if parent != str(os.getppid()) or "multiprocessing.resource_tracker" in command:
         return
-    _tell_kernel()
-    if parent != str(os.getppid()):  # It died in between.
-        os._exit(1)
+    end_with(int(parent))
     if "multiprocessing.forkserver" in command:
         os.register_at_fork(after_in_child=_tell_kernel)
+
+
+def end_with(parent: int) -> None:
+    """Have the kernel end this process should its parent, which was `parent` a moment ago, be killed."""
+    if not _load():
+        return
+    _tell_kernel()
+    if os.getppid() != parent:  # It died in between.
+        os._exit(1)
 
 
 def _load() -> bool:
