@@ -16,7 +16,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean, stdev
@@ -114,8 +114,13 @@ class Start:
 _last_start = -math.inf
 
 
-def start(argv: Sequence[str], cwd: Path, epochs: int, limit: float = 900.0) -> Start:
-    """Run a script to its end and read the times of its `epochs` epochs. A start that goes wrong is a result too."""
+def start(
+    argv: Sequence[str], cwd: Path, epochs: int, limit: float = 900.0, variables: Mapping[str, str] | None = None
+) -> Start:
+    """Run a script to its end and read the times of its `epochs` epochs. A start that goes wrong is a result too.
+
+    `variables` are set for it beside the environment.
+    """
     global _last_start
     time.sleep(max(0.0, _last_start + START_EVERY - time.monotonic()))
     _last_start = time.monotonic()
@@ -125,6 +130,7 @@ def start(argv: Sequence[str], cwd: Path, epochs: int, limit: float = 900.0) -> 
         done = subprocess.run(
             [sys.executable, *argv],
             cwd=cwd,
+            env={**os.environ, **(variables or {})},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
