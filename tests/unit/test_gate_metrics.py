@@ -52,6 +52,19 @@ def test_verdicts(change: float, expected: str) -> None:
     assert verdict.status(list(found.values())) == whole
 
 
+def test_a_stall_now_and_then_weighs_as_much_as_it_takes() -> None:
+    """One window in three takes twice as long on the head: a third more in all."""
+
+    def stalling(noise: float) -> PairSample:
+        head = side(0.020 * (1 + noise))
+        slow = head.windows[1]
+        head.windows[1] = replace(slow, seconds=2 * slow.seconds)
+        return PairSample(number=1, base=side(0.020), head=head)
+
+    step = metrics([replace(stalling(noise), number=n) for n, noise in enumerate(NOISE, 1)])[STEP_TIME]
+    assert step.change == pytest.approx(1 / 3, abs=0.002)
+
+
 def test_starting_an_epoch_weighs_by_its_length() -> None:
     """Steps alike, 1 s more at each epoch of 100 steps of 20 ms: half as much again."""
     pairs = [

@@ -113,7 +113,7 @@ class PairRecord:
     """One pair of processes, a process of each side, with windows in turn.
 
     `step_seconds` are pooled over the pair's windows; `log_ratio` is head over base of what a step of the user's loop
-    costs, epochs included, paired window by window.
+    costs, epochs included, by the means over all rounds.
     """
 
     number: int

@@ -89,6 +89,14 @@ class SideSample:
         return min(1.0, sum(window.wait_seconds for window in usable) / seconds)
 
 
+@dataclass(frozen=True)
+class Ratio:
+    """The log of a ratio, and its standard error by the rounds of its pair alone; None where there was but one."""
+
+    log: float
+    error: float | None
+
+
 @dataclass(frozen=True, kw_only=True)
 class PairSample:
     """A pair of processes, one of each side."""
@@ -104,6 +112,16 @@ class PairSample:
         base, head = self.base.costs(per_step), self.head.costs(per_step)
         return [(base[number], head[number]) for number in sorted(base.keys() & head.keys())]
 
+    def ratio(self) -> Ratio:
+        """Head over base of a step's mean cost."""
+        rounds = self.rounds()
+        base, head = fmean(base for base, _ in rounds), fmean(head for _, head in rounds)
+        # Of sums and not of rounds: a stall now and then weighs as much in short windows as in long ones.
+        known = head / base
+        off = [head - known * base for base, head in rounds]
+        error = math.sqrt(variance(off, 0.0) / len(off)) / head if len(off) > 1 else None
+        return Ratio(math.log(known), error)
+
     def record(self) -> PairRecord:
         """The pair as the document tells it."""
         rounds = self.rounds()
@@ -111,7 +129,7 @@ class PairSample:
             number=self.number,
             base_step_seconds=fmean(base for base, _ in rounds),
             head_step_seconds=fmean(head for _, head in rounds),
-            log_ratio=fmean(math.log(head / base) for base, head in rounds),
+            log_ratio=self.ratio().log,
             windows=2 * len(rounds),
         )
 
@@ -163,13 +181,12 @@ def _step_time(pairs: Sequence[PairSample]) -> Series:
     made = Series(STEP_TIME)
     errors = []
     for pair in pairs:
-        rounds = pair.rounds()
-        logs = [math.log(head / base) for base, head in rounds]
+        rounds, seen = pair.rounds(), pair.ratio()
         made.base.append(fmean(base for base, _ in rounds))
         made.head.append(fmean(head for _, head in rounds))
-        made.differences.append(fmean(logs))
-        if len(logs) > 1:
-            errors.append(variance(logs) / len(logs))
+        made.differences.append(seen.log)
+        if seen.error is not None:
+            errors.append(seen.error**2)
     inside = math.sqrt(fmean(errors)) if errors else 0.0
     return Series(made.id, made.base, made.head, made.differences, inside)
 
