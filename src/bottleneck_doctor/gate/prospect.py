@@ -42,14 +42,14 @@ def prospect(
     seen: Estimate, threshold: float, most_pairs: int, *, fixed: bool = False, error_rate: float = ERROR_RATE
 ) -> Prospect | None:
     """What `most_pairs` would show of a threshold, in the unit of the values. None: there is no room for a claim."""
-    floor = decide.floor(seen, most_pairs, fixed=fixed, error_rate=error_rate)
+    floor = decide.floor(seen, most_pairs, fixed=fixed)
     if floor is None:
         return None
-    least = decide.floor(_quieter(seen), most_pairs, fixed=fixed, error_rate=error_rate)
+    least = decide.floor(_quieter(seen), most_pairs, fixed=fixed)
     enough = (
         pairs
         for pairs in range(max(LEAST_PAIRS, seen.pairs), decide.most_looked_at() + 1)
-        if (needed := decide.floor(seen, pairs, fixed=fixed, error_rate=error_rate)) is not None and needed <= threshold
+        if (needed := decide.floor(seen, pairs, fixed=fixed)) is not None and needed <= threshold
     )
     return Prospect(
         floor=floor,
@@ -66,10 +66,12 @@ def _hope(seen: Estimate, threshold: float, most_pairs: int, error_rate: float) 
         return 0.0
     spread = seen.standard_error * math.sqrt(seen.pairs)
     error = max(MINIMUM_STANDARD_ERROR, spread * _least_part(seen.pairs - 1) / math.sqrt(most_pairs))
-    half = student_t_quantile(1 - error_rate * look.share, most_pairs - 1) * error
+    worse, no_worse = (
+        student_t_quantile(1 - rate * look.share, most_pairs - 1) * error for rate in (error_rate, decide.INTERVAL_RATE)
+    )
     # How far the mean of all is from that of the pairs so far, which are part of it.
     move = spread * math.sqrt(1 / seen.pairs - 1 / most_pairs)
-    ways = (threshold + half - seen.mean, seen.mean + half - threshold)
+    ways = (threshold + worse - seen.mean, seen.mean + no_worse - threshold)
     return min(1.0, sum(_tail(way / move, seen.pairs - 1) for way in ways))
 
 

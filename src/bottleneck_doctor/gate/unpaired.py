@@ -93,7 +93,7 @@ class Unpaired(Series):
 
     def floor(self, how: Judging) -> float | None:
         """The least threshold that can be judged, in the unit of thresholds."""
-        found = self.smallest(0.0, how)
+        found = against.smallest(self.known(), 0.0, how.most_pairs, fixed=how.fixed, error_rate=decide.INTERVAL_RATE)
         return None if found is None else metrics.told(found, self.unit)
 
 
@@ -124,10 +124,11 @@ def _step_time(times: Sequence[Sequence[Draw]], head: Sequence[Draw]) -> Unpaire
         return each.steps if size is None else [cost * size / each.samples_per_step for cost in each.steps]
 
     def log(each: Draw) -> float:
-        return fmean(math.log(cost) for cost in costs(each))
+        # Of the mean and not the mean of logs: a stall now and then weighs as much as it takes.
+        return math.log(fmean(costs(each)))
 
     every = [*head, *(each for time in times for each in time)]
-    errors = [variance(map(math.log, each.steps)) / len(each.steps) for each in every if len(each.steps) > 1]
+    errors = [variance(each.steps) / len(each.steps) / fmean(each.steps) ** 2 for each in every if len(each.steps) > 1]
     base = [fmean(costs(each)) for time in times for each in time]
     return _made(
         STEP_TIME,
