@@ -30,15 +30,15 @@ __all__ = ["repository"]  # A fixture.
 def simulate(luck: Luck, truth: float, threshold: float, most: int, generator: random.Random) -> tuple[Ended, bool]:
     """One check that is given up where nothing can come of it; whether it was. Logs."""
     values: list[float] = []
-    inside: list[float] = []
+    owns: list[decide.Own] = []
     while True:
         value, own = luck.pair(generator, truth)
         values.append(value)
-        inside.append(own)
+        owns.append(own)
         look = decide.look_after(len(values), last=len(values) == most)
         if look is None:
             continue
-        seen = decide.estimate(values, math.sqrt(sum(inside) / len(inside)))
+        seen = decide.estimate(values, owns)
         answer = decide.decide(seen, threshold, look)
         known = prospect(seen, threshold, most)
         given_up = answer == "cannot_tell" and len(values) < most and known is not None and known.in_vain

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from statistics import NormalDist, fmean, stdev
+from dataclasses import dataclass, field
+from statistics import NormalDist, fmean, median, stdev
 from typing import Literal
 
 from bottleneck_doctor.stats import MINIMUM_STANDARD_ERROR, student_t_quantile
@@ -38,6 +38,10 @@ LOOKS = ((3, 0.20), (5, 0.25), (7, 0.20), (10, 0.15), (14, 0.10), (20, 0.05), (3
 last look's: time runs out whatever the figures are."""
 
 LEAST_PAIRS = LOOKS[0][0]
+
+TYPICAL_DEGREES = 8
+"""As many degrees of freedom as the typical variance by windows weighs beside a pair's own, which has about three: more
+would let bursts of a neighbour count, fewer would make three calm pairs look like two (simulated)."""
 
 Answer = Literal["regression", "improvement", "unchanged", "cannot_tell"]
 
@@ -72,27 +76,97 @@ def most_looked_at() -> int:
 
 @dataclass(frozen=True)
 class Estimate:
-    """The mean over pairs, its standard error, and how many there were (two at least)."""
+    """The mean over pairs, its standard error, and how many there were (two at least).
+
+    `effective`: as many pairs that weigh alike would say as much; None: all do.
+    """
 
     pairs: int
     mean: float
     standard_error: float
+    effective: float | None = field(default=None, kw_only=True)
+
+    @property
+    def alike(self) -> float:
+        """Pairs that weigh alike."""
+        return self.pairs if self.effective is None else self.effective
+
+    def among(self, pairs: int) -> float:
+        """How many of so many pairs would weigh alike, if the machine stays as it was."""
+        return pairs * self.alike / self.pairs
+
+    @property
+    def df(self) -> float:
+        """Degrees of freedom."""
+        return max(1.0, self.alike - 1)
 
     def half_width(self, rate: float) -> float:
         """Half the width of the interval that misses the truth so often on each side."""
-        return student_t_quantile(1 - rate, self.pairs - 1) * self.standard_error
+        return student_t_quantile(1 - rate, self.df) * self.standard_error
 
 
-def estimate(values: Sequence[float], inside: float = 0.0, least: float = MINIMUM_STANDARD_ERROR) -> Estimate:
-    """The mean of one number a pair. `inside`: the standard error that a pair's number has by its windows alone.
+@dataclass(frozen=True)
+class Own:
+    """How far off a pair's number may be by its windows alone: a standard error, and its degrees of freedom."""
 
-    Three numbers agree by luck now and then; they can't agree better than what they are made of (`inside`), nor
-    better than anything repeats (`least`). Raises `ValueError` for fewer than two.
+    error: float
+    degrees: int
+
+
+def variances(owns: Sequence[Own | None]) -> list[float]:
+    """Of each pair's number by its own windows. Known roughly by few of them, so each is drawn towards the typical one.
+
+    Empty where none is known.
+    """
+    # Corrected so that of many the median is the true one (Wilson and Hilferty's approximation of chi-square's).
+    known = [own.error**2 / (1 - 2 / (9 * own.degrees)) ** 3 for own in owns if own is not None]
+    typical = max(median(known), MINIMUM_STANDARD_ERROR**2) if known else 0.0
+    if not typical:
+        return []
+    return [
+        typical
+        if own is None
+        else (TYPICAL_DEGREES * typical + own.degrees * own.error**2) / (TYPICAL_DEGREES + own.degrees)
+        for own in owns
+    ]
+
+
+def weights(owns: Sequence[Own | None]) -> list[float]:
+    """What each pair's number weighs: one over its variance by its own windows. Empty where none is known.
+
+    A neighbour who is there for some seconds spoils a pair or two, whose windows differ more than others' do. Only that
+    is looked at, never the number, so identical revisions stay as likely to look better as worse.
+    """
+    return [1 / variance for variance in variances(owns)]
+
+
+def weighted_mean(values: Sequence[float], heavy: Sequence[float]) -> float:
+    """A mean with these weights; the plain one without any."""
+    if not heavy:
+        return fmean(values)
+    return sum(weight * value for weight, value in zip(heavy, values, strict=True)) / sum(heavy)
+
+
+def estimate(
+    values: Sequence[float], owns: Sequence[Own | None] = (), least: float = MINIMUM_STANDARD_ERROR
+) -> Estimate:
+    """The weighted mean of one number a pair. `owns`: what each may be off by itself, as far as that is known.
+
+    Weights count as many pairs as would say as much if they weighed alike (Kish's effective number), so that three of
+    which one is hardly heard are two. Three numbers agree by luck now and then; they can't agree better than what they
+    are made of (`owns`), nor better than anything repeats (`least`). Raises `ValueError` for fewer than two.
     """
     if len(values) < 2:
         raise ValueError("one pair says nothing of how much pairs differ")
-    error = max(stdev(values), inside) / math.sqrt(len(values))
-    return Estimate(len(values), fmean(values), max(least, error))
+    heavy = weights(owns)
+    if not heavy:
+        return Estimate(len(values), fmean(values), max(least, stdev(values) / math.sqrt(len(values))))
+    total = sum(heavy)
+    effective = total**2 / sum(weight**2 for weight in heavy)
+    mean = weighted_mean(values, heavy)
+    spread = weighted_mean([(value - mean) ** 2 for value in values], heavy)
+    error = max(math.sqrt(spread / (effective - 1)), 1 / math.sqrt(total))
+    return Estimate(len(values), mean, max(least, error), effective=effective)
 
 
 def decide(seen: Estimate, threshold: float, look: Look, error_rate: float = ERROR_RATE) -> Answer:
@@ -129,14 +203,15 @@ def smallest(
     look = look_after(pairs, last=True, fixed=fixed)
     if look is None or pairs < LEAST_PAIRS:
         return None
-    df = seen.pairs - 1
     # The spread of a few is more often too small than too large: its median is what it is divided by (Wilson and
     # Hilferty's approximation of chi-square's).
-    spread: float = seen.standard_error * math.sqrt(seen.pairs) / (1 - 2 / (9 * df)) ** 1.5
-    error = max(MINIMUM_STANDARD_ERROR, spread / math.sqrt(pairs))
-    limit: float = student_t_quantile(1 - error_rate * look.share, pairs - 1)
+    spread: float = seen.standard_error * math.sqrt(seen.alike) / (1 - 2 / (9 * seen.df)) ** 1.5
+    alike = seen.among(pairs)
+    error = max(MINIMUM_STANDARD_ERROR, spread / math.sqrt(alike))
+    df = max(1.0, alike - 1)
+    limit: float = student_t_quantile(1 - error_rate * look.share, df)
     # The distance at which a noncentral t passes the limit so often (Johnson and Welch's approximation, 1940).
-    distance: float = limit + NormalDist().inv_cdf(POWER) * math.sqrt(1 + limit * limit / (2 * (pairs - 1)))
+    distance: float = limit + NormalDist().inv_cdf(POWER) * math.sqrt(1 + limit * limit / (2 * df))
     return threshold + distance * error
 
 

@@ -113,7 +113,8 @@ class PairRecord:
     """One pair of processes, a process of each side, with windows in turn.
 
     `step_seconds` are pooled over the pair's windows; `log_ratio` is head over base of what a step of the user's loop
-    costs, epochs included, by the means over all rounds.
+    costs, epochs included, by the means over all rounds. `log_error`: its standard error by the pair's rounds alone,
+    by which it weighs; None where there was but one.
     """
 
     number: int
@@ -121,6 +122,7 @@ class PairRecord:
     head_step_seconds: float
     log_ratio: float
     windows: int
+    log_error: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

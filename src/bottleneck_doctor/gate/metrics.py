@@ -91,10 +91,10 @@ class SideSample:
 
 @dataclass(frozen=True)
 class Ratio:
-    """The log of a ratio, and its standard error by the rounds of its pair alone; None where there was but one."""
+    """The log of a ratio, and how far off it may be by the rounds of its pair alone; None where there was but one."""
 
     log: float
-    error: float | None
+    own: decide.Own | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,18 +119,21 @@ class PairSample:
         # Of sums and not of rounds: a stall now and then weighs as much in short windows as in long ones.
         known = head / base
         off = [head - known * base for base, head in rounds]
-        error = math.sqrt(variance(off, 0.0) / len(off)) / head if len(off) > 1 else None
-        return Ratio(math.log(known), error)
+        own = None
+        if len(off) > 1:
+            own = decide.Own(math.sqrt(variance(off, 0.0) / len(off)) / head, len(off) - 1)
+        return Ratio(math.log(known), own)
 
     def record(self) -> PairRecord:
         """The pair as the document tells it."""
-        rounds = self.rounds()
+        rounds, ratio = self.rounds(), self.ratio()
         return PairRecord(
             number=self.number,
             base_step_seconds=fmean(base for base, _ in rounds),
             head_step_seconds=fmean(head for _, head in rounds),
-            log_ratio=self.ratio().log,
+            log_ratio=ratio.log,
             windows=2 * len(rounds),
+            log_error=None if ratio.own is None else ratio.own.error,
         )
 
 
@@ -138,14 +141,14 @@ class PairSample:
 class Series:
     """One metric over the pairs: its values on both sides, and one difference a pair.
 
-    `inside`: the standard error that a difference has by the windows of its pair alone.
+    `owns`: how far off each difference may be by the windows of its pair alone, where that is known.
     """
 
     id: str
     base: list[float] = field(default_factory=list)
     head: list[float] = field(default_factory=list)
     differences: list[float] = field(default_factory=list)
-    inside: float = 0.0
+    owns: list[decide.Own | None] = field(default_factory=list)
 
     @property
     def unit(self) -> Unit:
@@ -153,7 +156,13 @@ class Series:
 
     def known(self) -> decide.Estimate:
         """What the differences say; there are two at least."""
-        return decide.estimate(self.differences, self.inside)
+        return decide.estimate(self.differences, self.owns)
+
+    def means(self) -> tuple[float | None, float | None]:
+        """Of both sides, weighed as the differences are; None of a side that has no values."""
+        heavy = decide.weights(self.owns)
+        base, head = (decide.weighted_mean(values, heavy) if values else None for values in (self.base, self.head))
+        return base, head
 
     def smallest(self, threshold: float, how: Judging) -> float | None:
         """The smallest difference that would have been called a regression, as `decide.smallest` has it."""
@@ -179,16 +188,13 @@ def series(pairs: Sequence[PairSample]) -> list[Series]:
 
 def _step_time(pairs: Sequence[PairSample]) -> Series:
     made = Series(STEP_TIME)
-    errors = []
     for pair in pairs:
         rounds, seen = pair.rounds(), pair.ratio()
         made.base.append(fmean(base for base, _ in rounds))
         made.head.append(fmean(head for _, head in rounds))
         made.differences.append(seen.log)
-        if seen.error is not None:
-            errors.append(seen.error**2)
-    inside = math.sqrt(fmean(errors)) if errors else 0.0
-    return Series(made.id, made.base, made.head, made.differences, inside)
+        made.owns.append(seen.own)
+    return made
 
 
 def _shares(pairs: Sequence[PairSample]) -> Series:
@@ -269,7 +275,7 @@ def judged_series(found: Iterable[Series], how: Judging) -> list[Metric]:
 
 def _judged(seen: Series, how: Judging) -> Metric:
     limit, kind = how.limits[seen.id], KINDS[seen.id]
-    base, head = _mean(seen.base), _mean(seen.head)
+    base, head = seen.means()
     verdict: Verdict
     change = low = high = smallest = None
     if not seen.differences:
@@ -328,10 +334,6 @@ def prospect_of(seen: Series, how: Judging) -> Prospect | None:
         known, scaled(limit.threshold, seen.unit), how.most_pairs, fixed=how.fixed, error_rate=how.rate(seen.id)
     )
     return None if found is None else replace(found, floor=told(found.floor, seen.unit))
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return fmean(values) if values else None
 
 
 def scaled(threshold: float, unit: Unit) -> float:

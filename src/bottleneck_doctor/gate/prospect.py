@@ -64,29 +64,31 @@ def _hope(seen: Estimate, threshold: float, most_pairs: int, error_rate: float) 
     look = decide.look_after(most_pairs, last=True)
     if look is None or most_pairs <= seen.pairs:
         return 0.0
-    spread = seen.standard_error * math.sqrt(seen.pairs)
-    error = max(MINIMUM_STANDARD_ERROR, spread * _least_part(seen.pairs - 1) / math.sqrt(most_pairs))
+    alike = seen.among(most_pairs)
+    spread = seen.standard_error * math.sqrt(seen.alike)
+    error = max(MINIMUM_STANDARD_ERROR, spread * _least_part(seen.df) / math.sqrt(alike))
     worse, no_worse = (
-        student_t_quantile(1 - rate * look.share, most_pairs - 1) * error for rate in (error_rate, decide.INTERVAL_RATE)
+        student_t_quantile(1 - rate * look.share, max(1.0, alike - 1)) * error
+        for rate in (error_rate, decide.INTERVAL_RATE)
     )
     # How far the mean of all is from that of the pairs so far, which are part of it.
-    move = spread * math.sqrt(1 / seen.pairs - 1 / most_pairs)
+    move = spread * math.sqrt(1 / seen.alike - 1 / alike)
     ways = (threshold + worse - seen.mean, seen.mean + no_worse - threshold)
-    return min(1.0, sum(_tail(way / move, seen.pairs - 1) for way in ways))
+    return min(1.0, sum(_tail(way / move, seen.df) for way in ways))
 
 
 def _quieter(seen: Estimate) -> Estimate:
     """The same with the least spread that is likely."""
-    return replace(seen, standard_error=max(MINIMUM_STANDARD_ERROR, seen.standard_error * _least_part(seen.pairs - 1)))
+    return replace(seen, standard_error=max(MINIMUM_STANDARD_ERROR, seen.standard_error * _least_part(seen.df)))
 
 
-def _least_part(df: int) -> float:
+def _least_part(df: float) -> float:
     """The part of a spread seen that the true one has at least, for sure (Wilson and Hilferty's chi-square)."""
     cube = 1 - 2 / (9 * df) + NormalDist().inv_cdf(SURE) * math.sqrt(2 / (9 * df))
     part: float = cube**-1.5
     return part
 
 
-def _tail(t: float, df: int) -> float:
+def _tail(t: float, df: float) -> float:
     """The probability that Student's t exceeds `t`."""
     return student_t_tail(t, df) if t >= 0 else 1 - student_t_tail(-t, df)

@@ -79,10 +79,12 @@ class Unpaired(Series):
     """A metric over the head's processes, and over those of the stored times. `differences`: of each process of the
     head from the mean of the times.
 
-    `measured`: the head's values and the times', in the unit of differences.
+    `measured`: the head's values and the times', in the unit of differences. `inside`: the standard error that a
+    process's number has by its windows alone.
     """
 
     measured: tuple[list[float], list[list[float]]] = field(default_factory=lambda: ([], []))
+    inside: float = 0.0
 
     def known(self) -> against.Against:
         head, times = self.measured
@@ -195,7 +197,7 @@ def _made(
 ) -> Unpaired:
     base = fmean(map(fmean, times)) if times else 0.0
     differences = [value - base for value in head] if times else []
-    return Unpaired(name, shown[0], shown[1], differences, inside, measured=(head, times))
+    return Unpaired(name, shown[0], shown[1], differences, measured=(head, times), inside=inside)
 
 
 # -- what is said ------------------------------------------------------------------------------------------------------
