@@ -185,6 +185,20 @@ def decide(seen: Estimate, threshold: float, look: Look, error_rate: float = ERR
     return "unchanged" if interval(seen, look)[1] < threshold else "cannot_tell"
 
 
+def settle(
+    weighed: Estimate, plain: Estimate, threshold: float, look: Look, error_rate: float = ERROR_RATE
+) -> tuple[Estimate, Answer]:
+    """What is known, and the estimate that it rests on: `weighed`, unless its calm pairs are the wrong ones to hear.
+
+    A head that stalls now and then makes its own pairs restless, as a neighbour would. So nothing passes for which the
+    `plain` mean of all pairs lies beyond the threshold: that one counts then, and can't be sure as a rule.
+    """
+    answer = decide(weighed, threshold, look, error_rate)
+    if answer == "unchanged" and plain.mean >= threshold:
+        return plain, decide(plain, threshold, look, error_rate)
+    return weighed, answer
+
+
 def interval(seen: Estimate, look: Look) -> tuple[float, float]:
     """The interval of 95 % around the mean, in the unit of the values."""
     half = seen.half_width(INTERVAL_RATE * look.share)

@@ -158,9 +158,13 @@ class Series:
         """What the differences say; there are two at least."""
         return decide.estimate(self.differences, self.owns)
 
-    def means(self) -> tuple[float | None, float | None]:
-        """Of both sides, weighed as the differences are; None of a side that has no values."""
-        heavy = decide.weights(self.owns)
+    def plain(self) -> decide.Estimate:
+        """The same if all weighed alike."""
+        return decide.estimate(self.differences)
+
+    def means(self, *, plain: bool = False) -> tuple[float | None, float | None]:
+        """Of both sides, weighed as the differences are unless `plain`; None of a side that has no values."""
+        heavy = [] if plain else decide.weights(self.owns)
         base, head = (decide.weighted_mean(values, heavy) if values else None for values in (self.base, self.head))
         return base, head
 
@@ -285,10 +289,13 @@ def _judged(seen: Series, how: Judging) -> Metric:
     elif len(seen.differences) < 2:
         verdict, change = "cannot_tell", told(seen.differences[0], seen.unit)
     else:
-        known = seen.known()
+        known, plain = seen.known(), seen.plain()
         look = how.look or decide.Look(known.pairs, 1.0)
         threshold = scaled(limit.threshold, seen.unit)
-        verdict = decide.decide(known, threshold, look, how.rate(seen.id)) if how.look else "cannot_tell"
+        verdict = "cannot_tell"
+        if how.look:
+            known, verdict = decide.settle(known, plain, threshold, look, how.rate(seen.id))
+            base, head = seen.means(plain=known is plain)
         change = told(known.mean, seen.unit)
         low, high = (told(end, seen.unit) for end in decide.interval(known, look))
         least = seen.smallest(threshold, how)

@@ -90,6 +90,9 @@ class Unpaired(Series):
         head, times = self.measured
         return against.estimate(head, times, self.inside, assumed(self.id))
 
+    def plain(self) -> against.Against:
+        return self.known()
+
     def smallest(self, threshold: float, how: Judging) -> float | None:
         return against.smallest(self.known(), threshold, how.most_pairs, fixed=how.fixed, error_rate=how.rate(self.id))
 
