@@ -65,6 +65,19 @@ def test_a_stall_now_and_then_weighs_as_much_as_it_takes() -> None:
     assert step.change == pytest.approx(1 / 3, abs=0.002)
 
 
+@pytest.mark.parametrize(
+    ("head", "base", "told"), [(6, 0, True), (5, 0, False), (8, 1, True), (8, 3, False), (0, 6, False)]
+)
+def test_a_head_that_stalls_is_told_where_it_is_no_accident(head: int, base: int, told: bool) -> None:
+    pairs = [pair(number, 0.020, 0.020) for number in range(1, 11)]
+    for number in range(max(head, base)):
+        for side_, count in ((pairs[number].head, head), (pairs[number].base, base)):
+            if number < count:
+                side_.windows[0] = replace(side_.windows[0], seconds=1.5 * side_.windows[0].seconds)
+    slugs = [each.slug for each in verdict.weak_evidence(pairs, how(10), [])]
+    assert ("head-stalls" in slugs) is told
+
+
 def test_starting_an_epoch_weighs_by_its_length() -> None:
     """Steps alike, 1 s more at each epoch of 100 steps of 20 ms: half as much again."""
     pairs = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import median
 
 from bottleneck_doctor.gate import metrics as figures
 from bottleneck_doctor.gate.decide import LEAST_PAIRS
@@ -14,6 +15,11 @@ from bottleneck_doctor.gate.prospect import Prospect
 from bottleneck_doctor.render import words
 from bottleneck_doctor.render.check_words import amount_text
 from bottleneck_doctor.result import Warning
+
+LONG = 1.25
+"""A window that takes so many times what is typical of its process was held up."""
+RARE = 0.02
+"""Chance below which it is no accident that only the head's were."""
 
 
 def deciding(metrics: Sequence[Metric]) -> list[Metric]:
@@ -168,7 +174,36 @@ def weak_evidence(pairs: Sequence[PairSample], how: Judging, metrics: Sequence[M
                 )
             )
     found += _other_loop(pairs)
+    found += _stalls(pairs)
     return found
+
+
+def _stalls(pairs: Sequence[PairSample]) -> list[Warning]:
+    """Where the head's windows are long now and then and the base's are not. A neighbour would have met both alike."""
+    rounds = [pair.rounds() for pair in pairs]
+    base, head = (sum(_long([each[side] for each in seen]) for seen in rounds) for side in (0, 1))
+    if not base + head or _at_least(head, base + head) > RARE:
+        return []
+    windows = words.count_text(sum(map(len, rounds)), "window")
+    return [
+        Warning(
+            slug="head-stalls",
+            sentence=f"{head} of {windows} of the head took a quarter longer than is usual in their process, and "
+            f"{base or 'none'} of the base's: it seems to stall now and then. Look at what it does every few seconds: "
+            "saving, logging, collecting garbage.",
+        )
+    ]
+
+
+def _long(costs: Sequence[float]) -> int:
+    """How many windows of one process are far longer than its typical one."""
+    return sum(cost > LONG * median(costs) for cost in costs)
+
+
+def _at_least(hits: int, of: int) -> float:
+    """The chance of so many hits or more, if each is as likely as not."""
+    chance: float = sum(math.comb(of, number) for number in range(hits, of + 1)) / 2**of
+    return chance
 
 
 def _other_loop(pairs: Sequence[PairSample]) -> list[Warning]:
