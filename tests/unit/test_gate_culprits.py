@@ -43,6 +43,15 @@ def test_luck_of_sampling_is_no_growth() -> None:
     assert [each.changed_here for each in grown_functions(*sharper, 0.003, hunks.Differences())] == [False]
 
 
+def test_what_was_changed_comes_before_what_grew_with_the_machine() -> None:
+    """All takes longer on the head, by a neighbour; the change explains what the pairs have shown."""
+    slower = Table({**HEAD.seconds, ("train.py", "step", 3): 0.060}, 1e-4, 0.105)
+    assert [each.name for each in grown_functions(BASE, slower, 0.030, EDIT)] == ["load", "step"]
+    assert [each.name for each in grown_lines(BASE, slower, 0.030, EDIT)] == ["data.py:12", "train.py:3"]
+    # A change that explains little by itself is named by its size.
+    assert [each.name for each in grown_functions(BASE, slower, 0.070, EDIT)] == ["step", "load"]
+
+
 def test_phases_that_grew_come_largest_first() -> None:
     usual = {"data_wait": 0.004, "forward": 0.010, "backward": 0.020}
     pairs = [pair(n, 0.034, 0.052, phases=(usual, {**usual, "data_wait": 0.009, "forward": 0.022})) for n in (1, 2, 3)]

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from bottleneck_doctor.gate import decide
 from bottleneck_doctor.gate.document import Culprit
 from bottleneck_doctor.gate.hunks import Differences
 from bottleneck_doctor.gate.metrics import PairSample
@@ -16,6 +17,8 @@ from bottleneck_doctor.result import Site
 
 LEAST_PART = 0.15
 """Part of a step's growth that a culprit explains at least."""
+MOSTLY = 0.5
+"""Part of a step's growth that explains most of it."""
 SIGMAS = 2.5
 """How many times its own luck of sampling a function must have grown by."""
 MOST = 3
@@ -43,9 +46,10 @@ class Table:
 
 
 def growth(pairs: Sequence[PairSample]) -> float:
-    """Seconds by which a step grew from base to head, in the mean over pairs."""
+    """Seconds by which a step grew from base to head, in the mean over pairs, which weigh as they do in the verdict."""
     records = [pair.record() for pair in pairs]
-    return fmean(record.head_step_seconds - record.base_step_seconds for record in records)
+    differences = [record.head_step_seconds - record.base_step_seconds for record in records]
+    return decide.weighted_mean(differences, decide.weights([pair.ratio().own for pair in pairs]))
 
 
 def grown_phases(pairs: Sequence[PairSample], grew: float) -> list[Culprit]:
@@ -67,7 +71,7 @@ def grown(base: Mapping[str, float], head: Mapping[str, float], grew: float) -> 
         if after - before >= max(LEAST_PART * grew, 1e-9):
             sentence = _sentence(title, before, after)
             found.append(Culprit(kind="phase", name=name, base=before, head=after, sentence=sentence))
-    return _largest(found)
+    return _largest(found, grew)
 
 
 def grown_functions(base: Table, head: Table, grew: float, differences: Differences) -> list[Culprit]:
@@ -97,7 +101,7 @@ def grown_functions(base: Table, head: Table, grew: float, differences: Differen
                 changed_here=differences.changed(path, line),
             )
         )
-    return _largest(found)
+    return _largest(found, grew)
 
 
 def grown_lines(base: Table, head: Table, grew: float, differences: Differences) -> list[Culprit]:
@@ -120,7 +124,7 @@ def grown_lines(base: Table, head: Table, grew: float, differences: Differences)
                 changed_here=differences.changed(path, line),
             )
         )
-    return _largest(found)
+    return _largest(found, grew)
 
 
 def _line_growth(base: Table, head: Table, differences: Differences) -> dict[Place, float]:
@@ -138,8 +142,15 @@ def _matters(before: float, after: float, grew: float, base: Table, head: Table)
     return after - before >= max(LEAST_PART * grew, SIGMAS * luck)
 
 
-def _largest(found: list[Culprit]) -> list[Culprit]:
-    return sorted(found, key=lambda each: (each.base - each.head, each.name))[:MOST]
+def _largest(found: list[Culprit], grew: float) -> list[Culprit]:
+    """The largest first, behind what was changed between the revisions and explains most of the growth by itself: what
+    else grew may be the machine, which was another when the head was sampled."""
+
+    def place(each: Culprit) -> tuple[bool, float, str]:
+        explains = each.changed_here and each.head - each.base >= MOSTLY * grew
+        return not explains, each.base - each.head, each.name
+
+    return sorted(found, key=place)[:MOST]
 
 
 def _sentence(what: str, base: float, head: float) -> str:
