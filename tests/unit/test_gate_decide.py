@@ -64,7 +64,7 @@ def simulate(luck: Luck, truth: float, threshold: float, most: int, generator: r
         look = decide.look_after(len(values), last=len(values) == most)
         if look is None:
             continue
-        seen, answer = decide.settle(decide.estimate(values, owns), decide.estimate(values), threshold, look)
+        seen, answer = decide.settle(decide.estimate(values, owns), decide.weighed(values, owns), threshold, look)
         if answer != "cannot_tell" or len(values) == most:
             return Ended(answer, len(values), seen)
 
@@ -126,7 +126,7 @@ def test_large_slowdowns_and_no_change_are_clear_after_few_pairs() -> None:
     same = [simulate(Luck(0.007, 0.012), 0.0, math.log1p(0.05), 20, generator) for _ in range(200)]
     assert median(end.pairs for end in slow) <= 3
     assert share(slow, "regression") == 1
-    assert sum(end.pairs for end in same) <= 4.2 * len(same)
+    assert median(end.pairs for end in same) <= 3
     assert share(same, "unchanged", "improvement") >= 0.98
 
 
@@ -173,25 +173,24 @@ def test_pairs_that_agree_by_luck_are_no_surer_than_their_windows() -> None:
 
 def test_a_pair_whose_windows_disagree_is_hardly_heard_and_hardly_counts() -> None:
     calm, restless = decide.Own(0.01, 3), decide.Own(0.5, 3)
-    seen = decide.estimate([0.01, 0.012, 0.4], [calm, calm, restless])
+    seen = decide.weighed([0.01, 0.012, 0.4], [calm, calm, restless])
     assert seen.mean == pytest.approx(0.011, abs=0.002)
     assert seen.alike == pytest.approx(2, abs=0.02)
-    two = decide.estimate([0.01, 0.012], [calm, calm])
+    two = decide.weighed([0.01, 0.012], [calm, calm])
     assert two.half_width(0.01) < seen.half_width(0.01) < 2 * two.half_width(0.01)
     assert seen.half_width(0.01) < 0.5 * decide.estimate([0.01, 0.012, 0.4]).half_width(0.01)
 
 
 def test_a_head_that_stalls_now_and_then_does_not_pass_by_its_calm_pairs() -> None:
-    """A sixth slower in all. Nobody can see it before it stalled."""
+    """A sixth slower in all. Nobody can see it in three pairs of which none has met a stall."""
     generator, luck = random.Random(15), Luck(0.005, 0.016, stalls=1.3)
     ends = [simulate(luck, 0.0, 0.05, 20, generator) for _ in range(300)]
-    unseen = (7 / 8) ** (ROUNDS * decide.LEAST_PAIRS)
-    assert share(ends, "unchanged", "improvement") <= unseen + 0.05
+    assert share(ends, "unchanged", "improvement") <= (7 / 8) ** (ROUNDS * decide.LEAST_PAIRS)
 
 
 def test_pairs_weigh_alike_where_nothing_is_known_of_their_windows() -> None:
-    assert decide.estimate([0.1, 0.2, 0.6], [None] * 3) == decide.estimate([0.1, 0.2, 0.6])
-    assert decide.estimate([0.1, 0.2, 0.6], [decide.Own(0.01, 3), None, None]).mean == pytest.approx(0.3, abs=0.01)
+    assert decide.weighed([0.1, 0.2, 0.6], [None] * 3) == decide.estimate([0.1, 0.2, 0.6])
+    assert decide.weighed([0.1, 0.2, 0.6], [decide.Own(0.01, 3), None, None]).mean == pytest.approx(0.3, abs=0.01)
 
 
 def test_bursts_of_a_neighbour_don_t_hide_a_slowdown() -> None:
@@ -199,7 +198,7 @@ def test_bursts_of_a_neighbour_don_t_hide_a_slowdown() -> None:
     slow = [simulate(luck, math.log1p(0.03), math.log1p(0.015), 20, generator) for _ in range(300)]
     same = [simulate(luck, 0.0, math.log1p(0.02), 20, generator) for _ in range(300)]
     assert share(slow, "regression") >= 0.75
-    assert share(same, "unchanged", "improvement") >= 0.95
+    assert share(same, "unchanged", "improvement", "cannot_tell") == 1
 
 
 def test_an_interval_holds_the_mean_and_narrows_with_pairs() -> None:

@@ -150,17 +150,27 @@ def weighted_mean(values: Sequence[float], heavy: Sequence[float]) -> float:
 def estimate(
     values: Sequence[float], owns: Sequence[Own | None] = (), least: float = MINIMUM_STANDARD_ERROR
 ) -> Estimate:
-    """The weighted mean of one number a pair. `owns`: what each may be off by itself, as far as that is known.
+    """The mean of one number a pair. `owns`: what each may be off by itself, as far as that is known.
 
-    Weights count as many pairs as would say as much if they weighed alike (Kish's effective number), so that three of
-    which one is hardly heard are two. Three numbers agree by luck now and then; they can't agree better than what they
-    are made of (`owns`), nor better than anything repeats (`least`). Raises `ValueError` for fewer than two.
+    Three numbers agree by luck now and then; they can't agree better than what they are made of (`owns`), nor better
+    than anything repeats (`least`). Raises `ValueError` for fewer than two.
     """
     if len(values) < 2:
         raise ValueError("one pair says nothing of how much pairs differ")
+    known = [own.error**2 for own in owns if own is not None]
+    error = max(stdev(values), math.sqrt(fmean(known)) if known else 0.0) / math.sqrt(len(values))
+    return Estimate(len(values), fmean(values), max(least, error))
+
+
+def weighed(values: Sequence[float], owns: Sequence[Own | None], least: float = MINIMUM_STANDARD_ERROR) -> Estimate:
+    """The same as a weighted mean; as `estimate` has it where no weights are known.
+
+    Weights count as many pairs as would say as much if they weighed alike (Kish's effective number), so that three of
+    which one is hardly heard are two.
+    """
     heavy = weights(owns)
     if not heavy:
-        return Estimate(len(values), fmean(values), max(least, stdev(values) / math.sqrt(len(values))))
+        return estimate(values, owns, least)
     total = sum(heavy)
     effective = total**2 / sum(weight**2 for weight in heavy)
     mean = weighted_mean(values, heavy)
@@ -186,17 +196,16 @@ def decide(seen: Estimate, threshold: float, look: Look, error_rate: float = ERR
 
 
 def settle(
-    weighed: Estimate, plain: Estimate, threshold: float, look: Look, error_rate: float = ERROR_RATE
+    plain: Estimate, weighted: Estimate, threshold: float, look: Look, error_rate: float = ERROR_RATE
 ) -> tuple[Estimate, Answer]:
-    """What is known, and the estimate that it rests on: `weighed`, unless its calm pairs are the wrong ones to hear.
+    """What is known, and the estimate that it rests on. Calm pairs are enough to call a slowdown, never to pass one.
 
-    A head that stalls now and then makes its own pairs restless, as a neighbour would. So nothing passes for which the
-    `plain` mean of all pairs lies beyond the threshold: that one counts then, and can't be sure as a rule.
+    A head that stalls now and then makes its own pairs restless, as a neighbour would, and is fast in the calm ones. So
+    all pairs weigh alike (`plain`) unless the `weighted` ones tell a regression.
     """
-    answer = decide(weighed, threshold, look, error_rate)
-    if answer == "unchanged" and plain.mean >= threshold:
-        return plain, decide(plain, threshold, look, error_rate)
-    return weighed, answer
+    if decide(weighted, threshold, look, error_rate) == "regression":
+        return weighted, "regression"
+    return plain, decide(plain, threshold, look, error_rate)
 
 
 def interval(seen: Estimate, look: Look) -> tuple[float, float]:

@@ -158,19 +158,21 @@ class Series:
         """What the differences say; there are two at least."""
         return decide.estimate(self.differences, self.owns)
 
-    def plain(self) -> decide.Estimate:
-        """The same if all weighed alike."""
-        return decide.estimate(self.differences)
+    def weighted(self) -> decide.Estimate:
+        """What calm pairs say more than restless ones."""
+        return decide.weighed(self.differences, self.owns)
 
-    def means(self, *, plain: bool = False) -> tuple[float | None, float | None]:
-        """Of both sides, weighed as the differences are unless `plain`; None of a side that has no values."""
-        heavy = [] if plain else decide.weights(self.owns)
+    def means(self, *, weighted: bool = False) -> tuple[float | None, float | None]:
+        """Of both sides, by the weights of the differences if `weighted`; None of a side that has no values."""
+        heavy = decide.weights(self.owns) if weighted else []
         base, head = (decide.weighted_mean(values, heavy) if values else None for values in (self.base, self.head))
         return base, head
 
     def smallest(self, threshold: float, how: Judging) -> float | None:
         """The smallest difference that would have been called a regression, as `decide.smallest` has it."""
-        return decide.smallest(self.known(), threshold, how.most_pairs, fixed=how.fixed, error_rate=how.rate(self.id))
+        return decide.smallest(
+            self.weighted(), threshold, how.most_pairs, fixed=how.fixed, error_rate=how.rate(self.id)
+        )
 
 
 def series(pairs: Sequence[PairSample]) -> list[Series]:
@@ -289,13 +291,13 @@ def _judged(seen: Series, how: Judging) -> Metric:
     elif len(seen.differences) < 2:
         verdict, change = "cannot_tell", told(seen.differences[0], seen.unit)
     else:
-        known, plain = seen.known(), seen.plain()
+        known, weighted = seen.known(), seen.weighted()
         look = how.look or decide.Look(known.pairs, 1.0)
         threshold = scaled(limit.threshold, seen.unit)
         verdict = "cannot_tell"
         if how.look:
-            known, verdict = decide.settle(known, plain, threshold, look, how.rate(seen.id))
-            base, head = seen.means(plain=known is plain)
+            known, verdict = decide.settle(known, weighted, threshold, look, how.rate(seen.id))
+            base, head = seen.means(weighted=known is weighted)
         change = told(known.mean, seen.unit)
         low, high = (told(end, seen.unit) for end in decide.interval(known, look))
         least = seen.smallest(threshold, how)
@@ -336,9 +338,12 @@ def prospect_of(seen: Series, how: Judging) -> Prospect | None:
     """What all pairs that there is time for would show, the floor in the unit of thresholds; None where nothing."""
     if len(seen.differences) < 2:
         return None
-    known, limit = seen.known(), how.limits[seen.id]
+    limit = how.limits[seen.id]
     found = prospect(
-        known, scaled(limit.threshold, seen.unit), how.most_pairs, fixed=how.fixed, error_rate=how.rate(seen.id)
+        *(seen.known(), scaled(limit.threshold, seen.unit), how.most_pairs),
+        weighted=seen.weighted(),
+        fixed=how.fixed,
+        error_rate=how.rate(seen.id),
     )
     return None if found is None else replace(found, floor=told(found.floor, seen.unit))
 

@@ -39,9 +39,18 @@ class Prospect:
 
 
 def prospect(
-    seen: Estimate, threshold: float, most_pairs: int, *, fixed: bool = False, error_rate: float = ERROR_RATE
+    seen: Estimate,
+    threshold: float,
+    most_pairs: int,
+    *,
+    weighted: Estimate | None = None,
+    fixed: bool = False,
+    error_rate: float = ERROR_RATE,
 ) -> Prospect | None:
-    """What `most_pairs` would show of a threshold, in the unit of the values. None: there is no room for a claim."""
+    """What `most_pairs` would show of a threshold, in the unit of the values. None: there is no room for a claim.
+
+    `weighted`: the estimate by which a regression may be told although `seen` tells nothing (`decide.settle`).
+    """
     floor = decide.floor(seen, most_pairs, fixed=fixed)
     if floor is None:
         return None
@@ -51,19 +60,22 @@ def prospect(
         for pairs in range(max(LEAST_PAIRS, seen.pairs), decide.most_looked_at() + 1)
         if (needed := decide.floor(seen, pairs, fixed=fixed)) is not None and needed <= threshold
     )
+    is_worse, is_not = _hope(seen, threshold, most_pairs, error_rate)
+    if weighted is not None:
+        is_worse = max(is_worse, _hope(weighted, threshold, most_pairs, error_rate)[0])
     return Prospect(
         floor=floor,
         pairs=next(enough, None),
-        hope=_hope(seen, threshold, most_pairs, error_rate),
+        hope=min(1.0, is_worse + is_not),
         below=least is not None and least > threshold,
     )
 
 
-def _hope(seen: Estimate, threshold: float, most_pairs: int, error_rate: float) -> float:
-    """The chance that all pairs together will say worse or not worse, by what is known of the mean and the spread."""
+def _hope(seen: Estimate, threshold: float, most_pairs: int, error_rate: float) -> tuple[float, float]:
+    """The chances that all pairs together will say worse, and not worse, by what is known of mean and spread."""
     look = decide.look_after(most_pairs, last=True)
     if look is None or most_pairs <= seen.pairs:
-        return 0.0
+        return 0.0, 0.0
     alike = seen.among(most_pairs)
     spread = seen.standard_error * math.sqrt(seen.alike)
     error = max(MINIMUM_STANDARD_ERROR, spread * _least_part(seen.df) / math.sqrt(alike))
@@ -74,7 +86,8 @@ def _hope(seen: Estimate, threshold: float, most_pairs: int, error_rate: float) 
     # How far the mean of all is from that of the pairs so far, which are part of it.
     move = spread * math.sqrt(1 / seen.alike - 1 / alike)
     ways = (threshold + worse - seen.mean, seen.mean + no_worse - threshold)
-    return min(1.0, sum(_tail(way / move, seen.df) for way in ways))
+    is_worse, is_not = (_tail(way / move, seen.df) for way in ways)
+    return is_worse, is_not
 
 
 def _quieter(seen: Estimate) -> Estimate:

@@ -90,7 +90,7 @@ class Unpaired(Series):
         head, times = self.measured
         return against.estimate(head, times, self.inside, assumed(self.id))
 
-    def plain(self) -> against.Against:
+    def weighted(self) -> against.Against:
         return self.known()
 
     def smallest(self, threshold: float, how: Judging) -> float | None:
