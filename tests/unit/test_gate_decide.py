@@ -166,8 +166,8 @@ def test_nothing_is_claimed_of_two_pairs() -> None:
 
 
 def test_pairs_that_agree_by_luck_are_no_surer_than_their_windows() -> None:
-    lucky = decide.estimate([0.1, 0.1, 0.1], [decide.Own(0.03, 1000)] * 3)
-    assert lucky.standard_error == pytest.approx(0.03 / math.sqrt(3), rel=0.01)
+    lucky = decide.estimate([0.1, 0.1, 0.1], [decide.Own(0.03, 3)] * 3)
+    assert lucky.standard_error == pytest.approx(0.03 / math.sqrt(3))
     assert decide.estimate([0.1, 0.1, 0.1]).standard_error > 0
 
 
@@ -198,7 +198,7 @@ def test_bursts_of_a_neighbour_don_t_hide_a_slowdown() -> None:
     slow = [simulate(luck, math.log1p(0.03), math.log1p(0.015), 20, generator) for _ in range(300)]
     same = [simulate(luck, 0.0, math.log1p(0.02), 20, generator) for _ in range(300)]
     assert share(slow, "regression") >= 0.75
-    assert share(same, "unchanged", "improvement", "cannot_tell") == 1
+    assert share(same, "regression") == 0
 
 
 def test_an_interval_holds_the_mean_and_narrows_with_pairs() -> None:

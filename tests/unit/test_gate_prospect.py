@@ -38,9 +38,9 @@ def simulate(luck: Luck, truth: float, threshold: float, most: int, generator: r
         look = decide.look_after(len(values), last=len(values) == most)
         if look is None:
             continue
-        seen = decide.estimate(values, owns)
-        answer = decide.decide(seen, threshold, look)
-        known = prospect(seen, threshold, most)
+        plain, weighted = decide.estimate(values, owns), decide.weighed(values, owns)
+        seen, answer = decide.settle(plain, weighted, threshold, look)
+        known = prospect(plain, threshold, most, weighted=weighted)
         given_up = answer == "cannot_tell" and len(values) < most and known is not None and known.in_vain
         if answer != "cannot_tell" or len(values) == most or given_up:
             return Ended(answer, len(values), seen), given_up

@@ -113,31 +113,24 @@ class Own:
     degrees: int
 
 
-def variances(owns: Sequence[Own | None]) -> list[float]:
-    """Of each pair's number by its own windows. Known roughly by few of them, so each is drawn towards the typical one.
-
-    Empty where none is known.
-    """
-    # Corrected so that of many the median is the true one (Wilson and Hilferty's approximation of chi-square's).
-    known = [own.error**2 / (1 - 2 / (9 * own.degrees)) ** 3 for own in owns if own is not None]
-    typical = max(median(known), MINIMUM_STANDARD_ERROR**2) if known else 0.0
-    if not typical:
-        return []
-    return [
-        typical
-        if own is None
-        else (TYPICAL_DEGREES * typical + own.degrees * own.error**2) / (TYPICAL_DEGREES + own.degrees)
-        for own in owns
-    ]
-
-
 def weights(owns: Sequence[Own | None]) -> list[float]:
     """What each pair's number weighs: one over its variance by its own windows. Empty where none is known.
 
     A neighbour who is there for some seconds spoils a pair or two, whose windows differ more than others' do. Only that
-    is looked at, never the number, so identical revisions stay as likely to look better as worse.
+    is looked at, never the number, so identical revisions stay as likely to look better as worse. A variance by few
+    windows is known roughly, so each is drawn towards the typical one.
     """
-    return [1 / variance for variance in variances(owns)]
+    # Corrected so that of many the median is the true one (Wilson and Hilferty's approximation of chi-square's).
+    known = [own.error**2 / (1 - 2 / (9 * own.degrees)) ** 3 for own in owns if own is not None]
+    if not known:
+        return []
+    typical = max(median(known), MINIMUM_STANDARD_ERROR**2)
+    return [
+        1 / typical
+        if own is None
+        else (TYPICAL_DEGREES + own.degrees) / (TYPICAL_DEGREES * typical + own.degrees * own.error**2)
+        for own in owns
+    ]
 
 
 def weighted_mean(values: Sequence[float], heavy: Sequence[float]) -> float:
