@@ -34,6 +34,8 @@ for epoch in range(100000):
 )
 QUICK = "def note_loss(loss):\n    return float(loss)\n"
 SLOW = "import time\n\n\ndef note_loss(loss):\n    time.sleep(0.004)\n    return float(loss)\n"
+GROWTH = 0.004
+"""Seconds a step."""
 DIFFERENCE = hunks.read(
     "--- helper.py\n+++ helper.py\n@@ -0,0 +1,3 @@\n+import time\n+\n+\n@@ -1,0 +5 @@\n+    time.sleep\n"
 )
@@ -80,7 +82,7 @@ def test_lines_are_timed_where_py_spy_is_refused(duel: Callable[[], Duel], monke
     monkeypatch.setattr(explain, "Sampler", Refused)
     with duel().pair(1) as live:
         sample = live.measure()
-        found = explain.explain(live, [sample], DIFFERENCE)
+        found = explain.explain(live, [sample], GROWTH, DIFFERENCE)
     (warning,) = found.missing
     assert warning.slug == "sampling-not-permitted"
     assert "Lines were timed instead" in warning.sentence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.unit.gate_samples import pair
 
 from bottleneck_doctor.gate import hunks
-from bottleneck_doctor.gate.culprits import Table, grown_functions, grown_lines, grown_phases, growth
+from bottleneck_doctor.gate.culprits import Table, grown_functions, grown_lines, grown_phases
 
 EDIT = hunks.read("--- data.py\n+++ data.py\n@@ -10,0 +11,2 @@\n+import time\n+time.sleep(1)\n")
 BASE = Table(
@@ -55,6 +55,6 @@ def test_what_was_changed_comes_before_what_grew_with_the_machine() -> None:
 def test_phases_that_grew_come_largest_first() -> None:
     usual = {"data_wait": 0.004, "forward": 0.010, "backward": 0.020}
     pairs = [pair(n, 0.034, 0.052, phases=(usual, {**usual, "data_wait": 0.009, "forward": 0.022})) for n in (1, 2, 3)]
-    found = grown_phases(pairs, growth(pairs))
+    found = grown_phases(pairs, 0.018)
     assert [each.name for each in found] == ["forward", "data_wait"]
     assert "22 ms" in found[0].sentence

@@ -52,6 +52,24 @@ def test_verdicts(change: float, expected: str) -> None:
     assert verdict.status(list(found.values())) == whole
 
 
+def test_what_grew_is_what_the_verdict_rests_on() -> None:
+    found = metrics(noisy(0.30))
+    step = found[STEP_TIME]
+    assert step.base is not None
+    assert step.head is not None
+    assert verdict.growth(list(found.values())) == step.head - step.base
+    assert verdict.growth(list(metrics(noisy(0.0)).values())) is None
+
+
+def test_without_the_step_itself_its_phases_grew() -> None:
+    phases = {"forward": 0.010, "backward": 0.010}
+    both = (phases, {"forward": 0.018, "backward": 0.010})
+    pairs = [pair(n, 0.020, 0.020 * math.exp(noise), phases=both) for n, noise in enumerate(NOISE, 1)]
+    found = metrics(pairs, phase_forward=Limit(0.1, "warn"))
+    assert found[STEP_TIME].verdict == "unchanged"
+    assert verdict.growth(list(found.values())) == pytest.approx(0.008)
+
+
 def test_a_stall_now_and_then_weighs_as_much_as_it_takes() -> None:
     """One window in three takes twice as long on the head: a third more in all."""
 

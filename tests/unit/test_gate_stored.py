@@ -296,7 +296,9 @@ def test_phases_that_grew_are_told() -> None:
     assert found["phase_forward"].verdict == "regression"
     assert found["phase_backward"].verdict == "unchanged"
     assert "phase_zero_grad" not in found
-    (culprit,) = unpaired.grown_phases(times(base.takes), slow, list(found.values()))
+    grew = verdict.growth(list(found.values()))
+    assert grew is not None
+    (culprit,) = unpaired.grown_phases(times(base.takes), slow, grew)
     assert (culprit.name, culprit.base, culprit.head) == ("forward", 0.010, 0.020)
 
 

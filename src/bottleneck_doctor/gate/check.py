@@ -344,7 +344,8 @@ class _Checking:
     # -- why -----------------------------------------------------------------------------------------------------------
 
     def _explain(self, live: LivePair) -> None:
-        if not verdict.has_grown(self.judged):
+        grew = verdict.growth(self.judged)
+        if grew is None:
             return
         if live.broken is not None:
             self.warnings.append(
@@ -355,7 +356,7 @@ class _Checking:
             )
             return
         self.progress.stage("Looking for what grew")
-        found = explain(live, self.pairs, self._differences())
+        found = explain(live, self.pairs, grew, self._differences())
         self.culprits, self.growth = found.culprits, found.growth
         self.warnings += found.missing
 

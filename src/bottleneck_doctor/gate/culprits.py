@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from bottleneck_doctor.gate import decide
 from bottleneck_doctor.gate.document import Culprit
 from bottleneck_doctor.gate.hunks import Differences
 from bottleneck_doctor.gate.metrics import PairSample
@@ -43,13 +42,6 @@ class Table:
         """The standard deviation of what was seen of a place that takes so long: samples hit it or miss it."""
         rest = max(0.0, 1 - seconds / self.step)
         return math.sqrt(self.grain * max(seconds, 0.0) * rest)
-
-
-def growth(pairs: Sequence[PairSample]) -> float:
-    """Seconds by which a step grew from base to head, in the mean over pairs, which weigh as they do in the verdict."""
-    records = [pair.record() for pair in pairs]
-    differences = [record.head_step_seconds - record.base_step_seconds for record in records]
-    return decide.weighted_mean(differences, decide.weights([pair.ratio().own for pair in pairs]))
 
 
 def grown_phases(pairs: Sequence[PairSample], grew: float) -> list[Culprit]:

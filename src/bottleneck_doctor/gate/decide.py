@@ -74,6 +74,11 @@ def most_looked_at() -> int:
     return LOOKS[-1][0]
 
 
+def degrees(alike: float) -> float:
+    """Degrees of freedom of so many pairs that weigh alike."""
+    return max(1.0, alike - 1)
+
+
 @dataclass(frozen=True)
 class Estimate:
     """The mean over pairs, its standard error, and how many there were (two at least).
@@ -98,7 +103,7 @@ class Estimate:
     @property
     def df(self) -> float:
         """Degrees of freedom."""
-        return max(1.0, self.alike - 1)
+        return degrees(self.alike)
 
     def half_width(self, rate: float) -> float:
         """Half the width of the interval that misses the truth so often on each side."""
@@ -224,7 +229,7 @@ def smallest(
     spread: float = seen.standard_error * math.sqrt(seen.alike) / (1 - 2 / (9 * seen.df)) ** 1.5
     alike = seen.among(pairs)
     error = max(MINIMUM_STANDARD_ERROR, spread / math.sqrt(alike))
-    df = max(1.0, alike - 1)
+    df = degrees(alike)
     limit: float = student_t_quantile(1 - error_rate * look.share, df)
     # The distance at which a noncentral t passes the limit so often (Johnson and Welch's approximation, 1940).
     distance: float = limit + NormalDist().inv_cdf(POWER) * math.sqrt(1 + limit * limit / (2 * df))

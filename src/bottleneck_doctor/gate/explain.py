@@ -1,7 +1,7 @@
 """Where a regression comes from: a live pair that regressed in, what grew out. Nothing here is counted.
 
-Both processes are sampled by py-spy for a few seconds, one after the other, and what takes longer on the head is told,
-with the phases that the pairs have shown already. Where py-spy can't look into them, the lines of the functions that
+Both processes are sampled by py-spy for a few seconds, in turns, and what takes longer on the head is told, with the
+phases that the pairs have shown already. Where py-spy can't look into them, the lines of the functions that
 make a step, and of those that were changed, are timed instead. A part that can't be had is missing, with a warning.
 """
 
@@ -23,15 +23,19 @@ from bottleneck_doctor.gate.document import Culprit, GrowthTree
 from bottleneck_doctor.gate.duel import Contender, Corner, LivePair
 from bottleneck_doctor.gate.hunks import Differences
 from bottleneck_doctor.gate.metrics import PairSample
+from bottleneck_doctor.gate.plan import Name
 from bottleneck_doctor.prober import OutOfTime, SessionOver
 from bottleneck_doctor.profiling.lines import functions_to_profile, line_setting
 from bottleneck_doctor.profiling.pyspy import RATE, Sampler
 from bottleneck_doctor.profiling.sampling import open_recording
 from bottleneck_doctor.result import CallNode, Warning
+from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.schedule import BASELINE, probe
 
 LEAST_SAMPLED, MOST_SAMPLED = 2.0, 10.0
 """Seconds under py-spy of each side."""
+TURN_SECONDS = 2.5
+"""About one turn under py-spy: some seconds later the machine is another one, and both sides should have met it."""
 GROWN_SAMPLES = 25
 """So many samples should fall into what grew: five times their own luck."""
 TIMED_SECONDS = 3.0
@@ -58,9 +62,16 @@ class _Sampled:
     grain: float
 
 
-def explain(live: LivePair, pairs: Sequence[PairSample], differences: Differences) -> Explanation:
-    """Look into both processes of a pair that regressed."""
-    grew = culprits.growth(pairs)
+class _Refused(Exception):
+    """py-spy showed nothing of a side. `warning`: why, as it says itself."""
+
+    def __init__(self, warning: Warning) -> None:
+        super().__init__(warning.sentence)
+        self.warning = warning
+
+
+def explain(live: LivePair, pairs: Sequence[PairSample], grew: float, differences: Differences) -> Explanation:
+    """Look into both processes of a pair that regressed. `grew`: seconds by which a step did."""
     found = Explanation(culprits.grown_phases(pairs, grew))
     if grew <= 0:
         return found
@@ -69,17 +80,22 @@ def explain(live: LivePair, pairs: Sequence[PairSample], differences: Difference
     seconds = max(LEAST_SAMPLED, min(seconds, MOST_SAMPLED))
     steps = (record.base_step_seconds, record.head_step_seconds)
     sides = []
+    corner = live.base
     with scratch.borrowed() as folder:
-        for corner, step in zip((live.base, live.head), steps, strict=True):
-            try:
-                made = _sampled(corner, folder, step, seconds)
-            except (SessionOver, OutOfTime, DoctorError) as problem:
-                found.missing.append(_missing(f"{corner.contender.said} could not be sampled: {problem}"))
-                return found
-            if isinstance(made, Warning):
-                _by_lines(found, live, steps, grew, differences, made)
-                return found
-            sides.append(made)
+        try:
+            files: dict[Name, list[Path]] = {"base": [], "head": []}
+            turns = max(1, round(seconds / TURN_SECONDS))
+            for number in range(turns):
+                for corner in (live.base, live.head) if number % 2 == 0 else (live.head, live.base):
+                    files[corner.contender.name].append(_recorded(corner, folder, number, seconds / turns))
+            for corner, step in zip((live.base, live.head), steps, strict=True):
+                sides.append(_sampled(corner, files[corner.contender.name], step))
+        except _Refused as refused:
+            _by_lines(found, live, steps, grew, differences, refused.warning)
+            return found
+        except (SessionOver, OutOfTime, DoctorError) as problem:
+            found.missing.append(_missing(f"{corner.contender.said} could not be sampled: {problem}"))
+            return found
     base, head = sides
     found.culprits += culprits.grown_functions(base.table, head.table, grew, differences)
     found.culprits += culprits.grown_lines(base.table, head.table, grew, differences)
@@ -90,17 +106,13 @@ def explain(live: LivePair, pairs: Sequence[PairSample], differences: Difference
 # -- by samples --------------------------------------------------------------------------------------------------------
 
 
-def _sampled(corner: Corner, folder: Path, step_seconds: float, seconds: float) -> _Sampled | Warning:
-    """What py-spy saw of one side; the reason why it saw nothing, as it tells it."""
-    hello = corner.session.hello
-    if hello is None:
-        return _missing("the process did not say who it is")
+def _recorded(corner: Corner, folder: Path, number: int, seconds: float) -> Path:
+    """The raw file of one side's turn under py-spy. Raises `_Refused`, `SessionOver` and `OutOfTime`."""
+    hello = _hello(corner)
     if hello.host not in ("", socket.gethostname()):
-        return Warning(
-            slug="sampling-elsewhere",
-            sentence=f"py-spy can't look into rank {hello.rank}, which runs on another host ({hello.host}).",
-        )
-    sampler = Sampler(hello.pid, folder, name=corner.contender.name)
+        sentence = f"py-spy can't look into rank {hello.rank}, which runs on another host ({hello.host})."
+        raise _Refused(Warning(slug="sampling-elsewhere", sentence=sentence))
+    sampler = Sampler(hello.pid, folder, name=f"{corner.contender.name}-{number}")
     try:
         sampler.start()
         each = probe("sampled:" + BASELINE, {}, mode="sampled")
@@ -110,13 +122,18 @@ def _sampled(corner: Corner, folder: Path, step_seconds: float, seconds: float) 
         raise
     file = sampler.stop()
     if isinstance(file, Warning):
-        return file
+        raise _Refused(file)
+    return file
+
+
+def _sampled(corner: Corner, files: Sequence[Path], step_seconds: float) -> _Sampled:
+    """What py-spy saw of one side. Raises `_Refused` where that is nothing, and the `DoctorError`s of `raw.read`."""
     roots = [str(root) for root in corner.contender.roots]
     roots += _linked(corner.contender.environment.get("PYTHONPATH", ""))
-    recording = open_recording([file], main_pids=[hello.pid], own_roots=roots)
+    recording = open_recording(files, main_pids=[_hello(corner).pid], own_roots=roots)
     samples = recording.samples().get("main", 0)
     if not samples:
-        return _missing(f"no sample was taken of {corner.contender.said}")
+        raise _Refused(_missing(f"no sample was taken of {corner.contender.said}"))
     # The main process was sampled all the time, so its samples share out a step; the workers' are counted alike.
     grain = step_seconds / samples
     table: defaultdict[culprits.Place, float] = defaultdict(float)
@@ -125,6 +142,12 @@ def _sampled(corner: Corner, folder: Path, step_seconds: float, seconds: float) 
             table[_from_root(row.own_path, corner.contender), row.own_name, row.own_line] += row.count * grain
     trees = recording.trees(least_share=growth.LEAST_SHARE, most=growth.MOST_NODES)
     return _Sampled(culprits.Table(dict(table), grain, step_seconds), trees, grain)
+
+
+def _hello(corner: Corner) -> messages.Hello:
+    if corner.session.hello is None:
+        raise _Refused(_missing("the process did not say who it is"))
+    return corner.session.hello
 
 
 def _grown_trees(live: LivePair, base: _Sampled, head: _Sampled, differences: Differences) -> list[GrowthTree]:

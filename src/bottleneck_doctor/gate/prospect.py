@@ -1,7 +1,8 @@
 """Whether going on can lead to an answer: what is known after some pairs in, what more of them would show out. Pure.
 
-A threshold below what processes of one revision differ by can't be judged, however long one looks at it in the time
-that there is. Then the check says so after a few pairs, with the least that could be judged, and not after all of them.
+A threshold below what one pair of processes differs from the next by can't be judged, however long one looks at it in
+the time that there is. Then the check says so after a few pairs, with the least that could be judged, and not after all
+of them.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def _hope(seen: Estimate, threshold: float, most_pairs: int, error_rate: float) 
     spread = seen.standard_error * math.sqrt(seen.alike)
     error = max(MINIMUM_STANDARD_ERROR, spread * _least_part(seen.df) / math.sqrt(alike))
     worse, no_worse = (
-        student_t_quantile(1 - rate * look.share, max(1.0, alike - 1)) * error
+        student_t_quantile(1 - rate * look.share, decide.degrees(alike)) * error
         for rate in (error_rate, decide.INTERVAL_RATE)
     )
     # How far the mean of all is from that of the pairs so far, which are part of it.

@@ -186,9 +186,8 @@ class _Checking:
         return training.discretion.document(made)
 
     def _culprits(self) -> list[Culprit]:
-        if not verdict.has_grown(self.judged):
-            return []
-        return unpaired.grown_phases(self.times, self.drawing.draws, self.judged)
+        grew = verdict.growth(self.judged)
+        return [] if grew is None else unpaired.grown_phases(self.times, self.drawing.draws, grew)
 
     def _warnings(self, different: list[Difference], *, explained: bool) -> list[Warning]:
         request = self.request
@@ -207,7 +206,7 @@ class _Checking:
             found.append(Warning(slug="baseline-other-command", sentence=told))
         found += self.drawing.warnings
         found += unpaired.weak_evidence(self.times, self.drawing.draws, self.how, self.judged)
-        if verdict.has_grown(self.judged):
+        if verdict.growth(self.judged) is not None:
             phases = "phases were compared with those that are stored" if explained else "no stored phase explains it"
             found.append(
                 Warning(

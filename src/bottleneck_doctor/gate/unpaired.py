@@ -263,16 +263,13 @@ def _other_loop(times: Sequence[Sequence[Draw]], head: Sequence[Draw]) -> list[W
     return []
 
 
-def grown_phases(times: Sequence[Sequence[Draw]], head: Sequence[Draw], found: Sequence[Metric]) -> list[Culprit]:
-    """Phases that explain by how much a step has grown, against those that are stored."""
-    step = next((each for each in found if each.id == STEP_TIME), None)
-    if step is None or step.base is None or step.head is None:
-        return []
+def grown_phases(times: Sequence[Sequence[Draw]], head: Sequence[Draw], grew: float) -> list[Culprit]:
+    """Phases that explain a step's growth of `grew` seconds, against those that are stored."""
     sides = [
         {name.removeprefix(PHASE): seconds for name, seconds in phase_means(draws).items()}
         for draws in ([each for time in times for each in time], head)
     ]
-    return grown(sides[0], sides[1], step.head - step.base)
+    return grown(sides[0], sides[1], grew)
 
 
 def expected(times: Sequence[Sequence[Draw]], limits: Mapping[str, Limit]) -> float | None:

@@ -45,11 +45,18 @@ def status(metrics: Sequence[Metric]) -> Status:
     return "cannot_tell" if is_open(metrics) else "passed"
 
 
-def has_grown(metrics: Sequence[Metric]) -> bool:
-    """Whether something grew that a look inside a step can explain."""
-    return any(
-        metric.verdict == "regression" and (metric.id == STEP_TIME or metric.id.startswith(PHASE)) for metric in metrics
-    )
+def growth(metrics: Sequence[Metric]) -> float | None:
+    """Seconds by which a step grew, by the estimate that its verdict rests on: the step itself where that regressed,
+    else the phases that did. None where nothing grew that a look inside a step can explain."""
+    grown = {
+        metric.id: metric.head - metric.base
+        for metric in metrics
+        if metric.verdict == "regression" and metric.base is not None and metric.head is not None
+    }
+    phases = [seconds for name, seconds in grown.items() if name.startswith(PHASE)]
+    if STEP_TIME in grown:
+        return grown[STEP_TIME]
+    return sum(phases) if phases else None
 
 
 def sentence(
@@ -129,9 +136,9 @@ def refusal(pairs: Sequence[PairSample], how: Judging, metrics: Sequence[Metric]
         floor = _rounded_up(known.floor)
         amount = amount_text(metric.unit, metric.threshold)
         said.append(
-            f"{metric.title}: a threshold of {amount} can't be judged here, for processes of one revision differ so "
-            f"much that {amount_text(metric.unit, floor)} is the least that can in this time; it was given up after "
-            f"{words.count_text(len(pairs), 'pair')}. {_way_out(metric, floor, known.pairs, pair_seconds)}"
+            f"{metric.title}: a threshold of {amount} can't be judged here, for one pair of processes differs from the "
+            f"next so much that {amount_text(metric.unit, floor)} is the least that can in this time; it was given up "
+            f"after {words.count_text(len(pairs), 'pair')}. {_way_out(metric, floor, known.pairs, pair_seconds)}"
         )
     return " ".join(said)
 
@@ -168,7 +175,7 @@ def weak_evidence(pairs: Sequence[PairSample], how: Judging, metrics: Sequence[M
                 Warning(
                     slug="threshold-below-noise",
                     sentence=f"{metric.title}: a threshold of {amount_text(metric.unit, metric.threshold)} can't be "
-                    "judged here in this time. Processes of one revision differ so much that "
+                    "judged here in this time. One pair of processes differs from the next so much that "
                     f"{amount_text(metric.unit, known.floor)} is the least that can; raise the threshold"
                     + (" or `--budget`." if known.pairs is not None else "."),
                 )
