@@ -7,6 +7,7 @@ and are never counted for a speedup.
 How py-spy is asked to look, and why:
 
 - waiting counts (`--idle`): a loader that sleeps and a main process that waits for it are what is looked for;
+- it wakes promptly (`promptness`): one that waits for its turn does not see short bursts of work;
 - threads are named (`--threads`), so that helpers, which mostly wait, can be told from those that train;
 - processes stand still while they are read. The way without (`--nonblocking`) slows less, but 1 to 2 in 100 stacks
   came out torn, and their functions appeared where nothing calls them.
@@ -26,6 +27,7 @@ from pathlib import Path
 from typing import IO
 
 from bottleneck_doctor.profiling import obstacle, raw
+from bottleneck_doctor.profiling.promptness import make_prompt
 from bottleneck_doctor.result import Warning
 
 RATE = 100
@@ -71,6 +73,7 @@ class Sampler:
                 # Of its own: a Ctrl-C in the terminal is the supervisor's to handle.
                 start_new_session=True,
             )
+            make_prompt(self._process.pid)
         deadline = time.monotonic() + _READY_SECONDS
         while self._running() and _READY not in self._output() and time.monotonic() < deadline:
             time.sleep(0.02)
