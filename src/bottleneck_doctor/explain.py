@@ -153,7 +153,7 @@ class Explainer:
 
     def watch(self, session: Session) -> Watch | None:
         """Watch the process of a session that has shown itself, until the caller stops it."""
-        if session.hello is None or _elsewhere(session.hello):
+        if session.hello is None or elsewhere(session.hello):
             return None
         watch = Watch(session.hello.pid)
         watch.start()
@@ -253,25 +253,14 @@ class Explainer:
         hello = session.hello
         if hello is None:
             return
-        if _elsewhere(hello):
-            self._miss(
-                slug="sampling-elsewhere",
-                sentence=f"py-spy can't look into rank {hello.rank}, which runs on another host ({hello.host}).",
-            )
+        if elsewhere(hello):
+            self.explanation.missing.append(not_sampled_elsewhere(hello))
             return
         seconds = self._seconds(SAMPLED_SECONDS)
 
         def gather() -> None:
             sampler = Sampler(hello.pid, self._wishes.folder, rate=self._wishes.rate, native=self._wishes.native)
-            try:
-                sampler.start()
-                each = probe("sampled:" + BASELINE, {}, mode="sampled")
-                self._prober.explain(session, each, seconds, {})
-            except BaseException:
-                # Whoever interrupts should not wait until a file is written that nobody will read.
-                sampler.abandon()
-                raise
-            file = sampler.stop()
+            file = sampled(sampler, self._prober, session, seconds)
             if isinstance(file, Warning):
                 self.explanation.missing.append(file)
                 return
@@ -440,9 +429,30 @@ class Explainer:
         return f"{ARTIFACTS_NAME}/{file.name}"
 
 
-def _elsewhere(hello: messages.Hello) -> bool:
+def elsewhere(hello: messages.Hello) -> bool:
     """Whether this process runs on another host, where its process id means nothing to us."""
     return hello.host not in ("", socket.gethostname())
+
+
+def not_sampled_elsewhere(hello: messages.Hello) -> Warning:
+    """That py-spy was not asked, for the process runs on another host."""
+    sentence = f"py-spy can't look into rank {hello.rank}, which runs on another host ({hello.host})."
+    return Warning(slug="sampling-elsewhere", sentence=sentence)
+
+
+def sampled(sampler: Sampler, prober: Prober, session: Session, seconds: float) -> Path | Warning:
+    """Run a window of the training as written under py-spy: its raw file, or why there is none.
+
+    Raises what `Prober.explain` raises; then no file is left.
+    """
+    try:
+        sampler.start()
+        prober.explain(session, probe("sampled:" + BASELINE, {}, mode="sampled"), seconds, {})
+    except BaseException:
+        # Whoever interrupts should not wait until a file is written that nobody will read.
+        sampler.abandon()
+        raise
+    return sampler.stop()
 
 
 def folder_of(package: str) -> str:

@@ -8,7 +8,6 @@ make a step, and of those that were changed, are timed instead. A part that can'
 from __future__ import annotations
 
 import os
-import socket
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,7 @@ from typing import Any
 
 from bottleneck_doctor import scratch
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.explain import folder_of
+from bottleneck_doctor.explain import elsewhere, folder_of, not_sampled_elsewhere, sampled
 from bottleneck_doctor.gate import culprits, growth
 from bottleneck_doctor.gate.document import Culprit, GrowthTree
 from bottleneck_doctor.gate.duel import Contender, Corner, LivePair
@@ -109,18 +108,10 @@ def explain(live: LivePair, pairs: Sequence[PairSample], grew: float, difference
 def _recorded(corner: Corner, folder: Path, number: int, seconds: float) -> Path:
     """The raw file of one side's turn under py-spy. Raises `_Refused`, `SessionOver` and `OutOfTime`."""
     hello = _hello(corner)
-    if hello.host not in ("", socket.gethostname()):
-        sentence = f"py-spy can't look into rank {hello.rank}, which runs on another host ({hello.host})."
-        raise _Refused(Warning(slug="sampling-elsewhere", sentence=sentence))
+    if elsewhere(hello):
+        raise _Refused(not_sampled_elsewhere(hello))
     sampler = Sampler(hello.pid, folder, name=f"{corner.contender.name}-{number}")
-    try:
-        sampler.start()
-        each = probe("sampled:" + BASELINE, {}, mode="sampled")
-        corner.measures.explain(corner.session, each, seconds, {})
-    except BaseException:
-        sampler.abandon()
-        raise
-    file = sampler.stop()
+    file = sampled(sampler, corner.measures, corner.session, seconds)
     if isinstance(file, Warning):
         raise _Refused(file)
     return file
