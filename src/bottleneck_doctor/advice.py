@@ -1,4 +1,4 @@
-"""Turns a setting into the edit of the user's own lines: sites found by the guest and a setting in, a `Change` out."""
+"""Turns a setting into edits of the user's own lines: sites found by the guest and a setting in, `Change`s out."""
 
 from __future__ import annotations
 
@@ -6,43 +6,49 @@ from dataclasses import replace
 from pathlib import Path
 
 from bottleneck_doctor.change import autocast_change, loader_change
+from bottleneck_doctor.render import words
 from bottleneck_doctor.result import Change, Setting
 from bottleneck_doctor.runtime.messages import Found, Site
 
 LOADER_KEYWORDS = ("num_workers", "prefetch_factor", "persistent_workers", "pin_memory")
 
 
-def change_for(setting: Setting, found: Found) -> Change | None:
-    """The edit that makes `setting` the user's own; None where no line of theirs was seen to change."""
-    change = _change_for(setting, found)
-    threads = setting.get("intra_op_threads")
-    if change is not None and threads is not None:
-        note = f"And call `torch.set_num_threads({threads})` before training begins."
-        return replace(change, note=f"{change.note} {note}".strip())
-    return change
+def changes_for(setting: Setting, found: Found) -> list[Change]:
+    """The edits that make `setting` the user's own, one for each place; empty where no line of theirs was seen.
 
-
-def _change_for(setting: Setting, found: Found) -> Change | None:
+    Every diff is of the files as they are. What has no line of its own stands in the note of the first edit.
+    """
+    changes: list[Change] = []
+    notes: list[str] = []
     keywords = {name: setting[name] for name in LOADER_KEYWORDS if name in setting}
-    if keywords and found.loader_site is not None:
-        return _loader(keywords, found.loader_site)
+    if keywords:
+        if found.loader_site is not None:
+            changes.append(_loader(keywords, found.loader_site))
+        else:
+            notes.append(f"And pass `{words.setting_text(keywords)}` to the DataLoader.")
     dtype = setting.get("autocast")
-    if isinstance(dtype, str) and found.forward_site is not None:
-        return _autocast(dtype, found, found.forward_site)
-    return None
+    if isinstance(dtype, str):
+        if found.forward_site is not None:
+            changes.append(_autocast(dtype, found, found.forward_site))
+        else:
+            notes.append(f"And put {_context(dtype, found)}.")
+    threads = setting.get("intra_op_threads")
+    if threads is not None:
+        notes.append(f"And call `torch.set_num_threads({threads})` before training begins.")
+    if changes and notes:
+        changes[0] = replace(changes[0], note=" ".join([changes[0].note, *notes]).strip())
+    return changes
 
 
-def _loader(keywords: Setting, site: Site) -> Change | None:
+def _loader(keywords: Setting, site: Site) -> Change:
     source = _source(site)
-    if source is None:
-        return None
-    edit = loader_change(source, site.file, site.line, keywords)
+    edit = None if source is None else loader_change(source, site.file, site.line, keywords)
     if edit is None:
         return Change(file=site.file, line=site.line, diff="", note="Make the change where the DataLoader is built.")
     return Change(file=site.file, line=edit.line, diff=edit.diff, note=edit.note)
 
 
-def _autocast(dtype: str, found: Found, forward: Site) -> Change | None:
+def _autocast(dtype: str, found: Found, forward: Site) -> Change:
     backward = found.backward_site
     device = found.device.split(":")[0]
     source = _source(forward)
@@ -50,8 +56,12 @@ def _autocast(dtype: str, found: Found, forward: Site) -> Change | None:
         edit = autocast_change(source, forward.file, forward.line, backward.line, device, dtype)
         if edit is not None:
             return Change(file=forward.file, line=edit.line, diff=edit.diff, note=edit.note)
-    note = f'Put the forward pass and the loss under `with torch.autocast("{device}", dtype=torch.{dtype}):`.'
-    return Change(file=forward.file, line=forward.line, diff="", note=note)
+    return Change(file=forward.file, line=forward.line, diff="", note=f"Put {_context(dtype, found)}.")
+
+
+def _context(dtype: str, found: Found) -> str:
+    device = found.device.split(":")[0]
+    return f'the forward pass and the loss under `with torch.autocast("{device}", dtype=torch.{dtype}):`'
 
 
 def _source(site: Site) -> str | None:

@@ -12,7 +12,7 @@ from statistics import fmean
 
 from bottleneck_doctor import evidence as ev
 from bottleneck_doctor import stats
-from bottleneck_doctor.advice import change_for
+from bottleneck_doctor.advice import changes_for
 from bottleneck_doctor.fixes import Fix as Fix
 from bottleneck_doctor.render import words
 from bottleneck_doctor.result import (
@@ -217,6 +217,7 @@ def _measured(
             reason = f"measured in {_processes(decisive.sessions)} only; processes differ"
         else:
             reason = "the interval holds both a gain and none"
+    changes = changes_for(whole, evidence.found) if status in ("faster", "cannot_tell") else []
     return FixOutcome(
         id=candidate.fix.id,
         title=candidate.fix.title,
@@ -230,7 +231,7 @@ def _measured(
         over=candidate.base,
         added=speedup(added) if added else None,
         confirmed=speedup(confirmed) if confirmed and confirmed.sessions >= 2 else None,
-        change=change_for(whole, evidence.found) if status in ("faster", "cannot_tell") else None,
+        change=next(iter(changes), None),
         more_blocks=more,
     )
 
@@ -361,6 +362,7 @@ def _combination(evidence: Evidence, estimates: Estimates) -> Combination | None
         confirmed=speedup(confirmed) if confirmed and confirmed.sessions >= 2 else None,
         ladder=ladder,
         risk=_gravest(evidence, [step.fix for step in ladder]),
+        changes=changes_for(last.setting, evidence.found),
     )
 
 
@@ -385,30 +387,31 @@ def _verdict(
     faster = [outcome for outcome in outcomes if outcome.status == "faster" and outcome.speedup is not None]
     if faster:
         best = max(faster, key=lambda outcome: words.lower_end(outcome.speedup))
-        setting, figure, risk = best.setting, best.speedup, best.risk
+        setting, figure, risk, together = best.setting, best.speedup, best.risk, False
         # What stands on fewer processes than a claim needs is shown, but not promised.
         if (
             combination is not None
             and combination.speedup.sessions >= stats.MINIMUM_SESSIONS
             and words.lower_end(combination.speedup) > words.lower_end(best.speedup)
         ):
-            setting, figure, risk = combination.setting, combination.speedup, combination.risk
+            setting, figure, risk, together = combination.setting, combination.speedup, combination.risk, True
         assert figure is not None
         sentence = f"{opening} `{words.setting_text(setting)}` makes it {words.speedup_text(figure)}."
         sentence = sentence.replace("× (", "× faster (", 1)
-        return Verdict(sentence=f"{sentence} {RISK_TOLD[risk]}".rstrip(), fix=best.id)
+        return Verdict(sentence=f"{sentence} {RISK_TOLD[risk]}".rstrip(), fix=best.id, together=together)
     unsettled = [outcome for outcome in outcomes if outcome.status == "cannot_tell"]
     if unsettled and estimates.floor > TOO_NOISY:
         return Verdict(
             sentence=f"{opening} Cannot tell what would help: this machine is too busy, the same training measured "
-            f"twice differed by up to {estimates.floor:.0%}."
+            f"twice differed by up to {words.share_text(estimates.floor)}."
         )
     if unsettled:
         return Verdict(sentence=f"{opening} {_undecided(unsettled)}")
     bound = ceilings.get("synthetic")
-    share = f" at {min(1.0, 1 / bound.estimate):.0%} of its ceiling" if bound and bound.estimate > 0 else ""
-    kind = "compute-bound" if (baseline.data_wait_share or 0.0) < 0.5 else "bound by its data"
-    return Verdict(sentence=f"Nothing we tried is faster: {kind}{share}.")
+    if bound is None or bound.estimate <= 0:
+        return Verdict(sentence="Nothing we tried is faster.")
+    share = words.share_text(min(1.0, 1 / bound.estimate))
+    return Verdict(sentence=f"Nothing we tried is faster. It has {share} of the speed that free data would give.")
 
 
 def opened_by(judged: Judgement, cause: str) -> str:
@@ -444,4 +447,4 @@ def _processes(count: int) -> str:
 def _opening(baseline: Baseline) -> str:
     if baseline.data_wait_share is None:
         return f"Training takes {baseline.steps_per_second:.3g} steps a second."
-    return f"Training waits for data {baseline.data_wait_share:.0%} of the time."
+    return f"Training waits for data {words.share_text(baseline.data_wait_share)} of the time."

@@ -71,11 +71,14 @@ class Environment:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """One sentence with figures, and the fix it speaks of (None where nothing is faster)."""
+    """One sentence with figures, and the fix it speaks of (None where nothing is faster).
+
+    `together`: the sentence promises the combination, and `fix` is the best single one."""
 
     sentence: str
     finding: str | None = None
     fix: str | None = None
+    together: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,13 +156,14 @@ class LadderStep:
 
 @dataclass(frozen=True, kw_only=True)
 class Combination:
-    """The fixes together. `risk` is the gravest of theirs."""
+    """The fixes together. `risk` is the gravest of theirs, `changes` are the edits that make all of them."""
 
     setting: Setting
     speedup: Speedup
     confirmed: Speedup | None
     ladder: list[LadderStep]
     risk: Risk = "identical"
+    changes: list[Change] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -361,13 +361,16 @@ def test_sentence_names_the_best_fix_with_its_figures() -> None:
     experiment = Experiment(timed([(WORKERS_2, 2.5), (BF16, 1.2)]), wait=0.73)
     verdict = judged(experiment.windows, [workers(WORKERS_2), amp()]).verdict
     assert verdict.fix == "workers"
+    assert not verdict.together
     assert verdict.sentence.startswith("Training waits for data 73")
     assert "`num_workers=2` makes it 2.50× faster (95" in verdict.sentence
 
 
 def test_sentence_names_the_combination_where_that_is_better() -> None:
-    verdict = ladder(2.0, 2.6, 2.9).verdict
+    together = ladder(2.0, 2.6, 2.9)
+    verdict = together.verdict
     assert verdict.fix == "workers"
+    assert verdict.together
     assert '`num_workers=2, autocast="bfloat16", pin_memory=True` makes it 2.90× faster' in verdict.sentence
 
 
@@ -388,10 +391,14 @@ def test_cause_takes_the_place_of_the_general_opening() -> None:
 
 
 def test_sentence_when_nothing_is_faster() -> None:
-    speeds = {REPLAY: ({"replay": True}, 1.03), **timed([(BF16, 1.0)])}
-    verdict = judged(Experiment(speeds, wait=0.02).windows, [amp()]).verdict  # type: ignore[arg-type]
-    assert verdict.sentence.startswith("Nothing we tried is faster: compute-bound at 97")
-    assert verdict.fix is None
+    for free, share in ((1.03, "97 %"), (1.6, "62 %")):
+        speeds = {REPLAY: ({"replay": True}, free), **timed([(BF16, 1.0)])}
+        verdict = judged(Experiment(speeds, wait=0.02).windows, [amp()]).verdict  # type: ignore[arg-type]
+        assert verdict.sentence.startswith("Nothing we tried is faster.")
+        assert f"It has {share} of the speed that free data would give" in verdict.sentence
+        assert verdict.fix is None
+    bare = judged(Experiment(timed([(BF16, 1.0)])).windows, [amp()]).verdict
+    assert bare.sentence == "Nothing we tried is faster."
 
 
 def test_every_figure_is_finite() -> None:

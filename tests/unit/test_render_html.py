@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from bottleneck_doctor.render import html, markup
+from bottleneck_doctor.render import html, markup, terminal
 from bottleneck_doctor.result import Change, FixOutcome, Phases, PhaseTable, Result, Speedup, from_json
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -159,6 +159,37 @@ def test_verdict_change_and_worth_come_first() -> None:
     assert "3.4× faster</span>" in first
     assert "train.py, line 42" in first
     assert "<b>, num_workers=4, persistent_workers=True</b>" in first
+
+
+def promising_all(name: str = "pets") -> Result:
+    """A report whose sentence promises the combination, which takes two edits."""
+    result = load(name)
+    assert result.combination is not None
+    edits = [
+        Change(file="train.py", line=42, diff="@@ -42 +42 @@\n-loader = old()\n+loader = new()\n"),
+        Change(file="loop.py", line=7, diff="@@ -7 +7 @@\n-model(x)\n+model(x, fast=True)\n", note="And sleep well."),
+    ]
+    return replace(
+        result,
+        verdict=replace(result.verdict, together=True),
+        combination=replace(result.combination, changes=edits),
+    )
+
+
+def test_every_edit_of_what_the_sentence_promises_is_shown_beside_it() -> None:
+    result = promising_all()
+    text = html.render(result)
+    first = text[: text.index('id="fixes"')]
+    assert "Change these 2 places" in first
+    assert "3.6× faster</span>" in first
+    for told in ("train.py, line 42", "loop.py, line 7", "And sleep well."):
+        assert told in first
+    assert "change train.py, line 42 and loop.py, line 7, then measure" in terminal.render(
+        result, report_path=None, width=None, color=False
+    )
+    # A report of an earlier release names one fix, and does not know of more.
+    older = replace(result, verdict=replace(result.verdict, together=False))
+    assert "Change this" in html.render(older)
 
 
 def test_sections_without_evidence_are_left_out_and_named() -> None:

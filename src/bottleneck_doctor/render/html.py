@@ -35,7 +35,7 @@ class Page:
     """Everything on the page that is more than a field of the result."""
 
     script_name: str
-    lead: fixes.Card | None
+    promise: ranking.Promise | None
     speed_bar: Markup
     best: ranking.Best | None
     ceiling: tuple[str, Speedup] | None
@@ -96,11 +96,10 @@ def _asset(name: str) -> str:
 
 def _page(result: Result) -> Page:
     cards = fixes.cards(result)
-    lead = ranking.lead_fix(result)
     best, ceiling = ranking.best_measured(result), ranking.ceiling(result)
     return Page(
         script_name=_script_name(result.entrypoint.argv),
-        lead=next((card for card in cards if card.fix is lead), None),
+        promise=ranking.promise(result),
         speed_bar=_speed_bar(result, best, ceiling),
         best=best,
         ceiling=ceiling,

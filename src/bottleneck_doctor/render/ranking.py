@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from bottleneck_doctor.render import words
 from bottleneck_doctor.result import (
+    Change,
     Combination,
     Finding,
     FixOutcome,
@@ -44,6 +45,22 @@ def lead_fix(result: Result) -> FixOutcome | None:
         if fix.id == result.verdict.fix and fix.status == "faster":
             return fix
     return faster[0] if faster else None
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What the verdict promises: the figure that its sentence names, and every edit that this takes."""
+
+    speedup: Speedup | None
+    changes: list[Change]
+
+
+def promise(result: Result) -> Promise | None:
+    """None where nothing is faster."""
+    if result.verdict.together and result.combination is not None:
+        return Promise(result.combination.speedup, result.combination.changes)
+    lead = lead_fix(result)
+    return None if lead is None else Promise(lead.speedup, [] if lead.change is None else [lead.change])
 
 
 def combined_speedup(combination: Combination) -> Speedup:

@@ -141,16 +141,16 @@ def _rest(result: Result, faster: int) -> str:
         found = sum(1 for fix in result.fixes if fix.status == status)
         counts.append((found, words.STATUS_WORDS[status].lower()))
     said = [f"{count} {what}" for count, what in counts if count]
-    return ("Also tried: " + ", ".join(said) + ".") if said else ""
+    return ("The rest: " + ", ".join(said) + ".") if said else ""
 
 
 def _next(result: Result) -> str:
     """What to do with this outcome: change the line, or give it more time, or run it again."""
     again = words.command_text(words.visible(word) for word in result.method.command)
-    lead = ranking.lead_fix(result)
-    if lead is not None and lead.change is not None:
-        place = words.visible(words.place_text(lead.change.file, lead.change.line))
-        return f"change {place}, then measure again: {again}"
+    promise = ranking.promise(result)
+    if promise is not None and promise.changes:
+        places = [words.visible(words.place_text(change.file, change.line)) for change in promise.changes]
+        return f"change {' and '.join(places)}, then measure again: {again}"
     if any(fix.status == "cannot_tell" for fix in result.fixes):
         if any(warning.slug == "interrupted" for warning in result.warnings):
             return f"let it come to its end, to decide what is open: {again}"

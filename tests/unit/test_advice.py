@@ -1,0 +1,63 @@
+"""The edits that a setting asks for: one for each place, and what has no line of its own as a note."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.unit.diagnosable import FOUND
+
+from bottleneck_doctor.advice import changes_for
+from bottleneck_doctor.result import Setting
+from bottleneck_doctor.runtime.messages import Found, Site
+
+SCRIPT = """\
+import torch
+loader = DataLoader(data)
+for x in loader:
+    loss = model(x).sum()
+    loss.backward()
+    optimizer.step()
+"""
+ALL: Setting = {"num_workers": 2, "pin_memory": True, "autocast": "bfloat16", "intra_op_threads": 1}
+
+
+@pytest.fixture
+def found(tmp_path: Path) -> Found:
+    script = tmp_path / "train.py"
+    script.write_text(SCRIPT)
+    loader, forward, backward = (Site(file=str(script), line=line) for line in (2, 4, 5))
+    return replace(FOUND, device="cpu", loader_site=loader, forward_site=forward, backward_site=backward)
+
+
+def test_each_place_gets_its_edit(found: Found) -> None:
+    loader, autocast = changes_for(ALL, found)
+    assert (loader.line, autocast.line) == (2, 4)
+    assert "+loader = DataLoader(data, num_workers=2, pin_memory=True)" in loader.diff
+    assert 'torch.autocast("cpu", dtype=torch.bfloat16)' in autocast.diff
+    assert "torch.set_num_threads(1)" in loader.note
+    assert "set_num_threads" not in autocast.note
+
+
+def test_one_place_gets_one(found: Found) -> None:
+    (only,) = changes_for({"num_workers": 2}, found)
+    assert only.note == ""
+    (only,) = changes_for({"autocast": "bfloat16"}, found)
+    assert only.line == 4
+    assert changes_for({}, found) == []
+
+
+def test_what_was_seen_nowhere_is_said_beside_the_rest(found: Found) -> None:
+    (loader,) = changes_for(ALL, replace(found, forward_site=None))
+    assert "And put the forward pass and the loss under `with torch.autocast(" in loader.note
+    (autocast,) = changes_for(ALL, replace(found, loader_site=None))
+    assert "And pass `num_workers=2, pin_memory=True` to the DataLoader." in autocast.note
+    assert changes_for(ALL, replace(found, loader_site=None, forward_site=None)) == []
+
+
+def test_a_line_that_cannot_be_read_is_named(found: Found, tmp_path: Path) -> None:
+    (tmp_path / "train.py").unlink()
+    (only,) = changes_for({"num_workers": 2}, found)
+    assert (only.line, only.diff) == (2, "")
+    assert "DataLoader is built" in only.note
