@@ -84,10 +84,17 @@ class Request:
         command = ["run", "--seed", str(seed)]
         if self.budget is not None:
             command += ["--budget", f"{self.budget:g}s"]
-        if self.fresh_runs:
-            command.append("--fresh-runs")
-        if not self.discretion.source:
-            command.append("--no-source")
+        if self.output != Path("."):
+            command += ["-o", str(self.output)]
+        if self.wishes is not None and self.wishes.rate != Wishes.rate:
+            command += ["--rate", str(self.wishes.rate)]
+        for option, is_set in (
+            ("--fresh-runs", self.fresh_runs),
+            ("--no-explain", self.wishes is None),
+            ("--native", self.wishes is not None and self.wishes.native),
+            ("--no-source", not self.discretion.source),
+        ):
+            command += [option] if is_set else []
         for option, names in (("--only", self.only), ("--skip", self.skip)):
             for name in sorted(names):
                 command += [option, name]

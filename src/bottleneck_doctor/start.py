@@ -73,9 +73,9 @@ class Start:
                 "--exec",
                 " ".join([*(f"{name}=..." for name in self.environment), shlex.join(entrypoint)]),
             ]
-        # After -m MODULE everything is the module's; after a script one `--` separates.
+        # One `--` separates what is the script's or the module's own.
         head = 1 if self.module is None else 2
-        separator = ["--"] if self.module is None and entrypoint[head:] else []
+        separator = ["--"] if entrypoint[head:] else []
         return [*command, *entrypoint[:head], *separator, *entrypoint[head:]]
 
 

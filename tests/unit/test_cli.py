@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -252,6 +254,24 @@ def test_a_module_takes_all_words_as_arguments(
     assert requests[0].start.script is None
     assert requests[0].start.module == "pkg.train"
     assert requests[0].start.arguments == arguments
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "train.py --seed 3 -- x",
+        "-m pkg.train -- --budget 9 --seed 3",
+        "-m pkg.train",
+        "-o out --budget 90s --fresh-runs --only workers --skip no-workers --sessions 4 --no-explain train.py",
+        "--rate 50 --native --no-source --in-place --listen localhost:0 train.py --",
+        f"--exec '{sys.executable} -m trl --budget 3' --seed 8",
+    ],
+)
+def test_the_command_that_repeats_asks_for_the_same(line: str, requests: list[Request]) -> None:
+    assert main(["run", "-q", *shlex.split(line)]) == Exit.DONE
+    assert main(requests[0].repeat(5)[1:]) == Exit.DONE
+    first, second = (replace(each, wishes=each.wishes and replace(each.wishes, folder=Path())) for each in requests)
+    assert second == replace(first, seed=5)
 
 
 def test_options_reach_the_examination(requests: list[Request], tmp_path: Path) -> None:

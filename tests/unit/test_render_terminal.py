@@ -91,7 +91,7 @@ def test_next_step_follows_the_outcome() -> None:
             "doctor run --seed 7 train.py -- --budget 9",
             "doctor run --seed 7 --budget 360s train.py -- --budget 9",
         ),
-        (180.0, "doctor run --seed 7 -m pets --budget 9", "doctor run --seed 7 --budget 360s -m pets --budget 9"),
+        (180.0, "doctor run --seed 7 -m pets -- --budget 9", "doctor run --seed 7 --budget 360s -m pets -- --budget 9"),
     ],
 )
 def test_more_time_is_offered_and_not_the_same_again(budget: float, command: str, said: str) -> None:

@@ -16,7 +16,7 @@ from bottleneck_doctor.start import Start
         (Start(script=Path("train.py")), ["train.py"]),
         (Start(script=Path("train.py"), arguments=("--epochs", "3")), ["train.py", "--", "--epochs", "3"]),
         (Start(module="pets.train"), ["-m", "pets.train"]),
-        (Start(module="pets.train", arguments=("--epochs", "3")), ["-m", "pets.train", "--epochs", "3"]),
+        (Start(module="pets.train", arguments=("--epochs", "3")), ["-m", "pets.train", "--", "--epochs", "3"]),
         (
             Start(words=("trl", "sft", "a b"), environment={"KEY": "secret"}),
             ["--exec", "KEY=... trl sft 'a b'"],
