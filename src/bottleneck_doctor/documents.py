@@ -29,8 +29,23 @@ class OtherFormat(Exception):
 
 
 def encode(document: Any) -> bytes:
-    """Indented UTF-8 JSON that ends in a newline."""
-    return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
+    """Indented UTF-8 JSON that ends in a newline. Bytes that are no text (in the name of a file, in the words of a
+    commit) are replaced by a mark."""
+    try:
+        data = msgspec.json.encode(document)
+    except UnicodeEncodeError:
+        data = msgspec.json.encode(_readable(msgspec.to_builtins(document)))
+    return msgspec.json.format(data, indent=1) + b"\n"
+
+
+def _readable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    if isinstance(value, list):
+        return [_readable(each) for each in value]
+    if isinstance(value, dict):
+        return {_readable(name): _readable(each) for name, each in value.items()}
+    return value
 
 
 def plain(data: bytes) -> Any:

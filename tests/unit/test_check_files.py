@@ -6,19 +6,23 @@ import io
 import json
 import os
 import runpy
+from dataclasses import replace
 from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
+from tests.unit import stored_samples
 
 from bottleneck_doctor.cli._check_outputs import asked, output_options
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.gate import outputs
+from bottleneck_doctor.gate import outputs, stored
 from bottleneck_doctor.gate.document import Check
+from bottleneck_doctor.gate.encoding import to_json
 from bottleneck_doctor.gate.outputs import OUTPUTS, Output, Wanted, prepare, wanted, write_all
 
-CHECKS: dict[str, Check] = runpy.run_path(str(Path(__file__).parents[1] / "golden" / "checks.py"))["results"]()
+GOLDEN = Path(__file__).parents[1] / "golden"
+CHECKS: dict[str, Check] = runpy.run_path(str(GOLDEN / "checks.py"))["results"]()
 ROOT = Path("/home/ada/pets")
 NAMES = [output.name for output in OUTPUTS]
 
@@ -62,6 +66,18 @@ def test_files_of_others_are_left_alone(tmp_path: Path, name: str) -> None:
     assert f"--{name}" in refused.next_step
     theirs.write_text("\n")
     wanted({name: theirs}, False, {})
+
+
+@pytest.mark.parametrize("name", ["json", "html"])
+def test_documents_of_other_commands_are_left_alone(tmp_path: Path, name: str) -> None:
+    """A baseline is the work of days; a report is another command's."""
+    contents = [(GOLDEN / f"pets.{name}").read_bytes()]
+    if name == "json":
+        contents.append(stored.to_json(stored_samples.stored()))
+    for content in contents:
+        theirs = tmp_path / "file"
+        theirs.write_bytes(content)
+        assert refusal({name: theirs}).slug == "output-not-ours"
 
 
 def test_targets_that_cannot_be_written(tmp_path: Path) -> None:
@@ -164,6 +180,26 @@ def test_a_reader_that_has_gone_is_no_failure(tmp_path: Path) -> None:
     files = {"json": Path("-"), "markdown": tmp_path / "x.md"}
     write_all(CHECKS["passed"], Wanted(files), ROOT, stdout=Gone(), stderr=io.StringIO())
     assert (tmp_path / "x.md").exists()
+
+
+def test_stdout_on_a_full_disk_costs_no_file(tmp_path: Path) -> None:
+    class Full(io.StringIO):
+        def write(self, text: str) -> int:
+            raise OSError(28, "No space left on device")
+
+    files = {"json": Path("-"), "markdown": tmp_path / "x.md"}
+    with pytest.raises(DoctorError) as failed:
+        write_all(CHECKS["passed"], Wanted(files), ROOT, stdout=Full(), stderr=io.StringIO())
+    assert failed.value.slug == "output-failed"
+    assert "Standard output" in failed.value.sentence
+    assert (tmp_path / "x.md").exists()
+
+
+def test_bytes_that_are_no_text_do_not_cost_the_document() -> None:
+    odd = replace(CHECKS["passed"], commits=["f00 d\udce9j\udce0 vu"], command=["doctor", "check", "\udcff.py"])
+    document = json.loads(to_json(odd))
+    assert document["commits"] == ["f00 d\ufffdj\ufffd vu"]
+    assert document["command"][2] == "\ufffd.py"
 
 
 def test_options_are_made_from_the_registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

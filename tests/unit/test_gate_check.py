@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.unit.diagnosable import FOUND
 from tests.unit.test_gate_revision import commit, git, repository
 
+from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.gate import revision, worktree
-from bottleneck_doctor.gate.check import Request, _Checking
-from bottleneck_doctor.gate.duel import Broken, Contender, Corner, _own_port, failure
-from bottleneck_doctor.prober import SessionOver
+from bottleneck_doctor.gate.check import Request, _Checking, check
+from bottleneck_doctor.gate.duel import Broken, Contender, Corner, _own_port, _prepare, failure
+from bottleneck_doctor.prober import Clock, SessionOver
 from bottleneck_doctor.progress import SilentProgress
 from bottleneck_doctor.protection.keeper import Keeper
 from bottleneck_doctor.session import Command, Session
@@ -95,6 +98,10 @@ def test_a_command_is_that_of_each_side(repository: Path, monkeypatch: pytest.Mo
     (repository / "run.sh").write_text("")
     monkeypatch.chdir(repository)
 
+    (repository / "mine" / "bin").mkdir(parents=True)
+    (repository / "mine" / "pyvenv.cfg").write_text("")
+    (repository / "mine" / "bin" / "torchrun").write_text("")
+
     def on_base(*words: str) -> tuple[tuple[str, ...] | None, Path]:
         request = Request(start=Start(words=words), base_ref="HEAD~1")
         checking = _Checking(request, SilentProgress())
@@ -108,8 +115,41 @@ def test_a_command_is_that_of_each_side(repository: Path, monkeypatch: pytest.Mo
     assert on_base("./train.py", "x")[0] == ("./train.py", "x")
     command, root = on_base(str(repository / "train.py"))
     assert command == (str(root / "train.py"),)
+    # An environment by another name is nobody's either.
+    own = str(repository / "mine" / "bin" / "torchrun")
+    command, root = on_base(own, str(repository / "train.py"), f"--config={repository}/train.py", f"{repository}/gone")
+    assert command == (own, str(root / "train.py"), f"--config={root}/train.py", f"{repository}/gone")
     commit(repository, new_py="")
     assert on_base("./new.py")[0] is None
+    assert on_base("/usr/bin/env", "python", "new.py", "train.py")[0] is None
+    assert on_base("/usr/bin/env", "python", "train.py", "elsewhere.py")[0] is not None
+
+
+def test_arguments_that_name_files_of_the_repository_name_the_base_s(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (repository / "data").mkdir()
+    monkeypatch.chdir(repository)
+    words = (str(repository / "src"), f"--data={repository}/data", f"--out={repository}/out", "/usr", "src")
+    for started in (Start(script=Path("train.py"), arguments=words), Start(module="train", arguments=words)):
+        checking = _Checking(Request(start=started, base_ref="HEAD~1"), SilentProgress())
+        checking.revisions = revision.find(Path.cwd(), "HEAD~1", merge_base=False)
+        with worktree.checked_out(checking.revisions, python=sys.executable, setup=None) as tree:
+            entrypoint = checking._on_base(tree)
+            assert entrypoint is not None
+            assert entrypoint[-5:] == (
+                *(f"{tree.root}/src", f"--data={tree.root}/data", f"--out={repository}/out"),
+                *("/usr", "src"),
+            )
+
+
+def test_git_that_fails_is_said(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(repository)
+    (repository / ".git" / "index").write_text("broken")
+    with pytest.raises(DoctorError) as failed:
+        check(Request(start=Start(script=Path("train.py")), base_ref="HEAD~1"), SilentProgress())
+    assert failed.value.slug == "git-failed"
+    assert "index" in failed.value.detail
 
 
 def test_each_side_is_launched_at_a_place_of_its_own(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,3 +180,15 @@ def test_a_port_that_the_other_side_has_is_said() -> None:
         assert other.slug == "head-failed"
     finally:
         corner.session.stop()
+
+
+def test_windows_of_a_check_without_a_budget_are_waited_for() -> None:
+    """So many pairs were asked for, however long each takes: what the pairs before took leaves no less patience."""
+    side = Contender(name="head", said="the head", argv=(), cwd=Path(), roots=(), environment={}, keeper=Keeper())
+    patience = {}
+    for strict in (True, False):
+        corner = Corner(side, Session(Command((), Path()), 1), found=FOUND)
+        _prepare(corner, Clock(300.0, strict=strict, started=time.monotonic() - 500.0))
+        patience[strict] = corner.measures._clock.left()
+    assert patience[True] == pytest.approx(100.0, abs=5.0)
+    assert patience[False] == float("inf")

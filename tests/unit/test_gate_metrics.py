@@ -9,7 +9,7 @@ import pytest
 from tests.unit.gate_samples import pair, side
 
 from bottleneck_doctor.config import Config, MetricConfig
-from bottleneck_doctor.gate import decide, verdict
+from bottleneck_doctor.gate import culprits, decide, verdict
 from bottleneck_doctor.gate.document import Metric
 from bottleneck_doctor.gate.limits import DEFAULTS, STEP_TIME, Limit, configured
 from bottleneck_doctor.gate.metrics import Judging, PairSample, judged
@@ -149,6 +149,23 @@ def test_small_phases_are_no_metrics() -> None:
     assert "phase_zero_grad" not in found
 
 
+def test_phases_of_larger_steps_are_compared_by_sample() -> None:
+    """Twice the batch in twice the time is the same work, in each phase too."""
+    told = {"forward": 0.010, "backward": 0.008}
+    twice = {name: 2 * seconds for name, seconds in told.items()}
+    pairs = [
+        PairSample(number=n, base=side(0.02, phases=told), head=side(0.04, samples=8.0, phases=twice))
+        for n in range(1, 6)
+    ]
+    found = metrics(pairs)
+    assert found[STEP_TIME].verdict == found["phase_forward"].verdict == found["phase_backward"].verdict == "unchanged"
+    assert found["phase_forward"].head == pytest.approx(0.010)
+    assert culprits.grown_phases(pairs, 0.001) == []
+    # Of loops that take no samples a step is a step.
+    bare = [replace(each, base=replace(each.base, has_loader=False)) for each in pairs]
+    assert metrics(bare)["phase_forward"].verdict == "regression"
+
+
 def test_memory_of_a_device() -> None:
     """Not there without one, gone where only the base had one; what was reserved is judged where it is asked for."""
     pairs = [pair(n, 0.02, 0.02) for n in range(1, 6)]
@@ -208,3 +225,19 @@ def test_the_command_line_wins_over_the_project() -> None:
 def test_the_sentence(change: float, said: str) -> None:
     found = list(metrics(noisy(change)).values())
     assert said in verdict.sentence(found, "main", 5, [])
+
+
+def test_the_sentence_says_what_could_not_be_told() -> None:
+    """Steps are as quick as before, and memory, which may fail the check, is not known well enough."""
+    pairs = noisy(0.0)
+    for number, (before, change) in enumerate(zip(pairs, (0.0, 0.2, 0.05, 0.2, 0.1), strict=False)):
+        more = replace(before.head, peak_bytes=round((1 << 30) * (1 + change)))
+        pairs[number] = replace(before, head=more)
+    found = list(metrics(pairs, host_memory=Limit(0.1, "error")).values())
+    assert verdict.status(found) == "cannot_tell"
+    said = verdict.sentence(found, "main", 5, [])
+    assert "has not become slower" in said
+    assert "Peak memory: seems to have grown" in said
+    alone = list(metrics(pairs, step_time=Limit(0.05, "off"), host_memory=Limit(0.5, "error")).values())
+    assert verdict.status(alone) == "passed"
+    assert verdict.sentence(alone, "main", 5, []).startswith("Peak memory: has not grown by 50 %")

@@ -209,6 +209,38 @@ def test_untracked_files_are_linked(repository: Path) -> None:
     assert (repository / "data" / "big.bin").exists()
 
 
+def test_the_working_folder_is_the_base_s_own_where_git_tracks_nothing_in_it(repository: Path) -> None:
+    """`..` leads from a folder to where that is, whatever link was followed: to the head's script, through a link."""
+    runs = repository / "data" / "runs"
+    for name in ("data/big.bin", "data/runs/notes.txt", "data/runs/first/log.txt"):
+        (repository / name).parent.mkdir(parents=True, exist_ok=True)
+        (repository / name).write_text(name)
+    with tree_of(repository, cwd=runs) as tree:
+        assert os.path.realpath(tree.cwd / "../../train.py") == str(tree.root / "train.py")
+        assert (tree.cwd / "notes.txt").read_text() == "data/runs/notes.txt"
+        assert (tree.cwd / "first").is_symlink()
+        assert (tree.root / "data" / "big.bin").is_symlink()
+    empty = repository / "empty"
+    empty.mkdir()
+    with tree_of(repository, cwd=empty) as tree:
+        assert os.path.realpath(tree.cwd / "../train.py") == str(tree.root / "train.py")
+
+
+def test_a_folder_of_which_the_base_has_a_part_gets_the_rest(repository: Path) -> None:
+    (repository / "data").mkdir()
+    (repository / "data" / ".gitkeep").write_text("")
+    git(repository, "add", "--force", "data/.gitkeep")
+    git(repository, "commit", "--quiet", "--message", "a folder for data")
+    git(repository, "rm", "--quiet", "data/.gitkeep")
+    git(repository, "commit", "--quiet", "--message", "which is there anyway")
+    (repository / "data" / "deep").mkdir(parents=True)
+    (repository / "data" / "deep" / "big.bin").write_text("big")
+    with tree_of(repository) as tree:
+        assert not (tree.root / "data").is_symlink()
+        assert (tree.root / "data" / ".gitkeep").exists()
+        assert (tree.root / "data" / "deep" / "big.bin").read_text() == "big"
+
+
 def test_code_that_git_does_not_track_is_said(repository: Path) -> None:
     (repository / "fast.so").write_text("")
     (repository / "generated").mkdir()
@@ -263,6 +295,60 @@ def test_submodules_come_from_the_local_clone(repository: Path, tmp_path: Path) 
         assert slugs(tree) == ["base-submodule-missing"]
 
 
+def with_library(repository: Path, tmp_path: Path, place: str, *, lost: bytes = b"") -> None:
+    """Give the repository a submodule at `place`, and commits before and after it is gone again."""
+    library = tmp_path / "library"
+    library.mkdir()
+    git(library, "init", "--quiet")
+    (library / ".gitattributes").write_text("*.bin filter=lfs -text\n")
+    commit(library, lib_py="1")
+    if lost:
+        (library / "weights.bin").write_text(pointer(lost))
+        commit(library)
+    git(repository, "submodule", "--quiet", "add", str(library), place)
+    commit(repository, "with a submodule")
+
+
+def test_submodules_that_the_head_has_no_more(repository: Path, tmp_path: Path) -> None:
+    place = "vendor of all/the library"
+    with_library(repository, tmp_path, place)
+    git(repository, "rm", "--quiet", place)
+    commit(repository, "without it")
+    with tree_of(repository) as tree:
+        assert (tree.root / place / "lib.py").read_text() == "1"
+        assert slugs(tree) == []
+    # What is left of it may be an empty file.
+    assert (repository / ".gitmodules").read_text() == ""
+    commit(repository, after_py="")
+    with tree_of(repository) as tree:
+        assert slugs(tree) == []
+
+
+def test_large_files_of_submodules(repository: Path, tmp_path: Path) -> None:
+    stored = b"stored" * 500
+    with_library(repository, tmp_path, "library", lost=stored)
+    commit(repository, after_py="")
+    with tree_of(repository) as tree:
+        (warning,) = tree.warnings
+    assert warning.slug == "base-lfs-missing"
+    assert "git -C library lfs fetch origin" in warning.sentence
+    digest = hashlib.sha256(stored).hexdigest()
+    store = repository / ".git" / "modules" / "library" / "lfs" / "objects" / digest[:2] / digest[2:4]
+    store.mkdir(parents=True)
+    (store / digest).write_bytes(stored)
+    with tree_of(repository) as tree:
+        assert (tree.root / "library" / "weights.bin").read_bytes() == stored
+        assert slugs(tree) == []
+
+
+def test_a_submodule_that_git_cannot_look_into(repository: Path, tmp_path: Path) -> None:
+    with_library(repository, tmp_path, "library")
+    (repository / "library" / ".git").write_text("gitdir: /nowhere\n")
+    assert not revision.here(repository)[1].dirty
+    (repository / "train.py").write_text("3\n")
+    assert revision.here(repository)[1].dirty
+
+
 def pointer(content: bytes) -> str:
     digest = hashlib.sha256(content).hexdigest()
     return f"version https://git-lfs.github.com/spec/v1\noid sha256:{digest}\nsize {len(content)}\n"
@@ -307,6 +393,27 @@ def test_entries_of_the_head_are_mapped_into_the_tree(tmp_path: Path) -> None:
     assert found.entries == ["/given", str(tree / "lib"), str(tree / "src")]
     assert found.packages == {"pet": str(tree / "src" / "pet")}
     assert found.warnings == []
+
+
+def test_what_the_base_lacks_is_imported_from_the_head_and_said(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit(repository, lib__more_py="")
+    path, mapping = [str(repository / "lib"), str(repository / "src")], {"tools": str(repository / "lib" / "tools")}
+    monkeypatch.setattr(imports, "ask", lambda python, cwd: ImportPath(path=path, mapping=mapping))
+    with tree_of(repository) as tree:
+        (warning,) = tree.warnings
+    assert warning.slug == "editable-unmapped"
+    assert warning.sentence.startswith("lib, lib/tools: ")
+    (repository / "lib" / "tools").mkdir()
+    with tree_of(repository, "HEAD") as tree:
+        assert slugs(tree) == []
+
+
+def test_a_repository_below_the_system_s_prefix_is_no_environment(tmp_path: Path) -> None:
+    root, tree = tmp_path / "src" / "app", tmp_path / "base"
+    seen = ImportPath(path=[str(root / "src")], prefix=[str(tmp_path), str(tmp_path)])
+    assert imports.mapped(seen, "", root, tree, root).entries == [str(tree / "src")]
 
 
 def test_an_editable_install_that_tells_no_folder_is_said(tmp_path: Path) -> None:

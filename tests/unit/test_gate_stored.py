@@ -302,6 +302,18 @@ def test_phases_that_grew_are_told() -> None:
     assert (culprit.name, culprit.base, culprit.head) == ("forward", 0.010, 0.020)
 
 
+def test_phases_of_larger_steps_are_compared_by_sample() -> None:
+    def with_phase(step: float, forward: float, day: float, samples: float) -> Draw:
+        return draw(step, day, samples=samples, figures={"phase_forward": forward})
+
+    base = stored(takes=[take([with_phase(0.02, 0.010, day, 4.0)] * 3) for day in range(6)])
+    twice = [with_phase(0.04, 0.020, 9, 8.0)] * 5
+    found = judged(base, twice)["phase_forward"]
+    assert found.verdict == "unchanged"
+    assert found.head == pytest.approx(0.010)
+    assert unpaired.grown_phases(times(base.takes), twice, 0.001) == []
+
+
 def test_few_processes_claim_nothing() -> None:
     draws = head(0.04, 2)
     found = list(judged(stored(), draws).values())

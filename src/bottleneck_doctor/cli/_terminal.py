@@ -8,13 +8,20 @@ import sys
 
 import click
 
+from bottleneck_doctor.errors import stdout_failed
+
 
 def say(text: str) -> None:
-    """Print `text`. Once its reader has gone (`| head`), the rest is dropped; the command ends as it would have."""
+    """Print `text`. Once its reader has gone (`| head`), the rest is dropped; the command ends as it would have.
+
+    Raises `DoctorError` `output-failed` where it can't be written, as on a full disk."""
     try:
         click.echo(text)
     except BrokenPipeError:
         silence_stdout()
+    except OSError as error:
+        silence_stdout()
+        raise stdout_failed(error) from error
 
 
 def silence_stdout() -> None:

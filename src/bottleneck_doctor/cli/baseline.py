@@ -21,12 +21,12 @@ from bottleneck_doctor.cli._start import plain_start_options, start_in_project, 
     metavar="FILE",
     type=click.Path(path_type=Path),
     default=Path("baseline.json"),
-    help="Where it goes; baseline.json. A baseline that is there already gets the new draws beside its own.",
+    help="Where it goes (default: baseline.json). A baseline that is there gets the new draws beside its own.",
 )
 @click.option("--new", "anew", is_flag=True, help="Begin anew where the file holds a baseline already.")
-@click.option("--sessions", metavar="N", type=click.IntRange(min=1), help="Starts of the script; 8.")
+@click.option("--sessions", metavar="N", type=click.IntRange(min=1), help="Starts of the script (default: 8).")
 @click.option("--budget", metavar="TIME", help="As many starts as fit into this time, such as 5m.")
-@click.option("--steady/--no-steady", default=None, help="Keep glibc's allocator from adding luck; on.")
+@click.option("--steady/--no-steady", default=None, help="Keep glibc's allocator from adding luck (default: steady).")
 @plain_start_options
 @talk_options
 def command(
@@ -80,7 +80,8 @@ def command(
     from bottleneck_doctor.progress import choose_progress
     from bottleneck_doctor.render import baseline as text
 
-    check_writable(output, stored.MARK, "-o")
+    # What is begun anew is not read before.
+    check_writable(output, stored.MARK if anew else stored.FAMILY_MARK, "-o")
     there = output.exists() and output.stat().st_size > 0
     before = stored.read(output) if there and not anew else None
     usual = next(way for way in (steady, config.steady, True if before is None else before.steady) if way is not None)

@@ -39,15 +39,23 @@ if TYPE_CHECKING:
 )
 @click.option("--merge-base", is_flag=True, help="Compare with where the head left REF, not with REF as it is now.")
 @click.option("--base-setup", metavar="CMD", help="A command to run in the base's folder first, such as a build.")
-@click.option("--threshold", metavar="PERCENT", help="How much longer a step may take, such as 3%; 5%.")
-@click.option("--budget", metavar="TIME", help="How long it may take at most: 90s, 5m; 5m. It ends once it is sure.")
+@click.option("--threshold", metavar="PERCENT", help="How much longer a step may take, such as 3% (default: 5%).")
+@click.option(
+    "--budget",
+    metavar="TIME",
+    help="The longest it may take, such as 90s (default: 5m). It ends sooner once it is sure.",
+)
 @click.option("--pairs", metavar="N", type=click.IntRange(min=3), help="Start exactly so many pairs of processes.")
 @click.option(
     "--inconclusive",
     type=click.Choice(["pass", "fail"]),
-    help="Whether an answer that could not be had is exit 0, or 3; pass.",
+    help="What to do where it can't be told: exit 0 (pass, the default) or 3 (fail).",
 )
-@click.option("--steady/--no-steady", default=None, help="Keep glibc's allocator from adding luck, on both sides; on.")
+@click.option(
+    "--steady/--no-steady",
+    default=None,
+    help="Keep glibc's allocator from adding luck, on both sides (default: steady).",
+)
 @output_options
 @talk_options
 def command(
@@ -155,11 +163,14 @@ def command(
         progress.close()
     color = stdout_has_color() and not wanted.takes_stdout
     summary = text.render(outcome.check, width=stdout_width(), color=color).rstrip("\n")
-    if wanted.takes_stdout:
-        click.echo(summary, err=True)
-    else:
-        say(summary)
-    write_all(outcome.check, wanted, outcome.root, stdout=sys.stdout, stderr=sys.stderr)
+    try:
+        if wanted.takes_stdout:
+            click.echo(summary, err=True)
+        else:
+            say(summary)
+    finally:
+        # What took minutes to measure is kept, whatever can't be shown.
+        write_all(outcome.check, wanted, outcome.root, stdout=sys.stdout, stderr=sys.stderr)
     return _exit_code(outcome.check, fail=_first(inconclusive, config.inconclusive, "pass") == "fail")
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from bottleneck_doctor import __version__, environment, outcome
 from bottleneck_doctor.discretion import Discretion
+from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.gate import decide, hunks, imports, metrics, plan, revision, steady, verdict, worktree
 from bottleneck_doctor.gate.document import Check, Culprit, GrowthTree, Metric, Side
 from bottleneck_doctor.gate.duel import MOST_BROKEN_PAIRS, Broken, Contender, Duel, LivePair, failure
@@ -84,7 +85,15 @@ class Outcome:
 def check(request: Request, progress: Progress) -> Outcome:
     """Compare the head with the base. Raises `DoctorError` where nothing could be compared at all."""
     with terminate_as_interrupt():
-        return _Checking(request, progress).run()
+        try:
+            return _Checking(request, progress).run()
+        except GitFailed as failed:
+            raise DoctorError(
+                "git-failed",
+                "git failed at something that a check has to know of the repository.",
+                "See what it said below; `git status` and `git ls-files --others` have to work here.",
+                detail=str(failed),
+            ) from failed
 
 
 class _Checking:
@@ -157,20 +166,20 @@ class _Checking:
         start, root = self.start, self.revisions.root
         if start.words:
             return self._command_on_base(tree)
+        arguments = [self._word_on_base(word, tree) for word in start.arguments]
         if start.module is not None:
             folders = [tree.cwd, *tree.import_folders]
             heads = [root / each.relative_to(tree.root) for each in folders if each.is_relative_to(tree.root)]
             if imports.exists(start.module, heads) and not imports.exists(start.module, folders):
                 return None
             tree.cwd.mkdir(parents=True, exist_ok=True)
-            return start.entrypoint()
+            return ("-m", start.module, *arguments)
         assert start.script is not None
-        whole = Path(os.path.normpath(self.revisions.cwd / start.script))
-        if not whole.is_relative_to(root):
-            whole = Path(os.path.realpath(whole.parent)) / whole.name
-        if not whole.is_relative_to(root):
+        whole = self._in_repository(start.script)
+        if whole is None:
             # A script of its own, which trains with the code of both.
-            return (str(whole), *start.arguments)
+            outside = os.path.normpath(self.revisions.cwd / start.script)
+            return (outside, *arguments)
         there = tree.root / whole.relative_to(root)
         if not there.is_file():
             return None
@@ -179,20 +188,39 @@ class _Checking:
             there.unlink()
             shutil.copy2(whole, there)
         tree.cwd.mkdir(parents=True, exist_ok=True)
-        return (str(there) if start.script.is_absolute() else str(start.script), *start.arguments)
+        return (str(there) if start.script.is_absolute() else str(start.script), *arguments)
 
     def _command_on_base(self, tree: worktree.Tree) -> tuple[str, ...] | None:
         """A command as it is: the base's own, where it lies in the repository and is no environment's."""
-        program, *arguments = self.start.words
-        whole = Path(os.path.normpath(self.revisions.cwd / program))
-        tracked = whole.is_relative_to(self.revisions.root) and not worktree.NOT_LINKED & set(whole.parts)
-        if tracked:
-            there = tree.root / whole.relative_to(self.revisions.root)
-            if not there.is_file():
+        root = self.revisions.root
+        places = [self._in_repository(Path(word)) for word in self.start.words if word.endswith(".py")]
+        # The program, and the script that it is given, which may be as new.
+        scripts = [place for place in places if place is not None and place.is_file()]
+        for whole in (self._in_repository(Path(self.start.words[0])), *scripts[:1]):
+            if whole is None or (tree.root / whole.relative_to(root)).is_file():
+                continue
+            if not worktree.in_environment(whole, root):
                 return None
-            program = str(there) if Path(program).is_absolute() else program
         tree.cwd.mkdir(parents=True, exist_ok=True)
-        return (program, *arguments)
+        return tuple(self._word_on_base(word, tree) for word in self.start.words)
+
+    def _word_on_base(self, word: str, tree: worktree.Tree) -> str:
+        """A word of the command line as the base gets it: the whole path of what lies in the repository is that of its
+        own tree, also behind an option's `=`."""
+        option, equals, value = word.rpartition("=")
+        whole = self._in_repository(Path(value)) if os.path.isabs(value) else None
+        if whole is None:
+            return word
+        there = tree.root / whole.relative_to(self.revisions.root)
+        return f"{option}{equals}{there}" if os.path.lexists(there) else word
+
+    def _in_repository(self, path: Path) -> Path | None:
+        """The whole path of something in the head's repository, which a link may lead to; None for all else."""
+        root = self.revisions.root
+        whole = Path(os.path.normpath(self.revisions.cwd / path))
+        if not whole.is_relative_to(root):
+            whole = Path(os.path.realpath(whole.parent)) / whole.name
+        return whole if whole.is_relative_to(root) else None
 
     @contextlib.contextmanager
     def _keepers(self, tree: worktree.Tree, entrypoint: Sequence[str]) -> Iterator[tuple[Keeper, Keeper]]:

@@ -46,8 +46,7 @@ class Table:
 
 def grown_phases(pairs: Sequence[PairSample], grew: float) -> list[Culprit]:
     """Phases that explain a step's growth of `grew` seconds."""
-    both = [(pair.base.phases, pair.head.phases) for pair in pairs]
-    seen = [(base, head) for base, head in both if base is not None and head is not None]
+    seen = [phases for pair in pairs if (phases := pair.phases()) is not None]
     base, head = (
         {name: fmean(each[side].get(name, 0.0) for each in seen) if seen else 0.0 for name in words.PHASE_WORDS}
         for side in (0, 1)

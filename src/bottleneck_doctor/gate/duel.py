@@ -355,7 +355,8 @@ def _prepare(corner: Corner, clock: Clock) -> None:
     corner.race = Race(found, frozenset({"none"}), frozenset())
     step = schedule.typical_step(found.step_seconds, found.num_workers)
     one = Plan(1, clock.budget, plan.WINDOW_SECONDS)
-    patient = Clock(clock.budget, strict=False, started=clock.started, free=clock.budget)
+    # Where nobody set a time, none is over: a window is waited for as long as its steps may take.
+    patient = Clock(2 * clock.budget if clock.strict else math.inf, strict=False, started=clock.started)
     corner.prober = Prober(corner.race, _shape(found), one, patient, SilentProgress(), step)
 
 

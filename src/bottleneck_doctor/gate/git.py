@@ -8,15 +8,21 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
-from bottleneck_doctor.errors import DoctorError
+from bottleneck_doctor.errors import DoctorError, reason_of
+from bottleneck_doctor.gate.program import finished
 
 _PLACE = (
     *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"),
     *("GIT_NAMESPACE", "GIT_ALTERNATE_OBJECT_DIRECTORIES"),
 )
+
+
+def placeless(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables without those by which a hook tells git which repository and index it is in."""
+    return {name: value for name, value in environment.items() if name not in _PLACE}
 
 
 class GitFailed(Exception):
@@ -37,20 +43,13 @@ class Git:
         tool = shutil.which("git")
         if tool is None:
             raise DoctorError("git-missing", "There is no git here, which finds the base.", "Install git.")
-        environment = {name: value for name, value in os.environ.items() if name not in _PLACE}
-        environment |= {"GIT_TERMINAL_PROMPT": "0", "GIT_LFS_SKIP_SMUDGE": "1", "LC_ALL": "C"}
+        environment = placeless(os.environ) | {"GIT_TERMINAL_PROMPT": "0", "GIT_LFS_SKIP_SMUDGE": "1", "LC_ALL": "C"}
         if index is not None:
             environment["GIT_INDEX_FILE"] = str(index)
-        done = subprocess.run(
-            [tool, "-c", "core.hooksPath=/dev/null", *words],
-            cwd=self.folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            # Ctrl-C is the doctor's to handle: git has to tidy up even then.
-            start_new_session=True,
-            check=False,
-        )
+        try:
+            done = finished([tool, "-c", "core.hooksPath=/dev/null", *words], cwd=self.folder, environment=environment)
+        except OSError as error:
+            raise GitFailed(f"{self.folder}: {reason_of(error)}") from error
         if done.returncode:
             raise GitFailed(done.stderr.decode(errors="replace").strip())
         return done.stdout.decode(errors="surrogateescape").removesuffix("\n")

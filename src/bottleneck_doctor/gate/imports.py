@@ -61,11 +61,14 @@ def ask(python: str, cwd: Path) -> ImportPath | None:
 
 @dataclass(frozen=True)
 class Mapped:
-    """Entries for the front of the base's `PYTHONPATH`, packages to be linked by name (name to folder), warnings."""
+    """Entries for the front of the base's `PYTHONPATH`, packages to be linked by name (name to folder), warnings.
+
+    `expected`: places of the base that stand before the head's, which are imported from where nothing is there."""
 
     entries: list[str]
     packages: dict[str, str]
     warnings: list[Warning]
+    expected: list[Path]
 
 
 def mapped(seen: ImportPath | None, python_path: str, root: Path, tree: Path, cwd: Path) -> Mapped:
@@ -77,15 +80,18 @@ def mapped(seen: ImportPath | None, python_path: str, root: Path, tree: Path, cw
     given = [entry for entry in python_path.split(os.pathsep) if entry]
     known = {os.path.realpath(cwd / entry) for entry in given}
     entries = [str(_in_tree(cwd / entry, root, tree) or entry) for entry in given]
+    expected = []
     for entry in seen.path:
         place = _in_tree(Path(entry), root, tree)
-        if place is not None and os.path.realpath(entry) not in known and not _installed(entry, seen.prefix):
+        if place is not None and os.path.realpath(entry) not in known and not _installed(entry, seen.prefix, root):
             entries.append(str(place))
+            expected.append(place)
     packages = {}
     for name, folder in seen.mapping.items():
         place = _in_tree(Path(folder), root, tree)
         if place is not None and "." not in name:
             packages[name] = str(place)
+            expected.append(place)
     warnings = []
     unmapped = _unmapped(seen, root)
     if unmapped:
@@ -96,7 +102,12 @@ def mapped(seen: ImportPath | None, python_path: str, root: Path, tree: Path, cw
                 "both revisions may import the head's code.",
             )
         )
-    return Mapped(entries, packages, warnings)
+    return Mapped(entries, packages, warnings, expected)
+
+
+def is_there(place: Path) -> bool:
+    """Whether a folder, or a module that may be named without its ending, is there."""
+    return place.exists() or place.with_name(place.name + ".py").is_file()
 
 
 def _in_tree(path: Path, root: Path, tree: Path) -> Path | None:
@@ -104,11 +115,13 @@ def _in_tree(path: Path, root: Path, tree: Path) -> Path | None:
     return tree / whole.relative_to(root) if whole.is_relative_to(root) else None
 
 
-def _installed(entry: str, prefixes: Iterable[str]) -> bool:
+def _installed(entry: str, prefixes: Iterable[str], root: Path) -> bool:
     parts = Path(entry).parts
     if "site-packages" in parts or "dist-packages" in parts:
         return True
-    return any(Path(os.path.realpath(entry)).is_relative_to(os.path.realpath(prefix)) for prefix in prefixes)
+    # A system's Python has the prefix `/usr`, where repositories may lie too: it is no environment inside one.
+    inner = [place for prefix in prefixes if root in (place := Path(os.path.realpath(prefix))).parents]
+    return any(Path(os.path.realpath(entry)).is_relative_to(place) for place in inner)
 
 
 def _unmapped(seen: ImportPath, root: Path) -> list[str]:

@@ -112,6 +112,17 @@ class PairSample:
         base, head = self.base.costs(per_step), self.head.costs(per_step)
         return [(base[number], head[number]) for number in sorted(base.keys() & head.keys())]
 
+    def phases(self) -> tuple[Mapping[str, float], Mapping[str, float]] | None:
+        """Seconds of each phase of a step on the base and on the head, as `rounds` has steps; None where either side's
+        could not be seen."""
+        base, head = self.base.phases, self.head.phases
+        if not base or not head:
+            return None
+        size = 1.0
+        if self.base.has_loader and self.head.has_loader:
+            size = self.base.per_step() / self.head.per_step()
+        return base, {name: seconds * size for name, seconds in head.items()}
+
     def ratio(self) -> Ratio:
         """Head over base of a step's mean cost."""
         rounds = self.rounds()
@@ -228,8 +239,7 @@ def _put(made: Series, base: float | None, head: float | None, difference: float
 
 def _phases(pairs: Sequence[PairSample]) -> list[Series]:
     """Phases that are a noticeable part of a step on either side."""
-    seen = [(pair.base.phases, pair.head.phases) for pair in pairs]
-    both = [(base, head) for base, head in seen if base and head]
+    both = [seen for pair in pairs if (seen := pair.phases()) is not None]
     found = []
     for name in KINDS:
         if not name.startswith(PHASE):

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from bottleneck_doctor.errors import DoctorError, Exit, reason_of
+from bottleneck_doctor.errors import DoctorError, Exit, reason_of, stdout_failed
 
 if TYPE_CHECKING:  # It brings what reads documents, and `doctor --help` should answer at once.
     from bottleneck_doctor.gate.document import Check
@@ -83,12 +83,19 @@ def _html(check: Check, root: Path) -> str:
 
 OUTPUTS = (
     Output(
-        "json", "All of it as JSON, for other programs.", _json, re.compile(rb'"tool":\s*\{\s*"name":\s*"bottleneck-')
+        "json",
+        "All of it as JSON, for other programs.",
+        _json,
+        # A report and a stored baseline begin alike, and have no base.
+        re.compile(rb'"tool":\s*\{\s*"name":\s*"bottleneck-doctor"(?s:.*?)"base":\s*\{\s*"name":'),
     ),
     Output("markdown", "For a comment on a pull request.", _markdown, re.compile(rb"<!-- bottleneck-doctor check -->")),
     Output("junit", "JUnit XML: a test case a metric.", _junit, re.compile(rb'<testsuites name="bottleneck-doctor"')),
     Output(
-        "html", "A page without scripts.", _html, re.compile(rb'<meta name="generator" content="bottleneck-doctor ')
+        "html",
+        "A page without scripts.",
+        _html,
+        re.compile(rb'<meta name="generator" content="bottleneck-doctor (?s:.*?)<body class="check-page">'),
     ),
     Output(
         "gitlab",
@@ -158,7 +165,7 @@ def prepare(asked: Wanted) -> None:
 
 
 def _prepare(path: Path, output: Output) -> None:
-    if path.is_dir():
+    if os.path.isdir(path):
         raise _unwritable(path, "it is a folder", f"Name a file: {output.option} {path / f'check-{output.name}'}.")
     check_writable(path, output.mark, output.option)
 
@@ -241,6 +248,8 @@ def _say(stream: TextIO, text: str) -> None:
         stream.flush()
     except BrokenPipeError:
         pass
+    except OSError as error:
+        raise stdout_failed(error) from error
 
 
 def write_file(path: Path, content: bytes) -> None:
@@ -264,7 +273,7 @@ def write_file(path: Path, content: bytes) -> None:
 
 def _is_device(path: Path) -> bool:
     """Whether the path is something to write into rather than to replace: a pipe, `/dev/stderr`."""
-    return path.exists() and not path.is_file() and not path.is_dir()
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
 def _is_ours(path: Path, mark: re.Pattern[bytes]) -> bool:
@@ -274,7 +283,7 @@ def _is_ours(path: Path, mark: re.Pattern[bytes]) -> bool:
 
 
 def _can_write(path: Path) -> bool:
-    return os.access(path if path.exists() else path.parent, os.W_OK)
+    return os.access(path if os.path.exists(path) else path.parent, os.W_OK)
 
 
 def _unwritable(path: Path, reason: str, next_step: str) -> DoctorError:

@@ -49,7 +49,7 @@ def find(cwd: Path, ref: str, *, merge_base: bool) -> Revisions:
     git = Git(cwd)
     try:
         root = Path(git("rev-parse", "--show-toplevel")).resolve()
-        common = Path(git("rev-parse", "--path-format=absolute", "--git-common-dir"))
+        common = cwd / git("rev-parse", "--git-common-dir")
     except GitFailed as failed:
         raise DoctorError(
             "not-a-repository",
@@ -104,14 +104,24 @@ def since(root: Path, commit: str) -> list[str]:
 
 
 def _head(git: Git) -> Side:
-    dirty = bool(git("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=untracked"))
-    return Side(name=_branch(git) or WORKING_TREE, commit=_commit(git, "HEAD"), dirty=dirty)
+    return Side(name=_branch(git) or WORKING_TREE, commit=_commit(git, "HEAD"), dirty=_is_dirty(git))
+
+
+def _is_dirty(git: Git) -> bool:
+    status = ("status", "--porcelain", "--untracked-files=no")
+    try:
+        return bool(git(*status, "--ignore-submodules=untracked"))
+    except GitFailed:
+        # A submodule that is broken, or of another owner.
+        return bool(git(*status, "--ignore-submodules=all"))
 
 
 def _commit(git: Git, ref: str) -> str | None:
+    # An option is no name of a revision, and before 2.30 git could not be told so.
+    if ref.startswith("-"):
+        return None
     try:
-        # An option is no name of a revision, whatever it looks like.
-        return git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}") or None
+        return git("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}") or None
     except GitFailed:
         return None
 

@@ -28,8 +28,10 @@ can't be compared with those of the new one either."""
 OLDEST_FORMAT = 1
 
 KIND = "bottleneck-doctor baseline"
-MARK = re.compile(rb'"kind":\s*"bottleneck-doctor baseline"|"tool":\s*\{\s*"name":\s*"bottleneck-')
-"""What is found in a file that we wrote: a baseline, or another document, of which reading says what it is."""
+MARK = re.compile(rb'"kind":\s*"bottleneck-doctor baseline"')
+"""What is found in a baseline."""
+FAMILY_MARK = re.compile(rb'"kind":\s*"bottleneck-doctor baseline"|"tool":\s*\{\s*"name":\s*"bottleneck-')
+"""What is found in a baseline, or in another document of ours, of which reading says what it is."""
 
 APART = timedelta(hours=1)
 """Draws that lie nearer are of one time: neighbours, heat and what lies in memory are shared."""

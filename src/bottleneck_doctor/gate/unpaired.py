@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean, variance
 
 from bottleneck_doctor.gate import against, decide, metrics, verdict
@@ -109,6 +109,7 @@ def assumed(name: str) -> float:
 
 def series(times: Sequence[Sequence[Draw]], head: Sequence[Draw]) -> list[Unpaired]:
     """Every metric that either side has, and those that every check has."""
+    times, head = _sized(times, head)
     found = [_step_time(times, head)]
     for name in FIGURES:
         # The start of a take's first process is not counted: of a single one nothing is known, and nothing gone.
@@ -152,8 +153,22 @@ def _step_of_base(times: Sequence[Sequence[Draw]], head: Sequence[Draw]) -> floa
     return fmean(each.samples_per_step for each in base)
 
 
-def _figure(name: str, times: Sequence[Sequence[Draw]], head: Sequence[Draw], least: float = _MICROSECOND) -> Unpaired:
-    least = _LEAST.get(name, least)
+def _sized(times: Sequence[Sequence[Draw]], head: Sequence[Draw]) -> tuple[list[list[Draw]], list[Draw]]:
+    """The draws with phases of a step of the base's size, where both sides take samples."""
+    size = _step_of_base(times, head)
+
+    def sized(each: Draw) -> Draw:
+        if size is None:
+            return each
+        scale = size / each.samples_per_step
+        figures = {name: value * scale if name.startswith(PHASE) else value for name, value in each.figures.items()}
+        return replace(each, figures=figures)
+
+    return [list(map(sized, time)) for time in times], list(map(sized, head))
+
+
+def _figure(name: str, times: Sequence[Sequence[Draw]], head: Sequence[Draw]) -> Unpaired:
+    least = _LEAST.get(name, _MICROSECOND)
 
     def known(draws: Sequence[Draw]) -> list[float]:
         return [each.figures[name] for each in draws if name in each.figures]
@@ -265,6 +280,7 @@ def _other_loop(times: Sequence[Sequence[Draw]], head: Sequence[Draw]) -> list[W
 
 def grown_phases(times: Sequence[Sequence[Draw]], head: Sequence[Draw], grew: float) -> list[Culprit]:
     """Phases that explain a step's growth of `grew` seconds, against those that are stored."""
+    times, head = _sized(times, head)
     sides = [
         {name.removeprefix(PHASE): seconds for name, seconds in phase_means(draws).items()}
         for draws in ([each for time in times for each in time], head)

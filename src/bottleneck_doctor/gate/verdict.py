@@ -72,6 +72,10 @@ def sentence(
     if step is not None and (step in failed or not failed):
         said.append(_of_steps(step, base, counted))
     said += [metric.sentence for metric in others]
+    if not failed:
+        # What the check could not tell, and where steps are not looked at, what it could.
+        told = [metric for metric in deciding(metrics) if metric.id != STEP_TIME]
+        said += [metric.sentence for metric in told if metric.verdict == "cannot_tell" or step is None]
     if step in failed:
         phase = next((each for each in culprits if each.kind == "phase"), None)
         lines = [each for each in culprits if each.kind != "phase" and each.site is not None]
@@ -80,7 +84,7 @@ def sentence(
             said.append(f"What grew most is at {words.place_text(line.site.file, line.site.line)}.")
         elif phase is not None:
             said.append(f"What grew most: {words.PHASE_WORDS[phase.name].lower()}.")
-    return " ".join(said) if said else "Nothing was asked to be compared."
+    return " ".join(said) if said else "No metric was asked to be compared that could fail the check."
 
 
 def _of_steps(step: Metric, base: str, counted: str) -> str:

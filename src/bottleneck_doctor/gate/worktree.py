@@ -11,15 +11,15 @@ import contextlib
 import hashlib
 import os
 import re
-import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from bottleneck_doctor import scratch
 from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.gate import imports
-from bottleneck_doctor.gate.git import Git, GitFailed
+from bottleneck_doctor.gate.git import Git, GitFailed, placeless
+from bottleneck_doctor.gate.program import finished
 from bottleneck_doctor.gate.revision import Revisions
 from bottleneck_doctor.result import Warning
 
@@ -52,7 +52,8 @@ _FOLDER = "base"
 
 @dataclass
 class Tree:
-    """The base on disk. `environment`: what its processes get beside their own. `code`: where its files may lie."""
+    """The base on disk. `environment`: what its processes get beside their own. `import_folders`: where it is imported
+    from beside the working folder."""
 
     root: Path
     cwd: Path
@@ -90,13 +91,16 @@ def checked_out(
         submodules = list(
             _submodules(revisions.root, common, revisions.base_commit, root, Path(), index, tree.warnings)
         )
-        _fetch_large(revisions, tree)
+        missing = _fetch_large(_large(Git(root)), revisions.root, root, common)
+        _note_pointers(tree.warnings, missing, f"git lfs fetch origin {revisions.base_commit}")
         given = os.environ.get("PYTHONPATH", "") if python_path is None else python_path
-        _map_imports(revisions, tree, folder, python, given)
+        expected = _map_imports(revisions, tree, folder, python, given)
         if setup is not None:
             _set_up(setup, tree, python)
         for inner in (Path(), *submodules):
-            _link_untracked(revisions.root / inner, root / inner, tree)
+            if (revisions.root / inner).is_dir():
+                _link_untracked(revisions.root / inner, root / inner, tree)
+        _note_unfound(tree, expected)
         yield tree
     finally:
         with contextlib.suppress(GitFailed):
@@ -111,8 +115,20 @@ def _forget_killed(git: Git) -> None:
         for line in git("worktree", "list", "--porcelain").splitlines():
             path = Path(line.removeprefix("worktree "))
             ours = path.name == _FOLDER and path.parent.name.startswith(scratch.PREFIX)
-            if line.startswith("worktree ") and ours and not path.exists():
-                git("worktree", "remove", "--force", "--force", str(path))
+            if line.startswith("worktree ") and ours and _is_gone(path):
+                with contextlib.suppress(GitFailed):
+                    git("worktree", "remove", "--force", "--force", str(path))
+
+
+def _is_gone(path: Path) -> bool:
+    """Whether nothing is there, for certain: the folder of another user's check can't be looked into."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        pass
+    return False
 
 
 # -- what a checkout lacks ---------------------------------------------------------------------------------------------
@@ -129,8 +145,12 @@ def _submodules(
     if not (tree / inner / ".gitmodules").is_file():
         return
     git = Git(tree / inner)
-    for line in git("config", "--file", ".gitmodules", "--get-regexp", r"^submodule\..*\.path$").splitlines():
-        key, _, path = line.partition(" ")
+    try:
+        entries = git.paths("config", "--file", ".gitmodules", "-z", "--get-regexp", r"^submodule\..*\.path$")
+    except GitFailed:  # A file that names none.
+        return
+    for entry in entries:
+        key, _, path = entry.partition("\n")
         place = inner / path
         own = repository / "modules" / key.removeprefix("submodule.").removesuffix(".path")
         if not own.is_dir() and (head / place / ".git").is_dir():
@@ -144,6 +164,8 @@ def _submodules(
             (tree / place).mkdir(parents=True, exist_ok=True)
             told = (f"--git-dir={own}", f"--work-tree={tree / place}")
             Git(tree / place)(*told, "read-tree", "--reset", "-u", recorded, index=index)
+            missing = _fetch_large(_large(Git(tree / place), told, index), head / place, tree / place, own)
+            _note_pointers(warnings, missing, f"git -C {place} lfs fetch origin {recorded}")
         except GitFailed as failed:
             warnings.append(
                 Warning(
@@ -157,30 +179,38 @@ def _submodules(
         yield from _submodules(head, own, recorded, tree, place, index, warnings)
 
 
-def _fetch_large(revisions: Revisions, tree: Tree) -> None:
-    """Put real files where the checkout has LFS pointers, from what this clone holds."""
-    missing = []
+def _large(git: Git, told: Sequence[str] = (), index: Path | None = None) -> list[str]:
+    """The names of files that LFS keeps. `told`, `index`: where git finds what was checked out."""
     try:
-        names = Git(tree.root).paths("ls-files", "-z", ":(attr:filter=lfs)")
+        return [name for name in git(*told, "ls-files", "-z", ":(attr:filter=lfs)", index=index).split("\0") if name]
     except GitFailed:  # A git that knows no attributes in paths.
-        return
+        return []
+
+
+def _fetch_large(names: Iterable[str], head: Path, base: Path, repository: Path) -> list[str]:
+    """Put real files where the base's checkout has LFS pointers, from what this clone holds. Returns what it lacks."""
+    missing = []
     for name in names:
-        pointer = tree.root / name
+        pointer = base / name
         wanted = _pointer(pointer)
         if wanted is None:
             continue
-        found = _object(wanted, revisions, name)
+        found = _object(wanted, repository, head / name)
         if found is None:
             missing.append(name)
             continue
         pointer.unlink()
         pointer.symlink_to(found)
+    return missing
+
+
+def _note_pointers(warnings: list[Warning], missing: list[str], fetch: str) -> None:
     if missing:
-        tree.warnings.append(
+        warnings.append(
             Warning(
                 slug="base-lfs-missing",
                 sentence=f"{_named(missing)}: large files that differ on the base and were not downloaded; it has "
-                f"only their pointers. Get them with: git lfs fetch origin {revisions.base_commit}.",
+                f"only their pointers. Get them with: {fetch}.",
             )
         )
 
@@ -196,12 +226,11 @@ def _pointer(path: Path) -> tuple[str, int] | None:
     return (found[1].decode(), int(found[2])) if found else None
 
 
-def _object(wanted: tuple[str, int], revisions: Revisions, name: str) -> Path | None:
+def _object(wanted: tuple[str, int], repository: Path, heads: Path) -> Path | None:
     digest, size = wanted
-    stored = revisions.common / "lfs" / "objects" / digest[:2] / digest[2:4] / digest
+    stored = repository / "lfs" / "objects" / digest[:2] / digest[2:4] / digest
     if stored.is_file():
         return stored
-    heads = revisions.root / name
     with contextlib.suppress(OSError):
         if heads.stat().st_size == size and _digest(heads) == digest:
             return heads
@@ -218,19 +247,9 @@ def _digest(path: Path) -> str:
 
 def _link_untracked(head: Path, base: Path, tree: Tree) -> None:
     """Link what git does not track in the head's folder into the base's, where nothing is in its place."""
-    code = []
+    code: list[str] = []
     for name in Git(head).paths("ls-files", "-z", "--others", "--directory"):
-        path = Path(name)
-        target, link = head / path, base / path
-        if _left_out(path, target) or os.path.lexists(link):
-            continue
-        try:
-            link.parent.mkdir(parents=True, exist_ok=True)
-            link.symlink_to(target)
-        except OSError:  # A file stands where the head has a folder, perhaps.
-            continue
-        if _holds_code(target):
-            code.append(name.rstrip("/"))
+        code += _link(Path(name), head, base, tree.cwd)
     if code:
         tree.warnings.append(
             Warning(
@@ -241,11 +260,47 @@ def _link_untracked(head: Path, base: Path, tree: Tree) -> None:
         )
 
 
+def _link(path: Path, head: Path, base: Path, cwd: Path) -> list[str]:
+    """Link one thing, and of a folder that the base has what that lacks. Returns what of it holds code.
+
+    `cwd`: the working folder on the base. It and what it lies in are folders of the base's own: `..` leads from a
+    folder to where that is, whatever link was followed.
+    """
+    target, link = head / path, base / path
+    if _left_out(path, target):
+        return []
+    try:
+        is_folder = target.is_dir() and not target.is_symlink()
+        if is_folder and not os.path.lexists(link) and (link == cwd or link in cwd.parents):
+            link.mkdir(parents=True)
+        if os.path.lexists(link):
+            if not is_folder or link.is_symlink() or not link.is_dir():
+                return []
+            return [name for inner in sorted(os.listdir(target)) for name in _link(path / inner, head, base, cwd)]
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(target)
+    except OSError:  # A file stands where the head has a folder, perhaps.
+        return []
+    return [str(path)] if _holds_code(target) else []
+
+
 def _left_out(path: Path, target: Path) -> bool:
     if any(part in NOT_LINKED or part.endswith(NOT_LINKED_ENDS) for part in path.parts):
         return True
-    # An environment by another name.
-    return (target / "pyvenv.cfg").exists() or (target / "conda-meta").is_dir()
+    return _is_environment(target)
+
+
+def _is_environment(folder: Path) -> bool:
+    """Whether packages are installed here, whatever its name."""
+    return os.path.exists(folder / "pyvenv.cfg") or os.path.isdir(folder / "conda-meta")
+
+
+def in_environment(path: Path, root: Path) -> bool:
+    """Whether a file below `root` is part of an environment there, and so of no revision."""
+    inner = path.relative_to(root)
+    # The root itself may be one, and its files are the revision's all the same.
+    folders = [root / part for part in inner.parents if part != Path()]
+    return bool(NOT_LINKED & set(inner.parts)) or any(map(_is_environment, folders))
 
 
 def _holds_code(target: Path) -> bool:
@@ -265,7 +320,9 @@ def _holds_code(target: Path) -> bool:
 # -- where its code is found, and how it is built ----------------------------------------------------------------------
 
 
-def _map_imports(revisions: Revisions, tree: Tree, folder: Path, python: str, given: str) -> None:
+def _map_imports(revisions: Revisions, tree: Tree, folder: Path, python: str, given: str) -> list[Path]:
+    """Map what is imported from the repository. Returns the places of the base behind which the head's would be found,
+    were nothing there."""
     found = imports.mapped(imports.ask(python, revisions.cwd), given, revisions.root, tree.root, revisions.cwd)
     entries = list(found.entries)
     if found.packages:
@@ -284,6 +341,20 @@ def _map_imports(revisions: Revisions, tree: Tree, folder: Path, python: str, gi
     if entries:
         tree.environment["PYTHONPATH"] = os.pathsep.join(entries)
     tree.environment["PWD"] = str(tree.cwd)
+    return found.expected
+
+
+def _note_unfound(tree: Tree, expected: Iterable[Path]) -> None:
+    """Say where the base imports the head's code for want of its own."""
+    missing = [str(place.relative_to(tree.root)) for place in expected if not imports.is_there(place)]
+    if missing:
+        tree.warnings.append(
+            Warning(
+                slug="editable-unmapped",
+                sentence=f"{_named(missing)}: code is imported from there, and the base has no such place: what it "
+                "imports by that name is the head's code.",
+            )
+        )
 
 
 def _set_up(command: str, tree: Tree, python: str) -> None:
@@ -291,16 +362,9 @@ def _set_up(command: str, tree: Tree, python: str) -> None:
     cwd = tree.cwd if tree.cwd.is_dir() else tree.root
     # The interpreter that trains comes first, as in its environment.
     path = os.pathsep.join([str(Path(python).parent), os.environ.get("PATH", os.defpath)])
-    done = subprocess.run(
-        command,
-        shell=True,
-        cwd=cwd,
-        env={**os.environ, **tree.environment, "PATH": path},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        check=False,
-    )
+    # It may be run inside a hook, and asks git for the base and not for what the hook is about.
+    environment = {**placeless(os.environ), **tree.environment, "PATH": path}
+    done = finished(command, cwd=cwd, environment=environment, together=True)
     said = done.stdout.decode(errors="replace")
     if done.returncode:
         raise DoctorError(
