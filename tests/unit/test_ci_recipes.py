@@ -172,6 +172,7 @@ def test_the_base_is_fetched_into_a_clone_of_one_commit(runner: Path) -> None:
     git(origin, "config", "uploadpack.allowAnySHA1InWant", "true")
     git(origin, "commit", "--quiet", "--allow-empty", "-m", "one")
     first = git(origin, "rev-parse", "HEAD")
+    git(origin, "tag", "v1")
     git(origin, "checkout", "--quiet", "-b", "topic")
     git(origin, "commit", "--quiet", "--allow-empty", "-m", "two")
     for number, (variables, base, commit) in enumerate(
@@ -182,6 +183,8 @@ def test_the_base_is_fetched_into_a_clone_of_one_commit(runner: Path) -> None:
             ({"BEFORE": "1" * 40}, "", None),
             ({"ASKED": first}, first, first),
             ({"ASKED": "origin/main", "TARGET": "other"}, "origin/main", first),
+            ({"ASKED": "v1"}, "v1", first),
+            ({"ASKED": "main"}, "origin/main", first),
             ({}, "", None),
         ]
     ):
