@@ -167,7 +167,7 @@ def _not_python(script: Path) -> DoctorError:
     return DoctorError(
         "script-not-python",
         f"{script} is not a Python script.",
-        "Give the Python file that trains; a module is given with -m MODULE.",
+        "Give the Python file that trains, -m MODULE, or a whole command with --exec 'bash train.sh'.",
     )
 
 

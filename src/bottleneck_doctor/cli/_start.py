@@ -26,7 +26,9 @@ _START = (
     click.option(
         "--exec", "line", metavar="COMMAND", help="Run a command as it is, such as 'trl sft --config c.yaml'."
     ),
-    click.option("--python", metavar="PATH", help="The interpreter that runs the script; the one that runs doctor."),
+    click.option(
+        "--python", metavar="PATH", help="The interpreter that runs the script (default: the one that runs doctor)."
+    ),
     click.option("--in-place", is_flag=True, help="Let the script change files as it would without doctor."),
 )
 _ORDER = (click.option("--seed", metavar="N", type=int, help="Seed of the random order of windows."),)

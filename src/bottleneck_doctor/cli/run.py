@@ -22,16 +22,18 @@ from bottleneck_doctor.cli._start import start, start_options, talk_options
     metavar="DIR",
     type=click.Path(path_type=Path),
     default=Path("."),
-    help="Where report.html and report.json go; the current folder.",
+    help="Where report.html and report.json go (default: the current folder).",
 )
-@click.option("--budget", metavar="TIME", help="How long it may take: 90s, 5m, 1h.")
+@click.option(
+    "--budget", metavar="TIME", help="How long it may take: 90s, 5m, 1h (default: about 3 minutes, and 1 to explain)."
+)
 @click.option("--fresh-runs", is_flag=True, help="Start the script anew for every probe.")
 @click.option("--only", metavar="ID", multiple=True, help="Try only this fix; may be repeated (see `doctor fixes`).")
 @click.option("--skip", metavar="ID", multiple=True, help="Leave this fix out; may be repeated.")
 @click.option("--sessions", metavar="N", type=click.IntRange(min=3), help="Starts of the script; three or more.")
 @click.option("--no-explain", is_flag=True, help="Measure speedups only: no phases, profiles and findings.")
 @click.option(
-    "--rate", metavar="HZ", type=click.IntRange(1, 1000), default=100, help="Samples a second of py-spy; 100."
+    "--rate", metavar="HZ", type=click.IntRange(1, 1000), default=100, help="Samples a second of py-spy (default: 100)."
 )
 @click.option("--native", is_flag=True, help="Let py-spy look into native code too (slower).")
 @click.option("--no-source", is_flag=True, help="Keep lines of your code out of the report and of what is said.")
