@@ -13,7 +13,7 @@ import os
 import weakref
 from collections import deque
 from types import FrameType
-from typing import Any, Callable, Deque, Dict, List, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Deque, Dict, List, Optional, Sequence, Tuple
 
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
@@ -143,7 +143,8 @@ class Steps:
         self.started: Optional[float] = None
         """When the first batch was asked for, or the first step made without one."""
         self._called: List[Tuple[Any, Optional[Site], str]] = []
-        self._called_seen: Set[int] = set()
+        """Modules that were called, held weakly: what the user lets go before training begins is gone."""
+        self._called_seen: Dict[int, Any] = {}
         self._observing = False
         self._forward_hook: Any = None
         self._compiled_hooks: List[Any] = []
@@ -335,21 +336,21 @@ class Steps:
             # A function, which a copy of the model shares; of a method its object would be copied along.
             hook = module.register_forward_pre_hook(lambda called, given: self._module_called(called, given))
             self._compiled_hooks.append(hook)
-        if id(module) in self._called_seen or len(self._called) > 4096:
+        seen = self._called_seen.get(id(module))
+        if (seen is not None and seen() is module) or len(self._called) > 4096:
             return
         if not torch.is_grad_enabled():
             return  # An evaluation, perhaps before training begins: where that calls its model is no part of a step.
-        self._called_seen.add(id(module))
-        kind = _device_type(module)
-        autocast = ""
-        if kind and torch.is_autocast_enabled(kind):
-            autocast = str(torch.get_autocast_dtype(kind)).replace("torch.", "")
-        self._called.append((module, user_site(3), autocast))
+        self._called_seen[id(module)] = reference = weakref.ref(module)
+        self._called.append((reference, user_site(3), _autocast_of(module)))
 
     def _find_roots(self) -> None:
         """Of the modules called since the last step, the outermost that hold the optimizers' parameters."""
         held = {id(p) for o in self.optimizers for group in o.param_groups for p in group["params"]}
-        owners = [entry for entry in self._called if any(id(p) in held for p in entry[0].parameters())]
+        called = [(reference(), site, autocast) for reference, site, autocast in self._called]
+        owners = [
+            entry for entry in called if entry[0] is not None and any(id(p) in held for p in entry[0].parameters())
+        ]
         inside = {id(child) for entry in owners for child in entry[0].modules() if child is not entry[0]}
         for module, site, _ in owners:
             if id(module) not in inside and all(module is not root for root in self.roots):
@@ -413,6 +414,17 @@ class Loop:
         self.period = period
         self.periodic = periodic
         self.record = record
+
+
+def _autocast_of(module: Any) -> str:
+    """The type to which autocast casts where this module computes; "" where it is off, or unknown there."""
+    kind = _device_type(module)
+    try:
+        if kind and torch.is_autocast_enabled(kind):
+            return str(torch.get_autocast_dtype(kind)).replace("torch.", "")
+    except RuntimeError:  # As on the `meta` device, where shapes are tried out.
+        pass
+    return ""
 
 
 def _device_type(module: Any) -> str:
