@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import ast
+import io
 import os
 import pickle
 import sys
+from multiprocessing import context
+from multiprocessing.reduction import ForkingPickler
 from typing import Any, Optional
+
+import torch
 
 
 def usable_cpus(ranks: int = 1, world: int = 1) -> int:
@@ -71,7 +76,7 @@ def workers_unsafe(loader: Any, start_method: str, dataset: Any) -> str:
     Fork copies the process and needs nothing. Spawn and forkserver run the main script again in every worker: without a
     main guard it would train again inside its own worker, and everything handed over must pickle.
     """
-    if start_method == "fork":
+    if start_method == "fork" or loader.num_workers:
         return ""
     if not _main_is_guarded():
         return f"the script has no `if __name__ == '__main__':` guard, which workers started by {start_method} need"
@@ -81,12 +86,50 @@ def workers_unsafe(loader: Any, start_method: str, dataset: Any) -> str:
         ("worker_init_fn", loader.worker_init_fn),
     ):
         try:
-            pickle.dumps(value)
+            _hand_over(value)
         except Exception as error:
             return (
                 f"the {name} cannot be pickled ({type(error).__name__}), which workers started by {start_method} need"
             )
     return ""
+
+
+class _Nowhere(io.RawIOBase):
+    """Takes what is written, and keeps nothing."""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        return len(data)
+
+
+class _Trial(ForkingPickler):
+    """Pickles as for a process that is started anew, but for arrays: they can be pickled, and copying them is dear."""
+
+    def reducer_override(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor) or type(value).__module__ == "numpy":
+            return int, ()
+        return NotImplemented
+
+
+class _NoProcess:
+    """Stands for the process that handles of the system would be handed to."""
+
+    def duplicate_for_child(self, handle: int) -> int:
+        return handle
+
+    DupFd = duplicate_for_child
+
+
+def _hand_over(value: Any) -> None:
+    """Try whether a new process could be given this. Raises what keeps it from that."""
+    before = context.get_spawning_popen()
+    context.set_spawning_popen(_NoProcess())  # type: ignore[arg-type]  # All that is asked of one.
+    try:
+        _Trial(_Nowhere(), pickle.HIGHEST_PROTOCOL).dump(value)
+    finally:
+        context.set_spawning_popen(before)
 
 
 def _main_is_guarded() -> bool:
