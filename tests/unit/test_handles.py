@@ -6,6 +6,7 @@ import os
 import pickle
 import sqlite3
 import sys
+from enum import Enum
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -223,3 +224,18 @@ def test_switch_that_went_on_when_a_file_was_opened_goes_back(path: Path) -> Non
     assert (twin.copy.opened, twin.copy.augments, twin.copy.epoch) == (False, True, 3)
     assert dataset.opened
     dataset.close()
+
+
+class Split(Enum):
+    TRAIN = 1
+    HELD_OUT = 2
+
+
+def test_what_there_is_one_of_stays_itself(tmp_path: Path) -> None:
+    dataset = Lazy(tmp_path)
+    dataset.tables = [Split.TRAIN]
+    dataset.files = {"split": Split.HELD_OUT}
+    copied = Twin(dataset).copy
+    assert copied is not dataset
+    assert copied.tables[0] is Split.TRAIN
+    assert copied.files["split"] is Split.HELD_OUT

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -62,3 +63,31 @@ def test_a_model_that_was_compiled_in_place(model: nn.Module, applied: Autocast)
     assert dtype(model) is torch.bfloat16
     applied._leave()
     assert dtype(copy.deepcopy(model)) is torch.float32
+
+
+def test_a_thread_leaves_what_it_entered_though_the_window_ends_in_another(model: nn.Module) -> None:
+    """Batches may be asked for in a thread of their own, while a forward pass is under way in the main one."""
+    steps = Steps()
+    steps.roots = [model]
+    house = House(steps, "cpu")
+    knob = Autocast()
+    knob.apply("bfloat16", house)
+    assert dtype(model) is torch.bfloat16
+    for work in (lambda: knob.before_step(house), lambda: knob.revert(house)):
+        other = threading.Thread(target=work)
+        other.start()
+        other.join()
+        assert torch.is_autocast_enabled("cpu"), "it is this thread's to leave"
+    assert steps.on_backward is not None
+    steps.on_backward()
+    assert not torch.is_autocast_enabled("cpu")
+    # Or before the next window's own.
+    for _ in range(2):
+        knob = Autocast()
+        knob.apply("bfloat16", house)
+        model(torch.ones(2, 4))
+        other = threading.Thread(target=lambda each=knob: each.revert(house))
+        other.start()
+        other.join()
+    steps.on_backward()
+    assert not torch.is_autocast_enabled("cpu")

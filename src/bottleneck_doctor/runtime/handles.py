@@ -13,6 +13,7 @@ the worker closes what the other copy holds, before it opens its own.
 from __future__ import annotations
 
 import contextlib
+import enum
 import io
 import os
 import sys
@@ -271,6 +272,8 @@ def _walk(value: Any, visit: Callable[[Any], None], seen: Optional[Dict[int, Any
 def _is_holder(value: Any) -> bool:
     """Whether an object's attributes are looked into: datasets, and what is made of the user's own classes."""
     if isinstance(value, type) or not hasattr(value, "__dict__") or isinstance(value, (IterDataPipe, MapDataPipe)):
+        return False
+    if isinstance(value, enum.Enum):  # There is one of each, and code asks whether it is that one.
         return False
     kind = type(value)
     if any(vars(each).get("__slots__") for each in kind.__mro__[:-1]):

@@ -9,13 +9,18 @@ in it would have it compiled again.
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import Any, Callable, List, Optional, Tuple
+from threading import get_ident
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import torch
 
 from . import House, Knob
 
 _MOST_LAYERS = 64
+
+_overdue: Dict[int, List[Any]] = {}
+"""Contexts by the thread that entered them, and has to leave them: autocast is a thread's own state. Where batches are
+asked for in another thread than training is in, a window may end there."""
 
 
 class _Hook:
@@ -37,6 +42,8 @@ class Autocast(Knob):
 
     def __init__(self) -> None:
         self._context: Any = None
+        self._thread = 0
+        """Where it was entered, and has to be left."""
         self._hooks: List[Any] = []
         self._wrapped: List[Tuple[Any, Any]] = []
         self._checks: List[Any] = []
@@ -72,12 +79,15 @@ class Autocast(Knob):
 
     def revert(self, house: House) -> None:
         self._leave()
+        context, self._context = self._context, None
+        if context is not None:
+            _overdue.setdefault(self._thread, []).append(context)
         self._remove(self._hooks)
         self._remove(self._checks)
         while self._wrapped:
             root, compiled = self._wrapped.pop()
             root._compiled_call_impl = compiled
-        house.steps.on_backward = None
+        house.steps.on_backward = _leave_overdue if _overdue else None
         house.steps.before_optimizer_step = None
         house.steps.gradient_for_backward = None
         self._scaler = None
@@ -86,7 +96,9 @@ class Autocast(Knob):
         return bool(self._seen) if self._looks else None
 
     def _enter(self, module: Any, args: Any) -> None:
+        _leave_overdue()
         if self._context is None and torch.is_grad_enabled():
+            self._thread = get_ident()
             context: Any = torch.autocast(self._device, dtype=self._dtype)
             context.__enter__()
             self._context = context
@@ -103,8 +115,8 @@ class Autocast(Knob):
         self._wrapped.append((root, compiled))
 
     def _leave(self) -> None:
-        context, self._context = self._context, None
-        if context is not None:
+        if self._context is not None and self._thread == get_ident():
+            context, self._context = self._context, None
             context.__exit__(None, None, None)
 
     def _look(self, module: Any, args: Any, output: Any) -> None:
@@ -133,6 +145,13 @@ class Autocast(Knob):
         for hook in hooks:
             hook.remove()
         hooks.clear()
+
+
+def _leave_overdue() -> None:
+    """Leave what this thread entered and a window that ended in another thread could not leave."""
+    while _overdue.get(get_ident()):
+        _overdue[get_ident()].pop().__exit__(None, None, None)
+    _overdue.pop(get_ident(), None)
 
 
 def _uncompiled(root: Any) -> List[Any]:
