@@ -31,6 +31,8 @@ TOO_LONG = 3.0
 a neighbour) is seen by then, and the time belongs to other windows."""
 EXPLAINING_GRACE = 5.0
 """How long a window that explains may go on past any budget: cut short, all of its time would have been for nothing."""
+AWAY_SECONDS = 120.0
+"""How long beyond that an evaluation, or whatever else lies between steps, is waited for."""
 GRACE_SECONDS = 30.0
 """How long a window may go on past a budget that the user did not set."""
 
@@ -205,16 +207,19 @@ class Prober:
             )
         )
         grace = grace if self._clock.strict else GRACE_SECONDS
-        patience = min(limit, max(1.0, self._clock.left()) + grace)
-        event = await_event(session, patience)
+        until = time.monotonic() + max(1.0, self._clock.left()) + grace
+        event, hung = _awaited(session, limit, until)
+        while hung and session.is_away():
+            _await_return(session, until)
+            event, hung = _awaited(session, limit, until)
         if isinstance(event, messages.WindowDone):
             if event.window != self._number:
                 return None
             self.device_bytes = _larger(self.device_bytes, event.device_bytes)
             self.device_reserved_bytes = _larger(self.device_reserved_bytes, event.device_reserved_bytes)
         if event is None:
-            event = session.company.parted(hung=patience >= limit)
-            if event is None and patience < limit:
+            event = session.company.parted(hung=hung)
+            if event is None and not hung:
                 raise OutOfTime
         return event
 
@@ -321,6 +326,25 @@ def await_event(session: Session, seconds: float, tick: Callable[[], None] | Non
             return event
         if tick is not None:
             tick()
+
+
+def _awaited(session: Session, limit: float, until: float) -> tuple[Any, bool]:
+    """The next event within `limit` seconds, and whether none came in all of them. `until`: when the time is over."""
+    allowed = until - time.monotonic()
+    event = await_event(session, min(limit, allowed))
+    return event, event is None and allowed >= limit
+
+
+def _await_return(session: Session, until: float) -> None:
+    """Wait while the user's own work between steps goes on. Raises `OutOfTime`, and `SessionOver` where that is too
+    long to wait for: another process begins with training."""
+    back_by = time.monotonic() + AWAY_SECONDS
+    while session.is_away():
+        if time.monotonic() > until:
+            raise OutOfTime
+        if time.monotonic() > back_by:
+            raise SessionOver("the script was at something else than training for minutes")
+        time.sleep(0.2)
 
 
 def ended(event: Any) -> SessionOver:

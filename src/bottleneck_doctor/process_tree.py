@@ -38,6 +38,13 @@ def children(pid: int) -> list[psutil.Process]:
     return []
 
 
+def lives(pid: int) -> bool:
+    """Whether there is a process of this number that has not come to its end."""
+    with contextlib.suppress(psutil.Error):
+        return _lives(psutil.Process(pid))
+    return False
+
+
 def kill(process: subprocess.Popen[bytes], family: list[psutil.Process]) -> None:
     """Kill a process, its group and its descendants as known before it ended, and wait until they are gone.
 

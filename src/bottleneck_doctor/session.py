@@ -33,8 +33,10 @@ from bottleneck_doctor.protection.keep import NEVER, Moments
 from bottleneck_doctor.protection.keeper import Keeper
 from bottleneck_doctor.protection.sandbox import NotHere
 from bottleneck_doctor.pseudo_terminal import PseudoTerminal, without_control
-from bottleneck_doctor.ranks import Company
+from bottleneck_doctor.ranks import FOR_EVER, Company
 from bottleneck_doctor.runtime import channel, messages
+from bottleneck_doctor.runtime.sign import AWAY
+from bottleneck_doctor.runtime.sign import PREFIX as SIGN_PREFIX
 
 _ENTRY_FOLDER = Path(__file__).parent / "runtime" / "entry"
 _TAIL_BYTES = 20_000
@@ -246,6 +248,9 @@ class Session:
         assert hello is not None
         if isinstance(message, messages.Found):
             assert connection is not None
+            first = self.company.members.get(hello.rank)
+            if first is not None and hello.world == 1 and first.hello.pid != hello.pid:
+                return self._met_another(first.hello, connection)
             self._lines[hello.rank] = connection
             self._moments = self._moments or Moments(message.first_batch, time.time())
             self._deliver(self.company.found(hello, message, time.monotonic()))
@@ -267,6 +272,14 @@ class Session:
         else:
             return message
         return None
+
+    def _met_another(self, first: messages.Hello, connection: socket.socket) -> Any:
+        """A second process trains by itself, and is no rank of one training. It runs as it would alone; where the first
+        one is over, so is what can be measured."""
+        if process_tree.lives(first.pid):
+            _send(connection, messages.Grant(-1, {}, "timed", 0, FOR_EVER))
+            return None
+        return Exited(0, self.tail())
 
     def grant(self, grant: messages.Grant) -> None:
         """Let all ranks run a window. A guest that is gone shows up as `Exited` at the next `event`."""
@@ -314,6 +327,12 @@ class Session:
     @property
     def pid(self) -> int | None:
         return self._process.pid if self._process is not None else None
+
+    def is_away(self) -> bool:
+        """Whether training stands still on this host for something of the user's own: an evaluation, a checkpoint."""
+        with contextlib.suppress(OSError):
+            return any(sign.read_bytes() == AWAY for sign in (self._folder / "scratch").glob(SIGN_PREFIX + "*"))
+        return False
 
     def tail(self) -> str:
         """The end of what the process wrote, behind its first words where it wrote much, without what is secret."""

@@ -660,3 +660,212 @@ def test_the_wait_for_data_is_seen_in_the_timed_part(guest: StartGuest) -> None:
     replayed = script.window({"replay": True}, steps=20)
     assert replayed.wait_seconds < 0.2 * replayed.seconds
     assert replayed.seconds / replayed.steps < 0.7 * alone.seconds / alone.steps
+
+
+# -- loops that are not as simple as they look ------------------------------------------------------------------------
+
+ALIKE = (
+    PRELUDE
+    + """
+class Stream(IterableDataset):
+    def __init__(self, value):
+        self.value = value
+
+    def __iter__(self):
+        for _ in range(48):
+            yield torch.full((4,), self.value), torch.tensor(0.0)
+
+
+def make(value):
+    return DataLoader(Stream(value), batch_size=4)
+
+
+training, evaluation = make(1.0), make(2.0)
+for epoch in range(100000):
+    for batch in training:
+        train_on(batch)
+        note("trained", batch[0][0, 0].item())
+    for batch in evaluation:
+        with torch.no_grad():
+            model(batch[0])
+        note("evaluated", batch[0][0, 0].item())
+"""
+)
+
+
+def test_an_evaluation_whose_loader_is_made_by_the_same_line(guest: StartGuest) -> None:
+    script = guest(ALIKE)
+    script.found()
+    for setting in ({}, {"num_workers": 1}, {}):
+        done = script.window(setting, lead_in=3, steps=30)
+        assert (done.status, done.samples) == ("ok", 4 * done.steps)
+        assert done.optimizer_steps >= done.steps
+    assert set(script.notes("trained")) == {1.0}
+    assert set(script.notes("evaluated")) == {2.0}
+
+
+def test_a_loop_that_takes_things_out_of_its_batches(guest: StartGuest) -> None:
+    script = guest(
+        PRELUDE
+        + """
+class Named(Rows):
+    def __getitem__(self, index):
+        rows, label = super().__getitem__(index)
+        return {"rows": rows, "inner": [{"label": label}]}
+
+
+loader = DataLoader(Named(), batch_size=4)
+for epoch in range(100000):
+    for batch in loader:
+        label = batch["inner"][0].pop("label")
+        train_on((batch.pop("rows"), label))
+"""
+    )
+    script.found()
+    for setting in ({}, {"replay": True}, {"replay": True}, {}):
+        done = script.window(setting, steps=30)
+        assert (done.status, done.reason) == ("ok", "")
+
+
+TWO_ITERATORS = {
+    "pairs": "count = 0\nfor one, other in zip(loader, loader):\n    train_on(one)\n    count += 1\n",
+    "a look": "for number, batch in enumerate(loader):\n    train_on(batch)\n    count = number + 1\n"
+    "    if number % 7 == 3:\n        next(iter(loader))\n",
+}
+
+
+@pytest.mark.parametrize("kind", TWO_ITERATORS)
+def test_two_iterators_over_the_training_loader(guest: StartGuest, kind: str) -> None:
+    """Each of them has an epoch of its own, which ends where it would end without us."""
+    body = TWO_ITERATORS[kind] + 'note("counts", count)\n'
+    script = guest(
+        repeated(body).replace("for epoch", "loader = DataLoader(Rows(), batch_size=4)\nfor epoch", 1),
+    )
+    script.found()
+    for setting in ({}, {"num_workers": 1}, {}):
+        done = script.window(setting, lead_in=4, steps=80)
+        assert (done.status, done.samples) == ("ok", 4 * done.steps)
+    assert len(script.notes("counts")) > 4
+    assert set(script.notes("counts")) == {16}, script.notes("counts")
+
+
+def test_an_epoch_whose_batches_are_counted_ends_with_its_last_step(guest: StartGuest) -> None:
+    """Trainers that count don't ask for one batch too many: what they save then is not the epoch's."""
+    body = "batches = iter(loader)\nfor _ in range(6):\n    train_on(next(batches))\ntime.sleep(0.3)\n"
+    script = guest(repeated(body).replace("for epoch", "loader = DataLoader(Rows(24), batch_size=4)\nfor epoch", 1))
+    script.found()
+    done = script.window({}, lead_in=1, steps=0, epochs=3)
+    assert (done.status, done.steps, done.whole_epochs) == ("ok", 18, 3)
+    assert done.seconds < 0.3
+
+
+EVALUATING_OFTEN = (
+    PRELUDE
+    + """
+os.register_at_fork(before=lambda: time.sleep(0.2))
+loader, other = DataLoader(Rows(4000), batch_size=4), DataLoader(Rows(8), batch_size=4)
+evaluates = len(sys.argv) > 1
+for epoch in range(100000):
+    for number, batch in enumerate(loader):
+        train_on(batch)
+        if evaluates and number % 10 == 5:
+            with torch.no_grad():
+                for rows, _ in other:
+                    time.sleep(0.1)
+"""
+)
+
+
+def test_what_starting_an_epoch_costs_holds_its_workers_start_and_no_evaluation(guest: StartGuest) -> None:
+    script = guest(EVALUATING_OFTEN)
+    script.found()
+    done = script.window({"num_workers": 2}, lead_in=12, steps=12)
+    assert done.turn_seconds is not None
+    assert done.turn_seconds > 0.4, "two forks, each of which takes 0.2 s here"
+    done = script.window({}, lead_in=12, steps=12)
+    assert done.turn_seconds is not None
+    assert done.turn_seconds < 0.1
+    script = guest(EVALUATING_OFTEN, "evaluates")
+    script.found()
+    done = script.window({}, lead_in=12, steps=12)
+    assert done.status == "ok"
+    assert done.turn_seconds is None, "the lead-in held an evaluation, so it does not tell"
+
+
+def test_training_that_stands_still_shows_a_sign(guest: StartGuest) -> None:
+    """So that an evaluation is not taken for a hang, however long it takes."""
+    script = guest(repeated("for batch in DataLoader(Rows(24), batch_size=4):\n    train_on(batch)\ntime.sleep(1.5)\n"))
+    script.found()
+    script.grant(steps=20)
+    seen = set()
+    begun = time.monotonic()
+    while script.session.event(0.05) is None:
+        seen.add(script.session.is_away())
+        assert time.monotonic() - begun < 30
+    assert True in seen
+    assert not script.session.is_away(), "it waits to be told what to do, in the middle of an epoch"
+
+
+def test_what_is_let_go_before_training_begins_is_gone(guest: StartGuest) -> None:
+    """The hook that looks for the model keeps none alive, and bears modules on devices that compute nothing."""
+    script = guest(
+        PRELUDE
+        + """
+import gc, weakref
+
+early = nn.Linear(4, 4)
+early(torch.zeros(1, 4))
+known = weakref.ref(early)
+del early
+gc.collect()
+note("gone", known() is None)
+with torch.device("meta"):
+    nn.Linear(4, 4)(torch.zeros(1, 4))
+"""
+        + LOOP.removeprefix(PRELUDE)
+    )
+    assert script.found().has_root_module
+    assert script.notes("gone") == [True]
+
+
+SEVERAL = (
+    PRELUDE
+    + """
+import multiprocessing
+
+
+def train(epochs):
+    loader = DataLoader(Rows(), batch_size=4)
+    for epoch in range(epochs):
+        for batch in loader:
+            train_on(batch)
+            time.sleep(0.005)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "at once":
+        each = [multiprocessing.Process(target=train, args=(100000,)) for _ in range(2)]
+        for process in each:
+            process.start()
+        for process in each:
+            process.join()
+    for fold in range(50):
+        process = multiprocessing.Process(target=train, args=(6,))
+        process.start()
+        process.join()
+"""
+)
+
+
+def test_trainings_side_by_side_are_measured_as_the_first_of_them(guest: StartGuest) -> None:
+    script = guest(SEVERAL, "at once")
+    script.found()
+    for _ in range(8):
+        assert script.window(steps=50).status == "ok"
+
+
+def test_trainings_one_after_another_end_with_the_first(guest: StartGuest) -> None:
+    script = guest(SEVERAL, "in turn")
+    script.found()
+    script.grant(steps=10**6)
+    assert script.exited().code == 0

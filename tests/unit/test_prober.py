@@ -32,8 +32,12 @@ class Told:
 
     def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)
+        self.away: list[bool] = []
         self.company = Company()
         self.window = 0
+
+    def is_away(self) -> bool:
+        return self.away.pop(0) if self.away else False
 
     def grant(self, grant: Any) -> None:
         self.window = grant.window
@@ -177,3 +181,27 @@ def test_until_there_is_a_baseline_it_may_take_what_was_set_apart(monkeypatch: p
         made.measure(session, each)
     assert waited == pytest.approx([23.0, 23.0, 3.0, 3.0], abs=1.0)
     assert made.has_baseline()
+
+
+def test_an_evaluation_is_no_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+    race, made = make()
+    session = Told(None, None, OK)
+    session.away = [True, True, False, True, False]
+    made.measure(session, TWO)  # type: ignore[arg-type]
+    assert [window.status for window in race.windows] == ["ok"]
+    assert race.alive(TWO)
+    # One that takes for ever costs the process, and is nobody's fault.
+    monkeypatch.setattr(prober, "AWAY_SECONDS", 0.1)
+    session = Told()
+    session.away = [True] * 100
+    with pytest.raises(SessionOver, match="something else") as over:
+        made.measure(session, TWO)  # type: ignore[arg-type]
+    assert not over.value.crashed
+    assert race.alive(TWO)
+    # Nor is it waited for beyond the time.
+    monkeypatch.setattr(prober, "AWAY_SECONDS", 100.0)
+    _, made = make(left=-100.0)
+    session = Told()
+    session.away = [True] * 100
+    with pytest.raises(OutOfTime):
+        made.measure(session, TWO)  # type: ignore[arg-type]

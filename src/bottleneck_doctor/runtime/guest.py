@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import json
 import multiprocessing
 import multiprocessing.util
 import os
@@ -21,6 +22,7 @@ from .messages import Crashed, End, Ended, Found, Grant, Hello, Trouble, WindowD
 from .modes import loading as recording
 from .originals import exit_now, getpid, now, process_started, sleep, wall_clock
 from .serve import BareServer, LoaderServer
+from .sign import Sign
 from .steps import Loop, Steps, batch_samples
 from .suitability import usable_cpus, workers_unsafe
 from .window import TheirError
@@ -84,7 +86,7 @@ class Guest:
                 self._begin(loop, iterator, loader)
         server = self._server
         if isinstance(server, LoaderServer):
-            if server.serves(loader) and torch.is_grad_enabled():
+            if torch.is_grad_enabled() and server.serves(loader):
                 return self._served(server, iterator)
             # Another loader, or an evaluation on the training loader: theirs alone, and no part of a step.
             server.foreign_request(loader)
@@ -182,12 +184,13 @@ class Guest:
         if loop.record is None:
             self._server = BareServer(self._steps, self._ask, device)
         else:
-            self._server = LoaderServer(self._steps, loop, iterator, loader, iterator._num_yielded, self._ask, device)
+            sign = Sign(json.loads(self._invitation).get("scratch", ""))
+            self._server = LoaderServer(
+                self._steps, loop, iterator, loader, iterator._num_yielded, self._ask, device, sign
+            )
 
     def _connect(self) -> None:
         if self._channel is None:
-            import json
-
             self._channel = Channel.connect(self._invitation)
             here = place()
             self._channel.send(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from dataclasses import replace
-from typing import Any, Callable, Optional, Union
+from typing import Any, Callable, Dict, Optional, Union
 
 import torch
 
@@ -11,6 +13,7 @@ from . import loader as loading
 from .knobs import House
 from .messages import Grant, WindowDone
 from .originals import now
+from .sign import Sign
 from .steps import Loop, Steps
 from .window import BareRun, EpochRun, JointRun, Pantry, SteadyRun, TheirError, WindowFailed, loader_only
 
@@ -33,16 +36,24 @@ def synchroniser(device: str) -> Callable[[], None]:
 class LoaderServer:
     """Serves a loop that takes its batches from a loader of torch."""
 
-    def __init__(self, steps: Steps, loop: Loop, iterator: Any, trained: Any, delivered: int, ask: Ask, device: str):
+    def __init__(
+        self, steps: Steps, loop: Loop, iterator: Any, trained: Any, delivered: int, ask: Ask, device: str, sign: Sign
+    ) -> None:
         self._steps = steps
+        self._sign = sign
         self._loader = trained
+        self._others: Dict[int, Any] = {}
+        """Loaders like the training one that were there beside it, such as that of an evaluation, held weakly."""
         self._ask = ask
         self._house = House(steps, device)
         self._synchronise = synchroniser(device)
         self._pantry = Pantry()
         self._length = loading.epoch_length(trained)
         self._stream = loading.IndexStream(trained._index_sampler, loading.retire(iterator, trained))
+        iterator._doctor_loader = weakref.ref(trained)  # What would keep it alive is told from what does.
         self._iterator = iterator
+        self._begun: Any = weakref.WeakSet([iterator])
+        """Iterators over the training loader: a loop may go on with one after it looked at another."""
         self._delivered = delivered
         self._over = False
         self._requested = 0.0
@@ -72,11 +83,22 @@ class LoaderServer:
         if loader is self._loader:
             return True
         known = self._steps.records.get(id(loader))
-        if known is not None and known.loader() is loader:
+        if (known is not None and known.loader() is loader) or not self._is_alike(loader):
             return False
+        other = self._others.get(id(loader))
+        if not self._is_gone(thoroughly=other is None or other() is not loader):
+            self._others[id(loader)] = weakref.ref(loader)
+            return False
+        self._house.made_anew = True
+        self._loader = loader
+        self._stream = loading.IndexStream(loader._index_sampler)
+        return True
+
+    def _is_alike(self, loader: Any) -> bool:
+        """Whether this loader was made by the same line, in the same way, as the training one."""
         site = loading.construction_site(loader)
         mine = self._loader
-        alike = (
+        return (
             site is not None
             and site == loading.construction_site(mine)
             and loader.batch_size == mine.batch_size
@@ -85,11 +107,17 @@ class LoaderServer:
             and type(loader.sampler) is type(mine.sampler)
             and loading.epoch_length(loader) == self._length
         )
-        if alike:
-            self._house.made_anew = True
-            self._loader = loader
-            self._stream = loading.IndexStream(loader._index_sampler)
-        return alike
+
+    def _is_gone(self, *, thoroughly: bool) -> bool:
+        """Whether nobody but this server holds the training loader any more. A loader that is made anew takes the place
+        of one that is gone; one that is there beside it is that of an evaluation. `thoroughly`: also of what holds
+        itself."""
+        reference = weakref.ref(self._loader)
+        self._loader = None
+        if thoroughly and reference() is not None:
+            gc.collect()
+        self._loader = reference()
+        return self._loader is None
 
     def shell(self, loader: Any) -> Optional[Any]:
         """An iterator without workers for the user to hold, where this is the training loader."""
@@ -105,6 +133,7 @@ class LoaderServer:
         """Another loader begins or is asked for a batch: unless it trains alongside, the loop is evaluating."""
         if id(loader) not in self._companions and self._paused_at is None:
             self._paused_at = now()
+            self._sign.set(True)
             if self._run is not None:
                 self._run.mode.interrupted(self._paused_at)
 
@@ -117,8 +146,15 @@ class LoaderServer:
     def request(self, iterator: Any) -> Any:
         """The user asks for the next training batch. Raises `StopIteration` where the user's epoch ends."""
         requested = now()
+        self._sign.set(False)
         self._pause_over(requested)
-        if iterator is not self._iterator or (iterator._num_yielded == 0 and self._delivered):
+        if iterator is not self._iterator and iterator._num_yielded:
+            # The loop goes on where it was before it looked at another, or takes from two in turn.
+            if iterator not in self._begun:  # That is from before it was found.
+                loading.retire(iterator, self._loader)
+                self._begun.add(iterator)
+            self._iterator, self._delivered, self._over = iterator, iterator._num_yielded, False
+        elif iterator is not self._iterator or (iterator._num_yielded == 0 and self._delivered):
             self._begin_epoch(iterator)
         if self._over:
             raise StopIteration
@@ -155,6 +191,7 @@ class LoaderServer:
         if self._delivered == self._stops_after:
             delivered = now()
             self._house.pauses.began(delivered, delivered, as_written)
+            self._sign.set(True)
         return batch
 
     def _near_the_end(self) -> None:
@@ -178,13 +215,18 @@ class LoaderServer:
             # that this happens at a certain batch, its step ends with the optimizer's; from then on it isn't timed.
             known = self._delivered == self._stops_after or self._delivered < SHORTEST_EPOCH
             self._stops_after = self._delivered if self._delivered >= SHORTEST_EPOCH else None
+            trained = self._steps.optimizer_ended_at
             if isinstance(run, SteadyRun):
-                trained = self._steps.optimizer_ended_at
                 run.pause(None if known or trained < self._requested else trained)
                 run.epoch_over()
-            elif isinstance(run, EpochRun) and run.running and run.end_epoch():
+            elif (
+                isinstance(run, EpochRun)
+                and run.running
+                and run.end_epoch(None if trained < self._requested else trained)
+            ):
                 self._finish(run)
         loading.retire(iterator, self._loader)
+        self._begun.add(iterator)
         self._iterator = iterator
         self._delivered = 0
         self._over = False
@@ -193,6 +235,7 @@ class LoaderServer:
 
     def _end_epoch(self, at: Optional[float]) -> None:
         self._over = True
+        self._sign.set(True)
         self._stops_after = None
         run = self._run
         if isinstance(run, SteadyRun):

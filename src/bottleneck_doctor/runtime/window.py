@@ -63,7 +63,22 @@ class Pantry:
         size = sum(tensor.numel() * tensor.element_size() for tensor in tensors_of(batch))
         if not self.batches or self._bytes + size <= KEPT_BYTES:
             self._bytes += size
-            self.batches.append(batch)
+            self.batches.append(_apart(batch))
+
+
+def _apart(batch: Any, depth: int = 0) -> Any:
+    """The batch in containers of its own: a loop may take things out of those that it gets, or put tensors of a device
+    in their place."""
+    if isinstance(batch, torch.Tensor):
+        return batch
+    if type(batch) is dict and depth < 4:
+        return {name: _apart(value, depth + 1) for name, value in batch.items()}
+    if type(batch) in (list, tuple) and depth < 4:
+        return type(batch)(_apart(value, depth + 1) for value in batch)
+    try:
+        return copy.copy(batch)
+    except Exception:  # It can be had once only.
+        return batch
 
 
 class ReplayFeed:
@@ -93,8 +108,7 @@ class ReplayFeed:
             raise StopIteration
         self._served += 1
         self._position += 1
-        batch = self._pantry.batches[self._position % len(self._pantry.batches)]
-        return batch if isinstance(batch, torch.Tensor) else copy.copy(batch)
+        return _apart(self._pantry.batches[self._position % len(self._pantry.batches)])
 
     def ready(self) -> int:
         return 0
@@ -298,7 +312,10 @@ class SteadyRun(FedRun):
         self._segments = 0
         self._broken = False
         self._held = False
-        self._first_lead_seconds = 0.0
+        self._opened_steps = 0
+        """Steps of lead-in that the loader had gone before it was opened, for the last time."""
+        self._led_without_pause = True
+        self._first_lead_seconds: Optional[float] = None
         self._first_lead_steps = 0
 
     def step_ended(self) -> bool:
@@ -335,15 +352,21 @@ class SteadyRun(FedRun):
 
     def _finish(self) -> None:
         self._timing = False
-        if self._segments == 1 or self._first_lead_steps:
-            self.turn_seconds = self._first_lead_seconds - self._first_lead_steps * self.seconds / self.steps
+        led = self._first_lead_seconds
+        if led is not None and (self._segments == 1 or self._first_lead_steps):
+            self.turn_seconds = led - self._first_lead_steps * self.seconds / self.steps
 
     def take(self) -> Any:
         """The next batch for the user."""
         if not self._open:
+            if not self.feed.persistent:
+                self._opened = self.clock()  # Starting workers is what starting an epoch costs.
             self._guard(self.feed.open_warm)
-            self._opened = self.clock()
+            if self.feed.persistent:
+                self._opened = self.clock()
             self._guard(self.feed.restart)
+            self._opened_steps = self.lead_in_steps
+            self._led_without_pause = True
             self._open = True
         if not self._timing and self._lead_left <= 0:
             self._begin_timing()
@@ -356,9 +379,10 @@ class SteadyRun(FedRun):
         self.mode.resume()
         self._segment_began = self.clock()
         if self._segments == 0:
-            self._first_lead_seconds = self._segment_began - self._opened
-            self._first_lead_steps = self.lead_in_steps
-            self.lead_in_seconds = self._first_lead_seconds
+            self.lead_in_seconds = self._segment_began - self._opened
+            if self._led_without_pause:
+                self._first_lead_seconds = self.lead_in_seconds
+                self._first_lead_steps = self.lead_in_steps - self._opened_steps
         self._segments += 1
         self._queue_before = self.feed.ready()
         self._timing = True
@@ -374,6 +398,7 @@ class SteadyRun(FedRun):
         elif self._led + self._asked and not self._held:
             # The lead-in outlasts what the user runs at a stretch: half of that has to do, or nothing is ever timed.
             self._lead_in = min(self._lead_in, (self._led + self._asked) // 2)
+        self._led_without_pause = False
         if epoch_over and self._open and not self.feed.persistent:
             self.feed.close()
             self._open = False
@@ -452,7 +477,7 @@ class EpochRun(FedRun):
         super().__init__(*args, **kwargs)
         self._lead_left = self.grant.lead_in
         self._began: Optional[float] = None
-        self._paused = 0.0
+        self._pauses: List[Tuple[float, float]] = []
         self._steps_in_epoch = 0
 
     @property
@@ -468,7 +493,7 @@ class EpochRun(FedRun):
         """The user starts an epoch."""
         self._synchronise()
         self._began = now()
-        self._paused = 0.0
+        self._pauses.clear()
         self._steps_in_epoch = 0
         self._timing = self._lead_left <= 0
         if self._timing:
@@ -488,19 +513,21 @@ class EpochRun(FedRun):
         return batch
 
     def pause(self, began: float, ended: float) -> None:
-        self._paused += ended - began
+        self._pauses.append((began, ended))
         if self._timing:
             self.mode.suspend()
             self.mode.resume()
 
-    def end_epoch(self) -> bool:
-        """The epoch is over (its workers too). True once the window is complete."""
+    def end_epoch(self, at: Optional[float] = None) -> bool:
+        """The epoch is over (its workers too), since `at` where the user went on without asking for more. True once the
+        window is complete."""
         if self._began is None:
             return False
         self.before_step()
         if not self._checked:
             self.check_effect()
-        seconds = self.clock() - self._began - self._paused
+        end = self.clock() if at is None else at
+        seconds = end - self._began - sum(ended - began for began, ended in self._pauses if began < end)
         self._began = None
         if self._timing:
             self.mode.suspend()
