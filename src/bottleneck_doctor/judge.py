@@ -411,7 +411,7 @@ def _verdict(
     if bound is None or bound.estimate <= 0:
         return Verdict(sentence="Nothing we tried is faster.")
     share = words.share_text(min(1.0, 1 / bound.estimate))
-    return Verdict(sentence=f"Nothing we tried is faster. It has {share} of the speed that free data would give.")
+    return Verdict(sentence=f"Nothing we tried is faster. Training runs at {share} of its speed with free data.")
 
 
 def opened_by(judged: Judgement, cause: str) -> str:

@@ -458,7 +458,7 @@ def nothing_faster() -> Result:
     kept = [fix for fix in whole.fixes if fix.status in ("no_difference", "slower", "not_applicable")]
     return replace(
         without_evidence(whole),
-        verdict=Verdict(sentence="Nothing we tried is faster. It has 97 % of the speed that free data would give."),
+        verdict=Verdict(sentence="Nothing we tried is faster. Training runs at 97 % of its speed with free data."),
         baseline=replace(whole.baseline, samples_per_second=412.7, steps_per_second=12.9, step_ms=77.5),
         ceilings={"synthetic": speedup(1.031, 1.012, 1.05)},
         fixes=kept,

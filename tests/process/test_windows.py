@@ -759,6 +759,43 @@ def test_an_epoch_whose_batches_are_counted_ends_with_its_last_step(guest: Start
     assert done.seconds < 0.3
 
 
+AHEAD = """
+def ahead(batches):
+    last = None
+    for batch in batches:
+        if last is not None:
+            yield last
+        last = batch
+    yield last
+
+
+def slowly(batch):
+    time.sleep(0.03)
+    train_on(batch)
+
+
+"""
+
+
+def test_an_epoch_that_is_fetched_ahead_holds_its_last_step(guest: StartGuest) -> None:
+    body = "for batch in ahead(loader):\n    slowly(batch)\ntime.sleep(0.3)\n"
+    text = repeated(body).replace("for epoch", f"{AHEAD}loader = DataLoader(Rows(24), batch_size=4)\nfor epoch", 1)
+    script = guest(text)
+    script.found()
+    done = script.window({}, lead_in=1, steps=0, epochs=3)
+    assert (done.status, done.steps, done.whole_epochs) == ("ok", 18, 3)
+    assert 18 * 0.03 < done.seconds < 18 * 0.03 + 0.2
+
+
+def test_a_loader_made_anew_while_somebody_keeps_the_last(guest: StartGuest) -> None:
+    body = "loader = DataLoader(Rows(48), batch_size=4)\nkept.append(loader)\nfor batch in loader: train_on(batch)\n"
+    script = guest(repeated(body).replace("for epoch", "kept = []\nfor epoch", 1))
+    script.found()
+    for setting in ({}, {"num_workers": 1}):
+        done = script.window(setting, lead_in=2, steps=6)
+        assert (done.status, done.samples) == ("ok", 4 * done.steps)
+
+
 EVALUATING_OFTEN = (
     PRELUDE
     + """

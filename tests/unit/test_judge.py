@@ -395,7 +395,7 @@ def test_sentence_when_nothing_is_faster() -> None:
         speeds = {REPLAY: ({"replay": True}, free), **timed([(BF16, 1.0)])}
         verdict = judged(Experiment(speeds, wait=0.02).windows, [amp()]).verdict  # type: ignore[arg-type]
         assert verdict.sentence.startswith("Nothing we tried is faster.")
-        assert f"It has {share} of the speed that free data would give" in verdict.sentence
+        assert f"Training runs at {share} of its speed with free data" in verdict.sentence
         assert verdict.fix is None
     bare = judged(Experiment(timed([(BF16, 1.0)])).windows, [amp()]).verdict
     assert bare.sentence == "Nothing we tried is faster."

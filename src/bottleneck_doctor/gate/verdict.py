@@ -13,7 +13,7 @@ from bottleneck_doctor.gate.limits import PHASE, STEP_TIME
 from bottleneck_doctor.gate.metrics import Judging, PairSample
 from bottleneck_doctor.gate.prospect import Prospect
 from bottleneck_doctor.render import words
-from bottleneck_doctor.render.check_words import amount_text
+from bottleneck_doctor.render.check_words import amount_text, fails
 from bottleneck_doctor.result import Warning
 
 LONG = 1.25
@@ -31,11 +31,6 @@ def deciding(metrics: Sequence[Metric]) -> list[Metric]:
 def is_open(metrics: Sequence[Metric]) -> bool:
     """Whether more pairs could still change what the check says."""
     return any(metric.verdict == "cannot_tell" for metric in deciding(metrics))
-
-
-def fails(metric: Metric) -> bool:
-    """Whether this metric makes the check fail."""
-    return metric.level == "error" and metric.verdict in ("regression", "gone")
 
 
 def status(metrics: Sequence[Metric]) -> Status:

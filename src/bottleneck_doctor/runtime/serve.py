@@ -20,6 +20,9 @@ from .window import BareRun, EpochRun, JointRun, Pantry, SteadyRun, TheirError, 
 SHORTEST_EPOCH = 4
 """Fewer batches than this are no epoch to speak of: `next(iter(loader))` makes an iterator for every step."""
 
+SURE_BATCHES = 8
+"""After so many batches in a row that another loader gave and that were trained on, that is the training one."""
+
 Ask = Callable[[Optional[WindowDone]], Grant]
 """Report the window that ended (None at first) and wait for the next grant. Does not return once it is time to end."""
 
@@ -44,6 +47,10 @@ class LoaderServer:
         self._loader = trained
         self._others: Dict[int, Any] = {}
         """Loaders like the training one that were there beside it, such as that of an evaluation, held weakly."""
+        self._others_since = (-1, 0)
+        """Where the training loader stood as the others began to be asked, and the optimizer steps made by then."""
+        self._others_batches = 0
+        self._period = loop.period
         self._ask = ask
         self._house = House(steps, device)
         self._synchronise = synchroniser(device)
@@ -74,6 +81,10 @@ class LoaderServer:
             if record is not loop.record and record.batches >= 4 and record.credited * 2 > record.batches
         }
         self._paused_at: Optional[float] = None
+        self._ended_at = 0.0
+        self._steps_begun = self._steps_ended = steps.optimizer_steps
+        self._trailing = 0.0
+        """Seconds by which the last step of an epoch ended later than the epoch did, in loops that fetch ahead."""
         self._house.made_anew = loop.record is not None and loop.record.made_anew
 
     # -- which loader ------------------------------------------------------------------------------------------------
@@ -86,7 +97,8 @@ class LoaderServer:
         if (known is not None and known.loader() is loader) or not self._is_alike(loader):
             return False
         other = self._others.get(id(loader))
-        if not self._is_gone(thoroughly=other is None or other() is not loader):
+        is_new = other is None or other() is not loader
+        if not self._is_gone(thoroughly=is_new) and not self._others_train():
             self._others[id(loader)] = weakref.ref(loader)
             return False
         self._house.made_anew = True
@@ -107,6 +119,15 @@ class LoaderServer:
             and type(loader.sampler) is type(mine.sampler)
             and loading.epoch_length(loader) == self._length
         )
+
+    def _others_train(self) -> bool:
+        """Whether it is such loaders that are trained on by now, in place of one that somebody keeps."""
+        if self._others_since[0] != self._position:
+            self._others_since = (self._position, self._steps.optimizer_steps)
+            self._others_batches = 0
+        self._others_batches += 1
+        steps = self._steps.optimizer_steps - self._others_since[1]
+        return self._others_batches > SURE_BATCHES and steps * self._period >= self._others_batches - 2 * self._period
 
     def _is_gone(self, *, thoroughly: bool) -> bool:
         """Whether nobody but this server holds the training loader any more. A loader that is made anew takes the place
@@ -210,6 +231,10 @@ class LoaderServer:
 
     def _begin_epoch(self, iterator: Any) -> None:
         run = self._run
+        made = self._steps.optimizer_steps
+        if self._over and self._lags():
+            self._trailing = self._steps.optimizer_ended_at - self._ended_at if made == self._steps_ended + 1 else 0.0
+        self._steps_begun = made
         if not self._over:
             # The user left the last epoch early; its end can't be seen, so the pause after it counts. The first time
             # that this happens at a certain batch, its step ends with the optimizer's; from then on it isn't timed.
@@ -233,16 +258,24 @@ class LoaderServer:
         self._epoch_to_fill = False
         self._close_filler()
 
+    def _lags(self) -> bool:
+        """Whether the epoch that is over ended before its last batch was trained on, each of them in a step."""
+        return self._steps_ended - self._steps_begun == self._delivered - 1 > 0
+
     def _end_epoch(self, at: Optional[float]) -> None:
         self._over = True
         self._sign.set(True)
+        self._ended_at, self._steps_ended = now(), self._steps.optimizer_steps
         self._stops_after = None
         run = self._run
         if isinstance(run, SteadyRun):
             run.pause(at)
             run.epoch_over()
-        elif isinstance(run, EpochRun) and run.running and run.end_epoch():
-            self._finish(run)
+        elif isinstance(run, EpochRun) and run.running:
+            if self._trailing and self._lags():
+                run.lengthen(self._trailing)
+            if run.end_epoch():
+                self._finish(run)
         self._close_filler()
 
     def _pause_over(self, requested: float) -> None:

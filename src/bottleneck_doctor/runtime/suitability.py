@@ -11,8 +11,6 @@ from multiprocessing import context
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, Optional
 
-import torch
-
 
 def usable_cpus(ranks: int = 1, world: int = 1) -> int:
     """The smallest of affinity, cgroup quota and SLURM's share, divided among the `ranks` on this host; at least 1.
@@ -108,7 +106,9 @@ class _Trial(ForkingPickler):
     """Pickles as for a process that is started anew, but for arrays: they can be pickled, and copying them is dear."""
 
     def reducer_override(self, value: Any) -> Any:
-        if isinstance(value, torch.Tensor) or type(value).__module__ == "numpy":
+        # Whoever describes the machine uses this file without torch.
+        tensor = getattr(sys.modules.get("torch"), "Tensor", ())
+        if isinstance(value, tensor) or type(value).__module__ == "numpy":
             return int, ()
         return NotImplemented
 

@@ -518,6 +518,11 @@ class EpochRun(FedRun):
             self.mode.suspend()
             self.mode.resume()
 
+    def lengthen(self, seconds: float) -> None:
+        """The epoch takes so much longer than until it ends: the step on its last batch is still to come."""
+        if self._began is not None:
+            self._began -= seconds
+
     def end_epoch(self, at: Optional[float] = None) -> bool:
         """The epoch is over (its workers too), since `at` where the user went on without asking for more. True once the
         window is complete."""
