@@ -831,12 +831,12 @@ def test_what_starting_an_epoch_costs_holds_its_workers_start_and_no_evaluation(
 
 def test_training_that_stands_still_shows_a_sign(guest: StartGuest) -> None:
     """So that an evaluation is not taken for a hang, however long it takes."""
-    script = guest(repeated("for batch in DataLoader(Rows(24), batch_size=4):\n    train_on(batch)\ntime.sleep(1.5)\n"))
+    script = guest(repeated("for batch in DataLoader(Rows(24), batch_size=4):\n    train_on(batch)\ntime.sleep(0.4)\n"))
     script.found()
     script.grant(steps=20)
     seen = set()
     begun = time.monotonic()
-    while script.session.event(0.05) is None:
+    while script.session.event(0.02) is None:
         seen.add(script.session.is_away())
         assert time.monotonic() - begun < 30
     assert True in seen
