@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import os
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -165,7 +166,7 @@ def _submodules(
             told = (f"--git-dir={own}", f"--work-tree={tree / place}")
             Git(tree / place)(*told, "read-tree", "--reset", "-u", recorded, index=index)
             missing = _fetch_large(_large(Git(tree / place), told, index), head / place, tree / place, own)
-            _note_pointers(warnings, missing, f"git -C {place} lfs fetch origin {recorded}")
+            _note_pointers(warnings, missing, f"git -C {shlex.quote(str(place))} lfs fetch origin {recorded}")
         except GitFailed as failed:
             warnings.append(
                 Warning(
