@@ -209,9 +209,6 @@ class Prober:
         grace = grace if self._clock.strict else GRACE_SECONDS
         until = time.monotonic() + max(1.0, self._clock.left()) + grace
         event, hung = _awaited(session, limit, until)
-        while hung and session.is_away():
-            _await_return(session, until)
-            event, hung = _awaited(session, limit, until)
         if isinstance(event, messages.WindowDone):
             if event.window != self._number:
                 return None
@@ -329,22 +326,35 @@ def await_event(session: Session, seconds: float, tick: Callable[[], None] | Non
 
 
 def _awaited(session: Session, limit: float, until: float) -> tuple[Any, bool]:
-    """The next event within `limit` seconds, and whether none came in all of them. `until`: when the time is over."""
-    allowed = until - time.monotonic()
-    event = await_event(session, min(limit, allowed))
-    return event, event is None and allowed >= limit
+    """The next event, and whether training went on for `limit` seconds without one. What the user does between steps is
+    no part of them. `until`: when the time is over.
+
+    Raises `OutOfTime`, and `SessionOver` where the user's own work takes too long to be waited for.
+    """
+    while True:
+        allowed = until - time.monotonic()
+        event = await_event(session, min(limit, allowed))
+        hung = event is None and allowed >= limit
+        if not hung or not session.is_away():
+            return event, hung
+        event = _await_return(session, until)
+        if event is not None:
+            return event, False
 
 
-def _await_return(session: Session, until: float) -> None:
-    """Wait while the user's own work between steps goes on. Raises `OutOfTime`, and `SessionOver` where that is too
-    long to wait for: another process begins with training."""
+def _await_return(session: Session, until: float) -> Any:
+    """Wait until the training goes on. What happens meanwhile is returned, such as the end of the process."""
     back_by = time.monotonic() + AWAY_SECONDS
     while session.is_away():
+        event = await_event(session, 0.2)
+        if event is not None:
+            return event
         if time.monotonic() > until:
             raise OutOfTime
         if time.monotonic() > back_by:
+            # Another process begins with training.
             raise SessionOver("the script was at something else than training for minutes")
-        time.sleep(0.2)
+    return None
 
 
 def ended(event: Any) -> SessionOver:

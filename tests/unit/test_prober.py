@@ -184,11 +184,30 @@ def test_until_there_is_a_baseline_it_may_take_what_was_set_apart(monkeypatch: p
 
 
 def test_an_evaluation_is_no_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Away(Told):
+        """Says nothing for as long as it is away."""
+
+        def event(self, timeout: float) -> Any:
+            return None if self.away else super().event(timeout)
+
     race, made = make()
-    session = Told(None, None, OK)
+    session: Told = Away(OK)
     session.away = [True, True, False, True, False]
     made.measure(session, TWO)  # type: ignore[arg-type]
     assert [window.status for window in race.windows] == ["ok"]
+    assert session.away == []
+    assert race.alive(TWO)
+    # Its end is seen meanwhile.
+
+    class Ending(Told):
+        def event(self, timeout: float) -> Any:
+            return Exited(0, "") if len(self.away) < 98 else None
+
+    session = Ending()
+    session.away = [True] * 100
+    with pytest.raises(SessionOver, match="came to its end"):
+        made.measure(session, TWO)  # type: ignore[arg-type]
+    assert session.away, "nobody waits for the return of what is gone"
     assert race.alive(TWO)
     # One that takes for ever costs the process, and is nobody's fault.
     monkeypatch.setattr(prober, "AWAY_SECONDS", 0.1)
