@@ -95,12 +95,12 @@ def compare(reports: Sequence[Named]) -> Comparison:
 
 
 def _speed(results: Sequence[Result]) -> Row:
-    first = results[0]
+    first, by_sample = results[0], _samples_known(results)
     return Row(
-        "Samples a second" if _samples_known(results) else "Steps a second",
+        "Samples a second" if by_sample else "Steps a second",
         "per_second",
-        tuple(_rate(result) for result in results),
-        tuple(_speed_ratio(first, other) for other in results[1:]),
+        tuple(_rate(result, by_sample=by_sample) for result in results),
+        tuple(_speed_ratio(first, other, by_sample=by_sample) for other in results[1:]),
         more_is_better=True,
     )
 
@@ -109,14 +109,15 @@ def _samples_known(results: Sequence[Result]) -> bool:
     return all(result.baseline is None or result.baseline.batch_size is not None for result in results)
 
 
-def _rate(result: Result) -> float | None:
-    if result.baseline is None or not math.isfinite(result.baseline.samples_per_second):
+def _rate(result: Result, *, by_sample: bool) -> float | None:
+    if result.baseline is None:
         return None
-    return result.baseline.samples_per_second
+    rate = result.baseline.samples_per_second if by_sample else result.baseline.steps_per_second
+    return rate if math.isfinite(rate) else None
 
 
-def _speed_ratio(first: Result, other: Result) -> Ratio | None:
-    ours, theirs = _session_logs(first), _session_logs(other)
+def _speed_ratio(first: Result, other: Result, *, by_sample: bool) -> Ratio | None:
+    ours, theirs = (_session_logs(result, by_sample=by_sample) for result in (first, other))
     if not ours or not theirs:
         return None
     # These are logs of costs: a speed is their inverse.
@@ -127,12 +128,13 @@ def _speed_ratio(first: Result, other: Result) -> Ratio | None:
     return Ratio(math.exp(middle), math.exp(middle - half_width), math.exp(middle + half_width))
 
 
-def _session_logs(result: Result) -> list[float]:
-    """Log of the seconds that a sample takes as written, one for each process."""
+def _session_logs(result: Result, *, by_sample: bool) -> list[float]:
+    """Log of the seconds that a sample takes as written, or a step, one for each process."""
     logs: dict[int, list[float]] = {}
     for window in result.windows:
         if evidence.usable(window) and window.label == BASELINE and window.mode == "timed":
-            logs.setdefault(window.session, []).append(math.log(evidence.step_cost(window, 1.0)))
+            size = 1.0 if by_sample else window.samples / window.steps
+            logs.setdefault(window.session, []).append(math.log(evidence.step_cost(window, size)))
     return [fmean(each) for each in logs.values()]
 
 

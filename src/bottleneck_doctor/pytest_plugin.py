@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 PATIENCE = 15.0
 """Seconds that a check has to end its sessions once it was told to stop."""
 
-_MADE_A_CHECK = (0, 1, 3)
+_CANNOT_TELL = 3
+_MADE_A_CHECK = (0, 1, _CANNOT_TELL)
 """Exit codes after which there is an outcome: passed, regressed, cannot tell."""
 
 
@@ -37,21 +38,25 @@ class DoctorWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Checked:
-    """The outcome of one check: its document (docs/check.schema.json), and all that the command printed."""
+    """The outcome of one check: its document (docs/check.schema.json), all that the command printed, and how it ended
+    (docs/commands.md)."""
 
     check: Check
     output: str
+    exit_code: int
 
-    def assert_no_regression(self, *, inconclusive: str = "pass") -> None:
+    def assert_no_regression(self, *, inconclusive: str | None = None) -> None:
         """Fail the test where a metric of level `error` is worse than its threshold allows.
 
-        A check that can't tell passes with a `DoctorWarning`; `inconclusive="fail"` makes it fail.
+        A check that can't tell passes with a `DoctorWarning`, or fails: as `inconclusive` says, "pass" or "fail", and
+        as the project's configuration does where it is None.
         """
         __tracebackhide__ = True
-        if inconclusive not in ("pass", "fail"):
+        if inconclusive not in (None, "pass", "fail"):
             raise ValueError(f'inconclusive is "pass" or "fail", not {inconclusive!r}')
         status, sentence = self.check.status, self.check.sentence
-        if status == "regressed" or (status == "cannot_tell" and inconclusive == "fail"):
+        strict = self.exit_code == _CANNOT_TELL if inconclusive is None else inconclusive == "fail"
+        if status == "regressed" or (status == "cannot_tell" and strict):
             pytest.fail(f"{sentence}\n\n{self.output}".rstrip(), pytrace=False)
         if status != "passed":
             warnings.warn(DoctorWarning(sentence), stacklevel=2)
@@ -94,7 +99,7 @@ class Doctor:
                 pytest.fail(f"doctor check ended with exit code {code}:\n\n{output}".rstrip(), pytrace=False)
             from bottleneck_doctor.gate.encoding import from_json
 
-            return Checked(from_json(document.read_bytes(), source=str(document)), output)
+            return Checked(from_json(document.read_bytes(), source=str(document)), output, code)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

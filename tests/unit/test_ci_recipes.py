@@ -179,6 +179,7 @@ def test_the_base_is_fetched_into_a_clone_of_one_commit(runner: Path) -> None:
         [
             ({"TARGET": "main"}, "origin/main", first),
             ({"BEFORE": first}, first, first),
+            ({"QUEUED": first}, first, first),
             ({"BEFORE": "0" * 40}, "", None),
             ({"BEFORE": "1" * 40}, "", None),
             ({"ASKED": first}, first, first),

@@ -59,6 +59,19 @@ def test_a_speed_is_compared_over_processes(pets: Result) -> None:
     assert alike.startswith("No difference between again and slow was seen: 1.00×")
 
 
+def test_without_samples_on_one_side_steps_are_compared(pets: Result) -> None:
+    """A loop that lost its loader takes as many steps a second: its steps are no samples."""
+    fed = at_speed(pets, 0.1, 0.101, 0.099)
+    bare = replace(fed, windows=[replace(each, samples=float(each.steps)) for each in fed.windows])
+    assert fed.baseline is not None
+    bare = replace(bare, baseline=replace(fed.baseline, batch_size=None, samples_per_second=10.0))
+    row = compare([Named("fed", fed), Named("bare", bare)]).rows[0]
+    assert row.title == "Steps a second"
+    assert row.values[0] == row.values[1] == fed.baseline.steps_per_second
+    assert row.ratios[0] is not None
+    assert row.ratios[0].estimate == pytest.approx(1.0)
+
+
 def test_one_process_gives_no_interval(pets: Result) -> None:
     found = compare([Named("a", at_speed(pets, 0.1)), Named("b", at_speed(pets, 0.05, 0.05))])
     ratio = found.rows[0].ratios[0]

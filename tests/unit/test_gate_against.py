@@ -143,6 +143,15 @@ def test_few_times_are_supposed_to_differ() -> None:
     assert two.between == pytest.approx(0.5)
 
 
+def test_two_times_that_differ_more_than_is_supposed_are_two_draws() -> None:
+    """What was supposed is refuted, and what one difference says of the next has one degree of freedom."""
+    seen = against.estimate([0.0] * 5, [[0.0] * 5, [1.0] * 5], 0.0, 0.15)
+    assert seen.freedom(5) == 1
+    assert seen.half_width(0.01) == pytest.approx(31.82 * math.sqrt(0.75), rel=1e-3)
+    alike = against.estimate([0.0] * 5, [[0.0] * 5, [0.1] * 5], 0.0, 0.15)
+    assert alike.freedom(5) > 1000
+
+
 def test_times_that_agree_by_luck_are_no_surer_than_their_processes() -> None:
     times = [[-0.05, 0.05]] * 4
     seen = against.estimate([-0.05, 0.05], times, 0.0, ASSUMED)

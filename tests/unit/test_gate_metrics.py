@@ -13,12 +13,18 @@ from bottleneck_doctor.gate import culprits, decide, verdict
 from bottleneck_doctor.gate.document import Metric
 from bottleneck_doctor.gate.limits import DEFAULTS, STEP_TIME, Limit, configured
 from bottleneck_doctor.gate.metrics import Judging, PairSample, judged
+from bottleneck_doctor.render.check_words import is_shown
 
 NOISE = (0.002, -0.003, 0.001, -0.001, 0.003)
 
 
 def how(pairs: int, **limits: Limit) -> Judging:
     return Judging({**DEFAULTS, **limits}, decide.look_after(pairs, last=True), pairs)
+
+
+def early(pairs: int, **limits: Limit) -> Judging:
+    """With room for more."""
+    return Judging({**DEFAULTS, **limits}, decide.look_after(pairs, last=False), 20)
 
 
 def metrics(pairs: list[PairSample], **limits: Limit) -> dict[str, Metric]:
@@ -83,6 +89,33 @@ def test_a_stall_now_and_then_weighs_as_much_as_it_takes() -> None:
     assert step.change == pytest.approx(1 / 3, abs=0.002)
 
 
+def test_a_window_that_was_cut_short_weighs_less() -> None:
+    """Steps of 10 ms, and one stall of 3 s, in which the window was cut after 10 steps of 70."""
+    head = side(0.010)
+    head.windows[:] = [
+        replace(head.windows[0], steps=70, samples=280.0, seconds=0.7),
+        replace(head.windows[1], steps=10, samples=40.0, seconds=3.1),
+    ]
+    seen = PairSample(number=1, base=side(0.010), head=head)
+    assert list(seen.means()) == pytest.approx([0.010, 3.8 / 80])
+    assert seen.ratio().log == pytest.approx(math.log(4.75))
+    record = seen.record()
+    assert record.head_step_seconds == pytest.approx(0.0475)
+    assert record.windows == 4
+
+
+def test_turns_of_one_side_only_are_left_out() -> None:
+    """The head's loader has no length any more, so what its epochs cost is unknown: steps are compared, as is said."""
+    pairs = [
+        PairSample(number=n, base=side(0.020, turn=1.0), head=side(0.024 * math.exp(noise), turn=1.0, epoch=None))
+        for n, noise in enumerate(NOISE, 1)
+    ]
+    step = metrics(pairs)[STEP_TIME]
+    assert step.change == pytest.approx(0.2, abs=0.01)
+    assert step.base == pytest.approx(0.020)
+    assert [each.slug for each in verdict.weak_evidence(pairs, how(5), [step])] == ["loops-differ"]
+
+
 @pytest.mark.parametrize(
     ("head", "base", "told"), [(6, 0, True), (5, 0, False), (8, 1, True), (8, 3, False), (0, 6, False)]
 )
@@ -142,6 +175,55 @@ def test_the_first_pair_may_have_caches_to_make() -> None:
     assert metrics(pairs)["first_step"].verdict == "unchanged"
 
 
+def test_nothing_is_decided_before_it_is_looked() -> None:
+    """Of the first pair the start is not counted: what was not measured yet has not passed."""
+    limits = {"step_time": Limit(0.05, "warn"), "first_step": Limit(0.2, "error")}
+    one = [pair(1, 0.02, 0.02)]
+    assert verdict.is_open(judged(one, early(1, **limits)), early(1, **limits))
+    many = [pair(n, 0.02, 0.02) for n in range(1, 6)]
+    found = judged(many, early(5, **limits))
+    assert not verdict.is_open(found, early(5, **limits))
+    assert verdict.status(found) == "passed"
+
+
+def test_what_may_fail_a_check_and_was_not_measured_has_not_passed() -> None:
+    pairs = [PairSample(number=n, base=side(0.02, peak_bytes=None), head=side(0.02, peak_bytes=None)) for n in range(5)]
+    assert verdict.status(judged(pairs, how(5))) == "passed"
+    strict = how(5, host_memory=Limit(0.1, "error", most=1 << 31))
+    found = judged(pairs, strict)
+    assert verdict.status(found) == "cannot_tell"
+    assert not verdict.is_open(found, strict), "more pairs would not show it"
+    assert "Peak memory: could not be measured" in verdict.sentence(found, "main", 5, [])
+    memory = next(each for each in found if each.id == "host_memory")
+    assert is_shown(memory)
+    assert not is_shown(replace(memory, level="warn"))
+
+
+def test_what_one_pair_lacks_is_not_gone() -> None:
+    limit = Limit(0.1, "error")
+    pairs = [PairSample(number=n, base=side(0.02), head=side(0.02, peak_bytes=None)) for n in range(1, 6)]
+    found = judged(pairs[:1], how(1, host_memory=limit))
+    assert verdict.status(found) == "cannot_tell"
+    assert "only the base has shown it" in verdict.sentence(found, "main", 1, [])
+    assert verdict.status(judged(pairs, how(5, host_memory=limit))) == "regressed"
+
+
+def test_a_phase_that_took_no_time_took_none() -> None:
+    """It has grown, or fallen, and is neither new nor gone; it is gone where the head shows no phases at all."""
+    before, after = {"forward": 0.019, "host_to_device": 0.0}, {"forward": 0.018, "host_to_device": 0.002}
+    grown = metrics([pair(n, 0.02, 0.02, phases=(before, after)) for n in range(1, 6)])["phase_host_to_device"]
+    assert grown.verdict == "regression"
+    assert grown.base == 0
+    assert grown.head == pytest.approx(0.002)
+    fallen = metrics([pair(n, 0.02, 0.02, phases=(after, before)) for n in range(1, 6)])["phase_host_to_device"]
+    assert fallen.verdict == "improvement"
+    gone = metrics([pair(n, 0.02, 0.02, phases=(after, None)) for n in range(1, 6)])
+    assert {name: each.verdict for name, each in gone.items() if name.startswith("phase_")} == {
+        "phase_forward": "gone",
+        "phase_host_to_device": "gone",
+    }
+
+
 def test_small_phases_are_no_metrics() -> None:
     told = ({"forward": 0.010, "zero_grad": 0.0001}, {"forward": 0.015, "zero_grad": 0.0003})
     found = metrics([pair(n, 0.02, 0.02, phases=told) for n in range(1, 6)])
@@ -186,7 +268,24 @@ def test_what_may_not_be_exceeded_at_all() -> None:
     strict = metrics(pairs, host_memory=Limit(0.1, "error", most=1 << 29))
     assert strict["host_memory"].verdict == "regression"
     assert "at most" in strict["host_memory"].sentence
-    assert metrics(pairs, host_memory=Limit(0.1, "error", most=1 << 31))["host_memory"].verdict == "unchanged"
+    allowed = metrics(pairs, host_memory=Limit(0.1, "error", most=1 << 31))["host_memory"]
+    assert allowed.verdict == "unchanged"
+    assert allowed.sentence.endswith("At most 2 GiB is allowed.")
+
+
+def test_what_may_be_too_much_stays_open() -> None:
+    """Three to five percent over, on both sides: three pairs can't be sure of it, more can."""
+    limit = Limit(0.1, "error", most=8_000_000_000)
+    sizes = [round(8e9 * (1 + over)) for over in (0.0325, 0.0375, 0.0425, 0.035, 0.04, 0.0375, 0.033)]
+    pairs = [
+        PairSample(number=n, base=side(0.02, peak_bytes=size), head=side(0.02, peak_bytes=size))
+        for n, size in enumerate(sizes, 1)
+    ]
+    few = early(3, host_memory=limit)
+    found = judged(pairs[:3], few)
+    assert verdict.is_open(found, few)
+    assert "cannot tell whether that is more than the 7.5 GiB" in verdict.sentence(found, "main", 3, [])
+    assert verdict.status(judged(pairs, early(7, host_memory=limit))) == "regressed"
 
 
 def test_metrics_that_can_fail_a_check_share_its_error_rate() -> None:

@@ -175,17 +175,38 @@ def test_nothing_stays_after_an_interruption(repository: Path, tmp_path: Path) -
 
 
 def test_what_a_killed_check_left_is_forgotten(repository: Path, tmp_path: Path) -> None:
-    killed = tmp_path / "tmp" / "bottleneck-doctor-dead" / "base"
+    killed = tmp_path / "tmp" / "bottleneck-doctor-dead" / "base" / "repository"
     git(repository, "worktree", "add", "--quiet", "--detach", str(killed))
     theirs = tmp_path / "unplugged"
     git(repository, "worktree", "add", "--quiet", "--detach", str(theirs))
-    for folder in (killed.parent, theirs):
+    for folder in (killed.parent.parent, theirs):
         subprocess.run(["rm", "-r", str(folder)], check=True)
     with tree_of(repository):
         pass
     listed = git(repository, "worktree", "list")
     assert "bottleneck-doctor-dead" not in listed
     assert "unplugged" in listed
+
+
+def test_what_lies_beside_the_repository_is_beside_the_base(repository: Path) -> None:
+    """By a path of the script's, or by a link that git tracks."""
+    sets = repository.parent / "sets"
+    (repository.parent / "further").mkdir()
+    sets.mkdir()
+    (sets / "one.txt").write_text("one")
+    (repository / "out").symlink_to(Path("..") / "sets")
+    (repository / "src" / "deep").symlink_to(Path("..") / ".." / ".." / repository.parent.name / "further")
+    git(repository, "add", "--all")
+    git(repository, "commit", "--quiet", "--message", "Links")
+    with tree_of(repository, "HEAD") as tree:
+        assert (tree.root / ".." / "sets" / "one.txt").read_text() == "one"
+        assert (tree.root / "out" / "one.txt").read_text() == "one"
+        assert (tree.root / "src" / "deep").resolve() == repository.parent / "further"
+        # The way round by the repository's own name leads to the base.
+        assert (tree.root / ".." / repository.name / "train.py").resolve() == tree.root / "train.py"
+        assert not git(tree.root, "status", "--porcelain", "out")
+    assert (sets / "one.txt").read_text() == "one"
+    assert (repository.parent / "further").is_dir()
 
 
 def test_untracked_files_are_linked(repository: Path) -> None:
@@ -463,5 +484,7 @@ def test_modules_are_found_by_their_files(tmp_path: Path) -> None:
     (tmp_path / "pet").mkdir()
     (tmp_path / "pet" / "train.py").write_text("")
     assert imports.exists("pet.train", [tmp_path])
+    assert not imports.exists("pet", [tmp_path]), "a package that can't be run"
+    (tmp_path / "pet" / "__main__.py").write_text("")
     assert imports.exists("pet", [tmp_path])
     assert not imports.exists("pet.test", [tmp_path])

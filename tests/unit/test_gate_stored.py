@@ -153,8 +153,10 @@ def test_a_damaged_baseline_is_used_or_refused(changes: list[tuple[tuple[Any, ..
 def test_draws_of_one_hour_are_of_one_time() -> None:
     one = take([draw(0.02, 0.0), draw(0.02, 0.02)])
     soon = take([draw(0.02, 0.03)])
-    later = take([draw(0.02, 0.05)])
+    later = take([draw(0.02, 0.08)])
     assert [len(time) for time in times([later, one, soon])] == [3, 1]
+    # What lies near to the last of a long row shares its luck.
+    assert [len(time) for time in times([take([draw(0.02, minutes / 1440) for minutes in range(0, 240, 8)])])] == [30]
     # A long take is of several times: what counts is when each process ran.
     assert [len(time) for time in times([take([draw(0.02, day / 10) for day in range(4)])])] == [1, 1, 1, 1]
 

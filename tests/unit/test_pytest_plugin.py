@@ -96,11 +96,15 @@ def test_no_answer_is_a_warning_or_a_failure(folder: Path) -> None:
     text = (GOLDEN / "passed.json").read_text().replace('"status": "passed"', '"status": "cannot_tell"')
     (folder / "check.json").write_text(text)
     given = str(folder / "check.json")
-    done = run(folder, USE, FAKE_CHECK=given, FAKE_CODE="3")
+    done = run(folder, USE, FAKE_CHECK=given, FAKE_CODE="0")
     assert done.returncode == 0
     assert "DoctorWarning: No step is 5 % slower" in done.stdout
     strict = USE.replace("regression()", 'regression(inconclusive="fail")')
-    assert run(folder, strict, FAKE_CHECK=given, FAKE_CODE="3").returncode == 1
+    assert run(folder, strict, FAKE_CHECK=given, FAKE_CODE="0").returncode == 1
+    # The command ends so where the project's configuration asks for it.
+    assert run(folder, USE, FAKE_CHECK=given, FAKE_CODE="3").returncode == 1
+    mild = USE.replace("regression()", 'regression(inconclusive="pass")')
+    assert run(folder, mild, FAKE_CHECK=given, FAKE_CODE="3").returncode == 0
 
 
 def test_arguments_of_one_check(folder: Path) -> None:

@@ -86,10 +86,11 @@ def estimate(head: Sequence[float], times: Sequence[Sequence[float]], windows: f
     # Means of times can't agree better than processes inside them allow.
     own = inside * each
     if len(times) < LEAST_TIMES:
-        between = assumed**2 + own
-        if len(times) > 1:
-            between = max(between, variance(means))
-        freedom = (_MANY, float(degrees))
+        between, known = assumed**2 + own, _MANY
+        if len(times) > 1 and variance(means) > between:
+            # What was supposed is refuted, and one difference says little of how much times differ.
+            between, known = variance(means), 1.0
+        freedom = (known, float(degrees))
     else:
         between = max(variance(means), own)
         freedom = (float(len(times) - 1), float(degrees))
@@ -113,17 +114,27 @@ def smallest(
 
     As `decide.smallest`, with `most` processes of the head. None where there is no room for a claim.
     """
+    beyond = _seen_beyond(seen, most, fixed, error_rate)
+    return None if beyond is None else decide.bar(threshold, max(seen.pairs, most)) + beyond
+
+
+def floor(seen: Against, most: int, *, fixed: bool) -> float | None:
+    """What doing nothing looks like at most, as `decide.floor`."""
+    return _seen_beyond(seen, most, fixed, decide.INTERVAL_RATE)
+
+
+def _seen_beyond(seen: Against, most: int, fixed: bool, error_rate: float) -> float | None:
     processes = max(seen.pairs, most)
     look = decide.look_after(processes, last=True, fixed=fixed)
     if look is None or processes < decide.LEAST_PAIRS:
         return None
     df = seen.freedom(processes)
-    # The spread of a few is more often too small than too large (as in `decide.smallest`).
+    # The spread of a few is more often too small than too large (as in `decide`).
     median: float = (1 - 2 / (9 * df)) ** 1.5
     error = max(MINIMUM_STANDARD_ERROR, seen.error(processes) / median)
     limit: float = student_t_quantile(1 - error_rate * look.share, df)
     distance: float = limit + NormalDist().inv_cdf(POWER) * math.sqrt(1 + limit * limit / (2 * df))
-    return threshold + distance * error
+    return distance * error
 
 
 def looked_at_once(times: int) -> bool:

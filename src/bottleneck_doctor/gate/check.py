@@ -19,7 +19,7 @@ from typing import Any
 from bottleneck_doctor import __version__, environment, outcome
 from bottleneck_doctor.discretion import Discretion
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.gate import decide, hunks, imports, metrics, plan, revision, steady, verdict, worktree
+from bottleneck_doctor.gate import culprits, decide, hunks, imports, metrics, plan, revision, steady, verdict, worktree
 from bottleneck_doctor.gate.document import Check, Culprit, GrowthTree, Metric, Side
 from bottleneck_doctor.gate.duel import MOST_BROKEN_PAIRS, Broken, Contender, Duel, LivePair, failure
 from bottleneck_doctor.gate.explain import explain
@@ -111,6 +111,8 @@ class _Checking:
         self.culprits: list[Culprit] = []
         self.growth: list[GrowthTree] = []
         self.broken: list[Broken] = []
+        self.cut_short: list[Broken | None] = []
+        """What ended each pair that was measured before all of it was."""
         self.duel: Duel | None = None
         self.given_up = False
         """No pair that there was time for would have told."""
@@ -138,7 +140,15 @@ class _Checking:
             if self.broken:
                 raise failure(self.broken[0])
             raise outcome.out_of_time(self.clock.spent())
+        if alone := self._fails_alone():
+            raise failure(alone)
         return Outcome(self._document(), self.revisions.root)
+
+    def _fails_alone(self) -> Broken | None:
+        """How one revision failed in every pair after some windows, where the other one never did."""
+        failed = [broken for broken in self.cut_short if broken is not None and broken.over.crashed and broken.alone]
+        names = {broken.corner.contender.name for broken in failed}
+        return failed[-1] if len(failed) == len(self.pairs) and len(names) == 1 else None
 
     def _tree_options(self) -> dict[str, Any]:
         given = self.start.environment.get("PYTHONPATH")
@@ -293,6 +303,7 @@ class _Checking:
                 with duel.pair(number) as live:
                     self.progress.update(f"Pair {number}: windows in turn", self.clock.spent(), self.clock.budget)
                     self.pairs.append(live.measure())
+                    self.cut_short.append(live.broken)
                     if live.broken is not None:
                         self._note_broken(live.broken)
                     self.lasted.append(time.monotonic() - begun)
@@ -314,6 +325,7 @@ class _Checking:
                 break
         if self.pairs:
             self._look(last=True)
+            self._explain(None)
 
     def _more(self) -> bool:
         """Whether another pair is wanted and fits."""
@@ -330,7 +342,7 @@ class _Checking:
         return median(self.lasted) if self.lasted else 0.0
 
     def _is_clear(self) -> bool:
-        return self.request.pairs is None and not verdict.is_open(self.judged)
+        return self.request.pairs is None and not verdict.is_open(self.judged, self.how)
 
     @staticmethod
     def _is_plain(broken: Broken) -> bool:
@@ -371,15 +383,18 @@ class _Checking:
 
     # -- why -----------------------------------------------------------------------------------------------------------
 
-    def _explain(self, live: LivePair) -> None:
+    def _explain(self, live: LivePair | None) -> None:
+        """Look for what grew. `live`: the last pair; None where it is gone."""
         grew = verdict.growth(self.judged)
         if grew is None:
             return
-        if live.broken is not None:
+        if live is None or live.broken is not None:
+            self.culprits = culprits.grown_phases(self.pairs, grew)
             self.warnings.append(
                 Warning(
                     slug="culprits-missing",
-                    sentence="What grew inside a step could not be found out: the last pair of processes had ended.",
+                    sentence="Which functions and lines grew could not be found out: the last pair of processes had "
+                    "ended.",
                 )
             )
             return

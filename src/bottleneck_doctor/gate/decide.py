@@ -39,6 +39,12 @@ last look's: time runs out whatever the figures are."""
 
 LEAST_PAIRS = LOOKS[0][0]
 
+SURE_PAIRS = 5
+"""With fewer pairs, a regression has to exceed `LIFELONG` as well."""
+LIFELONG = math.log(1.17)
+"""By so much were identical processes seen to differ for their whole life, each as steady as the other. Such luck is
+often two-sided, fast or slow: then all of three pairs fall the same way once in 64 times, and agree all the better."""
+
 TYPICAL_DEGREES = 8
 """As many degrees of freedom as the typical variance by windows weighs beside a pair's own, which has about three: more
 would let bursts of a neighbour count, fewer would make three calm pairs look like two (simulated)."""
@@ -180,17 +186,22 @@ def weighed(values: Sequence[float], owns: Sequence[Own | None], least: float = 
 def decide(seen: Estimate, threshold: float, look: Look, error_rate: float = ERROR_RATE) -> Answer:
     """What is known. `threshold` in the unit of the values: a log for ratios, points for shares; 0 or more.
 
-    Regression: the lower bound lies above the threshold; improvement: the upper one below 0. Each is wrong at most
-    `error_rate` of the time. Unchanged: the interval (`interval`) does not reach the threshold.
+    Regression: the lower bound lies above the threshold (`bar`); improvement: the upper one below 0. Each is wrong at
+    most `error_rate` of the time. Unchanged: the interval (`interval`) does not reach the threshold.
     """
     if seen.pairs < LEAST_PAIRS:
         return "cannot_tell"
     half = seen.half_width(error_rate * look.share)
-    if seen.mean - half > threshold:
+    if seen.mean - half > bar(threshold, seen.pairs):
         return "regression"
     if seen.mean + half < 0:
         return "improvement"
     return "unchanged" if interval(seen, look)[1] < threshold else "cannot_tell"
+
+
+def bar(threshold: float, pairs: int) -> float:
+    """What a regression has to exceed, in the unit of the values."""
+    return threshold if pairs >= SURE_PAIRS else max(threshold, LIFELONG)
 
 
 def settle(
@@ -199,11 +210,13 @@ def settle(
     """What is known, and the estimate that it rests on. Calm pairs are enough to call a slowdown, never to pass one.
 
     A head that stalls now and then makes its own pairs restless, as a neighbour would, and is fast in the calm ones. So
-    all pairs weigh alike (`plain`) unless the `weighted` ones tell a regression.
+    all pairs weigh alike (`plain`) for every answer but a regression. That is told by the `weighted` ones alone: two
+    ways to one would be two chances for luck.
     """
     if decide(weighted, threshold, look, error_rate) == "regression":
         return weighted, "regression"
-    return plain, decide(plain, threshold, look, error_rate)
+    answer = decide(plain, threshold, look, error_rate)
+    return plain, "cannot_tell" if answer == "regression" else answer
 
 
 def interval(seen: Estimate, look: Look) -> tuple[float, float]:
@@ -220,6 +233,20 @@ def smallest(
     By the spread seen, and with as many pairs as the check had room for: one that stops early because nothing changed
     would have gone on, had there been something. None where there is no room for a claim.
     """
+    beyond = _seen_beyond(seen, most_pairs, fixed, error_rate)
+    return None if beyond is None else bar(threshold, max(seen.pairs, most_pairs)) + beyond
+
+
+def floor(seen: Estimate, most_pairs: int, *, fixed: bool = False) -> float | None:
+    """What doing nothing looks like at most, in the unit of the values: a threshold below that can't be judged here.
+
+    Revisions that are the same would not be called unchanged nine times in ten.
+    """
+    return _seen_beyond(seen, most_pairs, fixed, INTERVAL_RATE)
+
+
+def _seen_beyond(seen: Estimate, most_pairs: int, fixed: bool, error_rate: float) -> float | None:
+    """How far from a bound the truth must lie to be told from it nine times in ten; None where there is no room."""
     pairs = max(seen.pairs, most_pairs)
     look = look_after(pairs, last=True, fixed=fixed)
     if look is None or pairs < LEAST_PAIRS:
@@ -233,12 +260,4 @@ def smallest(
     limit: float = student_t_quantile(1 - error_rate * look.share, df)
     # The distance at which a noncentral t passes the limit so often (Johnson and Welch's approximation, 1940).
     distance: float = limit + NormalDist().inv_cdf(POWER) * math.sqrt(1 + limit * limit / (2 * df))
-    return threshold + distance * error
-
-
-def floor(seen: Estimate, most_pairs: int, *, fixed: bool = False) -> float | None:
-    """What doing nothing looks like at most, in the unit of the values: a threshold below that can't be judged here.
-
-    Revisions that are the same would not be called unchanged nine times in ten.
-    """
-    return smallest(seen, 0.0, most_pairs, fixed=fixed, error_rate=INTERVAL_RATE)
+    return distance * error

@@ -16,7 +16,7 @@ import socket
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +82,8 @@ class Corner:
     prober: Prober | None = None
     race: Race | None = None
     windows: list[Window] = field(default_factory=list)
+    own_bytes: int | None = None
+    """The most that its training processes held, as long as they lived."""
     worker_bytes: int | None = None
     """The most that its loader workers had for themselves; None where that was not seen."""
 
@@ -97,7 +99,7 @@ class Corner:
 
 
 class Broken(Exception):
-    """A pair gave nothing: one side's process ended before enough was measured. `alone`: the other one's trains."""
+    """One side's process ended before all was measured. `alone`: the other one's trains, for as long as was looked."""
 
     def __init__(self, corner: Corner, over: SessionOver, *, alone: bool = True) -> None:
         super().__init__(over.why)
@@ -275,6 +277,8 @@ class Live:
     def _window(self, corner: Corner, block: int) -> None:
         corner.measures.block = block
         corner.windows.append(corner.measures.measure(corner.session, probe(BASELINE, {})))
+        # Of a process that has ended nothing can be read any more.
+        _note_memory(corner)
 
 
 class LivePair(Live):
@@ -299,6 +303,30 @@ class LivePair(Live):
         """
         told: dict[Name, dict[str, float] | None] = {"base": None, "head": None}
         try:
+            self._rounds()
+            for corner in (self.base, self.head):
+                told[corner.contender.name] = self._doing(corner, phases_of)
+        except Broken as broken:
+            self.broken = broken
+            # What only one side could still show is no difference between the revisions.
+            told = {"base": None, "head": None}
+        sample = PairSample(
+            number=self.number,
+            base=sample_of(self.base, told["base"]),
+            head=sample_of(self.head, told["head"]),
+        )
+        if self.broken is not None and None in (sample.base.peak_bytes, sample.head.peak_bytes):
+            sample = replace(
+                sample,
+                base=replace(sample.base, peak_bytes=None),
+                head=replace(sample.head, peak_bytes=None),
+            )
+        if len(sample.rounds()) < LEAST_KEPT_ROUNDS:
+            raise self.broken or Broken(self.head, SessionOver("no window could be timed"))
+        return sample
+
+    def _rounds(self) -> None:
+        try:
             for corner in (self.base, self.head):
                 self._doing(corner, self._burn_in)
             cost = max(self._window_seconds(corner) for corner in (self.base, self.head))
@@ -306,18 +334,25 @@ class LivePair(Live):
             for round_, names in enumerate(plan.order(count, self._generator), 1):
                 for name in names:
                     self._doing(self._corner(name), lambda corner, block=round_: self._window(corner, block))
-            for corner in (self.base, self.head):
-                told[corner.contender.name] = self._doing(corner, phases_of)
         except Broken as broken:
-            self.broken = broken
-        sample = PairSample(
-            number=self.number,
-            base=sample_of(self.base, told["base"]),
-            head=sample_of(self.head, told["head"]),
-        )
-        if self.broken is not None and len(sample.rounds()) < LEAST_KEPT_ROUNDS:
-            raise self.broken
-        return sample
+            if broken.over.crashed:
+                broken.alone = self._outlived(broken.corner)
+            raise
+
+    def _outlived(self, failed: Corner) -> bool:
+        """Whether the other side trains on beyond the step at which this one failed."""
+        other = self.base if failed is self.head else self.head
+        largest = max((_trained(window) for each in (failed, other) for window in each.windows), default=0)
+        goal = sum(map(_trained, failed.windows)) + 2 * largest
+        trained = sum(map(_trained, other.windows))
+        with contextlib.suppress(Broken):
+            for _ in range(plan.MOST_ROUNDS):
+                if trained > goal:
+                    return True
+                trained += _trained(
+                    self._doing(other, lambda corner: corner.measures.measure(corner.session, probe(BURN_IN, {})))
+                )
+        return False
 
     def _corner(self, name: Name) -> Corner:
         return self.base if name == "base" else self.head
@@ -349,6 +384,12 @@ def _shape(found: messages.Found) -> LoopShape:
     )
 
 
+def can_be_whole(corner: Corner) -> bool:
+    """Whether windows can be whole epochs."""
+    shape = _shape(corner.loop)
+    return shape.served and shape.epoch_batches is not None
+
+
 def _prepare(corner: Corner, clock: Clock) -> None:
     found = corner.loop
     # No fix takes part: the race holds the windows, and nothing else.
@@ -378,7 +419,14 @@ def phases_of(corner: Corner) -> dict[str, float] | None:
     return {name: getattr(shares, name) * step for name in shares.__dataclass_fields__}
 
 
+def _trained(window: Window) -> int:
+    """Steps that were made for a window, those before it among them."""
+    return window.steps + window.lead_in_steps
+
+
 def sample_of(corner: Corner, told: dict[str, float] | None) -> SideSample:
+    """What a process showed. `told`: its phases, None where they could not be seen."""
+    _note_memory(corner)
     shape = _shape(corner.loop)
     return SideSample(
         windows=corner.windows,
@@ -398,9 +446,15 @@ def _pids(session: Session) -> list[int]:
     return [hello.pid for hello in hellos if hello.host in ("", socket.gethostname())]
 
 
+def _note_memory(corner: Corner) -> None:
+    seen = memory.peak_bytes(_pids(corner.session))
+    if seen is not None:
+        corner.own_bytes = max(seen, corner.own_bytes or 0)
+
+
 def _host_bytes(corner: Corner) -> int | None:
     """The most memory that the training processes and their workers have had; None where it can't be told."""
-    own, workers = memory.peak_bytes(_pids(corner.session)), corner.worker_bytes
+    own, workers = corner.own_bytes, corner.worker_bytes
     if own is None or (workers is None and corner.loop.num_workers):
         return None
     return own + (workers or 0)

@@ -137,6 +137,9 @@ def _unmapped(seen: ImportPath, root: Path) -> list[str]:
 
 
 def exists(module: str, folders: Iterable[Path]) -> bool:
-    """Whether a module's file lies in one of the folders."""
+    """Whether what `python -m` would run lies in one of the folders."""
     inner = Path(*module.split("."))
-    return any((folder / inner).with_suffix(".py").is_file() or (folder / inner).is_dir() for folder in folders)
+    places = (
+        place for folder in folders for place in ((folder / inner).with_suffix(".py"), folder / inner / "__main__.py")
+    )
+    return any(place.is_file() for place in places)

@@ -34,7 +34,16 @@ LEAST_TURN = 0.05
 """Seconds below which an epoch's start and end are nobody's concern; shorter ones count as this."""
 LEAST_PHASE = 0.05
 """Part of a step below which a phase is too small to be a metric of its own."""
+LEAST_PHASE_TOLD = 0.01
+"""Part of a step that a phase counts as where it takes less: nothing has a ratio to none."""
 _MICROSECOND = 1e-6
+_LEAST: Mapping[Unit, float] = {"seconds": _MICROSECOND, "bytes": 1 << 20, "share": 0.0}
+"""Values below count as this, by unit."""
+
+
+def least_of(name: str) -> float:
+    """Values of this metric that are smaller count as this."""
+    return LEAST_TURN if name == EPOCH_TURN else _LEAST[KINDS[name].unit]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,8 +72,14 @@ class SideSample:
         known = [turn for turn in turns if turn is not None]
         return fmean(known) if known else None
 
-    def costs(self, per_step: float | None) -> dict[int, float]:
-        """Seconds that a step of the user's loop takes, epochs included, by round.
+    @property
+    def knows_turn(self) -> bool:
+        """Whether it is known what an epoch's start and end add to a step."""
+        return bool(self.turn() is not None and self.epoch_batches)
+
+    def costs(self, per_step: float | None, *, turns: bool = True) -> dict[int, float]:
+        """Seconds that a step of the user's loop takes, by round; `turns`: with the epochs' starts and ends, where they
+        are known.
 
         `per_step`: the samples of the step that is meant; None: of a step of its own.
         """
@@ -73,12 +88,16 @@ class SideSample:
         usable = [window for window in self.windows if ev.usable(window)]
         steps = {window.block: ev.step_cost(window, size) for window in usable}
         turn = self.turn()
-        if turn is None or not self.epoch_batches or not steps:
+        if turn is None or not self.epoch_batches or not steps or not turns:
             return steps
         share = turn / self.epoch_batches * size / own
         # Lead-in is a few steps, so a turn is known roughly: it may not eat up the steps.
         share = max(share, -0.5 * fmean(steps.values()))
         return {number: cost + share for number, cost in steps.items()}
+
+    def samples(self) -> dict[int, float]:
+        """How many each round's window took."""
+        return {window.block: window.samples for window in self.windows if ev.usable(window)}
 
     def wait_share(self) -> float | None:
         """Part of the time that was spent waiting for the next batch; None where no loader feeds the loop."""
@@ -105,12 +124,26 @@ class PairSample:
     base: SideSample
     head: SideSample
 
+    @property
+    def turns_differ(self) -> bool:
+        """Whether what an epoch's start and end take is known of one side only."""
+        return self.base.knows_turn != self.head.knows_turn
+
     def rounds(self) -> list[tuple[float, float]]:
         """What a step cost on the base and on the head in each round. Of loops that take samples it is the same number
-        of them: a step of the base's size."""
+        of them: a step of the base's size. Epochs' starts and ends are part of it unless only one side's are known."""
+        costs = self._costs()
+        return [(costs[0][number], costs[1][number]) for number in self._numbers()]
+
+    def _costs(self) -> tuple[dict[int, float], dict[int, float]]:
         per_step = self.base.per_step() if self.base.has_loader and self.head.has_loader else None
-        base, head = self.base.costs(per_step), self.head.costs(per_step)
-        return [(base[number], head[number]) for number in sorted(base.keys() & head.keys())]
+        turns = not self.turns_differ
+        return self.base.costs(per_step, turns=turns), self.head.costs(per_step, turns=turns)
+
+    def _numbers(self) -> list[int]:
+        """The rounds in which both sides have a window."""
+        base, head = self.base.samples(), self.head.samples()
+        return sorted(base.keys() & head.keys())
 
     def phases(self) -> tuple[Mapping[str, float], Mapping[str, float]] | None:
         """Seconds of each phase of a step on the base and on the head, as `rounds` has steps; None where either side's
@@ -123,27 +156,46 @@ class PairSample:
             size = self.base.per_step() / self.head.per_step()
         return base, {name: seconds * size for name, seconds in head.items()}
 
+    def means(self) -> tuple[float, float]:
+        """A step's mean cost on both sides, over all samples of the rounds: a window that was cut short weighs less."""
+        rounds, (base, head) = self.rounds(), self._parts()
+        return (
+            sum(part * cost for part, (cost, _) in zip(base, rounds, strict=True)),
+            sum(part * cost for part, (_, cost) in zip(head, rounds, strict=True)),
+        )
+
+    def _parts(self) -> tuple[list[float], list[float]]:
+        """Each round's part of all samples, of both sides."""
+        numbers = self._numbers()
+        made = []
+        for samples in (self.base.samples(), self.head.samples()):
+            total = sum(samples[number] for number in numbers)
+            made.append([samples[number] / total for number in numbers])
+        return made[0], made[1]
+
     def ratio(self) -> Ratio:
         """Head over base of a step's mean cost."""
-        rounds = self.rounds()
-        base, head = fmean(base for base, _ in rounds), fmean(head for _, head in rounds)
+        base, head = self.means()
         # Of sums and not of rounds: a stall now and then weighs as much in short windows as in long ones.
         known = head / base
-        off = [head - known * base for base, head in rounds]
+        off = [
+            own_part * own - known * part * other
+            for part, own_part, (other, own) in zip(*self._parts(), self.rounds(), strict=True)
+        ]
         own = None
         if len(off) > 1:
-            own = decide.Own(math.sqrt(variance(off, 0.0) / len(off)) / head, len(off) - 1)
+            own = decide.Own(math.sqrt(variance(off, 0.0) * len(off)) / head, len(off) - 1)
         return Ratio(math.log(known), own)
 
     def record(self) -> PairRecord:
         """The pair as the document tells it."""
-        rounds, ratio = self.rounds(), self.ratio()
+        (base, head), ratio = self.means(), self.ratio()
         return PairRecord(
             number=self.number,
-            base_step_seconds=fmean(base for base, _ in rounds),
-            head_step_seconds=fmean(head for _, head in rounds),
+            base_step_seconds=base,
+            head_step_seconds=head,
             log_ratio=ratio.log,
-            windows=2 * len(rounds),
+            windows=2 * len(self.rounds()),
             log_error=None if ratio.own is None else ratio.own.error,
         )
 
@@ -198,7 +250,7 @@ def series(pairs: Sequence[PairSample]) -> list[Series]:
         ),
         # The first two processes may have had caches to make for all that follow.
         _ratios(FIRST_STEP, [(pair.base.first_step, pair.head.first_step) for pair in pairs if pair.number > 1]),
-        _ratios(EPOCH_TURN, [(pair.base.turn(), pair.head.turn()) for pair in pairs], LEAST_TURN),
+        _ratios(EPOCH_TURN, [(pair.base.turn(), pair.head.turn()) for pair in pairs]),
         *_phases(pairs),
     ]
 
@@ -206,9 +258,9 @@ def series(pairs: Sequence[PairSample]) -> list[Series]:
 def _step_time(pairs: Sequence[PairSample]) -> Series:
     made = Series(STEP_TIME)
     for pair in pairs:
-        rounds, seen = pair.rounds(), pair.ratio()
-        made.base.append(fmean(base for base, _ in rounds))
-        made.head.append(fmean(head for _, head in rounds))
+        (base, head), seen = pair.means(), pair.ratio()
+        made.base.append(base)
+        made.head.append(head)
         made.differences.append(seen.log)
         made.owns.append(seen.own)
     return made
@@ -222,9 +274,10 @@ def _shares(pairs: Sequence[PairSample]) -> Series:
     return made
 
 
-def _ratios(name: str, values: Sequence[tuple[float | None, float | None]], least: float = _MICROSECOND) -> Series:
+def _ratios(name: str, values: Sequence[tuple[float | None, float | None]], least: float | None = None) -> Series:
     """Values below `least` count as that much."""
     made = Series(name)
+    least = least_of(name) if least is None else least
     for base, head in values:
         known = None if base is None or head is None else math.log(max(head, least) / max(base, least))
         _put(made, base, head, known)
@@ -239,22 +292,34 @@ def _put(made: Series, base: float | None, head: float | None, difference: float
 
 def _phases(pairs: Sequence[PairSample]) -> list[Series]:
     """Phases that are a noticeable part of a step on either side."""
+    both: list[tuple[Mapping[str, float] | None, Mapping[str, float] | None]]
     both = [seen for pair in pairs if (seen := pair.phases()) is not None]
+    # Where one side never showed any, those of the other are gone, or new.
+    both = both or [(pair.base.phases or None, pair.head.phases or None) for pair in pairs]
     found = []
     for name in KINDS:
         if not name.startswith(PHASE):
             continue
         phase = name.removeprefix(PHASE)
-        values = [(base.get(phase, 0.0), head.get(phase, 0.0)) for base, head in both]
-        sums = [(sum(base.values()), sum(head.values())) for base, head in both]
-        shares = [sum(value[side] for value in values) / max(_MICROSECOND, sum(total[side] for total in sums))
-                  for side in (0, 1)]  # fmt: skip
-        if not values or max(shares) < LEAST_PHASE:
+        # One that took no time is known to have taken none.
+        values = [tuple(None if each is None else each.get(phase, 0.0) for each in sides) for sides in both]
+        steps = [_mean_sum(sides[number] for sides in both) for number in (0, 1)]
+        means = [_mean(value[number] for value in values) for number in (0, 1)]
+        if max(mean / max(_MICROSECOND, step) for mean, step in zip(means, steps, strict=True)) < LEAST_PHASE:
             continue
-        # A phase that never took any time on one side is not there.
-        there = [any(value[side] > 0 for value in values) for side in (0, 1)]
-        found.append(_ratios(name, [(b if there[0] else None, h if there[1] else None) for b, h in values]))
+        found.append(_ratios(name, [(base, head) for base, head in values], LEAST_PHASE_TOLD * (steps[0] or steps[1])))
     return found
+
+
+def _mean_sum(phases: Iterable[Mapping[str, float] | None]) -> float:
+    """What all phases together take, in the mean."""
+    return _mean(None if each is None else sum(each.values()) for each in phases)
+
+
+def _mean(values: Iterable[float | None]) -> float:
+    """The mean of those that are known, 0 of none."""
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else 0.0
 
 
 # -- verdicts ----------------------------------------------------------------------------------------------------------
@@ -295,9 +360,7 @@ def _judged(seen: Series, how: Judging) -> Metric:
     verdict: Verdict
     change = low = high = smallest = None
     if not seen.differences:
-        verdict = "not_measured"
-        if base is not None or head is not None:
-            verdict = "gone" if head is None else "new" if base is None else "not_measured"
+        verdict = _lacking(seen, how)
     elif len(seen.differences) < 2:
         verdict, change = "cannot_tell", told(seen.differences[0], seen.unit)
     else:
@@ -331,17 +394,32 @@ def _judged(seen: Series, how: Judging) -> Metric:
     return _over_the_most(made, seen, how)
 
 
+def _lacking(seen: Series, how: Judging) -> Verdict:
+    """Of a metric that no pair has on both sides."""
+    if bool(seen.base) == bool(seen.head):
+        return "not_measured"
+    if how.look is None or len(seen.base or seen.head) < decide.LEAST_PAIRS:
+        return "cannot_tell"
+    return "gone" if seen.base else "new"
+
+
 def _over_the_most(metric: Metric, seen: Series, how: Judging) -> Metric:
-    """The metric as worse where the head has more than it may have at all, for certain."""
+    """The metric as worse where the head has more than it may have at all, for certain; as open where it may have."""
     most = how.limits[metric.id].most
     if most is None or how.look is None or len(seen.head) < decide.LEAST_PAIRS:
         return metric
     scale = 1.0 if metric.unit == "share" else most
     over = decide.estimate([(value - most) / scale for value in seen.head])
-    if decide.decide(over, 0.0, how.look, how.rate(metric.id)) != "regression":
+    answer = decide.decide(over, 0.0, how.look, how.rate(metric.id))
+    has, allowed = value_text(metric, fmean(seen.head)), value_text(metric, most)
+    if answer == "regression":
+        return replace(metric, verdict="regression", sentence=f"{metric.title}: {has}; at most {allowed} is allowed.")
+    if metric.verdict == "regression":
         return metric
-    said = f"{metric.title}: {value_text(metric, metric.head)}; at most {value_text(metric, most)} is allowed."
-    return replace(metric, verdict="regression", sentence=said)
+    if answer == "cannot_tell":
+        said = f"{metric.title}: {has}; cannot tell whether that is more than the {allowed} that is allowed."
+        return replace(metric, verdict="cannot_tell", sentence=said)
+    return replace(metric, sentence=f"{metric.sentence} At most {allowed} is allowed.")
 
 
 def prospect_of(seen: Series, how: Judging) -> Prospect | None:
@@ -376,7 +454,9 @@ def sentence(metric: Metric) -> str:
     if metric.verdict in ("gone", "new"):
         where = "base" if metric.verdict == "gone" else "head"
         return f"{name}: only the {where} has it."
-    assert metric.change is not None
+    if metric.change is None:
+        where = "base" if metric.head is None else "head"
+        return f"{name}: only the {where} has shown it, which may be luck."
     figures = f"{value_text(metric, metric.base)} to {value_text(metric, metric.head)}"
     by = f"by {amount_text(metric.unit, abs(metric.change))}, from {figures}"
     limit = amount_text(metric.unit, metric.threshold)

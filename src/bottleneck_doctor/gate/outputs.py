@@ -101,7 +101,7 @@ OUTPUTS = (
         "gitlab",
         "GitLab's Code Quality report.",
         _gitlab,
-        re.compile(rb'\[\s*\]\s*\Z|"check_name":\s*"bottleneck-doctor/'),
+        re.compile(rb'\A\s*\[\s*\]\s*\Z|"check_name":\s*"bottleneck-doctor/'),
     ),
 )
 

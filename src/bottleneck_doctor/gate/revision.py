@@ -10,8 +10,8 @@ from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.gate.document import Side
 from bottleneck_doctor.gate.git import Git, GitFailed
 
-MOST_COMMITS = 50
-"""Commits between the revisions that are told; the newest."""
+MOST_COMMITS = 1000
+"""Commits between the revisions that are kept; the newest. Outputs for people show fewer, and how many there are."""
 
 WORKING_TREE = "the working tree"
 

@@ -24,12 +24,13 @@ from bottleneck_doctor.gate.duel import (
     Corner,
     Live,
     Starts,
+    can_be_whole,
     phases_of,
     sample_of,
 )
 from bottleneck_doctor.gate.metrics import SideSample
 from bottleneck_doctor.gate.stored import Draw
-from bottleneck_doctor.prober import CAME_TO_ITS_END, Clock, OutOfTime
+from bottleneck_doctor.prober import CAME_TO_ITS_END, Clock, OutOfTime, SessionOver
 from bottleneck_doctor.progress import Progress
 from bottleneck_doctor.protection.keeper import Keeper, protecting
 from bottleneck_doctor.result import Environment, Warning
@@ -70,8 +71,9 @@ class LiveOne(Live):
     def __init__(self, number: int, head: Corner, clock: Clock, setup_seconds: float, whole: bool | None) -> None:
         super().__init__(number, (head,), clock, setup_seconds)
         self.head = head
-        # What a window holds must be the same in all processes that are compared.
-        head.measures.epochs = head.measures.epochs and whole is not False
+        # What a window holds must be the same in all processes that are compared, also where the head became slower.
+        if whole is not None:
+            head.measures.epochs = whole and can_be_whole(head)
 
     @property
     def whole_epochs(self) -> bool:
@@ -90,8 +92,8 @@ class LiveOne(Live):
         except Broken as broken:
             self.broken = broken
         sample = sample_of(self.head, told)
-        if self.broken is not None and len(sample.costs(None)) < LEAST_KEPT_ROUNDS:
-            raise self.broken
+        if len(sample.costs(None)) < LEAST_KEPT_ROUNDS:
+            raise self.broken or Broken(self.head, SessionOver("no window could be timed"))
         return sample
 
 

@@ -104,7 +104,7 @@ def times(takes: Sequence[Take]) -> list[list[Draw]]:
     ordered = sorted((draw for take in takes for draw in take.draws), key=lambda draw: moment(draw.taken))
     found: list[list[Draw]] = []
     for draw in ordered:
-        if found and moment(draw.taken) - moment(found[-1][0].taken) < APART:
+        if found and moment(draw.taken) - moment(found[-1][-1].taken) < APART:
             found[-1].append(draw)
         else:
             found.append([draw])

@@ -118,7 +118,7 @@ class _Checking:
         more = count < self.wanted and plan.another_fits(self.drawing.seconds_each(), left)
         self._look(last=not more)
         self._say()
-        self.ended = not more or (self.request.processes is None and not verdict.is_open(self.judged))
+        self.ended = not more or (self.request.processes is None and not verdict.is_open(self.judged, self.how))
         return not self.ended
 
     def _look(self, *, last: bool) -> None:

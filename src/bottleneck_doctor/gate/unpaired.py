@@ -26,7 +26,7 @@ from bottleneck_doctor.gate.limits import (
     STEP_TIME,
     Limit,
 )
-from bottleneck_doctor.gate.metrics import LEAST_PHASE, LEAST_TURN, Judging, Series, SideSample
+from bottleneck_doctor.gate.metrics import LEAST_PHASE, Judging, Series, SideSample
 from bottleneck_doctor.gate.stored import Draw
 from bottleneck_doctor.render import words
 from bottleneck_doctor.render.check_words import amount_text
@@ -39,8 +39,6 @@ or points). Of seconds it is what a loop bound by the memory of a shared machine
 ASSUMED_FIRST_STEP = 0.5
 """A start reads files, and finds them in the page cache or not."""
 
-_LEAST = {EPOCH_TURN: LEAST_TURN}
-"""Values below count as this."""
 _MICROSECOND = 1e-6
 
 FIGURES: Mapping[str, Callable[[SideSample], float | None]] = {
@@ -98,7 +96,7 @@ class Unpaired(Series):
 
     def floor(self, how: Judging) -> float | None:
         """The least threshold that can be judged, in the unit of thresholds."""
-        found = against.smallest(self.known(), 0.0, how.most_pairs, fixed=how.fixed, error_rate=decide.INTERVAL_RATE)
+        found = against.floor(self.known(), how.most_pairs, fixed=how.fixed)
         return None if found is None else metrics.told(found, self.unit)
 
 
@@ -167,8 +165,9 @@ def _sized(times: Sequence[Sequence[Draw]], head: Sequence[Draw]) -> tuple[list[
     return [list(map(sized, time)) for time in times], list(map(sized, head))
 
 
-def _figure(name: str, times: Sequence[Sequence[Draw]], head: Sequence[Draw]) -> Unpaired:
-    least = _LEAST.get(name, _MICROSECOND)
+def _figure(name: str, times: Sequence[Sequence[Draw]], head: Sequence[Draw], least: float | None = None) -> Unpaired:
+    """A metric that is one figure of a process. Values below `least` count as that much."""
+    least = metrics.least_of(name) if least is None else least
 
     def known(draws: Sequence[Draw]) -> list[float]:
         return [each.figures[name] for each in draws if name in each.figures]
@@ -181,8 +180,7 @@ def _figure(name: str, times: Sequence[Sequence[Draw]], head: Sequence[Draw]) ->
 
 
 def _phases(times: Sequence[Sequence[Draw]], head: Sequence[Draw]) -> list[Unpaired]:
-    """Phases that are a noticeable part of a step on either side. One that never took any time on a side is not
-    there."""
+    """Phases that are a noticeable part of a step on either side."""
     base_means, head_means = phase_means([each for time in times for each in time]), phase_means(head)
     found = []
     for name in KINDS:
@@ -190,14 +188,27 @@ def _phases(times: Sequence[Sequence[Draw]], head: Sequence[Draw]) -> list[Unpai
             continue
         if max(_share(base_means, name), _share(head_means, name)) < LEAST_PHASE:
             continue
-        made = _figure(name, times if base_means.get(name) else [], head if head_means.get(name) else [])
-        found.append(made)
+        least = metrics.LEAST_PHASE_TOLD * sum(base_means.values())
+        found.append(_figure(name, _with(times, name), _with([head], name)[0], least))
     return found
+
+
+def _with(times: Sequence[Sequence[Draw]], phase: str) -> list[list[Draw]]:
+    """The draws that showed phases, each with this one: what took no time is known to have taken none."""
+
+    def filled(each: Draw) -> Draw:
+        return replace(each, figures={phase: 0.0, **each.figures})
+
+    return [[filled(each) for each in time if _shows_phases(each)] for time in times]
+
+
+def _shows_phases(draw: Draw) -> bool:
+    return any(name.startswith(PHASE) for name in draw.figures)
 
 
 def phase_means(draws: Sequence[Draw]) -> dict[str, float]:
     """Mean seconds a step of each phase, by metric, over the processes that showed phases."""
-    seen = [each.figures for each in draws if any(name.startswith(PHASE) for name in each.figures)]
+    seen = [each.figures for each in draws if _shows_phases(each)]
     names = {name for figures in seen for name in figures if name.startswith(PHASE)}
     return {name: fmean(figures.get(name, 0.0) for figures in seen) for name in names}
 
@@ -267,6 +278,14 @@ def _other_loop(times: Sequence[Sequence[Draw]], head: Sequence[Draw]) -> list[W
     if base[-1].has_loader != head[-1].has_loader:
         where = "base" if base[-1].has_loader else "head"
         told = f"Only the {where} takes batches from a DataLoader, so steps are compared, and not samples."
+        return [Warning(slug="loops-differ", sentence=told)]
+    if base[-1].whole_epochs != head[-1].whole_epochs or (EPOCH_TURN in base[-1].figures) != (
+        EPOCH_TURN in head[-1].figures
+    ):
+        told = (
+            "What starting and ending an epoch takes was not measured in the same way on both sides, so a difference "
+            "may come from that."
+        )
         return [Warning(slug="loops-differ", sentence=told)]
     before, after = (fmean(each.samples_per_step for each in side) for side in (base, head))
     if base[-1].has_loader and abs(after / before - 1) > 0.02:

@@ -22,22 +22,27 @@ RARE = 0.02
 """Chance below which it is no accident that only the head's were."""
 
 
+UNTOLD = ("cannot_tell", "not_measured")
+"""Verdicts that say nothing."""
+
+
 def deciding(metrics: Sequence[Metric]) -> list[Metric]:
     """The metrics that the check goes on for: those that can fail it, or the step time where none can."""
     alarms = [metric for metric in metrics if metric.level == "error"]
     return alarms or [metric for metric in metrics if metric.id == STEP_TIME]
 
 
-def is_open(metrics: Sequence[Metric]) -> bool:
-    """Whether more pairs could still change what the check says."""
-    return any(metric.verdict == "cannot_tell" for metric in deciding(metrics))
+def is_open(metrics: Sequence[Metric], how: Judging) -> bool:
+    """Whether more pairs could still change what the check says: nothing is decided but by a look."""
+    return how.look is None or any(metric.verdict == "cannot_tell" for metric in deciding(metrics))
 
 
 def status(metrics: Sequence[Metric]) -> Status:
-    """Of the whole."""
+    """Of the whole. What may fail a check and could not be measured has not passed."""
     if any(fails(metric) for metric in metrics):
         return "regressed"
-    return "cannot_tell" if is_open(metrics) else "passed"
+    untold = any(metric.verdict in UNTOLD for metric in deciding(metrics))
+    return "cannot_tell" if untold else "passed"
 
 
 def growth(metrics: Sequence[Metric]) -> float | None:
@@ -70,7 +75,7 @@ def sentence(
     if not failed:
         # What the check could not tell, and where steps are not looked at, what it could.
         told = [metric for metric in deciding(metrics) if metric.id != STEP_TIME]
-        said += [metric.sentence for metric in told if metric.verdict == "cannot_tell" or step is None]
+        said += [metric.sentence for metric in told if metric.verdict in UNTOLD or step is None]
     if step in failed:
         phase = next((each for each in culprits if each.kind == "phase"), None)
         lines = [each for each in culprits if each.kind != "phase" and each.site is not None]
@@ -217,6 +222,15 @@ def _other_loop(pairs: Sequence[PairSample]) -> list[Warning]:
     if not pairs:
         return []
     base, head = pairs[-1].base, pairs[-1].head
+    if base.has_loader and head.has_loader and pairs[-1].turns_differ:
+        where = "base" if base.knows_turn else "head"
+        return [
+            Warning(
+                slug="loops-differ",
+                sentence=f"What starting and ending an epoch adds to a step is known of the {where} only, so steps are "
+                "compared without it.",
+            )
+        ]
     if base.has_loader != head.has_loader:
         where = "base" if base.has_loader else "head"
         return [

@@ -49,6 +49,8 @@ _POINTER = re.compile(rb"\Aversion https://git-lfs[^\n]*\n(?:.*\n)*?oid sha256:(
 _POINTER_BYTES = 1024
 """A file is no LFS pointer if it is longer (the specification of git-lfs)."""
 _FOLDER = "base"
+MOST_SIBLINGS = 1000
+"""Files and folders beside the repository that are linked beside the base."""
 
 
 @dataclass
@@ -74,7 +76,8 @@ def checked_out(
     Raises `DoctorError` `base-checkout-failed` or `base-setup-failed`.
     """
     folder = scratch.new_folder(users=True)
-    root = Path(os.path.realpath(folder)) / _FOLDER
+    # By the repository's own name, so that a path by way of its parent leads here too.
+    root = Path(os.path.realpath(folder)) / _FOLDER / (revisions.root.name or _FOLDER)
     git = Git(revisions.root)
     _forget_killed(git)
     try:
@@ -87,6 +90,8 @@ def checked_out(
                 "See what git said below; there must be room for a second copy of the files in the temporary folder.",
                 detail=str(failed),
             ) from failed
+        _link_siblings(revisions.root, root)
+        _lead_out(revisions.root, root)
         tree = Tree(root, root / revisions.inner)
         common, index = revisions.common, folder / "index"
         submodules = list(
@@ -115,7 +120,7 @@ def _forget_killed(git: Git) -> None:
     with contextlib.suppress(GitFailed):
         for line in git("worktree", "list", "--porcelain").splitlines():
             path = Path(line.removeprefix("worktree "))
-            ours = path.name == _FOLDER and path.parent.name.startswith(scratch.PREFIX)
+            ours = path.parent.name == _FOLDER and path.parent.parent.name.startswith(scratch.PREFIX)
             if line.startswith("worktree ") and ours and _is_gone(path):
                 with contextlib.suppress(GitFailed):
                     git("worktree", "remove", "--force", "--force", str(path))
@@ -283,6 +288,28 @@ def _link(path: Path, head: Path, base: Path, cwd: Path) -> list[str]:
     except OSError:  # A file stands where the head has a folder, perhaps.
         return []
     return [str(path)] if _holds_code(target) else []
+
+
+def _link_siblings(head: Path, base: Path) -> None:
+    """Link what lies beside the repository: `../datasets` is the same on both sides."""
+    with contextlib.suppress(OSError):
+        for name in sorted(os.listdir(head.parent))[:MOST_SIBLINGS]:
+            link = base.parent / name
+            if not name.startswith(scratch.PREFIX) and not os.path.lexists(link):
+                link.symlink_to(head.parent / name)
+
+
+def _lead_out(head: Path, base: Path) -> None:
+    """Make links of the base lead where they would lead at the head's place, if that is outside of the repository."""
+    for entry in Git(base).paths("ls-files", "--stage", "-z"):
+        told, _, name = entry.partition("\t")
+        link = base / name
+        if not told.startswith("120000 ") or link.exists() or not link.is_symlink():
+            continue
+        target = Path(os.path.normpath((head / name).parent / os.readlink(link)))
+        if target.exists() and not target.is_relative_to(head):
+            link.unlink()
+            link.symlink_to(target)
 
 
 def _left_out(path: Path, target: Path) -> bool:

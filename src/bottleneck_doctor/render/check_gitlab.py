@@ -28,13 +28,14 @@ def render(check: Check, script: str | None = None) -> str:
 
 def _entry(check: Check, metric: Metric, script: str) -> dict[str, Any]:
     site = check_words.place_of(check, metric)
+    grown = check_words.grown(check, metric)
     path = PurePosixPath(script if site is None else site.file).as_posix()
     # Without figures and lines, which differ from run to run: GitLab knows a finding again by this.
     identity = f"{script}\0{metric.id}".encode("utf-8", "replace")
     return {
         "type": "issue",
         "check_name": f"{CHECK_NAME}/{metric.id}",
-        "description": one_line(metric.sentence),
+        "description": one_line(" ".join([metric.sentence, *(each.sentence for each in grown)])),
         "fingerprint": hashlib.sha256(identity).hexdigest()[:32],
         "severity": "major" if check_words.fails(metric) else "minor",
         "location": {"path": one_line(path), "lines": {"begin": max(1, 1 if site is None else site.line)}},

@@ -64,6 +64,7 @@ def _case(check: Check, metric: Metric, script: str) -> ElementTree.Element:
         f"threshold {check_words.amount_text(metric.unit, metric.threshold)}, "
         f"visible from {check_words.amount_text(metric.unit, metric.smallest)}",
         *([] if site is None else [f"at {check_words.site_text(site)}"]),
+        *(each.sentence for each in check_words.grown(check, metric)),
     ]
     text = "\n".join(details)
     if check_words.fails(metric):

@@ -47,8 +47,9 @@ def fails(metric: Metric) -> bool:
 
 
 def is_shown(metric: Metric) -> bool:
-    """Whether a metric is worth a row: one that was measured, but for phases of which there is nothing to say."""
-    if metric.level == "off" or metric.verdict == "not_measured":
+    """Whether a metric is worth a row: one that was measured or may fail the check, but for phases of which there is
+    nothing to say."""
+    if metric.level == "off" or (metric.verdict == "not_measured" and metric.level != "error"):
         return False
     return not metric.id.startswith(PHASE) or metric.verdict in ("regression", "improvement", "gone", "new")
 
@@ -144,6 +145,11 @@ def place_of(check: Check, metric: Metric) -> Site | None:
     if metric.site is not None or metric.id != STEP_TIME or metric.verdict != "regression":
         return metric.site
     return next((each.site for each in check.culprits if each.changed_here and each.site is not None), None)
+
+
+def grown(check: Check, metric: Metric) -> list[Culprit]:
+    """What grew in a step, for the metric that it explains."""
+    return list(check.culprits) if metric.id == STEP_TIME and metric.verdict == "regression" else []
 
 
 def changed_lines(check: Check) -> list[Culprit]:
