@@ -18,8 +18,6 @@ from bottleneck_doctor.errors import DoctorError
 FORMAT = 1
 """Number of the document's shape. Raised when a reader of the old shape would misread the new one."""
 
-FORMAT_HISTORY = {1: "first shape"}
-
 SettingValue = Union[bool, int, float, str]
 Setting = dict[str, SettingValue]
 """Values for some knobs, by knob name; the empty setting is the baseline: what the user wrote."""

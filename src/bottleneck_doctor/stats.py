@@ -3,7 +3,7 @@
 Logs of (setting's speed / speed of the baseline around it) enter, one per window pair; ratios with a confidence
 interval, a p-value and a verdict leave. Pure, standard library only. Intervals come from the spread between sessions,
 because processes differ more than the windows inside one of them do; `docs/statistics.md` explains the method, and
-`benchmarks/statistics.py` prints how often its intervals hold the truth.
+`benchmarks/intervals.py` prints how often its intervals hold the truth.
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ SMALLEST_POOL = 3
 """Settings that must share sessions before they say anything of one another's spread."""
 
 Verdict = Literal["faster", "slower", "no_difference", "cannot_tell"]
-_Cells = dict[int, dict[int, float]]
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,7 @@ def spread(baseline: Stored, times: int) -> Stored:
 def test_a_baseline_is_made_and_knows_its_machine(folder: Path) -> None:
     done = doctor("baseline", "--sessions", "1", "train.py", cwd=folder)
     assert done.returncode == Exit.DONE, done.stderr
-    assert "baseline.json holds 1 process of 1 time" in done.stdout
+    assert "baseline.json holds 1 process, drawn at 1 time" in done.stdout
     made = stored.read(folder / "baseline.json")
     (draw,) = made.draws
     assert all(0.004 < step < 1 for step in draw.steps)
@@ -91,7 +91,7 @@ def test_a_baseline_is_made_and_knows_its_machine(folder: Path) -> None:
     refused = doctor("check", "--baseline", "other.json", "train.py", cwd=folder)
     assert refused.returncode == Exit.USAGE, refused.stdout
     assert "[different-machine]" in refused.stderr
-    assert f"cores that may be used is {other.machine.usable_cpus} there" in refused.stderr
+    assert f"cores that may be used: {other.machine.usable_cpus} there" in refused.stderr
 
 
 @pytest.mark.slow

@@ -163,7 +163,7 @@ def test_usage_errors_say_what_to_do(
         (["tran.py"], "script-missing", "Did you mean train.py?"),
         (["train"], "script-missing", "Did you mean train.py?"),
         (["nowhere/else.py"], "script-missing", "Check the path"),
-        (["folder"], "script-is-directory", "doctor run folder/__main__.py"),
+        (["folder"], "script-is-directory", "Give the file: folder/__main__.py"),
         (["notes.txt"], "script-not-python", "notes.txt"),
         (["model.bin"], "script-not-python", "model.bin"),
         (["--only", "num_workers", "train.py"], "unknown-fix", "Did you mean"),

@@ -146,7 +146,7 @@ CASES: dict[str, Case] = {
         fires=healthy(WAITING, loop=in_workers(), utilization=use(workers=IDLE_WORKERS)),
         silent=healthy(WAITING, loop=in_workers(), utilization=use(workers={"cpu_user": 1.2})),
         weight=0.6 * 0.9,
-        words=("While 2 workers make batches, they compute 10 % of the time", "(train.py, line 21)"),
+        words=("While making batches, 2 workers compute 10 % of the time", "(train.py, line 21)"),
         line=21,
     ),
     "workers-cpu-bound": Case(

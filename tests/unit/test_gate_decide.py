@@ -145,16 +145,18 @@ def test_processes_of_two_kinds_are_hardly_ever_called_worse(gap: float) -> None
 
 
 def test_a_regression_is_told_in_one_way_only() -> None:
-    """Three pairs that agree, of which one is hardly heard: two at heart, and the plain mean is no second chance."""
-    values, owns = [0.30, 0.30, 0.30], [decide.Own(0.002, 3), decide.Own(0.002, 3), decide.Own(0.02, 3)]
+    """Five pairs that agree, of which two are hardly heard: the plain mean is no second chance beside the weighted."""
+    calm, restless = decide.Own(0.002, 3), decide.Own(0.02, 3)
+    values, owns = [0.069, 0.071, 0.073, 0.075, 0.077], [calm, calm, restless, restless, restless]
     plain, weighted = decide.estimate(values, owns), decide.weighed(values, owns)
-    look = Look(3, 0.2)
-    assert decide.decide(plain, 0.05, look) == "regression"
-    assert decide.decide(weighted, 0.05, look) == "cannot_tell"
-    assert decide.settle(plain, weighted, 0.05, look) == (plain, "cannot_tell")
-    # Where pairs weigh alike, both say the same.
-    even = decide.weighed(values, owns[:1] * 3)
-    assert decide.settle(decide.estimate(values, owns[:1] * 3), even, 0.05, look)[1] == "regression"
+    look = Look(5, 0.25)
+    threshold = plain.mean - plain.half_width(decide.ERROR_RATE * look.share) - 1e-4
+    assert decide.decide(plain, threshold, look) == "regression"
+    assert decide.decide(weighted, threshold, look) == "cannot_tell"
+    assert decide.settle(plain, weighted, threshold, look) == (plain, "cannot_tell")
+    # Of three none can be spared.
+    three = [decide.estimate(values[2:], owns[2:]), decide.weighed(values[2:], owns[2:])]
+    assert decide.settle(three[0], three[1], 0.0, Look(3, 1.0))[0] is three[0]
 
 
 def test_large_slowdowns_and_no_change_are_clear_after_few_pairs() -> None:

@@ -102,7 +102,7 @@ def test_another_machine_is_not_looked_at_twice() -> None:
     assert len(looked) == 1
     refused = other_machine("base.json", differ)
     assert refused.slug == "different-machine"
-    assert "processor is AMD Ryzen 7 7700X 8-Core Processor there and Xeon here (1 more differ" in refused.sentence
+    assert "processor: AMD Ryzen 7 7700X 8-Core Processor there, Xeon here; 1 more differ" in refused.sentence
 
 
 def test_one_that_stays_slow_is_another() -> None:

@@ -85,7 +85,7 @@ def test_a_baseline_is_written_and_added_to(bench: Bench, tmp_path: Path, capsys
     assert main(words) == Exit.DONE
     assert len(draws_in(path)) == recording.PROCESSES
     said = capsys.readouterr().out
-    assert "8 processes of 1 time" in said
+    assert "8 processes, drawn at 1 time" in said
     assert f"doctor check --baseline {path} train.py -- --epochs 3" in said
     assert f"doctor baseline -o {path} train.py -- --epochs 3" in said
     assert main([*words[:2], "--sessions", "3", *words[2:]]) == Exit.DONE
@@ -163,7 +163,7 @@ def test_another_machine_adds_nothing(bench: Bench, tmp_path: Path, capsys: pyte
     assert main(["baseline", "-q", "-o", "base.json", "train.py"]) == Exit.USAGE
     said = capsys.readouterr().err
     assert "[different-machine]" in said
-    assert "cores that may be used is 4 there and 8 here" in said
+    assert "cores that may be used: 4 there, 8 here" in said
     assert (tmp_path / "base.json").read_bytes() == before
 
 
@@ -187,7 +187,7 @@ def test_a_slower_step_fails(bench: Bench, tmp_path: Path, capsys: pytest.Captur
     assert check("--github", "train.py") == Exit.REGRESSION
     said = capsys.readouterr().out
     assert "longer than on the baseline base.json of 19 November 2026" in said
-    assert "3 processes against 30 of 6 times" in said
+    assert "3 processes against 30 stored at 6 times" in " ".join(said.split())
     assert "::error" in said
     assert "culprits-missing" in said
     made = check_from_json((tmp_path / "out.json").read_bytes(), source="x")
@@ -228,7 +228,7 @@ def test_another_machine_is_refused_or_marked(bench: Bench, tmp_path: Path, caps
     bench.machine = replace(bench.machine, fingerprint=replace(MACHINE, cpu="Xeon", torch="2.8"))
     assert check("train.py") == Exit.USAGE
     said = capsys.readouterr().err
-    assert f"processor is {MACHINE.cpu} there and Xeon here (1 more differ" in said
+    assert f"processor: {MACHINE.cpu} there, Xeon here; 1 more differ" in said
     assert bench.started == []
     bench.step = 0.03
     assert check("--allow-different-machine", "--github", "train.py") == Exit.REGRESSION
@@ -244,7 +244,7 @@ def test_another_machine_is_refused_or_marked(bench: Bench, tmp_path: Path, caps
 def test_a_slow_machine_is_another(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     bench.machine = replace(bench.machine, calibration=replace(CALIBRATION, memory_bytes_per_second=3e9))
     assert check("train.py") == Exit.USAGE
-    assert "speed of memory is 14.0 GiB/s there and 2.8 GiB/s here" in capsys.readouterr().err
+    assert "speed of memory: 14.0 GiB/s there, 2.8 GiB/s here" in capsys.readouterr().err
 
 
 def test_another_command_is_said(bench: Bench, tmp_path: Path) -> None:

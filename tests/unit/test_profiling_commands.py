@@ -55,7 +55,7 @@ def test_hot_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["hot", "--json", "spy.raw", "node1.raw"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["samples"] == {"main": 200, "workers": 14}
-    assert document["notes"] == ["1 line read past that hold no stack (first: node1.raw, line 5)."]
+    assert document["notes"] == ["1 line that holds no stack was skipped (first: node1.raw, line 5)."]
     assert document["functions"][0] == {
         "role": "main",
         "name": "read",

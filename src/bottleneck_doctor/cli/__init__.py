@@ -87,7 +87,7 @@ def _invoke(arguments: list[str]) -> int:
     except click.UsageError as error:
         path = "doctor" if error.ctx is None else error.ctx.command_path
         hint = f"Run `{path} --help`."
-        if isinstance(error, click.NoSuchOption) and path in ("doctor run", "doctor check"):
+        if isinstance(error, click.NoSuchOption) and path in ("doctor run", "doctor check", "doctor baseline"):
             hint = f"Run `{path} --help`; options of your script's own go after it, or after a `--`."
         raise DoctorError("usage", _sentence(error.format_message()), hint) from None
     except click.ClickException as error:

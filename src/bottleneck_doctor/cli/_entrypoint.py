@@ -56,7 +56,7 @@ def check_script(script: Path, *, compiles_here: bool, show_source: bool = True)
         raise _unreadable(script, error) from error
     if script.is_dir():
         entry = script / "__main__.py"
-        hint = f"Give the file: doctor run {entry}." if entry.exists() else "Give the script inside it, or -m MODULE."
+        hint = f"Give the file: {entry}." if entry.exists() else "Give the script inside it, or -m MODULE."
         raise DoctorError("script-is-directory", f"{script} is a folder, not a script.", hint)
     if not script.exists():
         near = _near_files(script)

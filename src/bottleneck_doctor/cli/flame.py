@@ -20,7 +20,7 @@ _ROWS = 30
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
     default=Path("flame.html"),
-    help="The page to write; flame.html.",
+    help="The page to write (default: flame.html).",
 )
 @click.option("--library-name", "library", metavar="NAME", help="Show what in this package led there, not your lines.")
 def command(files: tuple[Path, ...], output: Path, library: str | None) -> Exit:

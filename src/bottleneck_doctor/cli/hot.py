@@ -14,7 +14,7 @@ from bottleneck_doctor.errors import Exit
 @click.argument("files", metavar="RAW...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--top", metavar="N", type=click.IntRange(min=1), default=20, help="Rows a table (default: 20).")
 @click.option("--library-name", "library", metavar="NAME", help="Show what in this package led there, not your lines.")
-@click.option("--merge/--no-merge", default=True, help="One row a function, or one a line.")
+@click.option("--merge/--no-merge", default=True, help="One row per function (the default), or per line.")
 @click.option("--json", "as_json", is_flag=True, help="All rows as JSON.")
 def command(files: tuple[Path, ...], top: int, library: str | None, merge: bool, as_json: bool) -> Exit:
     """List the deepest functions of a py-spy recording.

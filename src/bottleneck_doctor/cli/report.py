@@ -12,7 +12,11 @@ from bottleneck_doctor.errors import Exit
 @click.command("report")
 @click.argument("document", metavar="REPORT.JSON", type=click.Path(path_type=Path))
 @click.option(
-    "-o", "--output", metavar="DIR", type=click.Path(path_type=Path), help="Where report.html goes; beside REPORT.JSON."
+    "-o",
+    "--output",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Where report.html goes (default: beside REPORT.JSON).",
 )
 def command(document: Path, output: Path | None) -> Exit:
     """Draw report.html again from a report.json."""

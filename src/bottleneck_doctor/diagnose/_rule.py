@@ -115,6 +115,11 @@ def waits(evidence: Evidence) -> str:
     return f"waits for data {words.share_text(evidence.wait or 0.0)} of the time"
 
 
+def of_workers(count: int, one: str, many: str) -> str:
+    """Workers and what they do: `1 worker keeps`, `3 workers keep`."""
+    return f"{words.count_text(count, 'worker')} {one if count == 1 else many}"
+
+
 def portion(share: float) -> str:
     """How a part of the whole is spoken of."""
     if share >= 0.9:

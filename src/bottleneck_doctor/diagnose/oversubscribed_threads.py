@@ -8,7 +8,7 @@ from bottleneck_doctor.diagnose import _machine
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._loading import waited_making
 from bottleneck_doctor.diagnose._places import line_with
-from bottleneck_doctor.diagnose._rule import LARGE, ROOT, Rule, Statement, Unjudged, at, clamp, waits
+from bottleneck_doctor.diagnose._rule import LARGE, ROOT, Rule, Statement, Unjudged, at, clamp, of_workers, waits
 from bottleneck_doctor.render import words
 
 TOO_MANY = 2.0
@@ -66,9 +66,10 @@ def _of_workers(evidence: Evidence) -> Statement | Unjudged | None:
     wait = evidence.wait or 0.0
     site = line_with(evidence, SETS_THREADS)
     each = computing / processes
+    of_each = " each" if round(processes) > 1 else ""
     return Statement(
         sentence=(
-            f"{words.count_text(round(processes), 'worker')} compute with {each:.0f} threads each on "
+            f"{of_workers(round(processes), 'computes', 'compute')} with {each:.0f} threads{of_each} on "
             f"{words.count_text(cores, 'usable core')}{at(site)}, and are taken off a core before they are done "
             f"{words.amount_text(switches)} times a second. Training waits for data {words.share_text(wait)} of the "
             "time."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bottleneck_doctor.diagnose._evidence import Evidence
-from bottleneck_doctor.diagnose._rule import DATA_GUIDE, MATTERS, NUMBER, SYMPTOM, Rule, Statement, waits
+from bottleneck_doctor.diagnose._rule import DATA_GUIDE, MATTERS, NUMBER, SYMPTOM, Rule, Statement, of_workers, waits
 from bottleneck_doctor.diagnose._workers import better_workers
 from bottleneck_doctor.render import words
 
@@ -18,10 +18,9 @@ def judge(evidence: Evidence) -> Statement | None:
         says = "The training process makes its batches itself, and does nothing else meanwhile"
         clause = f"{waits(evidence)}, because it makes its batches itself"
     else:
-        # "1 worker does", "3 workers do"
-        keep = "does" if own.num_workers == 1 else "do"
-        says = f"{words.count_text(own.num_workers, 'worker')} {keep} not keep up with the training"
-        clause = f"{waits(evidence)}, because {words.count_text(own.num_workers, 'worker')} {keep} not keep up"
+        they = of_workers(own.num_workers, "does", "do")
+        says = f"{they} not keep up with the training"
+        clause = f"{waits(evidence)}, because {they} not keep up"
     return Statement(
         sentence=(
             f"{says}: {words.amount_text(own.samples_per_second)} samples a second; with {point.num_workers} it is "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bottleneck_doctor.diagnose._evidence import Evidence
-from bottleneck_doctor.diagnose._rule import CAUSE, DATA_GUIDE, Rule, Statement
+from bottleneck_doctor.diagnose._rule import CAUSE, DATA_GUIDE, Rule, Statement, of_workers
 from bottleneck_doctor.diagnose._workers import better_workers
 from bottleneck_doctor.render import words
 
@@ -15,7 +15,7 @@ def judge(evidence: Evidence) -> Statement | None:
     own, point = better.own, better.point
     return Statement(
         sentence=(
-            f"{words.count_text(own.num_workers, 'worker')} are too many: with {point.num_workers} training is "
+            f"{of_workers(own.num_workers, 'is one', 'are')} too many: with {point.num_workers} training is "
             f"{words.speedup_text(point.speedup)} as fast, on "
             f"{words.count_text(evidence.found.usable_cpus, 'usable core')}."
         ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bottleneck_doctor.diagnose import _machine
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._loading import limit, waited_making
-from bottleneck_doctor.diagnose._rule import SYMPTOM, Rule, Statement, Unjudged, clamp, waits
+from bottleneck_doctor.diagnose._rule import SYMPTOM, Rule, Statement, Unjudged, clamp, of_workers, waits
 from bottleneck_doctor.render import words
 
 
@@ -21,13 +21,14 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     wait = evidence.wait or 0.0
     cores = _machine.mean(evidence, lambda use: use.cores_busy)
     machine = f"; {cores:.1f} of {_machine.usable_by_all(evidence)} cores are busy" if cores is not None else ""
+    each = " each" if loading.num_workers > 1 else ""
     figures = {"compute_while_busy": bound.compute, "data_wait_share": wait}
     if cores is not None:
         figures["cores_busy"] = cores
     return Statement(
         sentence=(
-            f"{words.count_text(loading.num_workers, 'worker')} keep {bound.compute:.2f} cores busy each while they "
-            f"make batches{machine}. Training waits for data {words.share_text(wait)} of the time: loading is "
+            f"{of_workers(loading.num_workers, 'keeps', 'keep')} {bound.compute:.2f} cores busy{each} while making "
+            f"batches{machine}. Training waits for data {words.share_text(wait)} of the time: loading is "
             "limited by the processor."
         ),
         figures=figures,

@@ -5,7 +5,18 @@ from __future__ import annotations
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._loading import BLOCKED, fetch_site, limit, waited_making
 from bottleneck_doctor.diagnose._places import hottest_loading
-from bottleneck_doctor.diagnose._rule import CAUSE, PART, SYMPTOM, Rule, Statement, Unjudged, at, clamp, waits
+from bottleneck_doctor.diagnose._rule import (
+    CAUSE,
+    PART,
+    SYMPTOM,
+    Rule,
+    Statement,
+    Unjudged,
+    at,
+    clamp,
+    of_workers,
+    waits,
+)
 from bottleneck_doctor.render import words
 
 
@@ -29,9 +40,10 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     else:
         idle = clamp(1.0 - bound.compute)
         figures["compute_while_busy"] = bound.compute
+        rest = "waits" if loading.num_workers == 1 else "wait"
         says = (
-            f"While {words.count_text(loading.num_workers, 'worker')} make batches, they compute "
-            f"{words.share_text(clamp(bound.compute))} of the time and wait for the rest of it"
+            f"While making batches, {of_workers(loading.num_workers, 'computes', 'compute')} "
+            f"{words.share_text(clamp(bound.compute))} of the time and {rest} for the rest of it"
         )
     if bound.blocked is not None:
         figures["blocked_share"] = bound.blocked

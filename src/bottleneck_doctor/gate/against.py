@@ -48,6 +48,10 @@ class Against(Estimate):
     degrees: tuple[float, float]
     each: float
 
+    def bar(self, threshold: float, pairs: int) -> float:
+        # How processes of one time differ is known from many, and part of the error.
+        return threshold
+
     def half_width(self, rate: float) -> float:
         return student_t_quantile(1 - rate, self.freedom(self.pairs)) * self.standard_error
 
@@ -115,7 +119,7 @@ def smallest(
     As `decide.smallest`, with `most` processes of the head. None where there is no room for a claim.
     """
     beyond = _seen_beyond(seen, most, fixed, error_rate)
-    return None if beyond is None else decide.bar(threshold, max(seen.pairs, most)) + beyond
+    return None if beyond is None else threshold + beyond
 
 
 def floor(seen: Against, most: int, *, fixed: bool) -> float | None:

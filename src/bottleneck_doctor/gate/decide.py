@@ -111,6 +111,10 @@ class Estimate:
         """Degrees of freedom."""
         return degrees(self.alike)
 
+    def bar(self, threshold: float, pairs: int) -> float:
+        """What a regression has to exceed with so many pairs, in the unit of the values."""
+        return threshold if pairs >= SURE_PAIRS else max(threshold, LIFELONG)
+
     def half_width(self, rate: float) -> float:
         """Half the width of the interval that misses the truth so often on each side."""
         return student_t_quantile(1 - rate, self.df) * self.standard_error
@@ -186,22 +190,17 @@ def weighed(values: Sequence[float], owns: Sequence[Own | None], least: float = 
 def decide(seen: Estimate, threshold: float, look: Look, error_rate: float = ERROR_RATE) -> Answer:
     """What is known. `threshold` in the unit of the values: a log for ratios, points for shares; 0 or more.
 
-    Regression: the lower bound lies above the threshold (`bar`); improvement: the upper one below 0. Each is wrong at
-    most `error_rate` of the time. Unchanged: the interval (`interval`) does not reach the threshold.
+    Regression: the lower bound lies above the threshold (`Estimate.bar`); improvement: the upper one below 0. Each is
+    wrong at most `error_rate` of the time. Unchanged: the interval (`interval`) does not reach the threshold.
     """
     if seen.pairs < LEAST_PAIRS:
         return "cannot_tell"
     half = seen.half_width(error_rate * look.share)
-    if seen.mean - half > bar(threshold, seen.pairs):
+    if seen.mean - half > seen.bar(threshold, seen.pairs):
         return "regression"
     if seen.mean + half < 0:
         return "improvement"
     return "unchanged" if interval(seen, look)[1] < threshold else "cannot_tell"
-
-
-def bar(threshold: float, pairs: int) -> float:
-    """What a regression has to exceed, in the unit of the values."""
-    return threshold if pairs >= SURE_PAIRS else max(threshold, LIFELONG)
 
 
 def settle(
@@ -210,12 +209,15 @@ def settle(
     """What is known, and the estimate that it rests on. Calm pairs are enough to call a slowdown, never to pass one.
 
     A head that stalls now and then makes its own pairs restless, as a neighbour would, and is fast in the calm ones. So
-    all pairs weigh alike (`plain`) for every answer but a regression. That is told by the `weighted` ones alone: two
-    ways to one would be two chances for luck.
+    all pairs weigh alike (`plain`) for every answer but a regression. That is told by the `weighted` ones alone, or
+    where there are but a few, of which none can be spared, by the plain ones: two ways at a time would be two chances
+    for luck.
     """
+    answer = decide(plain, threshold, look, error_rate)
+    if plain.pairs < SURE_PAIRS:
+        return plain, answer
     if decide(weighted, threshold, look, error_rate) == "regression":
         return weighted, "regression"
-    answer = decide(plain, threshold, look, error_rate)
     return plain, "cannot_tell" if answer == "regression" else answer
 
 
@@ -234,7 +236,7 @@ def smallest(
     would have gone on, had there been something. None where there is no room for a claim.
     """
     beyond = _seen_beyond(seen, most_pairs, fixed, error_rate)
-    return None if beyond is None else bar(threshold, max(seen.pairs, most_pairs)) + beyond
+    return None if beyond is None else seen.bar(threshold, max(seen.pairs, most_pairs)) + beyond
 
 
 def floor(seen: Estimate, most_pairs: int, *, fixed: bool = False) -> float | None:

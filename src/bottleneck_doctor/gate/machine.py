@@ -114,10 +114,10 @@ ELSEWHERE = (
 def other_machine(file: str, found: Sequence[Difference], next_step: str = ELSEWHERE) -> DoctorError:
     """The baseline in `file` was made elsewhere: why it is no measure here. `found`: at least one difference."""
     first = found[0]
-    more = f" ({len(found) - 1} more differ)" if len(found) > 1 else ""
+    more = f"; {len(found) - 1} more differ" if len(found) > 1 else ""
     return DoctorError(
         "different-machine",
-        f"{file} was made on another machine: {first.key} is {first.base} there and {first.head} here{more}.",
+        f"{file} was made on another machine ({first.key}: {first.base} there, {first.head} here{more}).",
         next_step,
     )
 

@@ -86,7 +86,7 @@ def _hope(seen: Estimate, threshold: float, most_pairs: int, error_rate: float) 
     )
     # How far the mean of all is from that of the pairs so far, which are part of it.
     move = spread * math.sqrt(1 / seen.alike - 1 / alike)
-    ways = (decide.bar(threshold, most_pairs) + worse - seen.mean, seen.mean + no_worse - threshold)
+    ways = (seen.bar(threshold, most_pairs) + worse - seen.mean, seen.mean + no_worse - threshold)
     is_worse, is_not = (_tail(way / move, seen.df) for way in ways)
     return is_worse, is_not
 

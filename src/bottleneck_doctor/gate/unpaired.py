@@ -263,9 +263,8 @@ def weak_evidence(
                 Warning(
                     slug="threshold-below-noise",
                     sentence=f"{metric.title}: a threshold of {amount_text(metric.unit, metric.threshold)} can't be "
-                    f"judged against this baseline, whose {len(times)} times differ so much that "
-                    f"{amount_text(metric.unit, floor)} is the least that can; raise the threshold, or draw it at more "
-                    "times.",
+                    f"judged against this baseline, whose {len(times)} times differ so much that the least that can be "
+                    f"judged is {amount_text(metric.unit, floor)}; raise the threshold, or draw it at more times.",
                 )
             )
     return said + _other_loop(times, head)

@@ -140,9 +140,10 @@ def refusal(pairs: Sequence[PairSample], how: Judging, metrics: Sequence[Metric]
         floor = _rounded_up(known.floor)
         amount = amount_text(metric.unit, metric.threshold)
         said.append(
-            f"{metric.title}: a threshold of {amount} can't be judged here, for one pair of processes differs from the "
-            f"next so much that {amount_text(metric.unit, floor)} is the least that can in this time; it was given up "
-            f"after {words.count_text(len(pairs), 'pair')}. {_way_out(metric, floor, known.pairs, pair_seconds)}"
+            f"{metric.title}: a threshold of {amount} can't be judged here. One pair of processes differs from the "
+            "next so much that the least threshold that can be judged in this time is "
+            f"{amount_text(metric.unit, floor)}; it was given up after {words.count_text(len(pairs), 'pair')}. "
+            f"{_way_out(metric, floor, known.pairs, pair_seconds)}"
         )
     return " ".join(said)
 
@@ -179,8 +180,8 @@ def weak_evidence(pairs: Sequence[PairSample], how: Judging, metrics: Sequence[M
                 Warning(
                     slug="threshold-below-noise",
                     sentence=f"{metric.title}: a threshold of {amount_text(metric.unit, metric.threshold)} can't be "
-                    "judged here in this time. One pair of processes differs from the next so much that "
-                    f"{amount_text(metric.unit, known.floor)} is the least that can; raise the threshold"
+                    "judged here in this time. One pair of processes differs from the next so much that the least that "
+                    f"can be judged is {amount_text(metric.unit, known.floor)}; raise the threshold"
                     + (" or `--budget`." if known.pairs is not None else "."),
                 )
             )

@@ -64,7 +64,8 @@ class Recording:
         notes = []
         if profile.malformed:
             lines = count_text(profile.malformed, "line")
-            notes.append(f"{lines} read past that hold no stack (first: {profile.first_malformed}).")
+            were = "that holds no stack was" if profile.malformed == 1 else "that hold no stack were"
+            notes.append(f"{lines} {were} skipped (first: {profile.first_malformed}).")
         if profile.waiting_samples:
             busy = samples.get("workers", 0)
             share = share_text(profile.waiting_samples / (busy + profile.waiting_samples))
@@ -72,7 +73,7 @@ class Recording:
         totals = profile.tree.totals()
         others = sum(totals[process.root] for process in self.roles.others if process.root is not None)
         if others:
-            notes.append(f"{count_text(others, 'sample')} of processes that neither train nor load left out.")
+            notes.append(f"{count_text(others, 'sample')} of processes that neither train nor load were left out.")
         return notes
 
     def trees(self, *, least_share: float = LEAST_SHARE, most: int = MOST_NODES) -> dict[str, CallNode]:

@@ -33,8 +33,8 @@ def render(
     times = stored.times(baseline.takes)
     step = fmean(fmean(draw.steps) for draw in baseline.draws)
     lines = [
-        f"{file} holds {unpaired.processes_text(len(baseline.draws))} of {words.count_text(len(times), 'time')}; a "
-        f"step takes {words.duration_text(step)}.",
+        f"{file} holds {unpaired.processes_text(len(baseline.draws))}, drawn at "
+        f"{words.count_text(len(times), 'time')}; a step takes {words.duration_text(step)}.",
         _visible(baseline, limits),
     ]
     if len(times) < against.LOOKED_AT_TWICE:

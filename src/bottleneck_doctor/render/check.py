@@ -27,7 +27,7 @@ from bottleneck_doctor.render.console import text_console
 PLAIN_WIDTH = 120
 _STYLES: dict[Verdict, str] = {"regression": "bold red", "gone": "bold red", "improvement": "green"}
 _TITLES = {"passed": "Passed", "regressed": "Regressed", "cannot_tell": "CANNOT TELL", "new": "New"}
-STEADY = "Both sides ran with a steady allocator, which takes luck out of the times (--no-steady: as yours is)."
+STEADY = "Both sides ran with a steady allocator, which takes luck out of the times (--no-steady leaves it as it is)."
 
 
 def render(check: Check, *, width: int | None, color: bool) -> str:

@@ -114,7 +114,9 @@ def _method(check: Check) -> str:
     if check.stored is not None:
         rows.append(f"- Baseline: {sentence(check_words.stored_text(check))}")
     if check.steady:
-        rows.append("- Both sides ran with a steady allocator, which takes its luck out (`--steady`).")
+        rows.append(
+            "- Both sides ran with a steady allocator, which takes its luck out (`--no-steady` leaves it as it is)."
+        )
     environment = check.environment
     if environment is not None:
         devices = ", ".join(environment.devices) or f"{environment.usable_cpus} of {environment.total_cpus} CPUs"

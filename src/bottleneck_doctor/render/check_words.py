@@ -102,11 +102,11 @@ def time_text(check: Check) -> str:
 
 
 def effort_text(check: Check) -> str:
-    """What the check rests on: `8 pairs of processes in 2 min 40 s`, `8 processes against 24 of 3 times in 2 min`."""
+    """What the check rests on: `8 pairs of processes in 2 min`, or `8 processes against 24 stored at 3 times`."""
     if check.stored is not None:
         own, times = len(check.processes), words.count_text(len(check.stored.taken), "time")
         counted = "1 process" if own == 1 else f"{own} processes"
-        return f"{counted} against {check.stored.processes} of {times} in {words.duration_text(check.seconds)}"
+        return f"{counted} against {check.stored.processes} stored at {times}, in {words.duration_text(check.seconds)}"
     pairs = len(check.pairs)
     counted = "1 pair of processes" if pairs == 1 else f"{pairs} pairs of processes"
     return f"{counted} in {words.duration_text(check.seconds)}"

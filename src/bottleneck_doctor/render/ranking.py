@@ -1,7 +1,7 @@
 """The order in which outcomes are told, and the few figures that several outputs need.
 
 A `Result` goes in. Fixes come out best first by the lower end of their interval, because a ranking by estimates would
-put luck first (docs/design of the report: "order by the lower end").
+put luck first (docs/report.md).
 """
 
 from __future__ import annotations

@@ -39,7 +39,6 @@ CEILING_WORDS = {
     "synthetic": "if data were free",
     "loader_only": "loading alone, as written",
     "loader_only_best_workers": "loading alone, best workers",
-    "cached_samples": "if every sample were cached",
 }
 
 PHASE_WORDS = {
