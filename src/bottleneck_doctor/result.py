@@ -8,6 +8,7 @@ bottleneck_doctor.result`.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Union
@@ -730,6 +731,8 @@ def from_json(data: bytes, *, source: str) -> Result:
     newer than this release reads.
     """
     try:
+        if other_kind := _other_kind(data):
+            raise documents.Unreadable(other_kind)
         return documents.decode(data, Result, newest=FORMAT)
     except documents.OtherFormat as other:
         raise DoctorError(
@@ -743,6 +746,17 @@ def from_json(data: bytes, *, source: str) -> Result:
             f"{source} is not a report.json of bottleneck-doctor: {error}.",
             "Give the report.json that `doctor run` wrote.",
         ) from error
+
+
+def _other_kind(data: bytes) -> str:
+    """What another document of ours is; "" of all else."""
+    with contextlib.suppress(documents.Unreadable):
+        head = documents.plain(data)
+        if isinstance(head, dict) and head.get("kind") == "bottleneck-doctor baseline":
+            return "it is what `doctor baseline` wrote, for `doctor check --baseline`"
+        if isinstance(head, dict) and {"base", "head", "metrics"} <= head.keys():
+            return "it is what `doctor check` wrote, which holds two revisions already"
+    return ""
 
 
 def json_schema() -> bytes:

@@ -109,6 +109,7 @@ def untouched(repository: Path) -> None:
     assert sorted(path.name for path in (repository / "data").iterdir()) == ["rows.txt"]
 
 
+@pytest.mark.slow
 def test_a_regression_fails_and_is_explained(repository: Path, tmp_path: Path) -> None:
     commit(repository, "Prepare with care", helper=SLOW)
     outputs = ("--json", str(tmp_path / "out.json"), "--markdown", str(tmp_path / "out.md"))

@@ -41,6 +41,8 @@ if __name__ == "__main__":
     main()
 """
 
+SECRET = "not-for-everybody-1742"
+
 SLOW = "        time.sleep(0.0006)  # sharpen\n"
 
 SETTINGS = """\
@@ -84,7 +86,6 @@ def run(clone: Path, *words: str, **variables: str) -> subprocess.CompletedProce
     )  # fmt: skip
 
 
-@pytest.mark.slow
 def test_everything_that_services_read_says_what_grew_and_where(clone: Path, tmp_path: Path) -> None:
     xmlschema = pytest.importorskip("xmlschema")
     made = tmp_path / "made"
@@ -93,7 +94,7 @@ def test_everything_that_services_read_says_what_grew_and_where(clone: Path, tmp
         clone, "-m", "bottleneck_doctor", "check", "--base-ref", "origin/main", "--pairs", "3", "--quiet",
         "--json", str(made / "check.json"), "--markdown", str(made / "check.md"), "--junit", str(made / "check.xml"),
         "--html", str(made / "check.html"), "--gitlab", str(made / "quality.json"), "train.py", "--", "1000",
-        GITHUB_ACTIONS="true", GITHUB_STEP_SUMMARY=str(summary),
+        "--api-key", SECRET, GITHUB_ACTIONS="true", GITHUB_STEP_SUMMARY=str(summary),
     )  # fmt: skip
     assert done.returncode == 1, done.stdout + done.stderr
     check = from_json((made / "check.json").read_bytes(), source="check.json")
@@ -101,6 +102,15 @@ def test_everything_that_services_read_says_what_grew_and_where(clone: Path, tmp
     assert "host_memory" not in {metric.id for metric in check.metrics}, (
         "the configuration was found from a folder below"
     )
+
+    for text in (done.stdout, done.stderr, *(path.read_text() for path in made.iterdir())):
+        assert SECRET not in text
+    assert check.culprits[0].name == "data_wait"
+    (function,) = (each for each in check.culprits if each.kind == "function")
+    assert function.name == "__getitem__"
+    assert function.changed_here
+    (tree,) = check.growth
+    assert tree.root.head > 1.2 * tree.root.base > 0
 
     line = 1 + (clone / "training" / "train.py").read_text().splitlines().index(SLOW.rstrip("\n"))
     here = rf"::error file=training/train\.py,line=({line - 1}|{line}|{line + 1}),title=[^:]*::\S.*"

@@ -145,6 +145,15 @@ def test_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert [len(row["values"]) for row in document["rows"]] == [3] * len(document["rows"])
 
 
+def test_other_documents_of_ours_are_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "base.json").write_text('{"kind": "bottleneck-doctor baseline", "format": 9}')
+    (folder / "check.json").write_bytes((GOLDEN / "checks" / "passed.json").read_bytes())
+    assert main(["compare", "old", "base.json"]) == 2
+    assert "it is what `doctor baseline` wrote" in capsys.readouterr().err
+    assert main(["compare", "old", "check.json"]) == 2
+    assert "it is what `doctor check` wrote" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "slug"),
     [

@@ -85,7 +85,7 @@ def test_a_baseline_is_written_and_added_to(bench: Bench, tmp_path: Path, capsys
     assert main(words) == Exit.DONE
     assert len(draws_in(path)) == recording.PROCESSES
     said = capsys.readouterr().out
-    assert "8 processes, drawn at 1 time" in said
+    assert "8 processes, drawn at 1 time" in " ".join(said.split())
     assert f"doctor check --baseline {path} train.py -- --epochs 3" in said
     assert f"doctor baseline -o {path} train.py -- --epochs 3" in said
     assert main([*words[:2], "--sessions", "3", *words[2:]]) == Exit.DONE
