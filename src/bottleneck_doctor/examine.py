@@ -140,6 +140,8 @@ class _Examination:
         self.ceilings_known = False
         self.level = False
         self.times_apart = 0
+        self.why = ""
+        """Why the session that ran last ended."""
         # Made once the loop is found.
         self.race: Race
         self.prober: Prober

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-from bottleneck_doctor import __version__, environment, judge, schedule
+from bottleneck_doctor import __version__, environment, judge, schedule, stats
 from bottleneck_doctor.diagnose import Diagnosis, Evidence, diagnose, headline
 from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.explain import Explanation
@@ -104,6 +104,7 @@ def result(gathered: Gathered) -> Result:
             seconds=gathered.seconds,
             ways="fresh-runs" if gathered.fresh_runs else "windows",
             sessions=gathered.records,
+            equivalence=stats.EQUIVALENCE,
             protection=gathered.protection,
             source=gathered.source,
         ),

@@ -20,8 +20,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     share = reading(evidence)
     if loading is None or files is None or step is None or share is None or files.remote:
         return None
-    role = "workers" if loading.num_workers > 0 else "main"
-    from_disk = _machine.of(evidence, "workers" if role == "workers" else "main", lambda use: use.read_bytes)
+    from_disk = _machine.of(evidence, "workers" if loading.num_workers > 0 else "main", lambda use: use.read_bytes)
     if from_disk is None:
         return Unjudged("what the disk delivered was not sampled")
     opened = files.per_batch * files.mean_bytes
