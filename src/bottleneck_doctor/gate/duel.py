@@ -82,6 +82,8 @@ class Corner:
     prober: Prober | None = None
     race: Race | None = None
     windows: list[Window] = field(default_factory=list)
+    trained: int = 0
+    """Steps that it has made in windows, those that lead in among them."""
     own_bytes: int | None = None
     """The most that its training processes held, as long as they lived."""
     worker_bytes: int | None = None
@@ -257,7 +259,7 @@ class Live:
             return
         last: float | None = None
         for _ in range(BURN_IN_WINDOWS):
-            window = prober.measure(corner.session, probe(BURN_IN, {}), seconds=plan.WINDOW_SECONDS / 2)
+            window = _thrown_away(corner, plan.WINDOW_SECONDS / 2)
             if not window.steps or not window.seconds:
                 return
             speed = window.steps / window.seconds
@@ -276,7 +278,9 @@ class Live:
 
     def _window(self, corner: Corner, block: int) -> None:
         corner.measures.block = block
-        corner.windows.append(corner.measures.measure(corner.session, probe(BASELINE, {})))
+        window = corner.measures.measure(corner.session, probe(BASELINE, {}))
+        corner.windows.append(window)
+        corner.trained += window.lead_in_steps + window.steps
         # Of a process that has ended nothing can be read any more.
         _note_memory(corner)
 
@@ -342,16 +346,14 @@ class LivePair(Live):
     def _outlived(self, failed: Corner) -> bool:
         """Whether the other side trains on beyond the step at which this one failed."""
         other = self.base if failed is self.head else self.head
-        largest = max((_trained(window) for each in (failed, other) for window in each.windows), default=0)
-        goal = sum(map(_trained, failed.windows)) + 2 * largest
-        trained = sum(map(_trained, other.windows))
+        # How far it came in the window that it failed in is not known.
+        sizes = [window.lead_in_steps + window.steps for each in (failed, other) for window in each.windows]
+        goal = failed.trained + 2 * max(sizes, default=0)
         with contextlib.suppress(Broken):
             for _ in range(plan.MOST_ROUNDS):
-                if trained > goal:
+                if other.trained > goal:
                     return True
-                trained += _trained(
-                    self._doing(other, lambda corner: corner.measures.measure(corner.session, probe(BURN_IN, {})))
-                )
+                self._doing(other, lambda corner: _thrown_away(corner, plan.WINDOW_SECONDS))
         return False
 
     def _corner(self, name: Name) -> Corner:
@@ -401,6 +403,13 @@ def _prepare(corner: Corner, clock: Clock) -> None:
     corner.prober = Prober(corner.race, _shape(found), one, patient, SilentProgress(), step)
 
 
+def _thrown_away(corner: Corner, seconds: float) -> Window:
+    """A window that is not counted."""
+    window = corner.measures.measure(corner.session, probe(BURN_IN, {}), seconds=seconds)
+    corner.trained += window.lead_in_steps + window.steps
+    return window
+
+
 def phases_of(corner: Corner) -> dict[str, float] | None:
     """Seconds a step in each phase; None where they could not be told apart."""
     each = probe("phases:" + BASELINE, {}, mode="phases")
@@ -417,11 +426,6 @@ def phases_of(corner: Corner) -> dict[str, float] | None:
     usable = [window for window in corner.windows if ev.usable(window)]
     step = sum(window.seconds for window in usable) / max(1, sum(window.steps for window in usable))
     return {name: getattr(shares, name) * step for name in shares.__dataclass_fields__}
-
-
-def _trained(window: Window) -> int:
-    """Steps that were made for a window, those before it among them."""
-    return window.steps + window.lead_in_steps
 
 
 def sample_of(corner: Corner, told: dict[str, float] | None) -> SideSample:
