@@ -33,7 +33,7 @@ from bottleneck_doctor.race import Race
 from bottleneck_doctor.render import words
 from bottleneck_doctor.result import Rank, Result, SessionRecord
 from bottleneck_doctor.runtime import messages
-from bottleneck_doctor.schedule import BASELINE, LoopShape, Plan, Probe, probe
+from bottleneck_doctor.schedule import BASELINE, Plan, Probe, probe
 from bottleneck_doctor.session import Command, Session
 from bottleneck_doctor.start import Start
 
@@ -311,18 +311,9 @@ class _Examination:
         """The loop is known: lay out the race and the plan."""
         step = schedule.typical_step(found.step_seconds, found.num_workers)
         self.race = Race(found, self.request.only, self.request.skip)
-        shape = LoopShape(
-            period=found.period,
-            epoch_batches=self.race.epoch_batches,
-            num_workers=found.num_workers,
-            prefetch_factor=found.prefetch_factor or schedule.DEFAULT_PREFETCH,
-            served=found.has_loader,
-            usable_cpus=found.usable_cpus,
-            persistent=found.persistent_workers,
-        )
         allowance = reserve(self.clock) if self.request.wishes is not None else 0.0
         plan = schedule.plan(self.clock.left(), setup, step, self.race.size(), self.request.sessions)
-        self.prober = Prober(self.race, shape, plan, self.clock, self.progress, step)
+        self.prober = Prober(self.race, schedule.shape_of(found), plan, self.clock, self.progress, step)
         self.prober.spare = allowance
         if self.request.wishes is not None:
             self.explainer = Explainer(
@@ -411,6 +402,8 @@ class _Examination:
         last: float | None = None
         for _ in range(BURN_IN_WINDOWS):
             window = self.prober.measure(session, probe(BURN_IN, {}), seconds=self.plan.window_seconds / 2)
+            if not window.samples or not window.seconds:
+                return
             speed = window.samples / window.seconds
             if last is not None and abs(math.log(speed / last)) < BURN_IN_LEVEL:
                 return

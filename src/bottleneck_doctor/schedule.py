@@ -14,6 +14,7 @@ from statistics import fmean, median
 from typing import Literal
 
 from bottleneck_doctor.result import Setting
+from bottleneck_doctor.runtime.messages import Found
 
 BASELINE = "baseline"
 CONTROL = "aa"
@@ -62,6 +63,19 @@ class LoopShape:
     """Whether a loader feeds the loop, so that the guest serves its batches."""
     usable_cpus: int = 1
     persistent: bool = False
+
+
+def shape_of(found: Found) -> LoopShape:
+    """The shape of a loop as the guest found it."""
+    return LoopShape(
+        period=found.period,
+        epoch_batches=found.epoch_batches_seen or found.epoch_batches,
+        num_workers=found.num_workers,
+        prefetch_factor=found.prefetch_factor or DEFAULT_PREFETCH,
+        served=found.has_loader,
+        usable_cpus=found.usable_cpus,
+        persistent=found.persistent_workers,
+    )
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ from bottleneck_doctor.protection.keeper import Keeper
 from bottleneck_doctor.race import Race
 from bottleneck_doctor.result import Window
 from bottleneck_doctor.runtime import messages
-from bottleneck_doctor.schedule import BASELINE, LoopShape, Plan, probe
+from bottleneck_doctor.schedule import BASELINE, Plan, probe
 from bottleneck_doctor.session import Command, Session
 
 PHASE_WINDOW_SECONDS = 0.6
@@ -273,7 +273,9 @@ class Live:
         step = prober.expected_step({})
         if prober.epochs:
             return max(plan.WINDOW_SECONDS, 1.5 * prober.epoch_seconds)
-        size = schedule.window_size(_shape(corner.loop), {}, "timed", step, plan.WINDOW_SECONDS, epochs=False)
+        size = schedule.window_size(
+            schedule.shape_of(corner.loop), {}, "timed", step, plan.WINDOW_SECONDS, epochs=False
+        )
         return (size.lead_in + size.steps) * step
 
     def _window(self, corner: Corner, block: int) -> None:
@@ -374,21 +376,9 @@ def _own_port(environment: Mapping[str, str]) -> dict[str, str]:
     return {"MASTER_PORT": port, "PET_MASTER_PORT": port}
 
 
-def _shape(found: messages.Found) -> LoopShape:
-    return LoopShape(
-        period=found.period,
-        epoch_batches=found.epoch_batches_seen or found.epoch_batches,
-        num_workers=found.num_workers,
-        prefetch_factor=found.prefetch_factor or schedule.DEFAULT_PREFETCH,
-        served=found.has_loader,
-        usable_cpus=found.usable_cpus,
-        persistent=found.persistent_workers,
-    )
-
-
 def can_be_whole(corner: Corner) -> bool:
     """Whether windows can be whole epochs."""
-    shape = _shape(corner.loop)
+    shape = schedule.shape_of(corner.loop)
     return shape.served and shape.epoch_batches is not None
 
 
@@ -400,7 +390,7 @@ def _prepare(corner: Corner, clock: Clock) -> None:
     one = Plan(1, clock.budget, plan.WINDOW_SECONDS)
     # Where nobody set a time, none is over: a window is waited for as long as its steps may take.
     patient = Clock(2 * clock.budget if clock.strict else math.inf, strict=False, started=clock.started)
-    corner.prober = Prober(corner.race, _shape(found), one, patient, SilentProgress(), step)
+    corner.prober = Prober(corner.race, schedule.shape_of(found), one, patient, SilentProgress(), step)
 
 
 def _thrown_away(corner: Corner, seconds: float) -> Window:
@@ -431,7 +421,7 @@ def phases_of(corner: Corner) -> dict[str, float] | None:
 def sample_of(corner: Corner, told: dict[str, float] | None) -> SideSample:
     """What a process showed. `told`: its phases, None where they could not be seen."""
     _note_memory(corner)
-    shape = _shape(corner.loop)
+    shape = schedule.shape_of(corner.loop)
     return SideSample(
         windows=corner.windows,
         has_loader=corner.loop.has_loader,
