@@ -319,13 +319,18 @@ def caught(known: Sequence[tuple[Case, dict[str, Any]]]) -> None:
 
 def answered(known: Sequence[tuple[Case, dict[str, Any]]]) -> None:
     """Print how long a clear answer takes: a slowdown of 30 %, and no change within 5 %."""
-    for told_as, chosen, status in (
-        ("a slowdown of 30 %", [kept for case, kept in known if case.size == 0.30], "regressed"),
-        ("no change within 5 %", [kept for case, kept in known if not case.where and case.threshold == 0.05], "passed"),
+    slower = [(case, kept) for case, kept in known if case.size == 0.30]
+    alike = [(case, kept) for case, kept in known if not case.where and case.threshold == 0.05]
+    for said, chosen, status in (
+        ("a slowdown of 30 %", slower, "regressed"),
+        ("no change within 5 %", alike, "passed"),
     ):
-        seconds = [each["seconds"] for kept in chosen for each in good(kept) if each["status"] == status]
-        if seconds:
-            print(f"Median time to {told_as}: {median(seconds):.0f} s ({len(seconds)} checks).")
+        for kinds in (AGREE, ("conv",)):
+            found = [each for case, kept in chosen if case.kind in kinds for each in good(kept)]
+            seconds = [each["seconds"] for each in found if each["status"] == status]
+            if seconds:
+                told_as = f"{said}, {' and '.join(kinds)}"
+                print(f"Median time to {told_as}: {median(seconds):.0f} s ({len(seconds)} checks).")
 
 
 def main() -> int:
