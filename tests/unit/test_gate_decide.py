@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import median, stdev
 
 import pytest
 
@@ -142,6 +142,18 @@ def test_processes_of_two_kinds_are_hardly_ever_called_worse(gap: float) -> None
 
     answers = [check() for _ in range(1500)]
     assert answers.count("regression") / len(answers) <= decide.ERROR_RATE
+
+
+def test_many_pairs_are_believed_more_than_the_windows_of_each() -> None:
+    """Drift makes the windows of a pair differ and leaves its number alone, for both sides take turns."""
+    values = [0.07, 0.13, 0.08, 0.14, 0.06, 0.08, 0.07, 0.06, -0.02, 0.09]
+    owns = [decide.Own(0.12, 2)] * 10
+    for seen in (decide.estimate(values, owns), decide.weighed(values, owns)):
+        # 1.645 is the root of 9 over chi-square's quantile of 5 % with 9 degrees of freedom.
+        assert seen.standard_error == pytest.approx(1.645 * stdev(values) / math.sqrt(10), rel=0.01)
+    # Three that agree may do so by luck.
+    few = decide.estimate(values[:1] * 3, owns[:3])
+    assert few.standard_error == pytest.approx(0.12 / math.sqrt(3))
 
 
 def test_a_regression_is_told_in_one_way_only() -> None:

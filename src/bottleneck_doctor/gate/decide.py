@@ -45,6 +45,9 @@ LIFELONG = math.log(1.17)
 """By so much were identical processes seen to differ for their whole life, each as steady as the other. Such luck is
 often two-sided, fast or slow: then all of three pairs fall the same way once in 64 times, and agree all the better."""
 
+SURE = 0.95
+"""How sure it must be that a spread is so large, or so small."""
+
 TYPICAL_DEGREES = 8
 """As many degrees of freedom as the typical variance by windows weighs beside a pair's own, which has about three: more
 would let bursts of a neighbour count, fewer would make three calm pairs look like two (simulated)."""
@@ -161,20 +164,41 @@ def estimate(
     """The mean of one number a pair. `owns`: what each may be off by itself, as far as that is known.
 
     Three numbers agree by luck now and then; they can't agree better than what they are made of (`owns`), nor better
-    than anything repeats (`least`). Raises `ValueError` for fewer than two.
+    than anything repeats (`least`). Of five and more their own spread says enough: what few windows show of each is
+    believed no further than that spread allows. Raises `ValueError` for fewer than two.
     """
     if len(values) < 2:
         raise ValueError("one pair says nothing of how much pairs differ")
+    spread = stdev(values)
     known = [own.error**2 for own in owns if own is not None]
-    error = max(stdev(values), math.sqrt(fmean(known)) if known else 0.0) / math.sqrt(len(values))
-    return Estimate(len(values), fmean(values), max(least, error))
+    own = math.sqrt(fmean(known)) if known else 0.0
+    if len(values) >= SURE_PAIRS:
+        own = min(own, spread * largest_part(len(values) - 1))
+    return Estimate(len(values), fmean(values), max(least, max(spread, own) / math.sqrt(len(values))))
+
+
+def largest_part(df: float) -> float:
+    """How many times a spread seen with so many degrees of freedom the true one is at most, 95 % sure."""
+    return _part(df, -1)
+
+
+def least_part(df: float) -> float:
+    """And at least, 95 % sure."""
+    return _part(df, 1)
+
+
+def _part(df: float, side: int) -> float:
+    # Wilson and Hilferty's approximation of chi-square's quantile.
+    cube = 1 - 2 / (9 * df) + side * NormalDist().inv_cdf(SURE) * math.sqrt(2 / (9 * df))
+    part: float = cube**-1.5
+    return part
 
 
 def weighed(values: Sequence[float], owns: Sequence[Own | None], least: float = MINIMUM_STANDARD_ERROR) -> Estimate:
     """The same as a weighted mean; as `estimate` has it where no weights are known.
 
     Weights count as many pairs as would say as much if they weighed alike (Kish's effective number), so that three of
-    which one is hardly heard are two.
+    which one is hardly heard are two. Windows are believed as far as in `estimate`.
     """
     heavy = weights(owns)
     if not heavy:
@@ -182,9 +206,11 @@ def weighed(values: Sequence[float], owns: Sequence[Own | None], least: float = 
     total = sum(heavy)
     effective = total**2 / sum(weight**2 for weight in heavy)
     mean = weighted_mean(values, heavy)
-    spread = weighted_mean([(value - mean) ** 2 for value in values], heavy)
-    error = max(math.sqrt(spread / (effective - 1)), 1 / math.sqrt(total))
-    return Estimate(len(values), mean, max(least, error), effective=effective)
+    seen = math.sqrt(weighted_mean([(value - mean) ** 2 for value in values], heavy) / (effective - 1))
+    own = 1 / math.sqrt(total)
+    if len(values) >= SURE_PAIRS:
+        own = min(own, seen * largest_part(degrees(effective)))
+    return Estimate(len(values), mean, max(least, seen, own), effective=effective)
 
 
 def decide(seen: Estimate, threshold: float, look: Look, error_rate: float = ERROR_RATE) -> Answer:

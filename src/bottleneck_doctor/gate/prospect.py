@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 
 from bottleneck_doctor.gate import decide
 from bottleneck_doctor.gate.decide import ERROR_RATE, LEAST_PAIRS, Estimate
@@ -17,8 +16,6 @@ from bottleneck_doctor.stats import MINIMUM_STANDARD_ERROR, student_t_quantile, 
 
 LEAST_HOPE = 0.2
 """A check goes on as long as the chance of an answer is larger than this."""
-SURE = 0.95
-"""How sure it must be that processes differ by so much: a few pairs say little of how much pairs differ."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +76,7 @@ def _hope(seen: Estimate, threshold: float, most_pairs: int, error_rate: float) 
         return 0.0, 0.0
     alike = seen.among(most_pairs)
     spread = seen.standard_error * math.sqrt(seen.alike)
-    error = max(MINIMUM_STANDARD_ERROR, spread * _least_part(seen.df) / math.sqrt(alike))
+    error = max(MINIMUM_STANDARD_ERROR, spread * decide.least_part(seen.df) / math.sqrt(alike))
     worse, no_worse = (
         student_t_quantile(1 - rate * look.share, decide.degrees(alike)) * error
         for rate in (error_rate, decide.INTERVAL_RATE)
@@ -93,14 +90,7 @@ def _hope(seen: Estimate, threshold: float, most_pairs: int, error_rate: float) 
 
 def _quieter(seen: Estimate) -> Estimate:
     """The same with the least spread that is likely."""
-    return replace(seen, standard_error=max(MINIMUM_STANDARD_ERROR, seen.standard_error * _least_part(seen.df)))
-
-
-def _least_part(df: float) -> float:
-    """The part of a spread seen that the true one has at least, for sure (Wilson and Hilferty's chi-square)."""
-    cube = 1 - 2 / (9 * df) + NormalDist().inv_cdf(SURE) * math.sqrt(2 / (9 * df))
-    part: float = cube**-1.5
-    return part
+    return replace(seen, standard_error=max(MINIMUM_STANDARD_ERROR, seen.standard_error * decide.least_part(seen.df)))
 
 
 def _tail(t: float, df: float) -> float:
