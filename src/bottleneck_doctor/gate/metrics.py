@@ -296,6 +296,8 @@ def _phases(pairs: Sequence[PairSample]) -> list[Series]:
     both = [seen for pair in pairs if (seen := pair.phases()) is not None]
     # Where one side never showed any, those of the other are gone, or new.
     both = both or [(pair.base.phases or None, pair.head.phases or None) for pair in pairs]
+    sums = [tuple(None if each is None else sum(each.values()) for each in sides) for sides in both]
+    steps = [_mean(each[number] for each in sums) for number in (0, 1)]
     found = []
     for name in KINDS:
         if not name.startswith(PHASE):
@@ -303,17 +305,11 @@ def _phases(pairs: Sequence[PairSample]) -> list[Series]:
         phase = name.removeprefix(PHASE)
         # One that took no time is known to have taken none.
         values = [tuple(None if each is None else each.get(phase, 0.0) for each in sides) for sides in both]
-        steps = [_mean_sum(sides[number] for sides in both) for number in (0, 1)]
         means = [_mean(value[number] for value in values) for number in (0, 1)]
         if max(mean / max(_MICROSECOND, step) for mean, step in zip(means, steps, strict=True)) < LEAST_PHASE:
             continue
         found.append(_ratios(name, [(base, head) for base, head in values], LEAST_PHASE_TOLD * (steps[0] or steps[1])))
     return found
-
-
-def _mean_sum(phases: Iterable[Mapping[str, float] | None]) -> float:
-    """What all phases together take, in the mean."""
-    return _mean(None if each is None else sum(each.values()) for each in phases)
 
 
 def _mean(values: Iterable[float | None]) -> float:
