@@ -18,18 +18,24 @@ HERE = Path(__file__).parent
 MEASURING = (HERE / "process", HERE / "truth")
 """Real processes and clocks: a neighbour's burst of a second can fail any of them once."""
 HARDLY_MEASURING = {
+    "test_baseline.py",
+    "test_clock.py",
     "test_console_commands.py",
     "test_entry.py",
     "test_files.py",
     "test_flood.py",
     "test_handles.py",
     "test_kills.py",
+    "test_lines.py",
     "test_loggers.py",
     "test_manners.py",
     "test_orphans.py",
+    "test_process_tree.py",
     "test_programs.py",
     "test_randomness.py",
+    "test_ranks.py",
     "test_secrets.py",
+    "test_trace.py",
 }
 """Of these, what can run two at a time: it asks what happens, and not how fast."""
 

@@ -41,9 +41,10 @@ LEAST_PAIRS = LOOKS[0][0]
 
 SURE_PAIRS = 5
 """With fewer pairs, a regression has to exceed `LIFELONG` as well."""
-LIFELONG = math.log(1.17)
-"""By so much were identical processes seen to differ for their whole life, each as steady as the other. Such luck is
-often two-sided, fast or slow: then all of three pairs fall the same way once in 64 times, and agree all the better."""
+LIFELONG = math.log(1.12)
+"""By so much identical processes of a net bound by memory differ for their whole life, each as steady as the other, and
+less with the allocator held steady. Such luck is often two-sided, fast or slow: then all of three pairs fall the same
+way once in 64 times, and agree all the better."""
 
 SURE = 0.95
 """How sure it must be that a spread is so large, or so small."""
