@@ -731,21 +731,25 @@ def from_json(data: bytes, *, source: str) -> Result:
     newer than this release reads.
     """
     try:
-        if other_kind := _other_kind(data):
-            raise documents.Unreadable(other_kind)
         return documents.decode(data, Result, newest=FORMAT)
     except documents.OtherFormat as other:
+        if other_kind := _other_kind(data):
+            raise _unreadable(source, other_kind) from other
         raise DoctorError(
             "report-too-new",
             f"{source} has format {other.found}; this release reads up to {FORMAT}.",
             "Install a newer bottleneck-doctor.",
         ) from other
     except documents.Unreadable as error:
-        raise DoctorError(
-            "report-unreadable",
-            f"{source} is not a report.json of bottleneck-doctor: {error}.",
-            "Give the report.json that `doctor run` wrote.",
-        ) from error
+        raise _unreadable(source, _other_kind(data) or str(error)) from error
+
+
+def _unreadable(source: str, why: str) -> DoctorError:
+    return DoctorError(
+        "report-unreadable",
+        f"{source} is not a report.json of bottleneck-doctor: {why}.",
+        "Give the report.json that `doctor run` wrote.",
+    )
 
 
 def _other_kind(data: bytes) -> str:
