@@ -19,9 +19,11 @@ MEASURING = (HERE / "process", HERE / "truth")
 """Real processes and clocks: a neighbour's burst of a second can fail any of them once."""
 HARDLY_MEASURING = {
     "test_baseline.py",
+    "test_check.py",
     "test_clock.py",
     "test_console_commands.py",
     "test_entry.py",
+    "test_faults.py",
     "test_files.py",
     "test_flood.py",
     "test_handles.py",
@@ -34,10 +36,11 @@ HARDLY_MEASURING = {
     "test_programs.py",
     "test_randomness.py",
     "test_ranks.py",
+    "test_run.py",
     "test_secrets.py",
     "test_trace.py",
 }
-"""Of these, what can run two at a time: it asks what happens, and not how fast."""
+"""Of these, what can run two at a time: it asks what happens, and not how fast. What is dear in them measures."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -45,7 +48,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any(folder in item.path.parents for folder in MEASURING):
             item.add_marker(pytest.mark.flaky(reruns=2, reruns_delay=2))
-            if item.path.name not in HARDLY_MEASURING:
+            if item.path.name not in HARDLY_MEASURING or item.get_closest_marker("slow"):
                 item.add_marker(pytest.mark.alone)
 
 

@@ -7,11 +7,13 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median, stdev
+from typing import Any
 
 import pytest
 
 from bottleneck_doctor.gate import decide
 from bottleneck_doctor.gate.decide import Answer, Estimate, Look
+from bottleneck_doctor.stats import student_t_quantile
 
 ROUNDS = 4
 
@@ -197,12 +199,38 @@ def test_the_smallest_visible_change_is_seen_nine_times_in_ten(spread: float) ->
     assert share(half, "regression") < 0.7
 
 
-@pytest.mark.parametrize("most", [3, 5, 9, 20, 40])
-def test_looks_spend_no_more_than_all_of_the_error_rate(most: int) -> None:
-    looks = [decide.look_after(pairs, last=pairs == most) for pairs in range(1, most + 1)]
-    assert sum(look.share for look in looks if look is not None) <= 1 + decide.LOOKS[-1][1] + 1e-9
-    if most <= decide.most_looked_at():
-        assert sum(look.share for look in looks if look is not None) == pytest.approx(1)
+@pytest.fixture(scope="module")
+def chances() -> Any:
+    """Student's t of the first n of 30 normal numbers, n from 2: an array of (checks, 29)."""
+    numpy = pytest.importorskip("numpy")
+    numbers = numpy.random.default_rng(16).standard_normal((200_000, decide.most_looked_at()))
+    count = numpy.arange(2, decide.most_looked_at() + 1)
+    means = numbers.cumsum(1)[:, 1:] / count
+    squares = (numbers**2).cumsum(1)[:, 1:]
+    return means / numpy.sqrt((squares - count * means**2) / (count - 1) / count)
+
+
+@pytest.mark.parametrize("rate", [0.025, 0.01, 0.002])
+@pytest.mark.parametrize("most", [3, 4, 5, 9, 11, 17, 20, 21, 26, 30])
+def test_all_looks_together_are_wrong_as_often_as_promised(chances: Any, most: int, rate: float) -> None:
+    wrong: Any = False
+    for pairs in range(2, most + 1):
+        look = decide.look_after(pairs, last=pairs == most)
+        if look is not None and pairs >= decide.LEAST_PAIRS:
+            wrong = wrong | (chances[:, pairs - 2] > student_t_quantile(1 - rate * look.share, pairs - 1))
+    found = wrong.mean()
+    luck = 3 * math.sqrt(rate / len(chances))
+    assert found <= rate + luck
+    assert found >= 0.75 * rate - luck, "and they waste little of it"
+
+
+def test_no_look_is_skipped_and_the_last_one_has_what_is_left() -> None:
+    looks = [decide.look_after(pairs, last=False) for pairs in range(1, 31)]
+    assert [look.pairs for look in looks if look is not None] == [3, 5, 7, 10, 14, 20, 30]
+    last = decide.look_after(17, last=True)
+    assert last is not None
+    assert last.share == pytest.approx(1 - 0.76)
+    assert decide.look_after(40, last=True) == Look(40, decide.LOOKS[-1][1])
 
 
 def test_a_number_of_pairs_that_was_set_is_looked_at_once() -> None:
