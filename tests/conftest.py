@@ -39,8 +39,10 @@ HARDLY_MEASURING = {
     "test_run.py",
     "test_secrets.py",
     "test_trace.py",
+    "test_windows.py",
 }
-"""Of these, what can run two at a time: it asks what happens, and not how fast. What is dear in them measures."""
+"""Of these, what can run two at a time: it asks what happens, and not how fast. Dear ones in them do measure, and others
+that are marked `alone` themselves."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
