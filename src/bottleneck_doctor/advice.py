@@ -42,7 +42,7 @@ def changes_for(setting: Setting, found: Found) -> list[Change]:
 
 def _loader(keywords: Setting, site: Site) -> Change:
     source = _source(site)
-    edit = None if source is None else loader_change(source, site.file, site.line, keywords)
+    edit = None if source is None else loader_change(source, site.line, keywords)
     if edit is None:
         return Change(file=site.file, line=site.line, diff="", note="Make the change where the DataLoader is built.")
     return Change(file=site.file, line=edit.line, diff=edit.diff, note=edit.note)
@@ -53,7 +53,7 @@ def _autocast(dtype: str, found: Found, forward: Site) -> Change:
     device = found.device.split(":")[0]
     source = _source(forward)
     if source is not None and backward is not None and backward.file == forward.file:
-        edit = autocast_change(source, forward.file, forward.line, backward.line, device, dtype)
+        edit = autocast_change(source, forward.line, backward.line, device, dtype)
         if edit is not None:
             return Change(file=forward.file, line=edit.line, diff=edit.diff, note=edit.note)
     return Change(file=forward.file, line=forward.line, diff="", note=f"Put {_context(dtype, found)}.")

@@ -53,7 +53,7 @@ class ChangeText:
     note: str = ""
 
 
-def loader_change(source: str, filename: str, line: int, keywords: Mapping[str, object]) -> ChangeText | None:
+def loader_change(source: str, line: int, keywords: Mapping[str, object]) -> ChangeText | None:
     """Set `keywords` in the call that makes the loader.
 
     `line` is any line of the call, as a frame's line number has it. Values are bool, int, float, str or None. With
@@ -99,9 +99,7 @@ def loader_change(source: str, filename: str, line: int, keywords: Mapping[str, 
     return _as_change(source, text.source, first, " ".join(notes))
 
 
-def autocast_change(
-    source: str, filename: str, forward_line: int, backward_line: int, device: str, dtype: str
-) -> ChangeText | None:
+def autocast_change(source: str, forward_line: int, backward_line: int, device: str, dtype: str) -> ChangeText | None:
     """Put the forward pass and the loss, up to the backward pass, under `torch.autocast`.
 
     `forward_line` and `backward_line` are lines of the calls of the model and of `.backward()`; `device` is a device

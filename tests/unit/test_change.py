@@ -19,7 +19,7 @@ def loader(source: str, keywords: dict[str, object] | None = None, line: int | N
     source = textwrap.dedent(source)
     if line is None:
         line = next(number for number, text in enumerate(source.split("\n"), 1) if "DataLoader(" in text)
-    change = loader_change(source, "train.py", line, WORKERS if keywords is None else keywords)
+    change = loader_change(source, line, WORKERS if keywords is None else keywords)
     assert change is not None
     return change
 
@@ -194,7 +194,7 @@ def test_does_nothing_to_what_is_there_already() -> None:
 def test_finds_the_call_from_a_line_in_its_middle() -> None:
     source = "a = Wrapper(\n    DataLoader(\n        d,\n        shuffle=True,\n    ),\n    3,\n)\n"
     for line in (2, 3, 4, 5):
-        change = loader_change(source, "train.py", line, {"num_workers": 2})
+        change = loader_change(source, line, {"num_workers": 2})
         assert change is not None
         assert keywords_of(change.edited) == {"shuffle": "True", "num_workers": "2"}
 
@@ -206,14 +206,14 @@ def test_prefers_the_loader_to_calls_around_and_inside_it() -> None:
 
 def test_knows_the_loader_by_another_name() -> None:
     source = "from torch.utils.data import DataLoader as DL\na = fit(DL(make(d)))\n"
-    change = loader_change(source, "train.py", 2, {"num_workers": 2})
+    change = loader_change(source, 2, {"num_workers": 2})
     assert change is not None
     assert added(change) == ["a = fit(DL(make(d), num_workers=2))"]
 
 
 def test_knows_a_loader_by_its_keywords() -> None:
     source = "class L(Base):\n    def __init__(self, d):\n        super().__init__(d, batch_size=int(4))\n"
-    change = loader_change(source, "train.py", 3, {"num_workers": 2})
+    change = loader_change(source, 3, {"num_workers": 2})
     assert change is not None
     assert added(change) == ["        super().__init__(d, batch_size=int(4), num_workers=2)"]
 
@@ -245,7 +245,7 @@ def test_does_not_guess_between_two_loaders_on_a_line() -> None:
 )
 def test_survives_awkward_source(source: str) -> None:
     line = next(number for number, text in enumerate(source.split("\n"), 1) if "DataLoader" in text)
-    change = loader_change(source, "train.py", line, WORKERS)
+    change = loader_change(source, line, WORKERS)
     if "# (" in source:
         assert change is None  # there is no safe edit, and none is offered
         return
@@ -311,7 +311,7 @@ def test_any_layout_gets_exactly_the_keywords(
     arguments: list[str], changes: dict[str, object], separator: str, opening: str, closing: str
 ) -> None:
     source = f"def f():\n    x = DataLoader({opening}{separator.join(['data', *arguments])}{closing})\n    return x\n"
-    change = loader_change(source, "train.py", 2, changes)
+    change = loader_change(source, 2, changes)
     assert change is not None
     before = keywords_of(source)
     wanted = {name: repr(value) for name, value in changes.items()}
@@ -349,7 +349,7 @@ def autocast(source: str, device: str = "cpu", dtype: str = "bfloat16") -> Chang
     lines = source.split("\n")
     forward = next(number for number, text in enumerate(lines, 1) if "model(" in text and "def " not in text)
     backward = next(number for number, text in enumerate(lines, 1) if "backward(" in text)
-    return autocast_change(source, "train.py", forward, backward, device, dtype)
+    return autocast_change(source, forward, backward, device, dtype)
 
 
 def test_wraps_forward_and_loss() -> None:
@@ -457,4 +457,4 @@ def test_refuses_what_is_not_one_block(source: str) -> None:
     for number, text in enumerate(source.split("\n"), 1):
         forward = number if "model(" in text else forward
         backward = number if "backward(" in text else backward
-    assert autocast_change(source, "train.py", forward, backward, "cpu", "bfloat16") is None
+    assert autocast_change(source, forward, backward, "cpu", "bfloat16") is None

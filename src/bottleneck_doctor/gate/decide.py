@@ -183,10 +183,13 @@ def estimate(
         raise ValueError("one pair says nothing of how much pairs differ")
     spread = stdev(values)
     known = [own.error**2 for own in owns if own is not None]
-    own = math.sqrt(fmean(known)) if known else 0.0
-    if len(values) >= SURE_PAIRS:
-        own = min(own, spread * largest_part(len(values) - 1))
+    own = _believed(math.sqrt(fmean(known)) if known else 0.0, spread, len(values), len(values) - 1)
     return Estimate(len(values), fmean(values), max(least, max(spread, own) / math.sqrt(len(values))))
+
+
+def _believed(own: float, seen: float, pairs: int, df: float) -> float:
+    """What windows say of pairs, as far as it is believed beside the spread that is seen of so many."""
+    return own if pairs < SURE_PAIRS else min(own, seen * largest_part(df))
 
 
 def largest_part(df: float) -> float:
@@ -219,9 +222,7 @@ def weighed(values: Sequence[float], owns: Sequence[Own | None], least: float = 
     effective = total**2 / sum(weight**2 for weight in heavy)
     mean = weighted_mean(values, heavy)
     seen = math.sqrt(weighted_mean([(value - mean) ** 2 for value in values], heavy) / (effective - 1))
-    own = 1 / math.sqrt(total)
-    if len(values) >= SURE_PAIRS:
-        own = min(own, seen * largest_part(degrees(effective)))
+    own = _believed(1 / math.sqrt(total), seen, len(values), degrees(effective))
     return Estimate(len(values), mean, max(least, seen, own), effective=effective)
 
 
