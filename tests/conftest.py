@@ -41,8 +41,8 @@ HARDLY_MEASURING = {
     "test_trace.py",
     "test_windows.py",
 }
-"""Of these, what can run two at a time: it asks what happens, and not how fast. Dear ones in them do measure, and others
-that are marked `alone` themselves."""
+"""Of these, what can run two at a time: it asks what happens, and not how fast. Dear ones in them do measure, and
+others that are marked `alone` themselves."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

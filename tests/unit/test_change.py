@@ -262,16 +262,16 @@ def test_survives_awkward_source(source: str) -> None:
 
 
 def test_keeps_line_ends() -> None:
-    change = loader_change("a = DataLoader(\r\n    d,\r\n)\r\n", "train.py", 1, {"num_workers": 2})
+    change = loader_change("a = DataLoader(\r\n    d,\r\n)\r\n", 1, {"num_workers": 2})
     assert change is not None
     assert change.edited == "a = DataLoader(\r\n    d,\r\n    num_workers=2,\r\n)\r\n"
     assert "\r" not in change.diff
 
 
 def test_returns_nothing_where_there_is_no_call_or_no_program() -> None:
-    assert loader_change("a = 1\n", "train.py", 1, WORKERS) is None
-    assert loader_change("a = DataLoader(\n", "train.py", 1, WORKERS) is None
-    assert loader_change("a = DataLoader(d for d in e)\n", "train.py", 1, WORKERS) is None
+    assert loader_change("a = 1\n", 1, WORKERS) is None
+    assert loader_change("a = DataLoader(\n", 1, WORKERS) is None
+    assert loader_change("a = DataLoader(d for d in e)\n", 1, WORKERS) is None
 
 
 ARGUMENTS = st.lists(
