@@ -429,6 +429,7 @@ def measure(known: Sequence[tuple[Case, dict[str, Any]]], kept: dict[str, Any], 
                     say(f"{case.name}: {said} ({time.monotonic() - begun:.0f} s)")
                     save(options.json, kept)
                 naives = options.naive_planted if case.where else options.naive if case.threshold == 0.02 else 0
+                naives *= not case.budget
                 if number < naives and len(found["naive"]) <= number:
                     found["naive"].append(naive(folder, case, number))
                     save(options.json, kept)
