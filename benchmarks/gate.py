@@ -7,8 +7,8 @@ A git repository is made with a base and, for each planted slowdown, a commit on
 as CI would. **Identical**: both revisions are alike, so every regression is a false alarm. **Planted**: a slowdown in
 loading, computing or between steps, with a threshold of half its size; it counts as caught where the check says
 regression, and as explained where its phase and its function are named. **Naive**: the same pair of revisions as whole
-runs in sequence, five against five, and each of the five against one of the other side; an alarm where the mean epoch is
-slower by the threshold.
+runs in sequence, five against five, and each of the five against one of the other side; an alarm where the mean epoch
+is slower by the threshold.
 
 With `--json` every check is kept as soon as it is done: the same command goes on where it was interrupted, on another
 day as well, and each check says when and on which revision it was made. `--show` prints what several such files hold
