@@ -21,6 +21,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -353,13 +354,13 @@ def main() -> int:
     parser.add_argument("--naive", type=int, default=5, help="naive gates of each kind of identical revisions at 2 %%")
     parser.add_argument("--naive-planted", type=int, default=1, help="naive gates of each planted slowdown")
     parser.add_argument("--budget", default="5m", help="of each check")
-    parser.add_argument("--only", default="", help="cases whose name holds this")
+    parser.add_argument("--only", default="", help="cases in whose name this regular expression is found")
     parser.add_argument("--json", type=Path, help="keep what was measured here, and go on from it")
     parser.add_argument("--show", type=Path, nargs="+", help="print what these files hold together, measure nothing")
     parser.add_argument("--short", action="store_true", help="one check: tests the benchmark, not the gate")
     options = parser.parse_args()
     shown: dict[str, Any] = {}
-    chosen = [case for case in cases(options.kinds.split(",")) if options.only in case.name]
+    chosen = [case for case in cases(options.kinds.split(",")) if re.search(options.only, case.name)]
     if options.short:
         chosen = [Case("data", "data", 0.30, 0.15)]
         options.identical, options.planted = min(1, options.identical), min(1, options.planted)
