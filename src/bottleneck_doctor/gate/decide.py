@@ -43,7 +43,8 @@ LOOKS = (
 )
 """After so many pairs it is looked, at that part of the error rate, and so much of it is spent by then. Later looks see
 the earlier ones' pairs again and are hardly wrong where those were right: so a part may be larger than what it spends.
-The parts are simulated (numbers from a normal distribution, rates from 0.2 to 2.5 %, which `test_gate_decide` repeats).
+The parts are simulated (numbers from a normal distribution, rates from 0.2 to 2.5 %, which `test_gate_decide` repeats);
+were looks to have nothing in common, all of them would be wrong 1.17 times as often as promised.
 When the time is over, the last look has what is not spent: time runs out whatever the figures are."""
 
 LEAST_PAIRS = LOOKS[0][0]
