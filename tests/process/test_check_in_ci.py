@@ -91,7 +91,7 @@ def test_everything_that_services_read_says_what_grew_and_where(clone: Path, tmp
     made = tmp_path / "made"
     summary = tmp_path / "summary.md"
     done = run(
-        clone, "-m", "bottleneck_doctor", "check", "--base-ref", "origin/main", "--pairs", "4", "--quiet",
+        clone, "-m", "bottleneck_doctor", "check", "--base-ref", "origin/main", "--pairs", "5", "--quiet",
         "--json", str(made / "check.json"), "--markdown", str(made / "check.md"), "--junit", str(made / "check.xml"),
         "--html", str(made / "check.html"), "--gitlab", str(made / "quality.json"), "train.py", "--", "1000",
         "--api-key", SECRET, GITHUB_ACTIONS="true", GITHUB_STEP_SUMMARY=str(summary),

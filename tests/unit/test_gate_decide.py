@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from statistics import median, stdev
 from typing import Any
 
+import numpy
 import pytest
 
 from bottleneck_doctor.gate import decide
@@ -202,7 +203,6 @@ def test_the_smallest_visible_change_is_seen_nine_times_in_ten(spread: float) ->
 @pytest.fixture(scope="module")
 def chances() -> Any:
     """Student's t of the first n of 30 normal numbers, n from 2: an array of (checks, 29)."""
-    numpy = pytest.importorskip("numpy")
     numbers = numpy.random.default_rng(16).standard_normal((200_000, decide.most_looked_at()))
     count = numpy.arange(2, decide.most_looked_at() + 1)
     means = numbers.cumsum(1)[:, 1:] / count

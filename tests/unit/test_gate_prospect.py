@@ -55,7 +55,8 @@ def test_what_no_pair_can_tell_is_given_up(most: int) -> None:
     generator = random.Random(1)
     ends = [simulate(RESTLESS, 0.0, 0.02, most, generator) for _ in range(150)]
     assert sum(given_up for _, given_up in ends) >= 0.7 * len(ends)
-    assert sum(end.pairs for end, _ in ends) <= 0.9 * most * len(ends)
+    # Of six pairs the last look has more than half of the error rate, so a little more is hoped for.
+    assert sum(end.pairs for end, _ in ends) <= (0.86 if most == 6 else 0.85) * most * len(ends)
     assert share([end for end, _ in ends], "regression") <= 0.02
 
 
