@@ -61,12 +61,12 @@ def nothing_left_behind(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iter
     monkeypatch.setenv(MARK, mark)
     monkeypatch.setenv("TMPDIR", str(folder))
     monkeypatch.setattr(tempfile, "tempdir", None)
-    shared = _shared_memory()
+    shared, children = _shared_memory(), _children()
     yield
     deadline = time.monotonic() + GRACE
     while True:
         left = {
-            "processes": _processes_marked(mark),
+            "processes": _processes_marked(mark) + sorted(_children() - children),
             "shared memory": sorted(_shared_memory() - shared),
             "folders": sorted(path.name for path in folder.glob("bottleneck-doctor-*")),
         }
@@ -86,7 +86,17 @@ def _processes_marked(mark: str) -> list[str]:
                 found.append(f"{process.pid} {' '.join(process.cmdline())[:200]}")
         except psutil.Error:
             continue
-    found += [f"{child.pid} ({child.status()})" for child in psutil.Process().children()]
+    return found
+
+
+def _children() -> set[str]:
+    """Of the tests' own process; those of a unit test before (multiprocessing's tracker, say) stay until its end."""
+    found = set()
+    for child in psutil.Process().children():
+        try:
+            found.add(f"{child.pid} {child.name()}")
+        except psutil.Error:
+            continue
     return found
 
 
