@@ -285,7 +285,7 @@ def truth(case: Case, check: dict[str, Any]) -> float:
 
 def told(known: Sequence[tuple[Case, dict[str, Any]]]) -> bool:
     """Print the tables. Whether false alarms are within the promise."""
-    print(table(HEAD, [summary(case, kept) for case, kept in known if kept["checks"]]))
+    print(table(HEAD, [summary(case, kept) for case, kept in known if kept["checks"] or kept["naive"]]))
     times = sorted((each["taken"], each["revision"]) for _, kept in known for each in good(kept))
     if times:
         print(f"\nFrom {times[0][0]} to {times[-1][0]}, revisions {', '.join(sorted({each[1] for each in times}))}.")
