@@ -12,7 +12,7 @@ from bottleneck_doctor.config import Config, MetricConfig
 from bottleneck_doctor.gate import culprits, decide, verdict
 from bottleneck_doctor.gate.document import Metric
 from bottleneck_doctor.gate.limits import DEFAULTS, STEP_TIME, Limit, configured
-from bottleneck_doctor.gate.metrics import Judging, PairSample, judged
+from bottleneck_doctor.gate.metrics import Judging, PairSample, judged, sentence
 from bottleneck_doctor.render.check_words import is_shown
 
 NOISE = (0.002, -0.003, 0.001, -0.001, 0.003)
@@ -324,6 +324,16 @@ def test_the_command_line_wins_over_the_project() -> None:
 def test_the_sentence(change: float, said: str) -> None:
     found = list(metrics(noisy(change)).values())
     assert said in verdict.sentence(found, "main", 5, [])
+
+
+def test_means_that_tell_another_story_than_the_pairs_are_left_out() -> None:
+    """A pair or two that are slow as a whole outweigh the others in the means, and not in the change."""
+    step = replace(metrics(noisy(0.0))[STEP_TIME], verdict="cannot_tell")
+    restless = replace(step, base=0.212, head=0.261, change=-0.12)
+    assert sentence(restless) == "Step time: seems to have fallen by 12 %, but that may be luck."
+    assert "from 212 ms to 187 ms" in sentence(replace(restless, head=0.187))
+    hardly = replace(step, base=4.801, head=4.830, change=0.006)
+    assert sentence(hardly) == "Step time: seems to have grown by 0.6 %, but that may be luck."
 
 
 def test_the_sentence_says_what_could_not_be_told() -> None:

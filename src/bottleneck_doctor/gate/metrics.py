@@ -453,8 +453,12 @@ def sentence(metric: Metric) -> str:
     if metric.change is None:
         where = "base" if metric.head is None else "head"
         return f"{name}: only the {where} has shown it, which may be luck."
-    figures = f"{value_text(metric, metric.base)} to {value_text(metric, metric.head)}"
-    by = f"by {amount_text(metric.unit, abs(metric.change))}, from {figures}"
+    before, after = value_text(metric, metric.base), value_text(metric, metric.head)
+    figures = f"{before} to {after}"
+    by = f"by {amount_text(metric.unit, abs(metric.change))}"
+    # A change is of pairs; the two means may tell less than it, and of restless pairs even the opposite.
+    if before != after and ((metric.head or 0.0) > (metric.base or 0.0)) == (metric.change > 0):
+        by += f", from {figures}"
     limit = amount_text(metric.unit, metric.threshold)
     if metric.verdict == "regression":
         return f"{name}: grew {by}; the limit is {limit}."
