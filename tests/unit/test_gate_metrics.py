@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 
 import pytest
@@ -334,6 +335,18 @@ def test_means_that_tell_another_story_than_the_pairs_are_left_out() -> None:
     assert "from 212 ms to 187 ms" in sentence(replace(restless, head=0.187))
     hardly = replace(step, base=4.801, head=4.830, change=0.006)
     assert sentence(hardly) == "Step time: seems to have grown by 0.6 %, but that may be luck."
+
+
+@pytest.mark.parametrize("scale", [13.0, 15.5, 18.0])
+def test_the_threshold_to_give_is_the_same_wherever_it_is_said(scale: float) -> None:
+    """Rounded up in both: the one that is typed must not be refused by the next check."""
+    pairs = [pair(n, 0.020, 0.020 * math.exp(scale * noise)) for n, noise in enumerate(NOISE, 1)]
+    found = list(metrics(pairs, step_time=Limit(0.02, "error")).values())
+    judging = how(len(pairs), step_time=Limit(0.02, "error"))
+    given = re.search(r"--threshold (\d+%)", verdict.refusal(pairs, judging, found, 30.0))
+    assert given is not None
+    warned = next(each for each in verdict.weak_evidence(pairs, judging, found) if each.slug == "threshold-below-noise")
+    assert given[1].replace("%", " %") in warned.sentence
 
 
 def test_the_sentence_says_what_could_not_be_told() -> None:

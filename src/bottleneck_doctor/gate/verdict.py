@@ -181,7 +181,7 @@ def weak_evidence(pairs: Sequence[PairSample], how: Judging, metrics: Sequence[M
                     slug="threshold-below-noise",
                     sentence=f"{metric.title}: a threshold of {amount_text(metric.unit, metric.threshold)} can't be "
                     "judged here in this time. One pair of processes differs from the next so much that the least that "
-                    f"can be judged is {amount_text(metric.unit, known.floor)}; raise the threshold"
+                    f"can be judged is {amount_text(metric.unit, _rounded_up(known.floor))}; raise the threshold"
                     + (" or `--budget`." if known.pairs is not None else "."),
                 )
             )
