@@ -247,7 +247,11 @@ class StepTimes:
 
 @dataclass(frozen=True, kw_only=True)
 class EpochPause:
-    """Mean seconds from an epoch's last step to the next one's first batch, and their parts; `seen` epochs."""
+    """Mean seconds from an epoch's last step to the next one's first batch, and their parts; `seen` epochs.
+
+    `first_batches_seen`: how many first batches were timed in the training's own pauses. Where it is 0, `first_batch`
+    is what starting an epoch cost in windows.
+    """
 
     seen: int
     seconds: float
@@ -255,6 +259,7 @@ class EpochPause:
     saving: float
     first_batch: float
     rest: float
+    first_batches_seen: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -563,8 +568,9 @@ class Profiles:
 class Finding:
     """A statement drawn from the evidence by one rule.
 
-    `weight`: the share of the training's time that it accounts for, by which findings are ordered. `evidence`: the
-    figures of the sentence. `fixes`: ids of the fixes that answer it.
+    `weight`, from 0 to 1: what findings are ordered by; a cause takes over that of what it explains. `share`: the share
+    of the training's time that was measured for it; None where none was. `evidence`: the figures of the sentence.
+    `fixes`: ids of the fixes that answer it.
     """
 
     id: str
@@ -575,6 +581,7 @@ class Finding:
     weight: float = 0.0
     site: Site | None = None
     advice: str = ""
+    share: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -318,7 +318,9 @@ CASES: dict[str, Case] = {
     ),
     "slow-epoch-turn": Case(
         fires=healthy(
-            epoch_pause=EpochPause(seen=3, seconds=10.0, evaluation=7.0, saving=2.0, first_batch=1.0, rest=0.0)
+            epoch_pause=EpochPause(
+                seen=3, seconds=10.0, evaluation=7.0, saving=2.0, first_batch=1.0, rest=0.0, first_batches_seen=3
+            )
         ),
         silent=healthy(
             epoch_pause=EpochPause(seen=3, seconds=1.0, evaluation=0.7, saving=0.2, first_batch=0.1, rest=0.0)
@@ -327,7 +329,7 @@ CASES: dict[str, Case] = {
         words=("10 s go by between two epochs (7.0 s evaluating, 2.0 s saving)", "50 % of the time"),
     ),
     "slow-start": Case(
-        fires=healthy(steps=replace(STEPS, first_step_seconds=25.0)),
+        fires=healthy(steps=replace(STEPS, first_step_seconds=25.0), setup_seconds=[26.0, 26.1]),
         silent=healthy(steps=replace(STEPS, first_step_seconds=9.0)),
         weight=0.2,
         words=("25 s go by", "the steps of one epoch take 10 s"),

@@ -13,8 +13,10 @@ from tests.unit.diagnosable import (
     GETITEM,
     IDLE_WORKERS,
     ITEM,
+    LARGE,
     LEAKING,
     MB,
+    REMOTE,
     SMALL,
     STEPS,
     TORCH,
@@ -35,6 +37,7 @@ from tests.unit.diagnosable import (
     use,
     window,
 )
+from tests.unit.test_diagnose_rules import CASES
 
 from bottleneck_doctor.diagnose import diagnose
 from bottleneck_doctor.result import (
@@ -45,7 +48,9 @@ from bottleneck_doctor.result import (
     PhaseTable,
     Site,
     TransformCost,
+    Workers,
 )
+from bottleneck_doctor.runtime import messages
 
 
 def test_a_library_s_transform_is_named_with_the_user_s_line() -> None:
@@ -217,11 +222,13 @@ def test_a_device_that_hides_the_wait_is_believed() -> None:
     assert replace(evidence, phases=PhaseTable(baseline=shares(data_wait=0.02))).wait == 0.02
 
 
-def test_the_first_step_tells_the_start_before_sessions_do() -> None:
+def test_the_first_step_tells_the_start_before_sessions_do_and_caches_are_made_once() -> None:
     late = healthy(steps=None, setup_seconds=[30.0, 20.0, 25.0])
-    assert late.first_step_seconds == 25.0
+    assert late.first_step_seconds == 20.0, "the first start had something to do that later ones had not"
     assert replace(late, found=replace(FOUND, setup_seconds=12.0)).first_step_seconds == 12.0
     assert replace(late, steps=STEPS).first_step_seconds == 4.0
+    first_of_all = replace(STEPS, first_step_seconds=29.0)
+    assert replace(late, steps=first_of_all).first_step_seconds == 20.0
 
 
 def test_python_in_loading_and_between_steps_is_not_the_passes() -> None:
@@ -230,11 +237,28 @@ def test_python_in_loading_and_between_steps_is_not_the_passes() -> None:
     assert finding("python-bound", profiled(evidence, device=operators(operators=few))) is None
 
 
-def test_without_listings_small_files_are_named_by_the_line_that_was_sampled() -> None:
-    evidence = profiled(healthy(WAITING, loop=loading(files=SMALL)), lines=None)
-    found = finding("many-small-files", evidence)
-    assert found is not None
-    assert found.site == Site(file=FILE, line=21), "and not by the line on which the method begins"
+@pytest.mark.parametrize("identifier", ["many-small-files", "network-file-system", "cold-cache"])
+def test_what_nothing_explains_is_not_taken_for_reading_files(identifier: str) -> None:
+    """A sleep in `__getitem__` that opens a file as well: neither transform nor decoder, and not reading either."""
+    files = REMOTE if identifier == "network-file-system" else SMALL if identifier == "many-small-files" else LARGE
+    evidence = healthy(WAITING, loop=loading(files=files), utilization=use(main={"read_bytes": 1e9}))
+    unseen = diagnose(profiled(evidence, lines=None), [BY_ID[identifier]])
+    assert unseen.findings == []
+    assert "no line profile shows" in unseen.not_judged[0].reason
+    asleep = listing("Pets.__getitem__", 20, ('x = open(path, "rb").read()', 0.2), ("time.sleep(0.05)", 0.8))
+    assert finding(identifier, profiled(evidence, lines=listings(asleep))) is None
+    asked = listing("Pets.__getitem__", 20, ("x = urlopen(address).read()", 0.9), ("return x", 0.1))
+    assert finding(identifier, profiled(evidence, lines=listings(asked))) is None
+
+
+def test_a_library_s_dataset_is_seen_to_read_by_the_functions_that_samples_end_in() -> None:
+    loop = loading(files=SMALL, fetch_site=None)
+    folder = "/x/site-packages/torchvision/datasets/folder.py"
+    found = healthy(WAITING, loop=loop)
+    reads = profiled(found, lines=None, sampling=sampled(fetch=[node("pil_loader", folder, 300, count=9)]))
+    assert finding("many-small-files", reads) is not None
+    maps = profiled(found, lines=None, sampling=sampled(fetch=[node("resize", "/x/PIL/Image.py", 9, count=9)]))
+    assert finding("many-small-files", maps) is None
 
 
 def test_without_listings_a_slow_transform_is_named_by_the_line_that_was_sampled() -> None:
@@ -258,7 +282,7 @@ def test_without_listings_a_slow_transform_is_named_by_the_line_that_was_sampled
 
 def test_the_start_of_epochs_that_are_timed_whole_counts_once() -> None:
     """Epochs of 100 steps that take a second, 800 ms of which wait for the first batch: they are no part of a step."""
-    start = EpochPause(seen=3, seconds=0.8, evaluation=0.0, saving=0.0, first_batch=0.8, rest=0.0)
+    start = EpochPause(seen=3, seconds=0.8, evaluation=0.0, saving=0.0, first_batch=0.8, rest=0.0, first_batches_seen=3)
     evidence = healthy(0.85, loop=in_workers(), epoch_pause=start)
     assert evidence.baseline is not None
     evidence = replace(evidence, baseline=replace(evidence.baseline, step_ms=10.0))
@@ -272,3 +296,134 @@ def test_the_start_of_epochs_that_are_timed_whole_counts_once() -> None:
     found = finding("slow-epoch-turn", whole)
     assert found is not None
     assert found.weight == pytest.approx(0.8)
+
+
+# -- a share is measured, or it is not shown -------------------------------------------------------------------------
+
+
+def test_a_cause_takes_over_the_rank_of_the_wait_and_keeps_its_own_share() -> None:
+    """The demo: a transform that is 53 % of making a batch, in a training that waits 81 % of the time."""
+    slow = [TransformCost(name="RandomRotation", ms_per_sample=4.9, share_of_fetch=0.53, file=FILE, line=31)]
+    made = diagnose(healthy(0.81, loop=loading(transforms=slow, collate_ms=0.0)))
+    first = made.findings[0]
+    assert first.id == "slow-transform"
+    assert first.weight == pytest.approx(0.81), "it ranks as the wait that it explains"
+    assert first.share == pytest.approx(0.53 * 0.81), "and accounts for its own part of it"
+
+
+@pytest.mark.parametrize(
+    "identifier",
+    ["slow-start", "memory-growth", "too-few-workers", "too-many-workers", "machine-noise", "oversubscribed-cores"],
+)
+def test_what_is_worked_out_and_not_measured_is_no_share_of_the_time(identifier: str) -> None:
+    found = finding(identifier, CASES[identifier].fires)
+    assert found is not None
+    assert found.share is None
+
+
+def test_parts_of_what_workers_make_at_once_are_no_shares_of_the_time() -> None:
+    by_workers = finding("slow-transform", healthy(WAITING, loop=in_workers(transforms=BLUR)))
+    alone = finding("slow-transform", healthy(WAITING, loop=loading(transforms=BLUR)))
+    assert by_workers is not None
+    assert by_workers.share is None
+    assert alone is not None
+    assert alone.share == pytest.approx(0.6 * 0.8 * 10 / 10.5)
+
+
+# -- what was seen once is not spoken of ------------------------------------------------------------------------------
+
+
+def pause(**given: float) -> EpochPause:
+    parts = {"evaluation": 0.0, "saving": 0.0, "first_batch": 0.0, "rest": 0.0, **given}
+    seen, first = int(parts.pop("seen", 3)), int(parts.pop("first_batches_seen", 0))
+    return EpochPause(seen=seen, seconds=sum(parts.values()), first_batches_seen=first, **parts)
+
+
+def test_the_start_of_an_epoch_that_one_window_met_is_no_pause_between_epochs() -> None:
+    """Windows of short epochs took 11 s for the warm-up of one process; real pauses were 1 s."""
+    once = healthy(epoch_pause=None, windows=[window(0, turn_seconds=11.0), window(1), window(2)])
+    made = diagnose(once, [BY_ID["slow-epoch-turn"]])
+    assert made.findings == []
+    assert [each.id for each in made.not_judged] == ["slow-epoch-turn"]
+    often = replace(once, windows=[window(index, turn_seconds=cost) for index, cost in enumerate((11.0, 1.5, 1.4))])
+    found = finding("slow-epoch-turn", often)
+    assert found is not None
+    assert found.evidence["pause_seconds"] == 1.5, "and of several the one in the middle"
+
+
+def test_one_pause_is_not_taken_for_all_of_them() -> None:
+    assert diagnose(healthy(epoch_pause=pause(seen=1, rest=10.0), windows=[]), [BY_ID["slow-epoch-turn"]]).not_judged
+    found = finding("slow-epoch-turn", healthy(epoch_pause=pause(seen=2, rest=10.0), windows=[]))
+    assert found is not None
+    assert found.evidence["pause_seconds"] == 10.0
+
+
+def test_a_first_batch_that_was_never_timed_is_no_part_of_the_pause() -> None:
+    found = finding("slow-epoch-turn", healthy(epoch_pause=pause(rest=5.0, first_batch=11.0), windows=[]))
+    assert found is not None
+    assert found.evidence["pause_seconds"] == 5.0
+    assert "first batch" not in found.sentence
+
+
+def test_a_start_of_epochs_that_comes_out_below_nothing_is_nothing() -> None:
+    early = healthy(epoch_pause=None, windows=[window(index, turn_seconds=-0.2) for index in range(3)])
+    assert early.pause_seconds == 0.0
+    assert early.in_steps == 1.0
+
+
+@pytest.mark.parametrize("sessions", [1, 2])
+def test_no_finding_claims_what_too_few_processes_say(sessions: int) -> None:
+    def few(count: int, **others: float) -> Workers:
+        made = curve(count, **others)
+        return replace(
+            made,
+            curve=[
+                each if each.is_baseline else replace(each, speedup=replace(each.speedup, sessions=sessions))
+                for each in made.curve
+            ],
+        )
+
+    assert finding("too-few-workers", healthy(WAITING, loop=in_workers(1), workers=few(1, w4=2.0))) is None
+    assert finding("too-many-workers", healthy(0.2, loop=in_workers(8), workers=few(8, w2=1.25))) is None
+    cheap = in_workers(fetch_ms=0.3, collate_ms=0.2, hand_over_ms=1.5, bytes_per_batch=64.0 * 1024)
+    found = finding("memory-data-needs-no-workers", healthy(WAITING, loop=cheap, workers=few(2, w0=2.0)))
+    assert found is not None
+    assert "as fast" not in found.sentence
+
+
+def test_a_loop_without_a_period_is_judged_by_two_windows() -> None:
+    """A rollout fell into the window of phases, and the samples of the stack say that it is a tenth."""
+    odd = replace(FOUND, periodic=False)
+    evidence = healthy(phases=shares(between=0.6), found=odd)
+    work = [node("step", FILE, 90, count=100, own=True)]
+    assert finding("work-between-steps", profiled(evidence, sampling=sampled(between=work))) is not None
+    assert finding("work-between-steps", profiled(evidence, sampling=sampled())) is None
+    assert diagnose(profiled(evidence, sampling=None), [BY_ID["work-between-steps"]]).not_judged
+
+
+# -- words ----------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_not_explained_is_told_in_the_profile_s_own_words() -> None:
+    """An environment of a rollout: no callback, no metric, no logging."""
+    work = [node("step", FILE, 90, node("simulate", "/x/site-packages/gym/core.py", 7, count=50), own=True)]
+    evidence = profiled(healthy(phases=shares(between=0.5)), sampling=sampled(between=work), lines=None)
+    found = finding("work-between-steps", evidence)
+    assert found is not None
+    assert "`simulate` (core.py)" in found.sentence
+    for guess in ("callback", "metric", "logging"):
+        assert guess not in found.sentence
+
+
+def test_the_line_of_the_loop_is_not_the_place_where_a_library_makes_batches() -> None:
+    """A torchvision dataset with a lone transform: nothing of the user's lies below the line that asks for a batch."""
+    library = node("__getitem__", "/x/site-packages/torchvision/datasets/mnist.py", 140, count=90)
+    fetching = node("fetch", TORCH + "utils/data/_utils/fetch.py", 50, library)
+    tree = node("main", "", 0, node("train", FILE, 51, fetching, count=2, own=True))
+    sampling = replace(sampled(), trees={"main": tree})
+    made_at = replace(FOUND, loader_site=messages.Site(FILE, 80))
+    evidence = healthy(WAITING, loop=loading(fetch_site=None), found=made_at)
+    found = finding("slow-fetch", profiled(evidence, sampling=sampling, lines=None))
+    assert found is not None
+    assert found.site == Site(file=FILE, line=80), "the loader is made there, and line 51 only asks for batches"
+    assert "`__getitem__` (mnist.py)" in found.sentence

@@ -62,6 +62,7 @@ def diagnose(evidence: Evidence, catalogue: Sequence[Rule] | None = None) -> Dia
             evidence=each.statement.figures,
             fixes=_answers(each.rule, evidence.fixes),
             weight=each.weight,
+            share=each.share,
             site=each.statement.site,
             advice=each.statement.advice or each.rule.advice,
         )

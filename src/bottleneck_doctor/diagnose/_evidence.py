@@ -6,6 +6,7 @@ that the rule is reported as not judged instead of being taken for "fine". Nothi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
@@ -35,6 +36,9 @@ from bottleneck_doctor.result import (
 )
 from bottleneck_doctor.runtime.messages import Found
 from bottleneck_doctor.schedule import BASELINE
+
+SEEN_OFTEN = 2
+"""How often something that happens once an epoch has to be seen before it is spoken of."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,13 +142,15 @@ class Evidence:
     def first_step_seconds(self) -> float | None:
         """Seconds from the start of the process to its first step.
 
-        What sessions took to be ready to serve windows holds our own looking around as well, and is only asked last.
+        What sessions took to be ready to serve windows holds our own looking around as well, so it is never more. The
+        first start may have had caches to make: where later ones took less, what they took is what every start takes.
         """
+        later = min(self.setup_seconds[1:], default=math.inf)
         if self.steps is not None and self.steps.first_step_seconds is not None:
-            return self.steps.first_step_seconds
+            return min(self.steps.first_step_seconds, later)
         if self.found.setup_seconds > 0:
-            return self.found.setup_seconds
-        return median(self.setup_seconds) if self.setup_seconds else None
+            return min(self.found.setup_seconds, later)
+        return min(self.setup_seconds) if self.setup_seconds else None
 
     @property
     def epoch_seconds(self) -> float | None:
@@ -153,12 +159,44 @@ class Evidence:
         return batches * self.step_ms / 1000 if batches and self.step_ms else None
 
     @property
+    def pause(self) -> EpochPause | None:
+        """What lies between epochs, of parts that were seen more than once; None where none was.
+
+        The first pause may hold what happens once only, and so may the first start of an epoch.
+        """
+        seen = self.epoch_pause
+        if seen is not None and seen.seen < SEEN_OFTEN:
+            seen = None
+        first = self._first_batch
+        if seen is None and first is None:
+            return None
+        evaluation, saving, rest = (
+            max(0.0, part) for part in ((seen.evaluation, seen.saving, seen.rest) if seen is not None else (0.0,) * 3)
+        )
+        first = first or 0.0
+        return EpochPause(
+            seen=seen.seen if seen is not None else 0,
+            seconds=evaluation + saving + rest + first,
+            evaluation=evaluation,
+            saving=saving,
+            first_batch=first,
+            rest=rest,
+        )
+
+    @property
+    def _first_batch(self) -> float | None:
+        """Seconds that the first batch of an epoch takes longer to come than others, where that was seen often enough:
+        between the epochs of the training itself, or in windows that began with an epoch."""
+        pause = self.epoch_pause
+        if pause is not None and pause.first_batches_seen >= SEEN_OFTEN:
+            return max(0.0, pause.first_batch)
+        turns = [each.turn_seconds for each in self.windows if each.label == BASELINE and each.turn_seconds is not None]
+        return max(0.0, median(turns)) if len(turns) >= SEEN_OFTEN else None
+
+    @property
     def pause_seconds(self) -> float | None:
-        """Seconds between the last step of an epoch and the first of the next."""
-        if self.epoch_pause is not None:
-            return max(0.0, self.epoch_pause.seconds)
-        turn = self.baseline.epoch_turn_seconds if self.baseline is not None else None
-        return max(0.0, turn) if turn is not None else None
+        """Seconds between the last step of an epoch and the first of the next, as far as `pause` knows them."""
+        return self.pause.seconds if self.pause is not None else None
 
     @property
     def in_steps(self) -> float:
@@ -192,7 +230,7 @@ NEEDS: Mapping[str, tuple[Callable[[Evidence], bool], str]] = MappingProxyType(
         "phases": (lambda e: e.phases is not None, "the phases of a step were not measured"),
         "steps": (lambda e: e.steps is not None, "the times of single steps were not recorded"),
         "epoch": (lambda e: e.epoch_seconds is not None, "the length of an epoch is not known"),
-        "epoch-pause": (lambda e: e.pause_seconds is not None, "no end of an epoch was seen"),
+        "epoch-pause": (lambda e: e.pause_seconds is not None, "the end of an epoch was not seen twice"),
         "loading": (lambda e: e.as_written is not None, "how batches are made was not measured"),
         "files": (
             lambda e: e.as_written is not None and e.as_written.files is not None,

@@ -40,6 +40,15 @@ READING_LINES = re.compile(
     r"\bopen\(|\.read\(|\.read_bytes\(|\.read_text\(|\.readinto\(|\bnp\.(load|fromfile|memmap)\(|torch\.load\("
     r"|\bimread\(|read_file\(|read_image\(|\bread_csv\(|\bread_parquet\(|h5py\.File\(|\bos\.(stat|listdir|scandir)\("
 )
+READING_FRAMES = re.compile(
+    r"torchvision/datasets/folder\.py:(pil_loader|default_loader)|PIL/Image\.py:(open|_open_core)|torchvision/io/.*:read_file"
+    r"|/pathlib\S*:(open|read_bytes|read_text)|numpy/lib/\S*:(load|fromfile|_read_bytes)|h5py/_hl/files\.py:"
+)
+"""Functions of libraries that open or read files, by path and name: what is met in them themselves waits for a file."""
+NOT_OF_FILES = re.compile(
+    r"urlopen|urllib|requests?\.|https?|socket|recv\(|session\.get|\.(execute|fetchone|fetchall)\(|sleep\("
+)
+"""Lines that may look like reading and wait for something else: a server, a database, a clock."""
 
 
 @dataclass(frozen=True)
@@ -147,9 +156,17 @@ def decode_site(evidence: Evidence) -> Site | None:
 
 
 def reading_share(evidence: Evidence) -> float | None:
-    """The part of fetching that goes by in lines that open or read files; None without a listing."""
+    """The part of fetching that goes by in opening and reading files; None where no profile shows it.
+
+    By the lines of the user's dataset; of a library's dataset, by the functions that samples ended in.
+    """
     loading = evidence.as_written
-    return share_of_lines(evidence, loading.fetch_site, READING_LINES) if loading is not None else None
+    if loading is not None and loading.fetch_site is None:
+        found = loading_stacks(evidence)
+        total = sum(count for _, count in found)
+        read = sum(count for frames, count in found if READING_FRAMES.search(f"{frames[-1].path}:{frames[-1].name}"))
+        return read / total if total else None
+    return share_of_lines(evidence, loading.fetch_site, READING_LINES, NOT_OF_FILES) if loading is not None else None
 
 
 def fetch_site(evidence: Evidence) -> Site | None:

@@ -3,8 +3,9 @@
 Pure, and knows no rule by name: everything follows from what rules declare (`topic`, `depth`, `general`, `residual`,
 `yields_to`, `contradicts`). The steps: contradictions, weights, foldings. A deeper statement that accounts for at
 least half of a shallower one on its topic is taken for its cause: it takes over the weight of what it explains, and the
-explained one ranks just below it. A general statement says no more than that there is something to explain, and gives
-way to the largest cause from the share on from which a part is named at all.
+explained one ranks just below it. So a weight is a rank, and the share of the time that was measured for a statement
+stays its own. A general statement says no more than that there is something to explain, and gives way to the largest
+cause from the share on from which a part is named at all.
 """
 
 from __future__ import annotations
@@ -32,6 +33,11 @@ class Said:
     @property
     def depth(self) -> int:
         return self.rule.depth if self.statement.depth is None else self.statement.depth
+
+    @property
+    def share(self) -> float | None:
+        """The share of the training's time that the statement itself measured; None where it measured none."""
+        return _own_weight(self.statement) if self.statement.measured else None
 
     @property
     def topic(self) -> str:

@@ -1,8 +1,8 @@
 """Which of the user's lines: from sampled stacks and line listings to places in the user's code.
 
 A stack belongs to the deepest of the things that it passes through: loading, forward, backward, optimizer, or none of
-them, which is the user's own work between. A listing is wall time, waiting included, so where there is one it is asked
-first; a sampled stack sees what computes.
+them, which is the user's own work between. Listings and sampled stacks are both wall time, waiting included; a listing
+knows each line, so where there is one it is asked first.
 """
 
 from __future__ import annotations
@@ -77,7 +77,10 @@ def kind_of(frames: tuple[CallNode, ...]) -> str:
 
 
 def loading_stacks(evidence: Evidence) -> list[tuple[tuple[CallNode, ...], int]]:
-    """Stacks in which a batch was being made, wherever the user's setting makes them."""
+    """Stacks in which a batch was being made, wherever the user's setting makes them, from torch's fetcher inwards.
+
+    What called the fetcher is left out: the line of the loop that asks for a batch makes none.
+    """
     if evidence.sampling is None or evidence.as_written is None:
         return []
     role = "workers" if evidence.as_written.num_workers > 0 else "main"
@@ -85,11 +88,12 @@ def loading_stacks(evidence: Evidence) -> list[tuple[tuple[CallNode, ...], int]]
     if tree is None:
         return []
     making = ("torch/utils/data/_utils/fetch.py", "torch/utils/data/_utils/collate.py")
-    return [
-        (frames, count)
-        for frames, count in stacks(tree)
-        if any(part in frame.path for frame in frames for part in making)
-    ]
+
+    def inner(frames: tuple[CallNode, ...]) -> tuple[CallNode, ...]:
+        first = next((at for at, frame in enumerate(frames) if any(part in frame.path for part in making)), len(frames))
+        return frames[first:]
+
+    return [(inner(frames), count) for frames, count in stacks(tree) if inner(frames)]
 
 
 def deepest_own(frames: tuple[CallNode, ...]) -> CallNode | None:
@@ -167,10 +171,15 @@ def _sampled_in(evidence: Evidence, site: Site) -> Site | None:
     return hot.site if hot is not None and hot.share >= DOMINATES else None
 
 
-def share_of_lines(evidence: Evidence, site: Site | None, pattern: re.Pattern[str]) -> float | None:
-    """The part of the function at `site` that goes by in lines that match, those of functions it calls included."""
+def share_of_lines(
+    evidence: Evidence, site: Site | None, pattern: re.Pattern[str], but: re.Pattern[str] | None = None
+) -> float | None:
+    """The part of the function at `site` that goes by in lines that match, those of functions it calls included.
+
+    `but`: lines that match this are left out.
+    """
     listing = listing_at(evidence, site)
-    return _matching(evidence, listing, pattern, set()) if listing is not None else None
+    return _matching(evidence, listing, pattern, set(), but) if listing is not None else None
 
 
 def share_of_sites(evidence: Evidence, sites: set[tuple[str, int]]) -> float | None:
@@ -217,7 +226,9 @@ def _followed(evidence: Evidence, listing: LineListing, seen: set[str], without:
     return HotLine(Site(file=listing.path, line=hot.line), share)
 
 
-def _matching(evidence: Evidence, listing: LineListing, pattern: re.Pattern[str], seen: set[str]) -> float:
+def _matching(
+    evidence: Evidence, listing: LineListing, pattern: re.Pattern[str], seen: set[str], but: re.Pattern[str] | None
+) -> float:
     if listing.seconds <= 0:
         return 0.0
     seen = seen | {_key(listing)}
@@ -225,12 +236,12 @@ def _matching(evidence: Evidence, listing: LineListing, pattern: re.Pattern[str]
     for line in listing.lines:
         if not line.seconds:
             continue
-        if pattern.search(line.text):
+        if pattern.search(line.text) and not (but is not None and but.search(line.text)):
             total += line.seconds
         else:
             callee = _callee(evidence, line, seen)
             if callee is not None:
-                total += line.seconds * _matching(evidence, callee, pattern, seen)
+                total += line.seconds * _matching(evidence, callee, pattern, seen, but)
     return min(1.0, total / listing.seconds)
 
 
@@ -312,6 +323,54 @@ def _most_sampled(found: list[tuple[tuple[CallNode, ...], int]], evidence: Evide
         alone = (row for row in evidence.sampling.functions if row.role == "main" and row.path == path)
         line = next((row.line for row in alone if row.name == row.own_name == name and row.line > 0), line)
     return HotLine(Site(file=path, line=line), most / sum(counts.values()))
+
+
+@dataclass(frozen=True)
+class Met:
+    """A function in which samples of the stack ended, and the share of those that were asked about."""
+
+    name: str
+    file: str
+    share: float
+
+    @property
+    def text(self) -> str:
+        """As a sentence names it: `inflate` (gzip.py)."""
+        return f"`{self.name}` ({PurePath(self.file).name})" if self.file else f"`{self.name}`"
+
+
+def met_in_loading(evidence: Evidence) -> Met | None:
+    """The function in which most samples of the making of batches ended; None where they are spread over many."""
+    return _met(loading_stacks(evidence))
+
+
+def met_between(evidence: Evidence) -> Met | None:
+    """The same of what the loop does between loading, the passes and the optimizer."""
+    return _met(_main_stacks(evidence, ("between",)))
+
+
+def _met(found: list[tuple[tuple[CallNode, ...], int]]) -> Met | None:
+    counts: Counter[tuple[str, str]] = Counter()
+    for frames, count in found:
+        counts[frames[-1].name, frames[-1].path] += count
+    if not counts:
+        return None
+    (name, path), most = counts.most_common(1)[0]
+    share = most / sum(counts.values())
+    return Met(name, path, share) if share >= DOMINATES else None
+
+
+def sampled_share(evidence: Evidence, kind: str) -> float | None:
+    """The part of the training process's samples that a phase has; None without samples."""
+    found = _main_stacks(evidence, (kind,))
+    tree = evidence.sampling.trees.get("main") if evidence.sampling is not None else None
+    return sum(count for _, count in found) / tree.count if tree is not None and tree.count else None
+
+
+def loader_place(evidence: Evidence) -> Site | None:
+    """The user's line that makes the training loader."""
+    site = evidence.found.loader_site
+    return Site(file=site.file, line=site.line) if site is not None else None
 
 
 def _training_listing(evidence: Evidence) -> LineListing | None:

@@ -41,15 +41,17 @@ makes loading less than 1.5 times as fast."""
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """What a rule found. `weight` is the share of the training's time that it accounts for.
+    """What a rule found. `weight`, from 0 to 1, is what it is ranked by.
 
-    `clause` completes the sentence "Training …" where this is the verdict's cause. `topic`, `depth` and `advice`
-    replace the rule's own where they are given.
+    `measured`: whether the weight is a share of the training's time that was measured, and not worked out from other
+    figures: only then is it shown as one. `clause` completes the sentence "Training …" where this is the verdict's
+    cause. `topic`, `depth` and `advice` replace the rule's own where they are given.
     """
 
     sentence: str
     figures: dict[str, float]
     weight: float
+    measured: bool = True
     clause: str = ""
     site: Site | None = None
     advice: str = ""
@@ -113,6 +115,14 @@ def times(value: float) -> str:
 def waits(evidence: Evidence) -> str:
     """The beginning of every clause about data."""
     return f"waits for data {words.share_text(evidence.wait or 0.0)} of the time"
+
+
+def made_here(evidence: Evidence) -> bool:
+    """Whether the training process makes its batches itself.
+
+    Then a part of making them is that part of the wait. Workers make several at once, so there it is not.
+    """
+    return evidence.as_written is not None and evidence.as_written.num_workers == 0
 
 
 def of_workers(count: int, one: str, many: str) -> str:

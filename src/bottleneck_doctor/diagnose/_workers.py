@@ -7,6 +7,7 @@ from typing import Literal
 
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.result import Speedup, WorkerPoint
+from bottleneck_doctor.stats import MINIMUM_SESSIONS
 
 WORTHWHILE = 1.05
 """Speedup from which on another number of workers is spoken of. Ours: `MATTERS` as a ratio."""
@@ -27,7 +28,8 @@ class Better:
 
 
 def clearly_faster(speedup: Speedup) -> bool:
-    return speedup.estimate >= WORTHWHILE and speedup.low > 1.0
+    """Whether a finding may rest on it: clear of 1, worth a word, and from as many processes as any claim needs."""
+    return speedup.sessions >= MINIMUM_SESSIONS and speedup.estimate >= WORTHWHILE and speedup.low > 1.0
 
 
 def better_workers(evidence: Evidence) -> Better | None:

@@ -18,6 +18,8 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     loading = evidence.as_written
     files, step = (loading.files if loading is not None else None), evidence.step_ms
     share = reading(evidence)
+    if isinstance(share, Unjudged):
+        return share
     if loading is None or files is None or step is None or share is None or files.remote:
         return None
     from_disk = _machine.of(evidence, "workers" if loading.num_workers > 0 else "main", lambda use: use.read_bytes)
@@ -42,7 +44,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         epoch = opened * batches
         figures["epoch_bytes"] = epoch
         kept = (
-            "which fits into memory, so later epochs will be faster"
+            "which fits into memory: once it has been read, later epochs may find it there"
             if epoch < memory / 2
             else (f"too much for the {words.bytes_text(memory)} of memory to keep")
         )
@@ -54,6 +56,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         ),
         figures=figures,
         weight=wait * share * part * evidence.in_steps,
+        measured=False,
         clause=f"{waits(evidence)}, {portion(share * part)} in reading files from the disk",
         site=line_with(evidence, READING_LINES) or fetch_site(evidence),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bottleneck_doctor.diagnose._evidence import Evidence
+from bottleneck_doctor.diagnose._places import met_in_loading
 from bottleneck_doctor.diagnose._rule import GENERAL, MATTERS, TB_PLUGIN, Rule, Statement, waits
 from bottleneck_doctor.render import words
 
@@ -12,8 +13,14 @@ def judge(evidence: Evidence) -> Statement | None:
     if wait < MATTERS:
         return None
     each = f", {words.duration_text(wait * evidence.step_ms / 1000)} of every step" if evidence.step_ms else ""
+    says = f"Training waits for data {words.share_text(wait)} of the time{each}."
+    if evidence.found.num_workers == 0:
+        says += " The training process makes its batches itself, and does nothing else meanwhile."
+    met = met_in_loading(evidence)
+    if met is not None:
+        says += f" {words.share_text(met.share)} of the samples of its stack that make batches are in {met.text}."
     return Statement(
-        sentence=f"Training waits for data {words.share_text(wait)} of the time{each}.",
+        sentence=says,
         figures={"data_wait_share": wait},
         weight=wait * evidence.in_steps,
         clause=waits(evidence),

@@ -34,6 +34,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         ),
         figures=figures,
         weight=profile.utilization * (1.0 - relative) * evidence.in_steps,
+        measured=False,
         clause=f"keeps only {words.share_text(relative)} of the device's multiprocessors busy",
     )
 

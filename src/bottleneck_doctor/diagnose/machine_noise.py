@@ -37,6 +37,7 @@ def judge(evidence: Evidence) -> Statement | None:
         figures=figures,
         # Noise costs no time: only what others took of it does.
         weight=clamp(max((part for part in (stolen, throttled) if part >= MATTERS), default=0.0)),
+        measured=False,
     )
 
 

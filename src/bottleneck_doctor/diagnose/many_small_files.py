@@ -6,7 +6,17 @@ from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._files import reading
 from bottleneck_doctor.diagnose._loading import READING_LINES, fetch_site
 from bottleneck_doctor.diagnose._places import line_with
-from bottleneck_doctor.diagnose._rule import ORIGIN, Rule, Statement, at, portion, times, waits
+from bottleneck_doctor.diagnose._rule import (
+    ORIGIN,
+    Rule,
+    Statement,
+    Unjudged,
+    at,
+    made_here,
+    portion,
+    times,
+    waits,
+)
 from bottleneck_doctor.render import words
 
 SMALL = 64 << 10
@@ -16,15 +26,15 @@ FILES_A_SAMPLE = 0.5
 """Files a sample from which on the data set is one of single files."""
 
 
-def judge(evidence: Evidence) -> Statement | None:
+def judge(evidence: Evidence) -> Statement | Unjudged | None:
     loading = evidence.as_written
     files = loading.files if loading is not None else None
     share = reading(evidence)
-    if loading is None or files is None or share is None or files.mean_bytes > SMALL:
+    if loading is None or files is None or files.mean_bytes > SMALL:
         return None
     each = files.per_batch / loading.samples_per_batch if loading.samples_per_batch > 0 else files.per_batch
-    if each < FILES_A_SAMPLE:
-        return None
+    if each < FILES_A_SAMPLE or share is None or isinstance(share, Unjudged):
+        return share if isinstance(share, Unjudged) and each >= FILES_A_SAMPLE else None
     site = line_with(evidence, READING_LINES) or fetch_site(evidence)
     wait = evidence.wait or 0.0
     return Statement(
@@ -41,6 +51,7 @@ def judge(evidence: Evidence) -> Statement | None:
             "data_wait_share": wait,
         },
         weight=wait * share * evidence.in_steps,
+        measured=made_here(evidence),
         clause=f"{waits(evidence)}, {portion(share)} in opening {times(files.per_batch)} small files a batch{at(site)}",
         site=site,
     )

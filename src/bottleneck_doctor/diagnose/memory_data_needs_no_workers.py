@@ -30,7 +30,8 @@ def judge(evidence: Evidence) -> Statement | None:
         return None
     none = without_workers(evidence)
     measured = none is not None and clearly_faster(none.speedup)
-    if none is not None and none.speedup.high < WORTHWHILE:
+    # Also where too few processes say so to claim it: against what was measured nothing is inferred.
+    if none is not None and (none.speedup.high < WORTHWHILE or none.speedup.estimate < 1.0):
         return None
     wait = evidence.wait or 0.0
     if not measured and (own_cost >= hand_over or wait < MATTERS):
@@ -48,6 +49,7 @@ def judge(evidence: Evidence) -> Statement | None:
         ),
         figures=figures,
         weight=max(saved, 0.0) * evidence.in_steps,
+        measured=False,
         clause=f"{waits(evidence)}, for workers that data in memory does not need",
     )
 

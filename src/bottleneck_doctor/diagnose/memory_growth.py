@@ -60,6 +60,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         ),
         figures=figures,
         weight=min(1.0, rate * HOUR / left) if left else 0.0,
+        measured=False,
         clause=f"takes {words.bytes_text(rate)} more memory every second",
     )
 

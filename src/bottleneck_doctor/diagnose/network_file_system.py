@@ -6,18 +6,18 @@ from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._files import reading
 from bottleneck_doctor.diagnose._loading import READING_LINES, fetch_site
 from bottleneck_doctor.diagnose._places import line_with
-from bottleneck_doctor.diagnose._rule import ORIGIN, Rule, Statement, portion, times, waits
+from bottleneck_doctor.diagnose._rule import ORIGIN, Rule, Statement, Unjudged, made_here, portion, times, waits
 from bottleneck_doctor.render import words
 
 
-def judge(evidence: Evidence) -> Statement | None:
+def judge(evidence: Evidence) -> Statement | Unjudged | None:
     loading = evidence.as_written
     files = loading.files if loading is not None else None
     if files is None or not files.remote or files.per_batch <= 0:
         return None
     share = reading(evidence)
-    if share is None:
-        return None
+    if share is None or isinstance(share, Unjudged):
+        return share
     wait = evidence.wait or 0.0
     return Statement(
         sentence=(
@@ -33,6 +33,7 @@ def judge(evidence: Evidence) -> Statement | None:
             "data_wait_share": wait,
         },
         weight=wait * share * evidence.in_steps,
+        measured=made_here(evidence),
         clause=f"{waits(evidence)}, {portion(share)} in reading files over the network ({files.file_system})",
         site=line_with(evidence, READING_LINES) or fetch_site(evidence),
     )

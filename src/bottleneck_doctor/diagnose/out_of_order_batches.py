@@ -40,6 +40,7 @@ def judge(evidence: Evidence) -> Statement | None:
             "data_wait_share": wait,
         },
         weight=wait * lost * evidence.in_steps,
+        measured=False,
         clause=f"{waits(evidence)}, because some batches take {uneven:.1f} times as long to fetch as others",
         site=fetch_site(evidence),
         depth=CAUSE if uneven >= UNEVEN else SYMPTOM,

@@ -47,6 +47,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         ),
         figures=figures,
         weight=weight * evidence.in_steps,
+        measured=False,
         clause=f"has {busy:.1f} workers at work on {words.count_text(cores, 'core')}",
     )
 

@@ -43,6 +43,7 @@ def _of_training(evidence: Evidence) -> Statement | None:
         ),
         figures={"threads": float(threads), "usable_cpus": float(cores), "computing_share": computing},
         weight=weight * evidence.in_steps,
+        measured=False,
         clause=f"computes with {threads} threads on {words.count_text(cores, 'core')}",
         site=site,
         advice="Leave `torch.set_num_threads` and `OMP_NUM_THREADS` at the number of usable cores, or below.",
@@ -82,6 +83,7 @@ def _of_workers(evidence: Evidence) -> Statement | Unjudged | None:
             "data_wait_share": wait,
         },
         weight=wait * clamp(1.0 - cores / computing) * clamp(parts.fetch + parts.collate) * evidence.in_steps,
+        measured=False,
         clause=f"{waits(evidence)}, for {computing:.0f} threads of the workers on {words.count_text(cores, 'core')}",
         site=site,
     )

@@ -5,7 +5,17 @@ from __future__ import annotations
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._loading import waited_making
 from bottleneck_doctor.diagnose._places import refined_in_loading
-from bottleneck_doctor.diagnose._rule import DATA_GUIDE, PART, Rule, Statement, at, milliseconds, portion, waits
+from bottleneck_doctor.diagnose._rule import (
+    DATA_GUIDE,
+    PART,
+    Rule,
+    Statement,
+    at,
+    made_here,
+    milliseconds,
+    portion,
+    waits,
+)
 from bottleneck_doctor.render import words
 
 
@@ -24,6 +34,7 @@ def judge(evidence: Evidence) -> Statement | None:
         ),
         figures={"share_of_making": parts.collate, "collate_ms": loading.collate_ms, "data_wait_share": wait},
         weight=wait * parts.collate * evidence.in_steps,
+        measured=made_here(evidence),
         clause=f"{waits(evidence)}, {portion(parts.collate)} in {name}{at(site)}",
         site=site,
         advice=""

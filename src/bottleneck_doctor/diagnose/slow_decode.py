@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._loading import decode_site, waited_making
-from bottleneck_doctor.diagnose._rule import PART, Rule, Statement, Unjudged, at, milliseconds, portion, waits
+from bottleneck_doctor.diagnose._rule import (
+    PART,
+    Rule,
+    Statement,
+    Unjudged,
+    at,
+    made_here,
+    milliseconds,
+    portion,
+    waits,
+)
 from bottleneck_doctor.render import words
 
 
@@ -28,6 +38,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         ),
         figures={"share_of_making": parts.decode, "ms_per_sample": sample, "data_wait_share": wait},
         weight=wait * parts.decode * evidence.in_steps,
+        measured=made_here(evidence),
         clause=f"{waits(evidence)}, {portion(parts.decode)} in decoding files{at(site)}",
         site=site,
     )

@@ -21,27 +21,23 @@ ADVICE = {
 
 
 def judge(evidence: Evidence) -> Statement | None:
-    epoch, pause = evidence.epoch_seconds, evidence.pause_seconds
-    if not epoch or pause is None:
+    epoch, seen = evidence.epoch_seconds, evidence.pause
+    if not epoch or seen is None:
         return None
+    pause = seen.seconds
     share = pause / (epoch + pause)
     if share < LARGE:
         return None
     figures = {"pause_share": share, "pause_seconds": pause, "epoch_seconds": epoch}
-    told, largest = "", "first_batch"
-    if evidence.epoch_pause is not None:
-        seconds = {name: max(0.0, getattr(evidence.epoch_pause, name)) for name in PARTS}
-        figures |= {f"{name}_seconds": value for name, value in seconds.items()}
-        ranked = sorted(seconds, key=lambda name: -seconds[name])
-        largest = ranked[0]
-        named = [
-            f"{words.duration_text(seconds[name])} {PARTS[name]}" for name in ranked if seconds[name] > LARGE * pause
-        ]
-        told = f" ({', '.join(named)})" if named else ""
-    most = f", most of it {PARTS[largest]}" if evidence.epoch_pause is not None else ""
+    seconds = {name: getattr(seen, name) for name in PARTS}
+    figures |= {f"{name}_seconds": value for name, value in seconds.items()}
+    ranked = sorted(seconds, key=lambda name: -seconds[name])
+    largest = ranked[0]
+    named = [f"{words.duration_text(seconds[name])} {PARTS[name]}" for name in ranked if seconds[name] > LARGE * pause]
+    most = f", most of it {PARTS[largest]}" if seconds[largest] > 0.5 * pause else ""
     return Statement(
         sentence=(
-            f"{words.duration_text(pause)} go by between two epochs{told}, while the steps of one take "
+            f"{words.duration_text(pause)} go by between two epochs ({', '.join(named)}), while the steps of one take "
             f"{words.duration_text(epoch)}: {words.share_text(share)} of the time."
         ),
         figures=figures,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._loading import fetch_site, waited_making
-from bottleneck_doctor.diagnose._places import hottest_loading
+from bottleneck_doctor.diagnose._places import hottest_loading, loader_place, met_in_loading
 from bottleneck_doctor.diagnose._rule import (
     DATA_GUIDE,
     PART,
@@ -12,6 +12,7 @@ from bottleneck_doctor.diagnose._rule import (
     Rule,
     Statement,
     at,
+    made_here,
     milliseconds,
     portion,
     waits,
@@ -26,13 +27,15 @@ def judge(evidence: Evidence) -> Statement | None:
     hot = hottest_loading(evidence)
     site = hot.site if hot is not None and hot.share >= PART else fetch_site(evidence)
     where = f"`{loading_name(evidence)}`{at(site)}"
+    met = met_in_loading(evidence)
+    inside = f" {words.share_text(met.share)} of the samples of its stack are in {met.text}." if met is not None else ""
     sample = loading.fetch_ms / loading.samples_per_batch if loading.samples_per_batch > 0 else loading.fetch_ms
     wait = evidence.wait or 0.0
     return Statement(
         sentence=(
             f"{words.share_text(parts.own)} of making a batch goes by in the dataset's own code, {where}: fetching "
             f"takes {milliseconds(loading.fetch_ms)} a batch, {milliseconds(sample)} a sample, and training waits for "
-            f"data {words.share_text(wait)} of the time."
+            f"data {words.share_text(wait)} of the time.{inside}"
         ),
         figures={
             "share_of_making": parts.own,
@@ -41,8 +44,10 @@ def judge(evidence: Evidence) -> Statement | None:
             "data_wait_share": wait,
         },
         weight=wait * parts.own * evidence.in_steps,
+        measured=made_here(evidence),
         clause=f"{waits(evidence)}, {portion(parts.own)} in {where}",
-        site=site,
+        # What a library's dataset does can be changed where it is handed to the loader only.
+        site=site or loader_place(evidence),
     )
 
 

@@ -27,6 +27,7 @@ def judge(evidence: Evidence) -> Statement | None:
             "data_wait_share": wait,
         },
         weight=wait * parts.hand_over * evidence.in_steps,
+        measured=False,
         clause=f"{waits(evidence)}, {portion(parts.hand_over)} in handing batches of {size} over from the workers",
     )
 

@@ -30,6 +30,7 @@ def judge(evidence: Evidence) -> Statement | None:
         sentence=f"{words.duration_text(seconds)} go by from the start of the process to the first step{against}.",
         figures=figures,
         weight=seconds / (seconds + run),
+        measured=False,
         clause=f"takes {words.duration_text(seconds)} to start",
     )
 

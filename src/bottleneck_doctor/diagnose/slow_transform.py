@@ -5,7 +5,17 @@ from __future__ import annotations
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._loading import costliest_transform, fetch_site, waited_making
 from bottleneck_doctor.diagnose._places import own_path, refined_in_loading
-from bottleneck_doctor.diagnose._rule import PART, Rule, Statement, at, clamp, milliseconds, portion, waits
+from bottleneck_doctor.diagnose._rule import (
+    PART,
+    Rule,
+    Statement,
+    at,
+    clamp,
+    made_here,
+    milliseconds,
+    portion,
+    waits,
+)
 from bottleneck_doctor.render import words
 from bottleneck_doctor.result import Site
 
@@ -30,6 +40,7 @@ def judge(evidence: Evidence) -> Statement | None:
         ),
         figures={"share_of_making": share, "ms_per_sample": transform.ms_per_sample, "data_wait_share": wait},
         weight=wait * share * evidence.in_steps,
+        measured=made_here(evidence),
         clause=f"{waits(evidence)}, {portion(share)} in `{transform.name}`{at(site)}",
         site=site,
     )

@@ -34,6 +34,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
             "tensor_core_share": profile.tensor_core_share,
         },
         weight=weight * evidence.in_steps,
+        measured=False,
         clause="computes without the device's Tensor Cores",
     )
 

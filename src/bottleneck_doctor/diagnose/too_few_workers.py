@@ -33,6 +33,7 @@ def judge(evidence: Evidence) -> Statement | None:
             "data_wait_share": evidence.wait or 0.0,
         },
         weight=better.gain,
+        measured=False,
         clause=clause,
         # Without workers the question is what is slow; with some, whether they are enough.
         depth=SYMPTOM if own.num_workers == 0 else NUMBER,

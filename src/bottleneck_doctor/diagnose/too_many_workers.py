@@ -25,6 +25,7 @@ def judge(evidence: Evidence) -> Statement | None:
             "speedup": point.speedup.estimate,
         },
         weight=better.gain,
+        measured=False,
         clause=f"loses {words.share_text(better.gain)} of its time to more workers than it can use",
     )
 

@@ -3,37 +3,59 @@
 from __future__ import annotations
 
 from bottleneck_doctor.diagnose._evidence import Evidence
-from bottleneck_doctor.diagnose._places import hottest_between
-from bottleneck_doctor.diagnose._rule import LARGE, PART, PLACE, TUNING_GUIDE, Rule, Statement, at, milliseconds, place
+from bottleneck_doctor.diagnose._places import hottest_between, met_between, sampled_share
+from bottleneck_doctor.diagnose._rule import (
+    LARGE,
+    PART,
+    PLACE,
+    TUNING_GUIDE,
+    Rule,
+    Statement,
+    Unjudged,
+    at,
+    milliseconds,
+    place,
+)
 from bottleneck_doctor.diagnose._rule import portion as portion_of
 from bottleneck_doctor.render import words
 
 
-def judge(evidence: Evidence) -> Statement | None:
+def judge(evidence: Evidence) -> Statement | Unjudged | None:
     shares = evidence.shares
     # The collector runs where objects are made, and has a finding of its own.
     collected = evidence.garbage.share if evidence.garbage is not None else 0.0
-    if shares is None or shares.between - collected < LARGE:
+    if shares is None:
+        return None
+    between = shares.between
+    if not evidence.found.periodic:
+        # Where steps repeat in no way that was found, one window may hold what the next does not: two have to say so.
+        seen = sampled_share(evidence, "between")
+        if seen is None:
+            return Unjudged("steps show no regular period, and no second window confirms what one showed")
+        between = min(between, seen)
+    if between - collected < LARGE:
         return None
     hot = hottest_between(evidence)
     site = hot.site if hot is not None else None
-    figures = {"between_share": shares.between}
+    figures = {"between_share": between}
     each = ""
     if evidence.step_ms is not None:
-        figures["between_ms"] = shares.between * evidence.step_ms
+        figures["between_ms"] = between * evidence.step_ms
         each = f", {milliseconds(figures['between_ms'])} a step"
+    met = met_between(evidence)
+    inside = f" {words.share_text(met.share)} of the samples of its stack are in {met.text}." if met is not None else ""
     where = f"; most of that work is done at {place(site)}" if hot is not None and hot.share > 0.5 else ""
     if hot is not None and PART <= hot.share <= 0.5:
         where = f"; the largest part of that work is done at {place(site)}"
     named = f", {portion_of(hot.share)} at {place(site)}" if hot is not None else ""
     return Statement(
         sentence=(
-            f"{words.share_text(shares.between)} of the time goes by in the training process between the passes, in "
-            f"callbacks, metrics, logging or losses computed by plain functions{each}{where or at(site)}."
+            f"{words.share_text(between)} of the time goes by in the training process outside of loading, the passes "
+            f"and the optimizer{each}{where or at(site)}.{inside}"
         ),
         figures=figures,
-        weight=(shares.between - collected) * evidence.in_steps,
-        clause=f"spends {words.share_text(shares.between)} of the time between its passes{named}",
+        weight=(between - collected) * evidence.in_steps,
+        clause=f"spends {words.share_text(between)} of the time outside of its passes{named}",
         site=site,
     )
 

@@ -46,6 +46,7 @@ def judge(evidence: Evidence) -> Statement | None:
             "data_wait_share": wait,
         },
         weight=wait * (1.0 - others / cost[slowest]) * evidence.in_steps,
+        measured=False,
         clause=f"{waits(evidence)}, because worker {slowest} takes {ratio:.1f} times as long as the others",
         site=fetch_site(evidence),
     )

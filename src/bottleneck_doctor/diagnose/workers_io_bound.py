@@ -55,6 +55,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         sentence=f"{says}: for {what}{at(site)}. Training waits for data {words.share_text(wait)} of the time.",
         figures=figures,
         weight=wait * idle * evidence.in_steps,
+        measured=False,
         clause=f"{waits(evidence)}, and what makes it waits for {what}{at(site)}",
         site=site,
         depth=CAUSE if cause else SYMPTOM,

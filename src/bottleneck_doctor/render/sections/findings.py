@@ -23,7 +23,7 @@ class Item:
     finding: Finding
     title: str
     bar: Markup
-    has_weight: bool
+    share: float | None
     code: str
     answers: list[links.Link]
 
@@ -50,13 +50,14 @@ def why(result: Result) -> Why | None:
 
 
 def _item(result: Result, anchor: str, finding: Finding) -> Item:
-    weight = finding.weight if math.isfinite(finding.weight) else 0.0
+    # A weight is a rank: only a share that was measured is shown as one.
+    share = finding.share if finding.share is not None and math.isfinite(finding.share) else None
     return Item(
         anchor=anchor,
         finding=finding,
         title=links.title(finding),
-        bar=bars.share_bar(weight, "weight") if weight > 0 else Markup(""),
-        has_weight=weight > 0,
+        bar=bars.share_bar(share, "weight") if share is not None else Markup(""),
+        share=share,
         code=links.source_line(result, finding.site) if finding.site else "",
         answers=links.answers(result, finding),
     )
