@@ -319,6 +319,8 @@ class Loading:
     """Where the user's `__getitem__` (or `__iter__`) begins."""
     collate_site: Site | None = None
     """Where the user's own collate function begins; None for torch's."""
+    computing: float | None = None
+    """Cores that whoever makes a batch keeps busy meanwhile: well below 1, it waits for something."""
 
 
 @dataclass(frozen=True, kw_only=True)

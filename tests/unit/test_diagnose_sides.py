@@ -427,3 +427,24 @@ def test_the_line_of_the_loop_is_not_the_place_where_a_library_makes_batches() -
     assert found is not None
     assert found.site == Site(file=FILE, line=80), "the loader is made there, and line 51 only asks for batches"
     assert "`__getitem__` (mnist.py)" in found.sentence
+
+
+def test_a_training_process_that_makes_its_batches_is_seen_to_wait_or_to_compute() -> None:
+    """A sleep in `__getitem__` without workers, and the same time spent computing."""
+    asleep = finding("workers-io-bound", healthy(WAITING, loop=loading(computing=0.05)))
+    assert asleep is not None
+    assert "computes 5 % of the time and waits for the rest" in asleep.sentence.replace("5.0", "5")
+    assert "a sleep" in asleep.sentence
+    assert asleep.site == Site(file=FILE, line=21)
+    assert finding("workers-io-bound", healthy(WAITING, loop=loading(computing=0.97))) is None
+    unknown = diagnose(healthy(WAITING, loop=loading()), [BY_ID["workers-io-bound"]])
+    assert unknown.not_judged, "and not taken for either where nobody looked"
+    full = healthy(WAITING, loop=loading(computing=0.05), utilization=use(cores_busy=3.95))
+    assert diagnose(full, [BY_ID["workers-io-bound"]]).not_judged, "it may have waited for a core"
+
+
+def test_what_workers_say_of_their_computing_is_believed_before_what_was_seen_from_outside() -> None:
+    busy = healthy(WAITING, loop=in_workers(computing=0.98), utilization=use(workers=IDLE_WORKERS))
+    assert finding("workers-io-bound", busy) is None
+    asleep = healthy(WAITING, loop=in_workers(computing=0.02), utilization=None)
+    assert finding("workers-io-bound", asleep) is not None

@@ -191,7 +191,7 @@ BLOCKED = 0.3
 
 @dataclass(frozen=True)
 class Limit:
-    """What limits the making of batches, and the cores that each busy worker uses (None in the main process)."""
+    """What limits the making of batches, and the cores that whoever makes one keeps busy (None where unknown)."""
 
     kind: Literal["io", "cpu"]
     compute: float | None
@@ -201,11 +201,10 @@ class Limit:
 def limit(evidence: Evidence) -> Limit | None:
     """Storage or processor; None where it is neither, or not known."""
     loading = evidence.as_written
-    if loading is None or evidence.utilization is None:
+    if loading is None:
         return None
     if loading.num_workers == 0:
-        blocked = _machine.of(evidence, "main", lambda use: use.blocked_share)
-        return Limit("io", None, blocked) if blocked is not None and blocked >= BLOCKED * (evidence.wait or 1) else None
+        return _limit_here(evidence, loading)
     compute = compute_while_busy(evidence)
     # Workers that are idle for most of the time limit nothing, whatever they did meanwhile (handing over, mostly).
     if compute is None or busy_workers(evidence) < BUSY * loading.num_workers:
@@ -218,8 +217,24 @@ def limit(evidence: Evidence) -> Limit | None:
     return Limit("io", compute, blocked) if compute < IO_BOUND else None
 
 
+def _limit_here(evidence: Evidence, loading: Loading) -> Limit | None:
+    """The same where the training process makes its batches itself."""
+    blocked = _machine.of(evidence, "main", lambda use: use.blocked_share)
+    if blocked is not None and blocked >= BLOCKED * (evidence.wait or 1):
+        return Limit("io", loading.computing, blocked)
+    # With all cores taken, by whomever, it may have waited for a core.
+    if loading.computing is None or _machine.cores_full(evidence) is not False:
+        return None
+    if loading.computing >= CPU_BOUND:
+        return Limit("cpu", loading.computing, blocked)
+    return Limit("io", loading.computing, blocked) if loading.computing < IO_BOUND else None
+
+
 def compute_while_busy(evidence: Evidence) -> float | None:
-    """Cores that one worker keeps busy while it makes a batch."""
+    """Cores that one worker keeps busy while it makes a batch: as it said itself, or else as seen from outside."""
+    loading = evidence.as_written
+    if loading is not None and loading.computing is not None:
+        return loading.computing
     busy = busy_workers(evidence)
     cores = _machine.of(evidence, "workers", _machine.cpu)
     return cores / busy if cores is not None and busy > 0 else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bottleneck_doctor.diagnose._evidence import Evidence
-from bottleneck_doctor.diagnose._loading import BLOCKED, fetch_site, limit, waited_making
+from bottleneck_doctor.diagnose._loading import BLOCKED, IO_BOUND, compute_while_busy, fetch_site, limit, waited_making
 from bottleneck_doctor.diagnose._places import hottest_loading
 from bottleneck_doctor.diagnose._rule import (
     CAUSE,
@@ -18,6 +18,15 @@ from bottleneck_doctor.diagnose._rule import (
     waits,
 )
 from bottleneck_doctor.render import words
+from bottleneck_doctor.result import Loading
+
+UNSEEN = "how much of the time the workers compute was not seen"
+UNCLEAR = "without workers, waiting can't be told from computing here"
+
+
+def known_to_compute(loading: Loading) -> bool:
+    """Whether whoever makes the batches said that it computes for most of the time."""
+    return loading.computing is not None and loading.computing >= IO_BOUND
 
 
 def judge(evidence: Evidence) -> Statement | Unjudged | None:
@@ -26,18 +35,27 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         return None
     if bound is None:
         if loading.num_workers == 0:
-            return Unjudged("without workers, waiting for storage can't be told from computing here")
-        return None
+            return None if known_to_compute(loading) else Unjudged(UNCLEAR)
+        return None if compute_while_busy(evidence) is not None else Unjudged(UNSEEN)
     if bound.kind != "io":
         return None
     hot = hottest_loading(evidence)
     site = hot.site if hot is not None and hot.share >= PART else fetch_site(evidence)
     wait = evidence.wait or 0.0
     figures = {"data_wait_share": wait}
-    if bound.compute is None:
+    disk = bound.blocked is not None and bound.blocked >= BLOCKED * (wait if loading.num_workers == 0 else 1.0)
+    if loading.num_workers == 0 and disk:
         idle = clamp((bound.blocked or 0.0) / wait)
         says = f"The training process is blocked on a disk {words.share_text(bound.blocked or 0.0)} of the time"
+    elif loading.num_workers == 0:
+        idle = clamp(1.0 - (bound.compute or 0.0))
+        figures["compute_while_busy"] = bound.compute or 0.0
+        says = (
+            f"While it makes a batch, the training process computes {words.share_text(bound.compute or 0.0)} of the "
+            "time and waits for the rest of it"
+        )
     else:
+        assert bound.compute is not None
         idle = clamp(1.0 - bound.compute)
         figures["compute_while_busy"] = bound.compute
         rest = "waits" if loading.num_workers == 1 else "wait"
@@ -47,8 +65,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         )
     if bound.blocked is not None:
         figures["blocked_share"] = bound.blocked
-    disk = bound.blocked is not None and bound.blocked >= BLOCKED
-    what = "a disk" if disk else "storage, a network or a lock"
+    what = "a disk" if disk else "storage, a network, a lock or a sleep"
     # Where transforms or collating are what takes the time, they are what waits, and this says how.
     cause = parts.own >= 0.5
     return Statement(
@@ -64,9 +81,9 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
 
 RULE = Rule(
     id="workers-io-bound",
-    title="Making batches waits for storage",
+    title="Making batches waits instead of computing",
     topic="data",
-    needs=("loader", "wait", "loading", "utilization"),
+    needs=("loader", "wait", "loading"),
     judge=judge,
     source="https://www.brendangregg.com/usemethod.html",
     advice="Waiting can be done side by side: use more workers than cores, read fewer and larger pieces, or bring the "

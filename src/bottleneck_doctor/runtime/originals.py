@@ -12,6 +12,9 @@ import time
 now = time.perf_counter
 """Seconds on a clock shared by every process of the machine (CLOCK_MONOTONIC on Linux)."""
 
+processor_time = time.process_time
+"""Seconds that this process has computed, all of its threads together."""
+
 wall_clock = time.time
 """Unix time, as files are stamped with it."""
 

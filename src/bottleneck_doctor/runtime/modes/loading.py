@@ -23,7 +23,7 @@ from torch.utils.data import get_worker_info
 from torch.utils.data._utils import fetch, worker
 
 from ..channel import VARIABLE
-from ..originals import getpid, now
+from ..originals import getpid, now, processor_time
 from ..steps import batch_samples
 from .files import OpenCount, file_system
 from .patches import Patches
@@ -50,6 +50,8 @@ class Made(NamedTuple):
     sized: int
     size: int
     file: str
+    computed: float
+    """Seconds of processor time that making it took, all threads of the process together."""
 
 
 class LoadingRecorder:
@@ -145,11 +147,13 @@ class LoadingRecorder:
         transforms = self._chains.seconds()
         fetcher.collate_fn = timed_collate
         self._files.begin()
+        computed = processor_time()
         began = now()
         try:
             batch = original(fetcher, wanted)
         finally:
             ended = now()
+            computed = processor_time() - computed
             self._files.end()
             fetcher.collate_fn = collate
         info = get_worker_info()
@@ -166,6 +170,7 @@ class LoadingRecorder:
             files.sized,
             files.size,
             files.example,
+            computed,
         )
         spent = [after - before for before, after in zip(transforms, self._chains.seconds())]
         if info is None:
@@ -235,6 +240,7 @@ class LoadingRecorder:
             "num_workers": loader.num_workers,
             "fetch_seconds": [round(made.collate - made.began, 7) for made in batches],
             "collate_seconds": sum(made.ended - made.collate for made in batches),
+            "computed_seconds": sum(made.computed for made in batches),
             "samples": sum(made.samples for made in batches),
             "bytes": sum(made.bytes for made in batches),
             "hand_over_seconds": [
