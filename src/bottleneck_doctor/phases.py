@@ -150,7 +150,8 @@ def loading(details: Sequence[Detail], setting: Mapping[str, SettingValue]) -> L
         out_of_order_share=sum(part["out_of_order"] for part in parts) / delivered if delivered else 0.0,
         transforms=_transforms(parts, fetched, samples),
         workers=_workers(parts),
-        computing=_computing(parts, fetched),
+        computing=_part_of_making(parts, fetched, "computed_seconds"),
+        delayed=_part_of_making(parts, fetched, "delayed_seconds"),
         files=_files(parts, batches),
         fetch_site=_site(parts[-1]["fetch_site"]),
         collate_site=_site(parts[-1]["collate_site"]),
@@ -227,11 +228,11 @@ def _transforms(parts: Sequence[Mapping[str, Any]], fetched: float, samples: flo
     return costs
 
 
-def _computing(parts: Sequence[Mapping[str, Any]], fetched: float) -> float | None:
-    """Cores kept busy while a batch was made; None where nobody looked."""
+def _part_of_making(parts: Sequence[Mapping[str, Any]], fetched: float, name: str) -> float | None:
+    """Seconds called `name` a second in which batches were made; None where nobody looked."""
     seconds = fetched + sum(part["collate_seconds"] for part in parts)
-    known = all("computed_seconds" in part for part in parts)
-    return sum(part["computed_seconds"] for part in parts) / seconds if known and seconds > 0 else None
+    known = all(part.get(name) is not None for part in parts)
+    return sum(part[name] for part in parts) / seconds if known and seconds > 0 else None
 
 
 def _workers(parts: Sequence[Mapping[str, Any]]) -> list[WorkerActivity]:

@@ -321,6 +321,8 @@ class Loading:
     """Where the user's own collate function begins; None for torch's."""
     computing: float | None = None
     """Cores that whoever makes a batch keeps busy meanwhile: well below 1, it waits for something."""
+    delayed: float | None = None
+    """The part of the time of making a batch in which its maker stood ready and others had the cores."""
 
 
 @dataclass(frozen=True, kw_only=True)

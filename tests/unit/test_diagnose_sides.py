@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from tests.unit.diagnosable import (
     BLUR,
+    BUSY_WORKERS,
     BY_ID,
     FILE,
     FOUND,
@@ -441,6 +442,10 @@ def test_a_training_process_that_makes_its_batches_is_seen_to_wait_or_to_compute
     assert unknown.not_judged, "and not taken for either where nobody looked"
     full = healthy(WAITING, loop=loading(computing=0.05), utilization=use(cores_busy=3.95))
     assert diagnose(full, [BY_ID["workers-io-bound"]]).not_judged, "it may have waited for a core"
+    ready = replace(full, loading=[loading(computing=0.05, delayed=0.02)])
+    assert finding("workers-io-bound", ready) is not None, "it did not wait for a core, whoever had them"
+    queued = replace(full, loading=[loading(computing=0.3, delayed=0.6)])
+    assert finding("workers-io-bound", replace(queued, utilization=use())) is None
 
 
 def test_what_workers_say_of_their_computing_is_believed_before_what_was_seen_from_outside() -> None:
@@ -448,3 +453,6 @@ def test_what_workers_say_of_their_computing_is_believed_before_what_was_seen_fr
     assert finding("workers-io-bound", busy) is None
     asleep = healthy(WAITING, loop=in_workers(computing=0.02), utilization=None)
     assert finding("workers-io-bound", asleep) is not None
+    queued = healthy(WAITING, loop=in_workers(computing=0.4, delayed=0.55), utilization=use(workers=BUSY_WORKERS))
+    assert finding("workers-io-bound", queued) is None, "they stood ready and had no core"
+    assert finding("workers-cpu-bound", queued) is not None

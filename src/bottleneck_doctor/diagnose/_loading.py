@@ -210,9 +210,13 @@ def limit(evidence: Evidence) -> Limit | None:
     if compute is None or busy_workers(evidence) < BUSY * loading.num_workers:
         return None
     blocked = _machine.of(evidence, "workers", lambda use: use.blocked_share)
-    full = _machine.cores_full(evidence) is True
+    if loading.delayed is not None:
+        # What it stood ready for and had no core is the processor's fault as well.
+        wanted = compute + loading.delayed
+        kind: Literal["io", "cpu"] | None = "cpu" if wanted >= CPU_BOUND else "io" if wanted < IO_BOUND else None
+        return Limit(kind, compute, blocked) if kind is not None else None
     # With all cores taken, a worker that waits is waiting for a core, whatever its own share of it is.
-    if compute >= CPU_BOUND or full:
+    if compute >= CPU_BOUND or _machine.cores_full(evidence) is True:
         return Limit("cpu", compute, blocked)
     return Limit("io", compute, blocked) if compute < IO_BOUND else None
 
@@ -222,12 +226,14 @@ def _limit_here(evidence: Evidence, loading: Loading) -> Limit | None:
     blocked = _machine.of(evidence, "main", lambda use: use.blocked_share)
     if blocked is not None and blocked >= BLOCKED * (evidence.wait or 1):
         return Limit("io", loading.computing, blocked)
-    # With all cores taken, by whomever, it may have waited for a core.
-    if loading.computing is None or _machine.cores_full(evidence) is not False:
+    if loading.computing is None:
         return None
     if loading.computing >= CPU_BOUND:
         return Limit("cpu", loading.computing, blocked)
-    return Limit("io", loading.computing, blocked) if loading.computing < IO_BOUND else None
+    if loading.delayed is None and _machine.cores_full(evidence) is not False:
+        return None  # With all cores taken, by whomever, it may have waited for a core.
+    waits = 1.0 - loading.computing - (loading.delayed or 0.0)
+    return Limit("io", loading.computing, blocked) if waits > 1.0 - IO_BOUND else None
 
 
 def compute_while_busy(evidence: Evidence) -> float | None:

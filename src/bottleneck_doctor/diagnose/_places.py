@@ -357,7 +357,8 @@ def _met(found: list[tuple[tuple[CallNode, ...], int]]) -> Met | None:
         return None
     (name, path), most = counts.most_common(1)[0]
     share = most / sum(counts.values())
-    return Met(name, path, share) if share >= DOMINATES else None
+    # A function of the user's own is named by its line.
+    return Met(name, path, share) if share >= DOMINATES and not own_path(path) else None
 
 
 def sampled_share(evidence: Evidence, kind: str) -> float | None:

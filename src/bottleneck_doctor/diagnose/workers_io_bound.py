@@ -25,8 +25,8 @@ UNCLEAR = "without workers, waiting can't be told from computing here"
 
 
 def known_to_compute(loading: Loading) -> bool:
-    """Whether whoever makes the batches said that it computes for most of the time."""
-    return loading.computing is not None and loading.computing >= IO_BOUND
+    """Whether whoever makes the batches said that it computes, or stands ready to, for most of the time."""
+    return loading.computing is not None and loading.computing + (loading.delayed or 0.0) >= IO_BOUND
 
 
 def judge(evidence: Evidence) -> Statement | Unjudged | None:

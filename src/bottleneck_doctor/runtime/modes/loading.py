@@ -29,6 +29,7 @@ from .files import OpenCount, file_system
 from .patches import Patches
 from .sites import as_json, fetch_site, function_site
 from .transforms import Chains
+from .waiting import delayed
 
 Span = Tuple[float, float]
 
@@ -52,6 +53,8 @@ class Made(NamedTuple):
     file: str
     computed: float
     """Seconds of processor time that making it took, all threads of the process together."""
+    delayed: Optional[float]
+    """Seconds in which the maker stood ready and had no core; None where the system does not say."""
 
 
 class LoadingRecorder:
@@ -147,13 +150,13 @@ class LoadingRecorder:
         transforms = self._chains.seconds()
         fetcher.collate_fn = timed_collate
         self._files.begin()
-        computed = processor_time()
+        delay, computed = delayed(), processor_time()
         began = now()
         try:
             batch = original(fetcher, wanted)
         finally:
             ended = now()
-            computed = processor_time() - computed
+            computed, later = processor_time() - computed, delayed()
             self._files.end()
             fetcher.collate_fn = collate
         info = get_worker_info()
@@ -171,6 +174,7 @@ class LoadingRecorder:
             files.size,
             files.example,
             computed,
+            None if delay is None or later is None else later - delay,
         )
         spent = [after - before for before, after in zip(transforms, self._chains.seconds())]
         if info is None:
@@ -241,6 +245,7 @@ class LoadingRecorder:
             "fetch_seconds": [round(made.collate - made.began, 7) for made in batches],
             "collate_seconds": sum(made.ended - made.collate for made in batches),
             "computed_seconds": sum(made.computed for made in batches),
+            "delayed_seconds": _known_sum([made.delayed for made in batches]),
             "samples": sum(made.samples for made in batches),
             "bytes": sum(made.bytes for made in batches),
             "hand_over_seconds": [
@@ -304,6 +309,12 @@ class LoadingRecorder:
                 }
             )
         return activity
+
+
+def _known_sum(values: List[Optional[float]]) -> Optional[float]:
+    """The sum; None where one of them isn't known."""
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
 
 
 class _Listening:

@@ -1,0 +1,18 @@
+"""How long this thread stood ready to run while others had the cores: what waiting on purpose is told from.
+
+Linux counts it for each thread in /proc/thread-self/schedstat: seconds on a core, seconds of waiting for one, and turns
+(https://docs.kernel.org/scheduler/sched-stats.html). Elsewhere nobody says it.
+"""
+
+from __future__ import annotations
+
+from typing import Optional
+
+
+def delayed() -> Optional[float]:
+    """Seconds that the calling thread has waited for a core so far; None where the system does not say."""
+    try:
+        with open("/proc/thread-self/schedstat", "rb", buffering=0) as handle:
+            return int(handle.read(100).split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return None
