@@ -73,7 +73,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         figures=figures,
         weight=wait * idle * evidence.in_steps,
         measured=False,
-        clause=f"{waits(evidence)}, and what makes it waits for {what}{at(site)}",
+        clause=f"{waits(evidence)}: making a batch mostly waits, for {what}{at(site)}",
         site=site,
         depth=CAUSE if cause else SYMPTOM,
     )
