@@ -17,6 +17,7 @@ from typing import NoReturn
 import click
 
 from bottleneck_doctor import __version__
+from bottleneck_doctor.cli._placement import StartingCommand
 from bottleneck_doctor.cli._terminal import silence_stdout
 from bottleneck_doctor.errors import DoctorError, Exit
 
@@ -87,8 +88,8 @@ def _invoke(arguments: list[str]) -> int:
     except click.UsageError as error:
         path = "doctor" if error.ctx is None else error.ctx.command_path
         hint = f"Run `{path} --help`."
-        if isinstance(error, click.NoSuchOption) and path in ("doctor run", "doctor check", "doctor baseline"):
-            hint = f"Run `{path} --help`; options of your script's own go after it, or after a `--`."
+        if isinstance(error, click.NoSuchOption) and error.ctx and isinstance(error.ctx.command, StartingCommand):
+            hint = f"Run `{path} --help`; options of your script's own go after it, behind a `--`."
         raise DoctorError("usage", _sentence(error.format_message()), hint) from None
     except click.ClickException as error:
         raise DoctorError("usage", _sentence(error.format_message()), "Run `doctor --help`.") from None
@@ -136,4 +137,4 @@ def _flush() -> None:
 
 def _sentence(message: str) -> str:
     message = message.strip()
-    return message if message.endswith((".", "?", "!")) else f"{message}."
+    return message if message.endswith((".", "?", "!", "?)")) else f"{message}."

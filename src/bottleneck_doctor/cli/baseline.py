@@ -6,12 +6,14 @@ from pathlib import Path
 
 import click
 
+from bottleneck_doctor.cli._placement import StartingCommand
 from bottleneck_doctor.cli._start import plain_start_options, start_in_project, talk_options
 
 
 @click.command(
     "baseline",
-    # What follows SCRIPT is the script's, options included, as after `python script.py`.
+    cls=StartingCommand,
+    # What follows SCRIPT is the script's, as after `python script.py`, but for what `_placement` finds there.
     context_settings={"allow_interspersed_args": False},
     options_metavar="[OPTIONS]",
 )
@@ -49,7 +51,8 @@ def command(
 
     Starts SCRIPT with ARGS several times and writes what its processes showed, with what tells this machine from
     others. Run it onto the same file at other times: a machine is not as fast every day, and a check can only be as
-    sure as the times in its baseline agree. Everything after SCRIPT goes to the script.
+    sure as the times in its baseline agree. Options of doctor's stand before SCRIPT, or between it and `--`; ARGS
+    are the script's.
     """
     from bottleneck_doctor.cli._entrypoint import time_option
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bottleneck_doctor.cli._check_outputs import output_options
+from bottleneck_doctor.cli._placement import StartingCommand
 from bottleneck_doctor.cli._start import start_in_project, start_options, talk_options
 from bottleneck_doctor.errors import Exit
 
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 
 @click.command(
     "check",
-    # What follows SCRIPT is the script's, options included, as after `python script.py`.
+    cls=StartingCommand,
+    # What follows SCRIPT is the script's, as after `python script.py`, but for what `_placement` finds there.
     context_settings={"allow_interspersed_args": False},
     options_metavar="[OPTIONS]",
 )
@@ -85,7 +87,8 @@ def command(
 
     Runs SCRIPT with ARGS from the working tree and from REF, in pairs of processes whose steps are timed in turn, until
     it is sure whether a step takes longer than the threshold allows. With --baseline the working tree alone is run, and
-    held against figures of this machine that were stored before. Everything after SCRIPT goes to the script.
+    held against figures of this machine that were stored before. Options of doctor's stand before SCRIPT,
+    or between it and `--`; ARGS are the script's.
     """
     from bottleneck_doctor.cli._entrypoint import time_option
 

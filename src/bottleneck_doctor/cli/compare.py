@@ -6,10 +6,11 @@ from pathlib import Path
 
 import click
 
+from bottleneck_doctor.cli._placement import Command
 from bottleneck_doctor.errors import DoctorError, Exit
 
 
-@click.command("compare")
+@click.command("compare", cls=Command)
 @click.argument("documents", metavar="A.JSON B.JSON...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--html", "page", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False), help="A page as well.")
 @click.option("--json", "as_json", is_flag=True, help="All of it as JSON.")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import click
 
+from bottleneck_doctor.cli._placement import Command
 from bottleneck_doctor.errors import Exit
 
 
-@click.command("fixes")
+@click.command("fixes", cls=Command)
 @click.argument("identifier", metavar="[ID]", required=False)
 def command(identifier: str | None) -> Exit:
     """List what can be tried.

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import click
 
+from bottleneck_doctor.cli._placement import Command
 from bottleneck_doctor.errors import DoctorError, Exit
 
 _ROWS = 30
 
 
-@click.command("flame")
+@click.command("flame", cls=Command)
 @click.argument("files", metavar="RAW...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "-o",

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import click
 
+from bottleneck_doctor.cli._placement import Command
 from bottleneck_doctor.errors import Exit
 
 
-@click.command("hot")
+@click.command("hot", cls=Command)
 @click.argument("files", metavar="RAW...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--top", metavar="N", type=click.IntRange(min=1), default=20, help="Rows a table (default: 20).")
 @click.option("--library-name", "library", metavar="NAME", help="Show what in this package led there, not your lines.")

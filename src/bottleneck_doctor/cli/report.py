@@ -6,10 +6,11 @@ from pathlib import Path
 
 import click
 
+from bottleneck_doctor.cli._placement import Command
 from bottleneck_doctor.errors import Exit
 
 
-@click.command("report")
+@click.command("report", cls=Command)
 @click.argument("document", metavar="REPORT.JSON", type=click.Path(path_type=Path))
 @click.option(
     "-o",

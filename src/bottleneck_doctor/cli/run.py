@@ -6,12 +6,14 @@ from pathlib import Path
 
 import click
 
+from bottleneck_doctor.cli._placement import StartingCommand
 from bottleneck_doctor.cli._start import start, start_options, talk_options
 
 
 @click.command(
     "run",
-    # What follows SCRIPT is the script's, options included, as after `python script.py`.
+    cls=StartingCommand,
+    # What follows SCRIPT is the script's, as after `python script.py`, but for what `_placement` finds there.
     context_settings={"allow_interspersed_args": False},
     options_metavar="[OPTIONS]",
 )
@@ -63,7 +65,8 @@ def command(
     """Examine a training script and write the report.
 
     Runs SCRIPT with ARGS, unmodified, tries one setting at a time inside its training loop, and writes report.html and
-    report.json with the fixes ranked by measured speedup. Everything after SCRIPT goes to the script.
+    report.json with the fixes ranked by measured speedup. Options of doctor's stand before SCRIPT,
+    or between it and `--`; ARGS are the script's.
     """
     from bottleneck_doctor.cli._entrypoint import check_fix_ids, time_option
 

@@ -1,0 +1,308 @@
+"""Where options stand on a command line: before the script, between it and a `--`, or in a place that is refused.
+
+Words of a command go in; out come the same words in the order that click reads, or a `DoctorError` that shows the right
+order as a command to copy. What the options are is read from click, so that a new one is covered by itself.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import click
+
+from bottleneck_doctor.errors import DoctorError
+
+_LIKE_AN_OPTION = re.compile(r"--|-[A-Za-z]")
+"""What no value looks like. `-` is standard output, and `-3` a number."""
+
+
+class Command(click.Command):
+    """A command that never takes one option for the value of another: `--base-ref --json x.json`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not ctx.resilient_parsing:
+            _Reader(self, ctx).leading(args, interspersed=ctx.allow_interspersed_args)
+        return super().parse_args(ctx, args)
+
+
+class StartingCommand(Command):
+    """A command that starts a script or module. Where a `--` follows that, options between the two are ours."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, args if ctx.resilient_parsing else _ordered(self, ctx, args))
+
+
+@dataclass(frozen=True)
+class _Given:
+    """One word that names options of ours, with its value where that is a word of its own."""
+
+    options: tuple[click.Option, ...]
+    """More than one where short flags are written together: `-qv`."""
+    words: tuple[str, ...]
+
+    def names(self, *parameters: str) -> bool:
+        return any(option.name in parameters for option in self.options)
+
+
+class _Reader:
+    """Reads words as click does, by the options of `command`."""
+
+    def __init__(self, command: click.Command, ctx: click.Context) -> None:
+        self.options: dict[str, click.Option] = {}
+        for parameter in command.get_params(ctx):
+            if isinstance(parameter, click.Option):
+                self.options.update(dict.fromkeys((*parameter.opts, *parameter.secondary_opts), parameter))
+        help_option = command.get_help_option(ctx)
+        self.help = () if help_option is None else (str(help_option.name),)
+
+    def leading(self, words: Sequence[str], *, interspersed: bool) -> list[_Given]:
+        """The options that `words` begin with, or hold anywhere before a `--` where arguments may be `interspersed`.
+
+        An option that is unknown ends them: click refuses it. Raises `DoctorError` `value-missing`.
+        """
+        found: list[_Given] = []
+        at = 0
+        while at < len(words) and words[at] != "--":
+            given = self.given(words[at:])
+            if given is not None:
+                found.append(given)
+                at += len(given.words)
+            elif interspersed and not _is_dashed(words[at]):
+                at += 1
+            else:
+                break
+        return found
+
+    def given(self, words: Sequence[str]) -> _Given | None:
+        """The options that the first of `words` names, None where it is another word. Raises `value-missing`."""
+        word, following = words[0], words[1:2]
+        option = self.options.get(word)
+        if option is not None:
+            return self._with_value((option,), word, word, following)
+        if word.startswith("--"):
+            name, equals, _ = word.partition("=")
+            return _Given((self.options[name],), (word,)) if equals and name in self.options else None
+        if not word.startswith("-"):
+            return None
+        together: list[click.Option] = []
+        for at, letter in enumerate(word[1:], 2):
+            if (short := self.options.get(f"-{letter}")) is None:
+                return None
+            together.append(short)
+            if _takes_value(short):
+                # What is left of the word is its value, as in `-oDIR`.
+                ends = at == len(word)
+                return self._with_value(tuple(together), f"-{letter}", word, following if ends else ())
+        return _Given(tuple(together), (word,)) if together else None
+
+    def exact(self, words: Sequence[str]) -> _Given | None:
+        """The option whose whole name the first of `words` is, among arguments that may be the script's.
+
+        Where its value is missing, a word for it stands there: what is made of this is a command to copy.
+        """
+        name, equals, _ = words[0].partition("=")
+        option = self.options.get(name if name.startswith("--") else words[0])
+        if option is None or (equals and not _takes_value(option)):
+            return None
+        if equals or not _takes_value(option):
+            return _Given((option,), (words[0],))
+        has_value = len(words) > 1 and not _LIKE_AN_OPTION.match(words[1])
+        return _Given((option,), (name, words[1] if has_value else _stand_in(option)))
+
+    def _with_value(self, options: tuple[click.Option, ...], name: str, word: str, following: Sequence[str]) -> _Given:
+        option = options[-1]
+        if not _takes_value(option) or not following:
+            return _Given(options, (word,))  # A value that is missing at the end is told by click.
+        if _LIKE_AN_OPTION.match(following[0]):
+            taken = following[0].partition("=")[0]
+            long = next((each for each in option.opts if each.startswith("--")), name)
+            raise DoctorError(
+                "value-missing",
+                f"{name} needs a value, and {'`--`' if taken == '--' else taken} stands where it should be.",
+                f"Write the value after it: {name} {_stand_in(option)}."
+                + (f" One that begins with a dash is given as {long}=VALUE." if _is_text(option) else ""),
+            )
+        return _Given(options, (word, following[0]))
+
+
+def _is_dashed(word: str) -> bool:
+    return word.startswith("-") and word != "-"
+
+
+def _takes_value(option: click.Option) -> bool:
+    return not option.is_flag and not option.count
+
+
+def _is_text(option: click.Option) -> bool:
+    return isinstance(option.type, (click.types.StringParamType, click.Path))
+
+
+def _stand_in(option: click.Option) -> str:
+    if isinstance(option.type, click.Choice):
+        return str(option.type.choices[0])
+    return option.metavar or option.type.name.upper()
+
+
+def _ordered(command: click.Command, ctx: click.Context, args: list[str]) -> list[str]:
+    """`args` with what is the doctor's before the script, and one `--` between a module and what is its own.
+
+    Raises `click.UsageError`, and `DoctorError` `value-missing`, `option-misplaced` and `not-an-option`.
+    """
+    line = _Line.read(command, ctx, args)
+    # What stands beside `--exec`, the whole command, is refused by who reads it.
+    if line is None or any(given.names("line") for given in line.before):
+        return args
+    if "--" not in line.after:
+        line.refuse_ours()
+        return [*line.before_words, *line.target, "--", *line.after] if line.is_module else args
+    cut = line.after.index("--")
+    ours = line.between(cut)
+    rest = line.after[cut:]
+    if line.is_module:
+        return [*line.before_words, *line.target, *_flat(ours), *rest]
+    if any(given.names("module") for given in ours):
+        raise click.UsageError(f"{line.name} and -m MODULE exclude each other: name what is to be run once.", ctx)
+    return [*line.before_words, *_flat(ours), *line.target, *rest]
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A command line, cut behind what is started."""
+
+    reader: _Reader
+    path: str
+    """`doctor run`"""
+    args: list[str]
+    before: list[_Given]
+    target: tuple[str, ...]
+    """`train.py`, or `-m` and its module."""
+    is_module: bool
+    after: list[str]
+
+    @classmethod
+    def read(cls, command: click.Command, ctx: click.Context, args: list[str]) -> _Line | None:
+        """None where nothing stands after a script or module that could be anybody else's: click reads it as it is."""
+        reader = _Reader(command, ctx)
+        before: list[_Given] = []
+        at = 0
+        for given in reader.leading(args, interspersed=False):
+            if given.names(*reader.help):
+                return None
+            at += len(given.words)
+            if given.names("module"):
+                return cls(reader, ctx.command_path, args, before, given.words, True, args[at:])
+            before.append(given)
+        # A `--` before the script: all behind it is an argument, of which the first is the script.
+        if at == len(args) or _is_dashed(args[at]):
+            return None
+        return cls(reader, ctx.command_path, args, before, (args[at],), False, args[at + 1 :])
+
+    @property
+    def before_words(self) -> list[str]:
+        return _flat(self.before)
+
+    @property
+    def name(self) -> str:
+        """What is started, as a sentence names it."""
+        return shlex.join(self.target)
+
+    @property
+    def noun(self) -> str:
+        return "module" if self.is_module else "script"
+
+    def refuse_ours(self) -> None:
+        """Raise `option-misplaced` where an option of ours stands among the arguments without a `--` before them."""
+        ours: list[_Given] = []
+        theirs: list[str] = []
+        at = 0
+        while at < len(self.after):
+            given = self.reader.exact(self.after[at:])
+            if given is None:
+                theirs.append(self.after[at])
+                at += 1
+                continue
+            ours.append(given)
+            # A value that stands in for a missing one is no word of theirs.
+            at += len(given.words) if self.after[at : at + 2] == [*given.words] else 1
+        if not ours:
+            return
+        names = list(dict.fromkeys(given.words[0].partition("=")[0] for given in ours))
+        stands, they, are, option = "stands", "it", "is", "an option"
+        if len(names) > 1:
+            stands, they, are, option = "stand", "they", "are", "options"
+        raise DoctorError(
+            "option-misplaced",
+            f"{_listed(names)} {stands} after {self.name}, where {they} may be the {self.noun}'s or {option} of "
+            f"{self.path}.",
+            f"If {they} {are} doctor's: {self._shown(self._as_ours(ours, theirs))}\n"
+            f"    If {they} {are} the {self.noun}'s: "
+            + self._shown([*self.before_words, *self.target, "--", *self.after]),
+        )
+
+    def between(self, cut: int) -> list[_Given]:
+        """The options between what is started and the `--` at `cut`. Raises `not-an-option` for any other word."""
+        ours: list[_Given] = []
+        others: list[str] = []
+        at = 0
+        while at < cut:
+            # The `--` is read with them, so that no option takes what lies behind it for its value.
+            given = self.reader.given(self.after[at : cut + 1])
+            if given is None:
+                others.append(self.after[at])
+            else:
+                ours.append(given)
+            at += 1 if given is None else len(given.words)
+        if not others:
+            return ours
+        dashed = _is_dashed(others[0])
+        first = others[0].partition("=")[0] if dashed else self._masked([others[0]])
+        known = [name for name in self.reader.options if name.startswith("--")] if dashed else []
+        near = difflib.get_close_matches(first, known, n=1, cutoff=0.8)
+        behind = self.after[cut + 1 :]
+        start = [*self.before_words, *(self.target if self.is_module else ()), *_flat(ours)]
+        start += () if self.is_module else self.target
+        steps = [f"If it is the {self.noun}'s: {self._shown([*start, '--', *others, *behind])}"]
+        if behind:
+            own = self._shown([*start, "--", *others, "--", *behind])
+            steps.append(f"If the {self.noun} has a `--` of its own: {own}")
+        raise DoctorError(
+            "not-an-option",
+            f"Only options of {self.path} belong between {self.name} and `--`, and {first} is not one"
+            + (f"; did you mean {near[0]}?" if near else "."),
+            "\n    ".join(steps),
+        )
+
+    def _as_ours(self, ours: list[_Given], theirs: list[str]) -> list[str]:
+        """The command with `ours` before what is started. One that names what to start stands in its place."""
+        if any(given.names(*self.reader.help) for given in ours):
+            return ["--help"]
+        again = {option for given in ours for option in given.options if not option.multiple}
+        before = [given for given in self.before if not again.issuperset(given.options)]
+        if any(given.names("line") for given in ours):
+            return _flat([*before, *(given for given in ours if not given.names("module"))])
+        modules = [given for given in ours if given.names("module")]
+        target = modules[-1].words if modules else self.target
+        moved = [given for given in ours if given not in modules]
+        return [*_flat([*before, *moved]), *target, *(["--", *theirs] if theirs else [])]
+
+    def _shown(self, words: Sequence[str]) -> str:
+        """A command to copy."""
+        return f"{self.path} {self._masked(words)}"
+
+    def _masked(self, words: Sequence[str]) -> str:
+        """Words as a shell takes them, with secrets masked as everywhere."""
+        from bottleneck_doctor.cli._secrets import gathered
+
+        return shlex.join(gathered(self.args).words(words))
+
+
+def _flat(given: Iterable[_Given]) -> list[str]:
+    return [word for each in given for word in each.words]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
