@@ -1,46 +1,48 @@
-"""The order of an examination: discover, burn in, ceilings, probe, choose, and again in fresh processes.
+"""The order of an examination: discover, look where time goes, measure, choose, again in fresh processes, look closer.
 
-The edge where clocks, processes and the pure rooms meet. `examine` runs sessions until the plan or the budget is done
-and hands what was gathered to `judge`. Whatever ends it early, what was learnt is returned.
+`examine` runs sessions until the plan or the budget is done and hands what was gathered to `outcome`. Whatever ends it
+early, what was learnt is returned.
 """
 
 from __future__ import annotations
 
 import contextlib
 import math
-import os
 import random
 import secrets
-import shlex
-import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from bottleneck_doctor import evidence as ev
-from bottleneck_doctor import judge, launch, outcome, schedule
-from bottleneck_doctor.discretion import Discretion
+from bottleneck_doctor import judge, outcome, schedule
+from bottleneck_doctor.clock import Clock, OutOfTime
 from bottleneck_doctor.errors import DoctorError, Exit
-from bottleneck_doctor.explain import Explainer, Wishes, reserve
+from bottleneck_doctor.explain import ALLOWANCE, Explainer, reserve
 from bottleneck_doctor.interrupt import terminate_as_interrupt
-from bottleneck_doctor.monitor import Watch
-from bottleneck_doctor.prober import BURN_IN, CAME_TO_ITS_END, Clock, OutOfTime, Prober, SessionOver, await_event, ended
+from bottleneck_doctor.prober import BURN_IN, CAME_TO_ITS_END, Prober, SessionOver
+from bottleneck_doctor.processes import LONGEST_SETUP as LONGEST_SETUP
+from bottleneck_doctor.processes import SECONDS_BETWEEN_STARTS as SECONDS_BETWEEN_STARTS
+from bottleneck_doctor.processes import Outside, Processes
 from bottleneck_doctor.progress import Progress
 from bottleneck_doctor.protection.keeper import Keeper, protecting
 from bottleneck_doctor.race import Race
 from bottleneck_doctor.render import words
-from bottleneck_doctor.result import Rank, Result, SessionRecord
+from bottleneck_doctor.request import Outcome as Outcome
+from bottleneck_doctor.request import Request as Request
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.schedule import BASELINE, Plan, Probe, probe
-from bottleneck_doctor.session import Command, Session
-from bottleneck_doctor.start import Start
+from bottleneck_doctor.session import Session
 
 DEFAULT_BUDGET = 180.0
 """Seconds for an ordinary script; the first set-up, which may have to make caches, comes on top."""
-LONGEST_SETUP = 600.0
-"""Seconds that the first set-up may take when the user set no budget."""
+ENDING_SECONDS = 2.0
+"""Of all of the time, for what comes last: to end the process, to put files back, to judge and to write the report."""
+ENDING_SHARE = 0.1
+"""Of a small budget it is no larger a part."""
+LAUNCHED_ENDING_SECONDS = 6.0
+"""How much longer a launcher may take to end its ranks."""
 
 EXPLORING_SHARE = 0.45
 """Part of the budget that the first session may take to measure every setting once."""
@@ -57,100 +59,59 @@ LEAST_WINDOWS = 3
 MOST_DEAD_SESSIONS = 3
 MOST_TIMES_APART = 2
 """Ranks that came apart in as many processes will do so in the next."""
-SECONDS_BETWEEN_STARTS = 1.05
-"""Programs that name folders by the second collide when two starts fall into one."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Request:
-    """What the user asked for. `budget` in seconds; None leaves it to us."""
+def examine(request: Request, progress: Progress, outside: Outside | None = None) -> Outcome:
+    """Examine the entrypoint. Raises `DoctorError` where nothing could be learnt at all.
 
-    start: Start
-    output: Path
-    budget: float | None = None
-    fresh_runs: bool = False
-    only: frozenset[str] = frozenset()
-    skip: frozenset[str] = frozenset()
-    sessions: int | None = None
-    seed: int | None = None
-    verbose: bool = False
-    wishes: Wishes | None = None
-    """What is wanted beside speedups; None: nothing that explains them."""
-    discretion: Discretion = field(default_factory=Discretion)
-    """What no output may tell."""
-
-    def repeat(self, seed: int) -> list[str]:
-        """The command that does the same again, with what is secret masked: it has to be filled in."""
-        command = ["run", "--seed", str(seed)]
-        if self.budget is not None:
-            command += ["--budget", f"{self.budget:g}s"]
-        if self.output != Path("."):
-            command += ["-o", str(self.output)]
-        if self.wishes is not None and self.wishes.rate != Wishes.rate:
-            command += ["--rate", str(self.wishes.rate)]
-        for option, is_set in (
-            ("--fresh-runs", self.fresh_runs),
-            ("--no-explain", self.wishes is None),
-            ("--native", self.wishes is not None and self.wishes.native),
-            ("--no-source", not self.discretion.source),
-        ):
-            command += [option] if is_set else []
-        for option, names in (("--only", self.only), ("--skip", self.skip)):
-            for name in sorted(names):
-                command += [option, name]
-        if self.sessions is not None:
-            command += ["--sessions", str(self.sessions)]
-        return self.discretion.words(self.start.again(*command))
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The result, and the exit code of the command that asked for it."""
-
-    result: Result
-    exit_code: int
-
-
-def examine(request: Request, progress: Progress) -> Outcome:
-    """Examine the entrypoint. Raises `DoctorError` where nothing could be measured at all."""
+    `outside`: the clock, the processes and what looks at them; without, this machine's own.
+    """
     with terminate_as_interrupt():
-        return _Examination(request, progress).run()
+        return _Examination(request, progress, outside or Outside()).run()
 
 
 class _Examination:
-    def __init__(self, request: Request, progress: Progress) -> None:
+    def __init__(self, request: Request, progress: Progress, outside: Outside) -> None:
         self.request = request
         self.progress = progress
-        strict = request.budget is not None
-        self.clock = Clock(request.budget if request.budget is not None else DEFAULT_BUDGET, strict)
+        self.outside = outside
+        self.clock = self._new_clock()
         self.seed = request.seed if request.seed is not None else secrets.randbelow(1 << 31)
         self.generator = random.Random(self.seed)
-        self.keeper: Keeper | None = None
+        self.processes = Processes(request, self.clock, progress, outside)
         self.found: messages.Found | None = None
-        self.hello: messages.Hello | None = None
-        self.farewell: messages.Ended | None = None
-        self.ranks: list[Rank] = []
-        self.missing_ranks: list[int] = []
-        self.records: list[SessionRecord] = []
         self.interrupted = False
-        self.number = 0
-        self.watch: Watch | None = None
-        self.setups: dict[int, float] = {}
-        self.last_start = -math.inf
+        self.error: DoctorError | None = None
         self.ceilings_known = False
         self.level = False
+        self.seen_seconds = 0.0
+        """How long the process that runs had trained when its loop was found."""
         self.times_apart = 0
-        self.why = ""
-        """Why the session that ran last ended."""
         # Made once the loop is found.
         self.race: Race
         self.prober: Prober
         self.explainer: Explainer | None = None
 
+    def _new_clock(self) -> Clock:
+        budget = self.request.budget
+        now = self.outside.now
+        if budget is None:
+            return Clock(DEFAULT_BUDGET, strict=False, started=now(), now=now)
+        clock = Clock(budget - self._ending(budget), strict=True, started=now(), now=now)
+        clock.limit(budget, self._ending(budget))
+        return clock
+
+    def _ending(self, total: float) -> float:
+        """Seconds kept for what comes last."""
+        seconds = ENDING_SECONDS + (LAUNCHED_ENDING_SECONDS if self.request.start.launcher else 0.0)
+        return min(seconds, ENDING_SHARE * total)
+
     def run(self) -> Outcome:
+        keeper: Keeper | None = None
         try:
             entrypoint = self.request.start.entrypoint()
-            self.keeper = Keeper() if self.request.start.in_place else protecting(Path.cwd(), entrypoint)
+            keeper = Keeper() if self.request.start.in_place else protecting(Path.cwd(), entrypoint)
+            self.processes.keeper = keeper
             # The explanation has time of its own, so it goes on where the time to measure is over.
             with contextlib.suppress(OutOfTime):
                 if self.request.fresh_runs:
@@ -166,28 +127,23 @@ class _Examination:
         except KeyboardInterrupt:
             self.interrupted = True
             self.progress.note("Interrupted: writing what is known so far")
+        except DoctorError as error:
+            if not self._has_reason():
+                raise
+            self.error = error
         finally:
-            if self.keeper is not None:
-                self.keeper.close()
+            if keeper is not None:
+                keeper.close()
         return self._outcome()
 
     def _sessions(self) -> None:
         """One process after another, a share of the time each, until as many as planned held a block."""
         idle = 0
         while self.found is None or (self._wanted() and self.clock.left() > self._least_session()):
-            with self._session() as session:
-                before = self._counted()
-                try:
-                    self._discover(session)
-                    self._work(session)
-                except SessionOver as over:
-                    self._give_up_on(over)
-                    self.why = over.why
-                    self.times_apart += over.apart
-                    if self.times_apart >= MOST_TIMES_APART:
-                        return
-                idle = 0 if self._counted() > before else idle + 1
-            if idle >= MOST_DEAD_SESSIONS:
+            before = self._gathered()
+            self._in_session(self._work)
+            idle = 0 if self._gathered() > before else idle + 1
+            if idle >= MOST_DEAD_SESSIONS or self.times_apart >= MOST_TIMES_APART:
                 return
 
     @property
@@ -195,11 +151,15 @@ class _Examination:
         """The prober's: known once the loop is found, and made anew once it is known what is worth measuring."""
         return self.prober.plan
 
-    def _counted(self) -> int:
-        return sum(ev.usable(window) for window in self.race.windows) if self.found is not None else 0
+    def _gathered(self) -> int:
+        """Windows that say something."""
+        if self.found is None:
+            return 0
+        told = sum(window.status == "ok" and window.mode not in ev.COUNTED for window in self.race.windows)
+        return told + sum(ev.usable(window) for window in self.race.windows)
 
     def _wanted(self) -> bool:
-        return self._held() < self.plan.sessions and bool(self.race.probes(self.number + 1, first_block=True))
+        return self._held() < self.plan.sessions and bool(self.race.probes(self.processes.number + 1, first_block=True))
 
     def _held(self) -> int:
         """Sessions that hold a comparison."""
@@ -207,131 +167,69 @@ class _Examination:
 
     def _least_session(self) -> float:
         """Seconds under which another session could hold nothing."""
-        return self._setup() + self._least_measuring()
+        return self.processes.setup() + self._least_measuring()
 
     def _least_measuring(self) -> float:
         """Seconds of windows under which a session that stands at its loop could hold nothing."""
-        return LEAST_WINDOWS * self.prober.baseline_cost()
-
-    def _setup(self) -> float:
-        """Seconds that another start takes until its loop is found, about. The first may have had caches to make."""
-        return min(list(self.setups.values())[-3:])
+        return (LEAST_WINDOWS if self._has_baseline() else 1) * self.prober.baseline_cost()
 
     # -- one session -----------------------------------------------------------------------------------------------
 
-    @contextlib.contextmanager
-    def _session(self) -> Iterator[Session]:
-        """A started session, ended and recorded whatever happens."""
-        wait = SECONDS_BETWEEN_STARTS - (time.monotonic() - self.last_start)
-        if wait > 0:
-            time.sleep(wait)
-        self.last_start = time.monotonic()
-        self.number += 1
-        self.why = "told to end"
-        self.progress.stage(f"Starting the script (process {self.number})")
-        start = self.request.start
-        command = Command(
-            start.argv(),
-            Path.cwd(),
-            dict(start.environment),
-            launched=bool(start.launcher),
-            terminal=sys.stdout.isatty(),
-        )
-        listen = start.listen or launch.slurm_address(os.environ)
-        session = Session(
-            command,
-            self.number,
-            verbose=self.request.verbose,
-            listen=listen,
-            keeper=self.keeper,
-            discretion=self.request.discretion,
-        )
-        try:
-            session.start()
-            yield session
-        except OSError as error:
-            shown = shlex.join(self.request.discretion.words(command.argv))
-            raise DoctorError(
-                "entrypoint-unstartable",
-                f"{shown} can't be started: {error.strerror or error}.",
-                "Check the interpreter given by --python, and that this machine can start more processes.",
-                Exit.ENTRYPOINT_FAILED,
-            ) from error
-        except OutOfTime:
-            self.why = "the time was over"
-            raise
-        except KeyboardInterrupt:
-            self.why = "interrupted"
-            raise
-        finally:
-            if self.watch is not None:
-                self.watch.stop()
-                self.watch = None
-            session.stop()
-            self.farewell = session.farewell or self.farewell
-            self.records.append(
-                SessionRecord(
-                    number=session.number,
-                    setup_seconds=self.setups.get(session.number, 0.0),
-                    seconds=time.monotonic() - session.started,
-                    ended=self.why,
-                    other_load=session.load.mean(),
-                )
-            )
-
-    def _discover(self, session: Session) -> None:
-        """Wait until the guest has found the loop."""
-
-        def tick() -> None:
-            text = f"Process {self.number}: looking for the training loop"
-            self.progress.update(text, self.clock.spent(), self.clock.budget)
-
-        patient = self.found is None and not self.clock.strict
-        event = await_event(session, LONGEST_SETUP if patient else max(0.0, self.clock.left()), tick)
-        if event is None:
-            raise OutOfTime
-        if not isinstance(event, messages.Found):
-            self.farewell = session.farewell
-            raise ended(event)
-        self.hello = session.hello or self.hello
-        self.ranks = self.ranks or [
-            Rank(rank=each.rank, local_rank=each.local_rank, host=each.host) for each in session.ranks
-        ]
-        self.missing_ranks = session.company.missing
-        setup = time.monotonic() - session.started
-        self.setups[session.number] = setup
-        self.level = schedule.level(event.step_seconds)
-        if self.found is None:
-            self.clock.free = 0.0 if self.clock.strict else setup
-            self._found(event, setup)
-        if self.explainer is not None:
-            self.watch = self.explainer.watch(session)
+    def _in_session(self, work: Callable[[Session], None]) -> None:
+        """Start a process and work in it once it stands at its loop. Where nothing can be had from one that ended by
+        itself, raises the `DoctorError` that says why."""
+        with self.processes.one() as session:
+            try:
+                found = self.processes.found(session)
+                self.level = schedule.level(found.step_seconds)
+                self.seen_seconds = sum(found.step_seconds)
+                if self.found is None:
+                    self._found(found, self.processes.setups[session.number])
+                self.processes.look_at(session)
+                work(session)
+            except SessionOver as over:
+                self.processes.why = over.why
+                self._give_up_on(over)
+                self.times_apart += over.apart
 
     def _found(self, found: messages.Found, setup: float) -> None:
         """The loop is known: lay out the race and the plan."""
         step = schedule.typical_step(found.step_seconds, found.num_workers)
         self.race = Race(found, self.request.only, self.request.skip)
+        if not self.clock.strict:
+            self.clock.free = setup
+            total = self.clock.elapsed() + DEFAULT_BUDGET + (ALLOWANCE if self.request.wishes is not None else 0.0)
+            self.clock.limit(total, self._ending(total))
         allowance = reserve(self.clock) if self.request.wishes is not None else 0.0
         plan = schedule.plan(self.clock.left(), setup, step, self.race.size(), self.request.sessions)
         self.prober = Prober(self.race, schedule.shape_of(found), plan, self.clock, self.progress, step)
         self.prober.spare = allowance
         if self.request.wishes is not None:
             self.explainer = Explainer(
-                self.race, self.prober, self.clock, self.progress, self.request.wishes, allowance
+                self.race,
+                self.prober,
+                self.clock,
+                self.progress,
+                self.request.wishes,
+                allowance,
+                sampler=self.outside.sampler,
+                watch=self.outside.watch,
             )
+            self.processes.watch = self.explainer.watch
         self.found = found
         what = f"{found.device.upper()}, {1000 * step:.3g} ms a step"
         if found.has_loader:
             what += f", {found.loader_type} with num_workers={found.num_workers}"
-        if self.ranks:
-            what += f", {words.ranks_text(self.ranks)}"
+        if self.processes.ranks:
+            what += f", {words.ranks_text(self.processes.ranks)}"
         self.progress.note(f"Found the training loop: {what}")
 
     def _work(self, session: Session) -> None:
         """Windows until this session's share of the time is used."""
+        self._look_first(session)
         others = max(0, self.plan.sessions - self._held() - 1)
-        ends = time.monotonic() + schedule.session_share(
-            self.clock.left(), others, self._setup(), self._least_measuring()
+        ends = self.clock.now() + schedule.session_share(
+            self.clock.left(), others, self.processes.setup(), self._least_measuring()
         )
         self._burn_in(session)
         if not self.ceilings_known and self.race.found.has_loader:
@@ -339,7 +237,7 @@ class _Examination:
         exploring = self.race.chosen_after == 0
         first = True
         while True:
-            left = min(ends - time.monotonic(), self.clock.left())
+            left = min(ends - self.clock.now(), self.clock.left())
             if exploring and not self.race.explored():
                 left = max(left, EXPLORING_SHARE * self.clock.budget - self.clock.spent())
             probes = self.race.probes(session.number, first_block=first)
@@ -364,7 +262,17 @@ class _Examination:
             if self.request.sessions is None:
                 self._plan_the_rest(session)
             if self.explainer is not None and not self.explainer.done:
-                self.explainer.explain(session, self._setup())
+                self.explainer.explain(session, self.processes.setup())
+
+    def _look_first(self, session: Session) -> None:
+        """Where the time goes, before anything else: it needs nothing to be compared with, and whatever ends the
+        examination, the report then says why the training is slow. Where it takes little, the process warms up before,
+        else while it is looked at."""
+        if self.explainer is None or self.explainer.begun():
+            return
+        if not self._burn_in_is_dear():
+            self._burn_in(session)
+        self.explainer.begin(session)
 
     def _plan_the_rest(self, session: Session) -> None:
         """How many processes more, now that it is known what they will measure and what that takes."""
@@ -376,7 +284,13 @@ class _Examination:
 
         blocks = block(settled=False), block(settled=True)
         self.prober.plan = schedule.confirming(
-            self.plan, self._held(), self.clock.left(), self._setup(), cost, blocks, news=self.race.unmeasured()
+            self.plan,
+            self._held(),
+            self.clock.left(),
+            self.processes.setup(),
+            cost,
+            blocks,
+            news=self.race.unmeasured(),
         )
 
     def _goes_on(self) -> bool:
@@ -394,11 +308,19 @@ class _Examination:
             if self.race.alive(each):
                 self.prober.measure(session, each)
 
+    def _burn_in_is_dear(self) -> bool:
+        """Whether one window to warm up would take more than warming up may. Steps that long have warmed up within
+        those in which the loop was found."""
+        seconds = self.prober.measuring_seconds(probe(BURN_IN, {}), self.plan.window_seconds / 2)
+        return self.seen_seconds >= WARMED_UP_SECONDS and seconds > BURN_IN_SHARE * self.plan.session_seconds
+
     def _burn_in(self, session: Session) -> None:
         """Baseline windows, thrown away, until the speed is level."""
         if self.level or (self.prober.epochs and self.prober.epoch_seconds > WARMED_UP_SECONDS):
             return
-        begun = time.monotonic()
+        if self._burn_in_is_dear():
+            return
+        begun = self.clock.now()
         last: float | None = None
         for _ in range(BURN_IN_WINDOWS):
             window = self.prober.measure(session, probe(BURN_IN, {}), seconds=self.plan.window_seconds / 2)
@@ -406,10 +328,11 @@ class _Examination:
                 return
             speed = window.samples / window.seconds
             if last is not None and abs(math.log(speed / last)) < BURN_IN_LEVEL:
-                return
-            if time.monotonic() - begun > BURN_IN_SHARE * self.plan.session_seconds:
-                return
+                break
+            if self.clock.now() - begun > BURN_IN_SHARE * self.plan.session_seconds:
+                break
             last = speed
+        self.level = True  # Or as level as it gets: nobody warms this process up again.
 
     def _measure_ceilings(self, session: Session) -> None:
         """What no fix can pass, measured first, so that fixes that cannot pay are not tried."""
@@ -432,7 +355,7 @@ class _Examination:
         if explainer is None or not explainer.done or lacking <= 0 or self.request.fresh_runs:
             return
         if self._wanted() and self.race.promising():
-            best = self.race.probes(self.number + 1, first_block=True)[0].key
+            best = self.race.probes(self.processes.number + 1, first_block=True)[0].key
             cost = self._least_session() + self.prober.cost_seconds.get(best, 0.0)
             if self.clock.left() + explainer.left() > lacking * cost:
                 with explainer.lent():
@@ -444,7 +367,7 @@ class _Examination:
         if explainer is None or not self._has_baseline():
             return
         if not explainer.done:
-            self._explain_in_a_session(explainer, lambda session: explainer.explain(session, self._setup()))
+            self._explain_in_a_session(explainer, self._explain_all)
         self._explain_in_a_session(explainer, explainer.lines)
 
     def _use_the_rest(self) -> None:
@@ -453,15 +376,15 @@ class _Examination:
             self.explainer.give_back()
             self._sessions()
 
+    def _explain_all(self, session: Session) -> None:
+        if self.explainer is not None:
+            self.explainer.begin(session)
+            self.explainer.explain(session, self.processes.setup())
+
     def _explain_in_a_session(self, explainer: Explainer, gather: Callable[[Session], None]) -> None:
-        if not explainer.wants_session(self._setup()):
-            return
-        with explainer.on_the_allowance(), self._session() as session:
-            try:
-                self._discover(session)
-                gather(session)
-            except SessionOver as over:
-                self.why = over.why
+        if explainer.wants_session(self.processes.setup()):
+            with explainer.on_the_allowance():
+                self._in_session(gather)
 
     # -- fresh runs ------------------------------------------------------------------------------------------------
 
@@ -475,33 +398,39 @@ class _Examination:
             for each in schedule.block(probes, probe(BASELINE, {}), self.generator):
                 if self.clock.left() < cost:
                     raise OutOfTime
-                begun = time.monotonic()
+                begun = self.clock.now()
                 if self.race.alive(each):
                     self._fresh_run(each, number)
-                    cost = time.monotonic() - begun
+                    cost = self.clock.now() - begun
             if number == 1:
                 self.race.choose(number)
                 self.race.climb()
 
     def _fresh_run(self, each: Probe, number: int) -> None:
-        with self._session() as session:
-            try:
-                self._discover(session)
-                self._burn_in(session)
-                self.prober.measure(session, each)
-                self.race.windows[-1] = replace(self.race.windows[-1], session=number)
-            except SessionOver as over:
-                self._give_up_on(over)
-                self.why = over.why
+        def measure(session: Session) -> None:
+            self._look_first(session)
+            self._burn_in(session)
+            self.prober.measure(session, each)
+            self.race.windows[-1] = replace(self.race.windows[-1], session=number)
+
+        self._in_session(measure)
 
     # -- the end ---------------------------------------------------------------------------------------------------
 
     def _has_baseline(self) -> bool:
         return self.found is not None and self.prober.has_baseline()
 
+    def _has_reason(self) -> bool:
+        """Whether it is known where the time of the training as written goes."""
+        return self.explainer is not None and self.explainer.explanation.phases is not None
+
     def _give_up_on(self, over: SessionOver) -> None:
         """Raise the right error where a session ended before the training as written could be measured."""
         if self._has_baseline():
+            return
+        if self.explainer is not None and self.explainer.busy:
+            # Timers or py-spy may have broken what would have gone on without: the next process is measured at once.
+            self.explainer.busy = False
             return
         if over.ours:
             raise outcome.guest_failed(over)
@@ -510,34 +439,45 @@ class _Examination:
         if over.crashed:
             raise outcome.entrypoint_failed(over)
         if self.found is None:
-            raise outcome.no_training(self.farewell, over.tail)
+            raise outcome.no_training(self.processes.farewell, over.tail)
+
+    def _unmeasured(self) -> DoctorError:
+        """Why the training as written was not measured."""
+        ended = [record.ended == CAME_TO_ITS_END for record in self.processes.records]
+        if self.found is not None and (all(ended) or self.clock.left() > self._least_session()):
+            return outcome.no_training(self.processes.farewell, "")
+        return outcome.out_of_time(self.clock.spent())
 
     def _outcome(self) -> Outcome:
+        self.progress.stage("Writing the report")
         if not self._has_baseline() and not self.interrupted:
-            ended = [record.ended == CAME_TO_ITS_END for record in self.records]
-            if self.found is not None and (all(ended) or self.clock.left() > self._least_session()):
-                raise outcome.no_training(self.farewell, "")
-            raise outcome.out_of_time(self.clock.spent())
+            self.error = self.error or self._unmeasured()
+            if not self._has_reason():
+                raise self.error
+        processes = self.processes
         result = outcome.result(
             outcome.Gathered(
                 argv=self.request.discretion.words(self.request.start.entrypoint()),
                 repeat=self.request.repeat(self.seed),
                 seed=self.seed,
                 budget=self.request.budget or DEFAULT_BUDGET,
-                seconds=time.monotonic() - self.clock.started,
+                seconds=self.clock.elapsed(),
                 fresh_runs=self.request.fresh_runs,
                 interrupted=self.interrupted,
-                records=self.records,
-                ranks=self.ranks,
-                missing_ranks=self.missing_ranks,
-                hello=self.hello,
+                unmeasured=self.error.sentence if self.error is not None else "",
+                records=processes.records,
+                ranks=processes.ranks,
+                missing_ranks=processes.missing_ranks,
+                hello=processes.hello,
                 race=self.race if self.found is not None else None,
                 has_baseline=self._has_baseline(),
                 explanation=self.explainer.explanation if self.explainer is not None else None,
-                protection=self.keeper.told() if self.keeper is not None else None,
-                lost_files=self.keeper.lost if self.keeper is not None else [],
+                protection=processes.keeper.told() if processes.keeper is not None else None,
+                lost_files=processes.keeper.lost if processes.keeper is not None else [],
                 source=self.request.discretion.source,
             )
         )
         result = self.request.discretion.document(result)
+        if self.error is not None:
+            return Outcome(result, self.error.exit_code, self.error)
         return Outcome(result, Exit.INTERRUPTED if self.interrupted else Exit.DONE)

@@ -1,27 +1,31 @@
 """Gathers what explains the figures, in windows of their own: phases, profiles, traces, and the machine meanwhile.
 
-A live session and the race so far go in; an `Explanation` comes out. Nothing here is counted for a speedup, nothing
-here may cost the examination: a part that can't be had is missing, with its reason. The time that it takes is bounded
-(`Explainer.allowance`), and comes on top of the budget only where the user set none.
+A live session and the race so far go in; an `Explanation` comes out. Phases and a sampled window of the training as
+written come first of all (`begin`): they need nothing to be compared with, so that whatever ends the examination, it is
+known where the time goes. The rest (`explain`, `lines`) comes once everything is measured. Nothing here is counted for
+a speedup, nothing here may cost the examination: a part that can't be had is missing, with its reason. The time that it
+takes is bounded (`Explainer.allowance`), and comes on top of the budget only where the user set none.
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib.util
+import math
 import socket
-import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from bottleneck_doctor import evidence as ev
-from bottleneck_doctor import judge, phases
+from bottleneck_doctor import judge
+from bottleneck_doctor.clock import Clock, OutOfTime
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.monitor import Watch, utilization
+from bottleneck_doctor.explanation import Explanation as Explanation
+from bottleneck_doctor.monitor import Watch
 from bottleneck_doctor.output import ARTIFACTS_NAME
-from bottleneck_doctor.prober import Clock, Prober, SessionOver
+from bottleneck_doctor.prober import Prober, SessionOver
 from bottleneck_doctor.profiling.device import device_profile
 from bottleneck_doctor.profiling.lines import functions_to_profile, line_profile, line_setting
 from bottleneck_doctor.profiling.pyspy import RATE, Sampler
@@ -29,24 +33,12 @@ from bottleneck_doctor.profiling.sampling import sampling_profile
 from bottleneck_doctor.progress import Progress
 from bottleneck_doctor.race import Race
 from bottleneck_doctor.result import (
-    DeviceProfile,
-    EpochPause,
-    GarbageCollection,
-    LineProfile,
-    Loading,
-    PhaseTable,
-    Profiles,
-    SamplingProfile,
     Setting,
-    StepTimes,
-    SynchronisingCall,
-    Timeline,
-    Utilization,
     Warning,
     Window,
 )
 from bottleneck_doctor.runtime import messages
-from bottleneck_doctor.schedule import BASELINE, probe
+from bottleneck_doctor.schedule import BASELINE, Probe, probe
 from bottleneck_doctor.session import Session
 
 ALLOWANCE = 60.0
@@ -64,18 +56,24 @@ SAMPLED_SECONDS = 5.0
 LINES_SECONDS = 5.0
 TRACED_STEPS = 6
 """Operators of a few steps say what many say, and a trace grows by megabytes a second."""
+TRACED_SECONDS = 6.0
+"""Fewer than that are traced where they take longer."""
 TRACE_WRITING_SECONDS = 3.0
 WORTH_A_LOOK = 1.02
 """Settings that promise less than this are not laid beside the baseline."""
 START_SECONDS = 1.0
 """What py-spy takes to start and to write its file."""
 
-
-FULL_SECONDS = 2 * PHASE_SECONDS + SAMPLED_SECONDS + LINES_SECONDS
-"""What the windows of an explanation take together, without their lead-in."""
 LEAD_IN_SECONDS = 5.0
 """What lies around them: lead-in, and py-spy's own start and end."""
+REST_SECONDS = 2 * PHASE_SECONDS + LINES_SECONDS
+"""What windows of phases and lines take together once everything is measured, without their lead-in."""
 SMALLEST_SCALE = 0.3
+FIRST_SHARE = 0.3
+"""Part of the allowance that each of the two first windows may take, lead-in included. Where steps are so long that two
+of them take more, it is more: without them there is no reason to tell."""
+MOST_TRIES = 2
+"""Processes in which the first windows are tried: a script that ends in one may be long enough for shorter ones."""
 
 
 def reserve(clock: Clock) -> float:
@@ -92,34 +90,6 @@ def reserve(clock: Clock) -> float:
     return seconds
 
 
-@dataclass
-class Explanation:
-    """All that was gathered, as the result holds it."""
-
-    phases: PhaseTable | None = None
-    steps: StepTimes | None = None
-    epoch_pause: EpochPause | None = None
-    loading: list[Loading] = field(default_factory=list)
-    timelines: list[Timeline] = field(default_factory=list)
-    synchronising: list[SynchronisingCall] | None = None
-    garbage: GarbageCollection | None = None
-    sampling: SamplingProfile | None = None
-    lines: LineProfile | None = None
-    device: DeviceProfile | None = None
-    missing: list[Warning] = field(default_factory=list)
-    watches: list[Watch] = field(default_factory=list)
-
-    def profiles(self) -> Profiles | None:
-        """The profiles, with what is missing of them; None where none was tried."""
-        if not (self.sampling or self.lines or self.device or self.missing):
-            return None
-        return Profiles(sampling=self.sampling, lines=self.lines, device=self.device, missing=self.missing)
-
-    def utilization(self, windows: Sequence[Window], best: str | None) -> Utilization | None:
-        """The machine during these windows, those of the baseline and of the setting labelled `best` in detail."""
-        return utilization(self.watches, windows, best)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Wishes:
     """What the user wants of the explanation. `folder`: where raw files are put meanwhile."""
@@ -133,21 +103,39 @@ class Explainer:
     """Gathers an `Explanation` in live sessions. `done`: whether everything that wants a plain session was tried."""
 
     def __init__(
-        self, race: Race, prober: Prober, clock: Clock, progress: Progress, wishes: Wishes, allowance: float
+        self,
+        race: Race,
+        prober: Prober,
+        clock: Clock,
+        progress: Progress,
+        wishes: Wishes,
+        allowance: float,
+        *,
+        sampler: Callable[..., Sampler] = Sampler,
+        watch: Callable[[int], Watch] = Watch,
     ) -> None:
         self.explanation = Explanation()
         self.done = False
+        self.busy = False
+        """Whether a window that explains is under way: a session that crashes then may owe it to that."""
         self.allowance = allowance
         self._race = race
         self._prober = prober
         self._clock = clock
         self._progress = progress
         self._wishes = wishes
+        self._make_sampler = sampler
+        self._make_watch = watch
+        self._tries = 0
+        self._hopeless = False
+        self._tried: set[str] = set()
+        """Parts that were gathered, or can't be."""
+        self._phased: dict[str, list[tuple[Window, dict[str, Any]]]] = {}
+        """Windows of phases, by key, with what they told."""
         self._spent = 0.0
         self._charging = False
         self._scale = 1.0
         self._cuts: list[str] = []
-        self._pauses: dict[int, dict[str, Any]] = {}
 
     # -- the machine -------------------------------------------------------------------------------------------------
 
@@ -155,87 +143,84 @@ class Explainer:
         """Watch the process of a session that has shown itself, until the caller stops it."""
         if session.hello is None or elsewhere(session.hello):
             return None
-        watch = Watch(session.hello.pid)
+        watch = self._make_watch(session.hello.pid)
         watch.start()
         self.explanation.watches.append(watch)
         return watch
 
     # -- in a session that trains as written -------------------------------------------------------------------------
 
+    def begun(self) -> bool:
+        """Whether the two first windows were had, or are not tried any more."""
+        return self._tried >= {"phases", "sampled"} or self._hopeless or self._tries >= MOST_TRIES
+
+    def begin(self, session: Session) -> None:
+        """Phases and a sampled window of the training as written, before anything is measured. Raises `SessionOver` and
+        `OutOfTime`."""
+        if self.begun():
+            return
+        self._tries += 1
+        self._prober.block += 1
+        self._progress.stage("Looking where the time goes")
+        # A process that ended under a window of this length may hold a shorter one.
+        most = FIRST_SHARE * self.allowance if self._tries == 1 else 0.0
+        if "phases" not in self._tried:
+            self._phases(session, {}, most_seconds=most)
+        self._sample(session, most_seconds=most)
+
     def explain(self, session: Session, setup_seconds: float) -> None:
-        """Everything but the lines, cheapest and most telling first. Raises `SessionOver` where the session ends.
+        """Everything else but the lines, cheapest and most telling first. Raises `SessionOver` where the session ends.
 
         `setup_seconds`: what another start of the script takes, about.
         """
         self.done = True
-        free = self.allowance - setup_seconds - LEAD_IN_SECONDS - self._trace_seconds()
-        self._scale = min(1.0, max(SMALLEST_SCALE, free / FULL_SECONDS))
+        free = self.left() - setup_seconds - LEAD_IN_SECONDS - self._trace_seconds()
+        self._scale = min(1.0, max(SMALLEST_SCALE, free / REST_SECONDS))
         self._prober.block += 1
-        self._progress.stage("Looking where the time goes")
+        self._progress.stage("Looking closer where the time goes")
+        # What lies between epochs was not seen yet as this process began.
         self._phases(session, {})
         best = self._best()
         if best is not None:
             self._phases(session, best)
-        self._sample(session)
         self._trace(session, setup_seconds)
 
-    def _phases(self, session: Session, setting: Setting) -> None:
-        seconds = self._seconds(PHASE_SECONDS)
+    def _phases(self, session: Session, setting: Setting, *, most_seconds: float | None = None) -> None:
+        """`most_seconds`: of a first window, for which there is no timed one yet."""
+        first = most_seconds is not None
+        seconds = PHASE_SECONDS if first else self._seconds(PHASE_SECONDS)
+        most = most_seconds if most_seconds is not None else max(seconds, FIRST_SHARE * self.left())
+        each = probe("phases:" + judge.key_of(setting), setting, mode="phases")
+        expected = self._prober.explaining_seconds(each, seconds, most_seconds=most)
+        taken = self._phased.setdefault(each.key, [])
 
-        def gather() -> None:
-            each = probe("phases:" + judge.key_of(setting), setting, mode="phases")
-            window, detail = self._prober.explain(session, each, seconds, {})
+        def take() -> bool:
+            window, detail = self._prober.explain(session, each, seconds, {}, most_seconds=most)
             if window.status != "ok":
-                self._miss(
+                self.explanation.miss(
                     slug="phases-failed", sentence=f"The phases of a step could not be told apart: {window.reason}."
                 )
-                return
-            if self._was_disturbed(window):
-                again, said = self._prober.explain(session, each, seconds, {})
-                if again.status == "ok" and again.steps and again.seconds / again.steps < window.seconds / window.steps:
-                    detail = said
-            self._read_phases(setting, detail)
-            self._read_pause(session.number, detail)
+                return False
+            taken.append((window, detail))
+            self.explanation.read_phases(setting, self._undisturbed(taken), self._race.found)
+            self.explanation.read_pause(session.number, detail, self._race.windows)
+            return True
 
-        self._within("phases", seconds, gather)
+        def gather() -> None:
+            if take() and not first and self._was_disturbed(taken[-1][0]) and len(taken) < 2 and self._room(expected):
+                take()
+
+        self._within("phases", expected, gather, first=first)
+
+    def _undisturbed(self, taken: Sequence[tuple[Window, dict[str, Any]]]) -> list[dict[str, Any]]:
+        """What windows told beside which nothing else ran, as far as is known by now; else what the fastest told."""
+        calm = [detail for window, detail in taken if not self._was_disturbed(window)]
+        return calm or [min(taken, key=lambda each: each[0].seconds / max(1, each[0].steps))[1]]
 
     def _was_disturbed(self, window: Window) -> bool:
         """Whether steps took so much longer than in timed windows that something else must have run beside them."""
         return window.steps > 0 and window.seconds / window.steps > DISTURBED * self._prober.expected_step(
             window.setting
-        )
-
-    def _read_phases(self, setting: Setting, detail: dict[str, Any]) -> None:
-        told, details = self.explanation, [detail]
-        shares = phases.phases(details)
-        made = phases.loading(details, setting)
-        if made is not None:
-            told.loading.append(made)
-        elif self._race.found.has_loader and not setting:
-            self._miss(
-                slug="loading-unseen",
-                sentence=f"How batches are made could not be seen: {phases.loading_missing(details)}.",
-            )
-        line = phases.timeline(details, setting)
-        if line is not None:
-            told.timelines.append(line)
-        if setting:
-            if told.phases is not None and shares is not None:
-                told.phases = replace(told.phases, best=shares, best_setting=setting)
-            return
-        if shares is not None:
-            told.phases = PhaseTable(baseline=shares)
-        told.steps = phases.step_times(details, self._race.found.setup_seconds)
-        told.synchronising = phases.synchronising(details)
-        told.garbage = phases.garbage(details)
-
-    def _read_pause(self, session: int, detail: dict[str, Any]) -> None:
-        # Its totals grow over the life of a process, so the last of each says all.
-        self._pauses[session] = detail
-        turns = [window.turn_seconds for window in self._race.windows if window.label == BASELINE]
-        known = [turn for turn in turns if turn is not None]
-        self.explanation.epoch_pause = phases.epoch_pause(
-            list(self._pauses.values()), sum(known) / len(known) if known else None
         )
 
     def _best(self) -> Setting | None:
@@ -249,18 +234,21 @@ class Explainer:
         best = max(tried, key=lambda key: speeds.get(key, 0.0), default=None)
         return tried[best] if best is not None and speeds.get(best, 0.0) > WORTH_A_LOOK else None
 
-    def _sample(self, session: Session) -> None:
+    def _sample(self, session: Session, *, most_seconds: float) -> None:
         hello = session.hello
         if hello is None:
             return
         if elsewhere(hello):
             self.explanation.missing.append(not_sampled_elsewhere(hello))
+            self._tried.add("sampled")
             return
-        seconds = self._seconds(SAMPLED_SECONDS)
+        seconds = min(SAMPLED_SECONDS, max(SMALLEST_SCALE * SAMPLED_SECONDS, FIRST_SHARE * self.allowance))
 
         def gather() -> None:
-            sampler = Sampler(hello.pid, self._wishes.folder, rate=self._wishes.rate, native=self._wishes.native)
-            file = sampled(sampler, self._prober, session, seconds)
+            sampler = self._make_sampler(
+                hello.pid, self._wishes.folder, rate=self._wishes.rate, native=self._wishes.native
+            )
+            file = sampled(sampler, self._prober, session, seconds, most_seconds=most_seconds)
             if isinstance(file, Warning):
                 self.explanation.missing.append(file)
                 return
@@ -276,27 +264,31 @@ class Explainer:
                 kept = [f"{ARTIFACTS_NAME}/{name}" for name in profile.files]
                 self.explanation.sampling = replace(profile, files=kept)
             except DoctorError as error:
-                self._miss(slug=error.slug, sentence=str(error))
+                self.explanation.miss(slug=error.slug, sentence=str(error))
 
-        self._within("sampled", seconds + START_SECONDS, gather)
+        expected = self._prober.explaining_seconds(_AS_SAMPLED, seconds, most_seconds=most_seconds)
+        self._within("sampled", expected + START_SECONDS, gather, first=True)
 
     def _trace(self, session: Session, setup_seconds: float) -> None:
-        seconds = self._trace_seconds()
         on_cpu = self._race.found.device.startswith("cpu")
 
         def gather() -> None:
             file = self._wishes.folder / "trace.json.gz"
-            each = probe("trace:" + BASELINE, {}, mode="trace")
             window, detail = self._prober.explain(
-                session, each, seconds, {"chrome_trace": str(file)}, most_steps=TRACED_STEPS
+                session,
+                _AS_TRACED,
+                PHASE_SECONDS,
+                {"chrome_trace": str(file)},
+                most_steps=TRACED_STEPS,
+                most_seconds=TRACED_SECONDS,
             )
             if window.status != "ok":
-                self._miss(
+                self.explanation.miss(
                     slug="trace-failed", sentence=f"torch.profiler could not trace the training: {window.reason}."
                 )
                 return
             if not detail["steps"]:
-                self._miss(
+                self.explanation.miss(
                     slug="trace-failed",
                     sentence="torch.profiler could not trace the training: the loop paused too often.",
                 )
@@ -304,17 +296,21 @@ class Explainer:
             self.explanation.device = device_profile(detail, file, [self._kept(file)] if file.exists() else [])
 
         # Lines say more than operators do, but on a device; they need a start of their own.
-        self._within("trace", seconds + (setup_seconds + self._seconds(LINES_SECONDS) if on_cpu else 0.0), gather)
+        lines = setup_seconds + self._lines_seconds() if on_cpu else 0.0
+        self._within("trace", self._trace_seconds() + lines, gather)
 
     def _trace_seconds(self) -> float:
         """What the traced steps take, about (tracing doubles the shorter ones), with the writing of the trace."""
-        return TRACE_WRITING_SECONDS + min(PHASE_SECONDS, 2 * TRACED_STEPS * self._prober.expected_step({}))
+        steps = self._prober.explaining_seconds(
+            _AS_TRACED, PHASE_SECONDS, most_steps=TRACED_STEPS, most_seconds=TRACED_SECONDS
+        )
+        return TRACE_WRITING_SECONDS + max(steps, min(PHASE_SECONDS, 2 * steps))
 
     # -- in a session of its own -------------------------------------------------------------------------------------
 
     def wants_session(self, setup_seconds: float) -> bool:
         """Whether there is time for another start of the script and some seconds in it."""
-        if self._room(setup_seconds + self._seconds(LINES_SECONDS)):
+        if self._room(setup_seconds + self._lines_seconds()):
             return True
         self._cut("lines")
         return False
@@ -324,26 +320,33 @@ class Explainer:
 
         def gather() -> None:
             file = self._wishes.folder / "lines.lprof"
-            found = self._race.found
-            setting = line_setting(found)
             options = {
-                "functions": functions_to_profile(self.explanation.sampling, found),
+                "functions": functions_to_profile(self.explanation.sampling, self._race.found),
                 "output": str(file),
                 "import_path": folder_of("line_profiler"),
             }
-            each = probe("lines:" + judge.key_of(setting), setting, mode="lines")
-            window, detail = self._prober.explain(session, each, self._seconds(LINES_SECONDS), options)
+            seconds = self._seconds(LINES_SECONDS)
+            window, detail = self._prober.explain(session, self._by_lines(), seconds, options, most_seconds=2 * seconds)
             if window.status != "ok":
-                self._miss(slug="lines-failed", sentence=f"The lines could not be timed: {window.reason}.")
+                self.explanation.miss(slug="lines-failed", sentence=f"The lines could not be timed: {window.reason}.")
                 return
             self.explanation.lines = line_profile(detail, [self._kept(file)] if file.exists() else [])
 
         self._progress.stage("Timing the lines that take long")
         self._within("lines", 0.0, gather)
 
+    def _by_lines(self) -> Probe:
+        setting = line_setting(self._race.found)
+        return probe("lines:" + judge.key_of(setting), setting, mode="lines")
+
+    def _lines_seconds(self) -> float:
+        """What the window of the lines takes, about, without the start of its process."""
+        seconds = self._seconds(LINES_SECONDS)
+        return max(seconds, self._prober.explaining_seconds(self._by_lines(), seconds, most_seconds=2 * seconds))
+
     def left(self) -> float:
         """Seconds of the allowance that are not spent."""
-        return max(0.0, self.allowance - self._spent)
+        return max(0.0, min(self.allowance - self._spent, self._clock.until_end()))
 
     @contextlib.contextmanager
     def lent(self) -> Iterator[None]:
@@ -371,45 +374,56 @@ class Explainer:
         if self._charging:
             yield
             return
-        begun, left = time.monotonic(), self.allowance - self._spent
+        begun, left = self._clock.now(), self.allowance - self._spent
         self._charging = True
         self._clock.free += left
         try:
             yield
         finally:
             self._charging = False
-            used = time.monotonic() - begun
+            used = self._clock.now() - begun
             self._spent += used
             self._clock.free += used - left
 
-    def _within(self, name: str, expected: float, gather: Callable[[], None]) -> None:
-        if not self._room(expected):
-            self._cut(name)
+    def _within(self, name: str, expected: float, gather: Callable[[], None], *, first: bool = False) -> None:
+        """Gather something that takes `expected` seconds, about, if there is so much time. The `first` windows of all
+        may take more than the allowance: what they lack is measuring's, without which they still say something."""
+        if not (expected <= self._clock.until_end() if first else self._room(expected)):
+            if not first or name not in self._tried:
+                self._cut(name)
+            self._tried.add(name)
             return
         with self.on_the_allowance():
+            self.busy = True
             try:
                 gather()
+            except OutOfTime:
+                self.busy = False
+                raise
             except SessionOver as over:
-                self._miss(
+                self._hopeless = self._hopeless or over.crashed or over.ours or over.apart
+                self.explanation.miss(
                     slug="explanation-failed",
                     sentence=f"Part of the explanation ({name}) could not be had: {over.why}.",
                 )
                 raise
             except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
                 # What a window tells comes out of somebody else's process: the figures stand without it.
-                self._miss(
+                self.explanation.miss(
                     slug="explanation-unreadable",
                     sentence=f"Part of the explanation ({name}) could not be read ({type(error).__name__}: {error}).",
                 )
+            self.busy = False
+            self._tried.add(name)
 
     def _room(self, seconds: float) -> bool:
-        return self._charging or self._spent + seconds <= self.allowance
+        return seconds <= self._clock.until_end() and (self._charging or self._spent + seconds <= self.allowance)
 
     def _cut(self, name: str) -> None:
         self._cuts.append(name)
         missing = self.explanation.missing
         missing[:] = [each for each in missing if each.slug != "explanation-cut"]
-        self._miss(
+        self.explanation.miss(
             slug="explanation-cut",
             sentence="There was no time for everything that explains the figures; left out: "
             f"{', '.join(dict.fromkeys(self._cuts))}. Give more with --budget.",
@@ -418,10 +432,6 @@ class Explainer:
     def _seconds(self, wanted: float) -> float:
         """How long a window may be: as wanted, or its part of a small allowance."""
         return wanted * self._scale
-
-    def _miss(self, *, slug: str, sentence: str) -> None:
-        if all(each.slug != slug for each in self.explanation.missing):
-            self.explanation.missing.append(Warning(slug=slug, sentence=sentence.replace("..", ".")))
 
     @staticmethod
     def _kept(file: Path) -> str:
@@ -440,14 +450,20 @@ def not_sampled_elsewhere(hello: messages.Hello) -> Warning:
     return Warning(slug="sampling-elsewhere", sentence=sentence)
 
 
-def sampled(sampler: Sampler, prober: Prober, session: Session, seconds: float) -> Path | Warning:
+_AS_TRACED: Probe = probe("trace:" + BASELINE, {}, mode="trace")
+_AS_SAMPLED: Probe = probe("sampled:" + BASELINE, {}, mode="sampled")
+
+
+def sampled(
+    sampler: Sampler, prober: Prober, session: Session, seconds: float, *, most_seconds: float = math.inf
+) -> Path | Warning:
     """Run a window of the training as written under py-spy: its raw file, or why there is none.
 
     Raises what `Prober.explain` raises; then no file is left.
     """
     try:
         sampler.start()
-        prober.explain(session, probe("sampled:" + BASELINE, {}, mode="sampled"), seconds, {})
+        prober.explain(session, _AS_SAMPLED, seconds, {}, most_seconds=most_seconds)
     except BaseException:
         # Whoever interrupts should not wait until a file is written that nobody will read.
         sampler.abandon()

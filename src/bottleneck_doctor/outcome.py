@@ -48,6 +48,8 @@ class Gathered:
     hello: Hello | None
     race: Race | None
     has_baseline: bool
+    unmeasured: str = ""
+    """The sentence that says why there is none, where that is no interruption."""
     explanation: Explanation | None = None
     ranks: Sequence[Rank] = ()
     missing_ranks: Sequence[int] = ()
@@ -84,7 +86,7 @@ def result(gathered: Gathered) -> Result:
         created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         entrypoint=Entrypoint(argv=list(gathered.argv), cwd=str(Path.cwd())),
         environment=environment_seen,
-        verdict=_verdict(judged, found_out),
+        verdict=_verdict(gathered, judged, found_out),
         baseline=judged.baseline if judged else None,
         noise=judged.noise if judged else None,
         ceilings=judged.ceilings if judged else {},
@@ -132,14 +134,15 @@ def _best_label(judged: judge.Judgement | None) -> str | None:
 def _diagnosis(
     gathered: Gathered, judged: judge.Judgement | None, seen: Environment, used: Utilization | None
 ) -> Diagnosis:
-    """What the evidence says of the cause; nothing where the training could not be measured or was not looked into."""
-    if judged is None or gathered.race is None or gathered.explanation is None:
-        return Diagnosis([], [])
+    """What the evidence says of the cause; nothing where the training was not looked into. Where its time goes can be
+    told without anything to compare it with."""
     told = gathered.explanation
+    if gathered.race is None or told is None or (judged is None and told.phases is None):
+        return Diagnosis([], [])
     return diagnose(
         Evidence(
             found=gathered.race.found,
-            baseline=judged.baseline,
+            baseline=judged.baseline if judged else None,
             environment=seen,
             phases=told.phases,
             steps=told.steps,
@@ -149,10 +152,10 @@ def _diagnosis(
             profiles=told.profiles(),
             synchronising=told.synchronising,
             garbage=told.garbage,
-            fixes=judged.fixes,
-            ceilings=judged.ceilings,
-            workers=judged.workers,
-            noise=judged.noise,
+            fixes=judged.fixes if judged else [],
+            ceilings=judged.ceilings if judged else {},
+            workers=judged.workers if judged else None,
+            noise=judged.noise if judged else None,
             windows=gathered.race.windows,
             ranks=gathered.ranks,
             setup_seconds=[record.setup_seconds for record in gathered.records if record.setup_seconds > 0],
@@ -160,11 +163,14 @@ def _diagnosis(
     )
 
 
-def _verdict(judged: judge.Judgement | None, found_out: Diagnosis) -> Verdict:
+def _verdict(gathered: Gathered, judged: judge.Judgement | None, found_out: Diagnosis) -> Verdict:
     """The judge's sentence, opened by the cause where one was found."""
-    if judged is None:
-        return Verdict(sentence="Interrupted before the training as written could be measured.")
     cause = headline(found_out.findings, found_out.clauses)
+    if judged is None:
+        sentence = gathered.unmeasured or "Interrupted before the training as written could be measured."
+        if cause is None:
+            return Verdict(sentence=sentence)
+        return Verdict(sentence=f"{cause.opening} {sentence}", finding=cause.finding)
     if cause is None:
         return judged.verdict
     return replace(judged.verdict, sentence=judge.opened_by(judged, cause.opening), finding=cause.finding)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from bottleneck_doctor import autopsy, evidence, judge, phases, schedule
+from bottleneck_doctor.clock import Clock as Clock
+from bottleneck_doctor.clock import OutOfTime as OutOfTime
 from bottleneck_doctor.failure import Cause, Failure, Stack, cause, signal_name
 from bottleneck_doctor.progress import Progress
 from bottleneck_doctor.race import Race
@@ -36,7 +39,17 @@ AWAY_SECONDS = 120.0
 GRACE_SECONDS = 30.0
 """How long a window may go on past a budget that the user did not set."""
 
+HARDLY_WORTH = 0.5
+"""A window for less than this part of which there is time is not begun: its time belongs to what still fits."""
+
 NAMES = {BASELINE: "the training as written", BURN_IN: "warming up"}
+EXPLAINING = {
+    "phases": "timing the phases of a step",
+    "sampled": "looking into the process with py-spy",
+    "trace": "tracing operators",
+    "lines": "timing lines",
+}
+"""What windows that explain do, by their mode."""
 
 
 class SessionOver(Exception):
@@ -55,26 +68,6 @@ class SessionOver(Exception):
         self.ours = ours
         self.apart = apart
         self.tail = tail
-
-
-class OutOfTime(Exception):
-    """The budget is spent."""
-
-
-@dataclass
-class Clock:
-    """Time spent and left, in seconds. `strict`: the user set the budget, and nothing comes on top of it."""
-
-    budget: float
-    strict: bool
-    started: float = field(default_factory=time.monotonic)
-    free: float = 0.0
-
-    def spent(self) -> float:
-        return time.monotonic() - self.started - self.free
-
-    def left(self) -> float:
-        return self.budget - self.spent()
 
 
 class Prober:
@@ -110,7 +103,8 @@ class Prober:
 
     def baseline_cost(self) -> float:
         """Seconds that a window of the baseline takes with its lead-in."""
-        return self.cost_seconds.get(BASELINE, self.plan.window_seconds)
+        known = self.cost_seconds.get(BASELINE)
+        return known if known is not None else self.measuring_seconds(schedule.probe(BASELINE, {}))
 
     def has_baseline(self) -> bool:
         """Whether the training as written was measured."""
@@ -118,42 +112,79 @@ class Prober:
 
     def measure(self, session: Session, each: Probe, *, seconds: float | None = None) -> Window:
         """Run one window of about `seconds` and keep it. Raises `SessionOver` where the session does not survive it,
-        and `OutOfTime` where the budget ends first."""
-        begun = time.monotonic()
+        and `OutOfTime` where the budget ends first, or would before the window could tell anything."""
+        begun = self._clock.now()
         seconds = seconds or self.plan.window_seconds
         warm = self._computed(session, each)
         size = self._size(each, seconds, warm=warm)
+        first = each.key in NAMES and not self.has_baseline()
+        grace = self._grace(self.spare if first else 0.0)
+        timed = self._timed_seconds(each, size)
+        room = min(self._clock.left() + grace, self._clock.until_end()) - (self._whole_seconds(each, size) - timed)
+        if not first and room < HARDLY_WORTH * timed:
+            raise OutOfTime
         event = self._granted(
             session,
             each,
             size,
             {},
-            grace=self.spare if each.key in NAMES and not self.has_baseline() else 0.0,
-            most_seconds=TOO_LONG * max(seconds, self._timed_seconds(each, size)),
+            grace=grace,
+            most_seconds=min(TOO_LONG * max(seconds, timed), max(room, HARDLY_WORTH * timed)),
         )
         if isinstance(event, messages.WindowDone):
-            self.cost_seconds[each.key] = time.monotonic() - begun
+            self.cost_seconds[each.key] = self._clock.now() - begun
             return self._keep(session, each, event)
         self._blame(session, each, event)
         raise ended(event)
 
     def explain(
-        self, session: Session, each: Probe, seconds: float, options: dict[str, Any], *, most_steps: int | None = None
+        self,
+        session: Session,
+        each: Probe,
+        seconds: float,
+        options: dict[str, Any],
+        *,
+        most_steps: int | None = None,
+        most_seconds: float = math.inf,
     ) -> tuple[Window, dict[str, Any]]:
         """Run one window that explains, and return it with what its mode found. It is kept, and never counted.
 
-        A window that fails is returned as such, with nothing found. Raises `SessionOver` and `OutOfTime` as `measure`.
+        `most_seconds`: what it may take with its lead-in, about; where steps are too long for that it is cut, to a step
+        of lead-in and two that count at the least. A window that fails is returned as such, with nothing found. Raises
+        `SessionOver` and `OutOfTime` as `measure`.
         """
-        self._step_seconds.setdefault(each.key, self.expected_step(each.as_setting()))
-        size = self._size(each, seconds)
-        if most_steps is not None and not size.epochs:
-            size = replace(size, steps=min(size.steps, max(most_steps, self._shape.period)))
-        event = self._granted(session, each, size, options, grace=EXPLAINING_GRACE)
+        size = self._explaining_size(each, seconds, most_steps, most_seconds)
+        planned = self._timed_seconds(each, size)
+        # What is expected may come from a few steps that a full queue fed: then it ends early, at a step's end.
+        late = min(TOO_LONG * max(seconds, planned), max(most_seconds, planned))
+        event = self._granted(session, each, size, options, grace=self._grace(EXPLAINING_GRACE), most_seconds=late)
         if not isinstance(event, messages.WindowDone):
             raise ended(event)
         window = _window(session.number, self.block, each, event)
         self._race.windows.append(window)
+        if window.status == "ok" and window.steps and not window.setting and not self.has_baseline():
+            # The first windows of all: what is known of a step until then are the few in which the loop was found.
+            self._baseline_step = window.seconds / window.steps
         return window, event.detail
+
+    def explaining_seconds(
+        self, each: Probe, seconds: float, *, most_steps: int | None = None, most_seconds: float = math.inf
+    ) -> float:
+        """What `explain` would take with its lead-in, about."""
+        return self._whole_seconds(each, self._explaining_size(each, seconds, most_steps, most_seconds))
+
+    def _explaining_size(
+        self, each: Probe, seconds: float, most_steps: int | None, most_seconds: float
+    ) -> schedule.WindowSize:
+        step = self.expected_step(each.as_setting())
+        size = schedule.window_size(self._shape, each.as_setting(), each.mode, step, seconds, epochs=False)
+        if most_steps is not None:
+            size = replace(size, steps=min(size.steps, max(most_steps, self._shape.period)))
+        return schedule.cut(size, self._shape.period, step, most_seconds)
+
+    def measuring_seconds(self, each: Probe, seconds: float | None = None) -> float:
+        """What `measure` would take with its lead-in, about."""
+        return self._whole_seconds(each, self._size(each, seconds or self.plan.window_seconds))
 
     def expected_step(self, setting: Setting) -> float:
         """Seconds that a step takes under a setting: as measured, or by what the workers that it lacks did at once."""
@@ -164,9 +195,8 @@ class Prober:
         return self._baseline_step * max(1.0, fewer)
 
     def _size(self, each: Probe, seconds: float, *, warm: bool = False) -> schedule.WindowSize:
-        step = self._step_seconds.get(each.key, self._baseline_step)
         return schedule.window_size(
-            self._shape, each.as_setting(), each.mode, step, seconds, epochs=self.epochs, warm=warm
+            self._shape, each.as_setting(), each.mode, self._step(each), seconds, epochs=self.epochs, warm=warm
         )
 
     def _computed(self, session: Session, each: Probe) -> bool:
@@ -188,7 +218,7 @@ class Prober:
         most_seconds: float = 0.0,
     ) -> Any:
         """Grant a window and wait for it: its `WindowDone`, or what came instead. Raises `OutOfTime`."""
-        step = self._step_seconds.get(each.key, self._baseline_step)
+        step = self._step(each)
         limit = max(HANG_SECONDS, HANG_FACTOR * self._steps(size) * max(step, self._baseline_step))
         self._number += 1
         self._memory_kills = autopsy.memory_kills()
@@ -206,9 +236,8 @@ class Prober:
                 size.unit,
             )
         )
-        grace = grace if self._clock.strict else GRACE_SECONDS
-        until = time.monotonic() + max(1.0, self._clock.left()) + grace
-        event, hung = _awaited(session, limit, until)
+        until = self._clock.now() + min(max(1.0, self._clock.left()) + grace, self._clock.until_end())
+        event, hung = _awaited(session, limit, until, self._clock.now)
         if isinstance(event, messages.WindowDone):
             if event.window != self._number:
                 return None
@@ -220,10 +249,25 @@ class Prober:
                 raise OutOfTime
         return event
 
+    def _grace(self, strict: float) -> float:
+        """How long a window may go on past the time left: `strict` where the user set it."""
+        return strict if self._clock.strict else GRACE_SECONDS
+
+    def _step(self, each: Probe) -> float:
+        """Seconds that a step is expected to take in a window of this probe."""
+        if each.mode in EXPLAINING:
+            return self.expected_step(each.as_setting())
+        return self._step_seconds.get(each.key, self._baseline_step)
+
+    def _whole_seconds(self, each: Probe, size: schedule.WindowSize) -> float:
+        """Seconds that a window is expected to take with its lead-in."""
+        lead_in = size.lead_in * (self._shape.epoch_batches or 1) if size.epochs else size.lead_in
+        return self._timed_seconds(each, size) + lead_in * self._step(each)
+
     def _timed_seconds(self, each: Probe, size: schedule.WindowSize) -> float:
         """Seconds that the timed part of a window is expected to take."""
         steps = size.epochs * (self._shape.epoch_batches or 1) if size.epochs else size.steps
-        return steps * self._step_seconds.get(each.key, self._baseline_step)
+        return steps * self._step(each)
 
     def _steps(self, size: schedule.WindowSize) -> int:
         if size.epochs:
@@ -303,55 +347,50 @@ class Prober:
         }
         best = max(named, key=lambda key: named[key], default=None)
         so_far = f"; best so far {best} {named[best]:.2f}×" if best is not None and named[best] > 1.02 else ""
-        of = max(self.plan.sessions, session.number)
-        self._progress.update(
-            f"Process {session.number} of {of}: {NAMES.get(each.key, each.key)}{so_far}",
-            self._clock.spent(),
-            self._clock.budget,
-        )
+        what = EXPLAINING.get(each.mode) or f"measuring {NAMES.get(each.key, each.key)}"
+        what = NAMES[BURN_IN] if each.key == BURN_IN else what
+        self._progress.update(f"Process {session.number}: {what}{so_far}", self._clock.elapsed(), self._clock.total)
 
 
-def await_event(session: Session, seconds: float, tick: Callable[[], None] | None = None) -> Any:
-    """The next event of the session that is not its farewell, or None after `seconds`. `tick` is called each second."""
-    deadline = time.monotonic() + seconds
+def await_event(session: Session, seconds: float, now: Callable[[], float] = time.monotonic) -> Any:
+    """The next event of the session that is not its farewell, or None after `seconds`."""
+    deadline = now() + seconds
     while True:
-        left = deadline - time.monotonic()
+        left = deadline - now()
         if left <= 0:
             return None
         event = session.event(min(left, 1.0))
         if event is not None and not isinstance(event, messages.Ended):
             return event
-        if tick is not None:
-            tick()
 
 
-def _awaited(session: Session, limit: float, until: float) -> tuple[Any, bool]:
+def _awaited(session: Session, limit: float, until: float, now: Callable[[], float]) -> tuple[Any, bool]:
     """The next event, and whether training went on for `limit` seconds without one. What the user does between steps is
     no part of them. `until`: when the time is over.
 
     Raises `OutOfTime`, and `SessionOver` where the user's own work takes too long to be waited for.
     """
     while True:
-        allowed = until - time.monotonic()
-        event = await_event(session, min(limit, allowed))
+        allowed = until - now()
+        event = await_event(session, min(limit, allowed), now)
         hung = event is None and allowed >= limit
         if not hung or not session.is_away():
             return event, hung
-        event = _await_return(session, until)
+        event = _await_return(session, until, now)
         if event is not None:
             return event, False
 
 
-def _await_return(session: Session, until: float) -> Any:
+def _await_return(session: Session, until: float, now: Callable[[], float]) -> Any:
     """Wait until the training goes on. What happens meanwhile is returned, such as the end of the process."""
-    back_by = time.monotonic() + AWAY_SECONDS
+    back_by = now() + AWAY_SECONDS
     while session.is_away():
-        event = await_event(session, 0.2)
+        event = await_event(session, 0.2, now)
         if event is not None:
             return event
-        if time.monotonic() > until:
+        if now() > until:
             raise OutOfTime
-        if time.monotonic() > back_by:
+        if now() > back_by:
             # Another process begins with training.
             raise SessionOver("the script was at something else than training for minutes")
     return None

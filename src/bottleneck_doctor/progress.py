@@ -2,11 +2,15 @@
 
 In: stages, estimates and notes from the examination. Out: a live line on a terminal, plain lines with the time since
 the start elsewhere, or nothing. Everything goes to stderr, so that stdout holds only the outcome.
+
+Nobody has to wait for ten seconds without a word: a thread says once more what is waited for, and since when, as long
+as nothing else is said.
 """
 
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, TextIO
@@ -16,8 +20,11 @@ from bottleneck_doctor.duration import format_duration
 if TYPE_CHECKING:
     from rich.status import Status
 
-PLAIN_INTERVAL = 10.0
-"""Seconds between two updates where every update is a line that stays."""
+PLAIN_INTERVAL = 8.0
+"""Seconds between two updates where every update is a line that stays: below ten with what the thread adds."""
+BEAT_SECONDS = 1.0
+LONG = 5.0
+"""Seconds from which on it is said how long something has been going on."""
 
 
 class Progress(Protocol):
@@ -26,8 +33,9 @@ class Progress(Protocol):
     def stage(self, text: str) -> None:
         """Say what begins now."""
 
-    def update(self, text: str, spent: float, budget: float) -> None:
-        """Say how the stage goes: what is measured or known so far, and seconds spent of the budget."""
+    def update(self, text: str, spent: float, budget: float | None) -> None:
+        """Say what goes on: what is measured, waited for or known so far, and seconds spent of the budget, where it is
+        known. It is told again with the time until the next call."""
 
     def note(self, text: str) -> None:
         """Say something that should stay on the screen."""
@@ -41,84 +49,146 @@ class SilentProgress:
 
     def stage(self, text: str) -> None: ...
 
-    def update(self, text: str, spent: float, budget: float) -> None: ...
+    def update(self, text: str, spent: float, budget: float | None) -> None: ...
 
     def note(self, text: str) -> None: ...
 
     def close(self) -> None: ...
 
 
-class PlainProgress:
-    """Lines for logs and pipes. Repeated updates are held back to one every `PLAIN_INTERVAL` seconds."""
+class _Beating:
+    """What goes on now, since when, and a thread that tells it again and again. `beat` is what it calls."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._over = threading.Event()
+        self._text = ""
+        self._since = clock()
+        self._began = 0.0
+        """When the budget's time began, by this clock."""
+        self._budget: float | None = None
+
+    def start(self) -> None:
+        """Tell what goes on from now on, until `close`."""
+        threading.Thread(target=self._beats, daemon=True).start()
+
+    def _beats(self) -> None:
+        while not self._over.wait(BEAT_SECONDS):
+            self.beat()
+
+    def beat(self) -> None:
+        raise NotImplementedError
+
+    def _goes_on(self, text: str) -> None:
+        if text != self._text:
+            self._text, self._since = text, self._clock()
+
+    def _budgeted(self, spent: float, budget: float | None) -> None:
+        self._began, self._budget = self._clock() - spent, budget
+
+    def _told(self) -> str:
+        """`Process 1: measuring num_workers=2, 35 s (1 min 5 s of 3 min)`"""
+        now = self._clock()
+        lasted = now - self._since
+        text = self._text + (f", {format_duration(lasted)}" if lasted >= LONG else "")
+        if self._budget is None:
+            return text
+        return f"{text} ({format_duration(min(now - self._began, self._budget))} of {format_duration(self._budget)})"
+
+
+class PlainProgress(_Beating):
+    """Lines for logs and pipes. Updates are held back to one every `PLAIN_INTERVAL` seconds."""
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(clock)
         self._stream: TextIO | None = stream
-        self._clock = clock
         self._started = clock()
-        self._last_update = float("-inf")
+        self._last_line = float("-inf")
 
     def stage(self, text: str) -> None:
-        self._last_update = self._clock()
-        self._line(text)
+        with self._lock:
+            self._goes_on(text)
+            self._line(text)
 
-    def update(self, text: str, spent: float, budget: float) -> None:
-        now = self._clock()
-        if now - self._last_update >= PLAIN_INTERVAL:
-            self._last_update = now
-            self._line(f"{text} ({_budget(spent, budget)})")
+    def update(self, text: str, spent: float, budget: float | None) -> None:
+        with self._lock:
+            self._goes_on(text)
+            self._budgeted(spent, budget)
+            self.beat()
 
     def note(self, text: str) -> None:
-        self._line(text)
+        with self._lock:
+            self._line(text)
+
+    def beat(self) -> None:
+        with self._lock:
+            if self._text and self._clock() - self._last_line >= PLAIN_INTERVAL:
+                self._line(self._told())
 
     def close(self) -> None:
-        self._stream = None
+        self._over.set()
+        with self._lock:
+            self._stream = None
 
     def _line(self, text: str) -> None:
+        self._last_line = self._clock()
         if self._stream is None:
             return
         try:
-            self._stream.write(f"[{self._clock() - self._started:7.1f} s] {text}\n")
+            self._stream.write(f"[{self._last_line - self._started:7.1f} s] {text}\n")
             self._stream.flush()
         except (OSError, ValueError):
             # Whoever read the lines has gone; the measurement is worth finishing all the same.
             self._stream = None
 
 
-class LiveProgress:
+class LiveProgress(_Beating):
     """One line that is rewritten in place, on a terminal."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
         from rich.console import Console
 
+        super().__init__(clock)
         self._console = Console(file=stream, highlight=False)
         self._status: Status | None = None
-        self._stage = ""
+        self._closed = False
 
     def stage(self, text: str) -> None:
-        self._stage = text
-        self._show(text)
+        with self._lock:
+            self._goes_on(text)
+            self.beat()
 
-    def update(self, text: str, spent: float, budget: float) -> None:
-        stage = f"{self._stage}: " if self._stage else ""
-        self._show(f"{stage}{text} ({_budget(spent, budget)})")
+    def update(self, text: str, spent: float, budget: float | None) -> None:
+        with self._lock:
+            self._goes_on(text)
+            self._budgeted(spent, budget)
+            self.beat()
 
     def note(self, text: str) -> None:
-        self._console.print(text, markup=False)
+        with self._lock:
+            self._console.print(text, markup=False)
 
-    def close(self) -> None:
-        if self._status is not None:
-            self._status.stop()
-            self._status = None
-
-    def _show(self, text: str) -> None:
+    def beat(self) -> None:
         from rich.text import Text
 
-        line = Text(text, overflow="ellipsis", no_wrap=True)
-        if self._status is None:
-            self._status = self._console.status(line)
-            self._status.start()
-        else:
-            self._status.update(line)
+        with self._lock:
+            if self._closed or not self._text:
+                return
+            line = Text(self._told(), overflow="ellipsis", no_wrap=True)
+            if self._status is None:
+                self._status = self._console.status(line)
+                self._status.start()
+            else:
+                self._status.update(line)
+
+    def close(self) -> None:
+        self._over.set()
+        with self._lock:
+            self._closed = True
+            if self._status is not None:
+                self._status.stop()
+                self._status = None
 
 
 def choose_progress(*, quiet: bool, verbose: bool, stream: TextIO | None = None) -> Progress:
@@ -127,10 +197,6 @@ def choose_progress(*, quiet: bool, verbose: bool, stream: TextIO | None = None)
     stream = sys.stderr if stream is None else stream
     if quiet or stream is None:
         return SilentProgress()
-    if stream.isatty() and not verbose:
-        return LiveProgress(stream)
-    return PlainProgress(stream)
-
-
-def _budget(spent: float, budget: float) -> str:
-    return f"{format_duration(spent)} of {format_duration(budget)}"
+    progress = LiveProgress(stream) if stream.isatty() and not verbose else PlainProgress(stream)
+    progress.start()
+    return progress

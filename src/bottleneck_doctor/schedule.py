@@ -26,6 +26,11 @@ PLAIN_LEAD_IN = 2
 """Steps after a change of setting before caches and allocator have settled, where no queue has to."""
 
 LEAST_STEPS = 6
+LEAST_LONG_STEPS = 3
+LONG_STEPS_SECONDS = 3.0
+"""A window of steps that take half a second or more needs no more of them than last so long, three at the least."""
+LEAST_TOLD_STEPS = 2
+"""Steps from which a window that explains says something."""
 LONGEST_WINDOW_STEPS = 2000
 
 Mode = Literal["timed", "loader_only", "sampled", "phases", "lines", "trace"]
@@ -137,8 +142,26 @@ def window_size(
     depth = workers * prefetch
     lead_in = _up(max(PLAIN_LEAD_IN, depth + workers if workers else PLAIN_LEAD_IN), shape.period)
     unit = math.lcm(max(1, workers), shape.period)
-    wanted = max(LEAST_STEPS, math.ceil(target_seconds / max(1e-9, step_seconds)))
+    wanted = max(least_steps(step_seconds), math.ceil(target_seconds / max(1e-9, step_seconds)))
     return WindowSize(lead_in, _up(min(wanted, LONGEST_WINDOW_STEPS), unit), unit=unit)
+
+
+def least_steps(step_seconds: float) -> int:
+    """Steps that a window holds at least: fewer where they are long, for short budgets hold few windows of those."""
+    fewest = math.ceil(LONG_STEPS_SECONDS / max(1e-9, step_seconds))
+    return max(LEAST_LONG_STEPS, min(LEAST_STEPS, fewest))
+
+
+def cut(size: WindowSize, period: int, step_seconds: float, most_seconds: float) -> WindowSize:
+    """`size`, cut to what `most_seconds` hold of it, for a window that explains: one step of lead-in and two that count
+    at the least, whole periods and, where they fit, as many as there are workers."""
+    step = max(1e-9, step_seconds)
+    if (size.lead_in + size.steps) * step <= most_seconds:
+        return size
+    fits = int(most_seconds / step)
+    unit = size.unit if size.unit < fits else period
+    steps = min(size.steps, max(_up(LEAST_TOLD_STEPS, unit), (fits - 1) // unit * unit))
+    return WindowSize(max(1, min(size.lead_in, fits - steps)), steps, unit=unit)
 
 
 def _up(number: int, unit: int) -> int:

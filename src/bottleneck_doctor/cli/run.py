@@ -121,16 +121,19 @@ def command(
         progress = choose_progress(quiet=quiet, verbose=verbose)
         try:
             outcome = examine(request, progress)
+            try:
+                page = html.render(outcome.result)
+            except Exception:
+                # What took minutes to measure is kept, whatever is wrong with the drawing of it.
+                outputs.write_json(output, outcome.result)
+                raise
+            outputs.write(output, outcome.result, page, artifacts)
         finally:
             progress.close()
-        try:
-            page = html.render(outcome.result)
-        except Exception:
-            # What took minutes to measure is kept, whatever is wrong with the drawing of it.
-            outputs.write_json(output, outcome.result)
-            raise
-        outputs.write(output, outcome.result, page, artifacts)
     path = str(output / outputs.HTML_NAME)
     summary = terminal.render(outcome.result, report_path=path, width=stdout_width(), color=stdout_has_color())
     say(summary.rstrip("\n"))
+    if outcome.error is not None:
+        # Where the time goes is in the report; what the command was to find out is not.
+        raise outcome.error
     return int(outcome.exit_code)

@@ -1,0 +1,98 @@
+"""What was gathered to explain the figures: details of windows in, the parts of a result out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from bottleneck_doctor import phases
+from bottleneck_doctor.monitor import Watch, utilization
+from bottleneck_doctor.result import (
+    DeviceProfile,
+    EpochPause,
+    GarbageCollection,
+    LineProfile,
+    Loading,
+    PhaseTable,
+    Profiles,
+    SamplingProfile,
+    Setting,
+    StepTimes,
+    SynchronisingCall,
+    Timeline,
+    Utilization,
+    Warning,
+    Window,
+)
+from bottleneck_doctor.runtime import messages
+from bottleneck_doctor.schedule import BASELINE
+
+
+@dataclass
+class Explanation:
+    """All that was gathered, as the result holds it."""
+
+    phases: PhaseTable | None = None
+    steps: StepTimes | None = None
+    epoch_pause: EpochPause | None = None
+    loading: list[Loading] = field(default_factory=list)
+    timelines: list[Timeline] = field(default_factory=list)
+    synchronising: list[SynchronisingCall] | None = None
+    garbage: GarbageCollection | None = None
+    sampling: SamplingProfile | None = None
+    lines: LineProfile | None = None
+    device: DeviceProfile | None = None
+    missing: list[Warning] = field(default_factory=list)
+    watches: list[Watch] = field(default_factory=list)
+
+    pauses: dict[int, dict[str, Any]] = field(default_factory=dict)
+    """What the last window of phases in each session told of pauses: their totals grow over the life of a process."""
+
+    def profiles(self) -> Profiles | None:
+        """The profiles, with what is missing of them; None where none was tried."""
+        if not (self.sampling or self.lines or self.device or self.missing):
+            return None
+        return Profiles(sampling=self.sampling, lines=self.lines, device=self.device, missing=self.missing)
+
+    def utilization(self, windows: Sequence[Window], best: str | None) -> Utilization | None:
+        """The machine during these windows, those of the baseline and of the setting labelled `best` in detail."""
+        return utilization(self.watches, windows, best)
+
+    def read_phases(self, setting: Setting, details: list[dict[str, Any]], found: messages.Found) -> None:
+        """Take in what windows of phases under `setting` told, in place of what was known of it."""
+        shares = phases.phases(details)
+        made = phases.loading(details, setting)
+        self.loading = [each for each in self.loading if each.setting != setting]
+        if made is not None:
+            self.loading.append(made)
+        elif found.has_loader and not setting:
+            self.miss(
+                slug="loading-unseen",
+                sentence=f"How batches are made could not be seen: {phases.loading_missing(details)}.",
+            )
+        line = phases.timeline(details, setting)
+        self.timelines = [each for each in self.timelines if each.setting != setting]
+        if line is not None:
+            self.timelines.append(line)
+        if setting:
+            if self.phases is not None and shares is not None:
+                self.phases = replace(self.phases, best=shares, best_setting=setting)
+            return
+        if shares is not None:
+            self.phases = PhaseTable(baseline=shares)
+        self.steps = phases.step_times(details, found.setup_seconds)
+        self.synchronising = phases.synchronising(details)
+        self.garbage = phases.garbage(details)
+
+    def read_pause(self, session: int, detail: dict[str, Any], windows: Sequence[Window]) -> None:
+        """Take in what a window of phases told of the pauses that its process has seen so far."""
+        self.pauses[session] = detail
+        turns = [window.turn_seconds for window in windows if window.label == BASELINE]
+        known = [turn for turn in turns if turn is not None]
+        self.epoch_pause = phases.epoch_pause(list(self.pauses.values()), sum(known) / len(known) if known else None)
+
+    def miss(self, *, slug: str, sentence: str) -> None:
+        """Say that a part could not be had, once."""
+        if all(each.slug != slug for each in self.missing):
+            self.missing.append(Warning(slug=slug, sentence=sentence.replace("..", ".")))
