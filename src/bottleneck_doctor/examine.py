@@ -204,6 +204,7 @@ class _Examination:
         plan = schedule.plan(self.clock.left(), setup, step, self.race.size(), self.request.sessions)
         self.prober = Prober(self.race, schedule.shape_of(found), plan, self.clock, self.progress, step)
         self.prober.spare = allowance
+        self.prober.brief = True
         if self.request.wishes is not None:
             self.explainer = Explainer(
                 self.race,
@@ -446,7 +447,7 @@ class _Examination:
         ended = [record.ended == CAME_TO_ITS_END for record in self.processes.records]
         if self.found is not None and (all(ended) or self.clock.left() > self._least_session()):
             return outcome.no_training(self.processes.farewell, "")
-        return outcome.out_of_time(self.clock.spent())
+        return outcome.out_of_time(self.clock.total or self.clock.elapsed())
 
     def _outcome(self) -> Outcome:
         self.progress.stage("Writing the report")

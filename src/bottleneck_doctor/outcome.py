@@ -349,11 +349,11 @@ def no_training(farewell: Ended | None, tail: str) -> DoctorError:
     )
 
 
-def out_of_time(spent: float) -> DoctorError:
-    """The budget ended before a baseline was measured."""
+def out_of_time(seconds: float) -> DoctorError:
+    """The budget, or what set-up may take, was too short to measure a baseline."""
     return DoctorError(
         "out-of-time",
-        f"The time was over after {spent:.0f} s, before the training as written could be measured.",
+        f"The time was too short: the training as written could not be measured within {seconds:.0f} s.",
         "Give more time with --budget, such as --budget 5m.",
         Exit.OUT_OF_TIME,
     )

@@ -79,6 +79,8 @@ class Prober:
         self.device_reserved_bytes: int | None = None
         """The most device memory that tensors had and that the allocator held so far; None without a device."""
         self.block = 0
+        self.brief = False
+        """Whether a window of long steps may hold few of them."""
         self.spare = 0.0
         """Seconds beyond the time left that the training as written may take until it was measured once: with nothing
         to compare with, nothing that they were set apart for can be had."""
@@ -121,7 +123,9 @@ class Prober:
         grace = self._grace(self.spare if first else 0.0)
         timed = self._timed_seconds(each, size)
         room = min(self._clock.left() + grace, self._clock.until_end()) - (self._whole_seconds(each, size) - timed)
-        if not first and room < HARDLY_WORTH * timed:
+        # Of the very first window it is not known how long it takes: a guess from the first steps is no reason to end.
+        guessed = first and not any(window.status in ("ok", "discarded") for window in self._race.windows)
+        if not guessed and room < HARDLY_WORTH * timed:
             raise OutOfTime
         event = self._granted(
             session,
@@ -177,7 +181,9 @@ class Prober:
         self, each: Probe, seconds: float, most_steps: int | None, most_seconds: float
     ) -> schedule.WindowSize:
         step = self.expected_step(each.as_setting())
-        size = schedule.window_size(self._shape, each.as_setting(), each.mode, step, seconds, epochs=False)
+        size = schedule.window_size(
+            self._shape, each.as_setting(), each.mode, step, seconds, epochs=False, least=self._least(step)
+        )
         if most_steps is not None:
             size = replace(size, steps=min(size.steps, max(most_steps, self._shape.period)))
         return schedule.cut(size, self._shape.period, step, most_seconds)
@@ -195,9 +201,13 @@ class Prober:
         return self._baseline_step * max(1.0, fewer)
 
     def _size(self, each: Probe, seconds: float, *, warm: bool = False) -> schedule.WindowSize:
+        step, setting = self._step(each), each.as_setting()
         return schedule.window_size(
-            self._shape, each.as_setting(), each.mode, self._step(each), seconds, epochs=self.epochs, warm=warm
+            self._shape, setting, each.mode, step, seconds, epochs=self.epochs, warm=warm, least=self._least(step)
         )
+
+    def _least(self, step: float) -> int:
+        return schedule.least_steps(step) if self.brief else schedule.LEAST_STEPS
 
     def _computed(self, session: Session, each: Probe) -> bool:
         """Whether the session has computed in the type of this probe before, so that kernels were picked for it."""

@@ -120,9 +120,10 @@ def window_size(
     *,
     epochs: bool,
     warm: bool = False,
+    least: int = LEAST_STEPS,
 ) -> WindowSize:
     """How long a window of `setting` should be. `step_seconds` is what a step is expected to take under it. `warm`: its
-    process has computed in this way before.
+    process has computed in this way before. `least`: steps that it holds at least.
 
     Timed steps are a multiple of the number of workers (waiting comes in bursts of that length) and of the period;
     lead-in goes past the loader's queue.
@@ -142,7 +143,7 @@ def window_size(
     depth = workers * prefetch
     lead_in = _up(max(PLAIN_LEAD_IN, depth + workers if workers else PLAIN_LEAD_IN), shape.period)
     unit = math.lcm(max(1, workers), shape.period)
-    wanted = max(least_steps(step_seconds), math.ceil(target_seconds / max(1e-9, step_seconds)))
+    wanted = max(least, math.ceil(target_seconds / max(1e-9, step_seconds)))
     return WindowSize(lead_in, _up(min(wanted, LONGEST_WINDOW_STEPS), unit), unit=unit)
 
 

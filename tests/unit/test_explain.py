@@ -85,8 +85,9 @@ def test_what_is_lent_to_measuring_comes_back_as_far_as_it_is_left(strict: bool)
     assert explainer.left() == 0.0
 
 
-def test_what_is_spent_is_spent_even_where_the_session_ended() -> None:
+def test_what_is_spent_is_spent_even_where_the_session_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     explainer = make(Clock(100.0, strict=True), LINES_SECONDS + 3.0)
+    monkeypatch.setattr(explainer, "_lines_seconds", lambda: LINES_SECONDS)
     assert explainer.wants_session(0.0)
 
     def ended() -> None:
@@ -115,26 +116,61 @@ def test_what_cannot_be_read_is_missing_and_costs_nothing_else() -> None:
     assert "phases" in missing.sentence
 
 
-@pytest.mark.parametrize(("took", "kept"), [((0.1,), 0.1), ((0.3, 0.11), 0.11), ((0.3, 0.4), 0.3)])
+class Told:
+    """A prober whose windows of phases take as long as told; a timed step takes 0.1 s."""
+
+    def __init__(self, *steps: float) -> None:
+        self.steps = list(steps)
+
+    def explain(self, *_: Any, **__: Any) -> tuple[Window, dict[str, Any]]:
+        step = self.steps.pop(0)
+        return window(mode="phases", steps=10, seconds=10 * step), {"step": step}
+
+    def explaining_seconds(self, *_: Any, **__: Any) -> float:
+        return 1.0
+
+    def expected_step(self, _: Any) -> float:
+        return 0.1
+
+
+@pytest.mark.parametrize(
+    ("took", "kept"), [((0.1,), [0.1]), ((0.3, 0.11), [0.11]), ((0.3, 0.4), [0.3]), ((0.4, 0.3), [0.3])]
+)
 def test_phases_that_a_neighbour_slowed_are_taken_once_more(
-    took: tuple[float, ...], kept: float, monkeypatch: pytest.MonkeyPatch
+    took: tuple[float, ...], kept: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A timed step takes 0.1 s."""
-    left = list(took)
-
-    class Told:
-        def explain(self, *_: Any) -> tuple[Window, dict[str, Any]]:
-            step = left.pop(0)
-            return window(mode="phases", steps=10, seconds=10 * step), {"step": step}
-
-        def expected_step(self, _: Any) -> float:
-            return 0.1
-
     explainer = make(Clock(100.0, strict=True), 10.0)
-    monkeypatch.setattr(explainer, "_prober", Told())
-    read: list[float] = []
-    monkeypatch.setattr(explainer, "_read_phases", lambda _, detail: read.append(detail["step"]))
-    monkeypatch.setattr(explainer, "_read_pause", lambda *_: None)
+    told = Told(*took)
+    read: list[list[float]] = []
+    phases_of(explainer, told, monkeypatch, read)
     session: Any = SimpleNamespace(number=1)
     explainer._phases(session, {})
-    assert (read, left) == ([kept], [])
+    assert (read[-1], told.steps) == (kept, [])
+
+
+@pytest.mark.parametrize(
+    ("took", "kept"), [((0.1, 0.11), [0.1, 0.11]), ((0.3, 0.11), [0.11]), ((0.1, 0.3), [0.1]), ((0.3, 0.4), [0.3])]
+)
+def test_first_phases_are_judged_once_a_step_is_known(
+    took: tuple[float, ...], kept: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first window comes before anything was timed; the one at the end of the process says more of the same."""
+    explainer = make(Clock(100.0, strict=True), 10.0)
+    told = Told(*took)
+    read: list[list[float]] = []
+    phases_of(explainer, told, monkeypatch, read)
+    session: Any = SimpleNamespace(number=1)
+    explainer._phases(session, {}, most_seconds=5.0)
+    assert len(told.steps) == 1, "it is not taken twice in a row"
+    explainer._phases(session, {})
+    assert (read[-1], told.steps) == (kept, [])
+
+
+def phases_of(explainer: Explainer, told: Told, monkeypatch: pytest.MonkeyPatch, read: list[list[float]]) -> None:
+    """Let the explainer ask `told`, and note in `read` what it takes in."""
+    monkeypatch.setattr(explainer, "_prober", told)
+    monkeypatch.setattr(explainer, "_race", SimpleNamespace(found=None, windows=[]))
+    monkeypatch.setattr(
+        explainer.explanation, "read_phases", lambda _, details, __: read.append([each["step"] for each in details])
+    )
+    monkeypatch.setattr(explainer.explanation, "read_pause", lambda *_: None)

@@ -169,7 +169,7 @@ def test_until_there_is_a_baseline_it_may_take_what_was_set_apart(monkeypatch: p
     monkeypatch.setattr(prober, "HANG_SECONDS", 1000.0)
     waited: list[float] = []
 
-    def await_event(session: Told, patience: float) -> Any:
+    def await_event(session: Told, patience: float, now: Any) -> Any:
         waited.append(patience)
         return session.event(patience)
 

@@ -18,6 +18,7 @@ from bottleneck_doctor.schedule import (
     BASELINE_EVERY,
     LEAST_SESSIONS,
     LEAST_STEPS,
+    LEAST_TOLD_STEPS,
     LONGEST_WINDOW_STEPS,
     MOST_CONFIRMING,
     PLAIN_LEAD_IN,
@@ -27,8 +28,10 @@ from bottleneck_doctor.schedule import (
     block,
     block_seconds,
     confirming,
+    cut,
     fewest_workers,
     fitting,
+    least_steps,
     level,
     plan,
     probe,
@@ -120,6 +123,31 @@ def test_windows_are_whole_periods_and_rounds_of_workers(
     wanted = min(target / step, LONGEST_WINDOW_STEPS)
     assert size.steps >= math.floor(wanted)
     assert size.steps <= max(LEAST_STEPS, wanted) + math.lcm(period, max(1, workers))
+
+
+@given(
+    workers=st.integers(0, 16),
+    period=st.integers(1, 12),
+    step=st.floats(1e-5, 20),
+    most=st.floats(0, 60),
+)
+def test_a_window_that_explains_is_cut_to_what_fits(workers: int, period: int, step: float, most: float) -> None:
+    shape = replace(SHAPE, period=period)
+    setting: Setting = {"num_workers": workers}
+    whole = window_size(shape, setting, "phases", step, 3.0, epochs=False, least=least_steps(step))
+    size = cut(whole, period, step, most)
+    assert 1 <= size.lead_in <= whole.lead_in
+    assert LEAST_TOLD_STEPS <= size.steps <= whole.steps
+    assert size.steps % period == 0
+    fewest = 1 + max(LEAST_TOLD_STEPS, math.ceil(LEAST_TOLD_STEPS / period) * period)
+    assert (size.lead_in + size.steps) * step <= max(most, fewest * step) + 1e-9
+    if (whole.lead_in + whole.steps) * step <= most:
+        assert size == whole
+
+
+@pytest.mark.parametrize(("step", "steps"), [(0.01, 6), (0.5, 6), (0.75, 4), (1.0, 3), (7.0, 3)])
+def test_long_steps_need_fewer(step: float, steps: int) -> None:
+    assert least_steps(step) == steps
 
 
 def test_window_under_the_users_own_workers() -> None:

@@ -1,0 +1,195 @@
+"""The order of an examination, on a machine that is made up: what comes first, what is left out, when all is over."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from tests.unit.made_up_machine import Examined, Machine
+
+from bottleneck_doctor.errors import Exit
+from bottleneck_doctor.examine import DEFAULT_BUDGET
+from bottleneck_doctor.explain import ALLOWANCE
+
+KEPT = 1.03
+"""Part of a budget in which all has to be over."""
+
+
+def test_the_reason_comes_before_any_figure() -> None:
+    examined = Examined(Machine(step=0.01)).expects("phases", "sampled", "baseline", "replay", "loader_only")
+    assert examined.error is None
+    assert examined.result.baseline is not None
+    # The rest of the explanation comes behind everything that counts in its process.
+    first = [each.name for each in examined.machine.happened if each.session == 1]
+    assert first[-1] == "trace"
+    assert first.index("trace") > max(place for place, name in enumerate(first) if name == "baseline")
+    assert examined.names[-1] == "lines" or "lines" in examined.names
+    assert examined.names.count("sampled") == 1
+
+
+def test_what_was_looked_at_first_is_looked_at_once_more_behind_the_measurements() -> None:
+    """Pauses between epochs are seen by then, and what a step takes without timers."""
+    names = [each.name for each in Examined(Machine()).machine.happened if each.session == 1]
+    assert names[0] == "phases"
+    assert "phases" in names[names.index("baseline") :]
+
+
+@pytest.mark.parametrize(("step", "start"), [(0.01, 2.0), (1.0, 15.0), (3.0, 20.0), (7.0, 40.0)])
+@pytest.mark.parametrize("workers", [0, 4])
+def test_slow_steps_leave_a_reason_and_a_baseline_at_the_default_budget(
+    step: float, start: float, workers: int
+) -> None:
+    examined = Examined(Machine(step=step, start=start, workers=workers)).expects("phases", "sampled")
+    assert examined.error is None
+    result = examined.result
+    assert result.baseline is not None
+    assert result.findings
+    assert result.profiles is not None
+    assert result.profiles.sampling is not None
+    assert "data" in result.verdict.sentence
+
+
+@pytest.mark.parametrize(("step", "start", "budget"), [(2.0, 10.0, 60.0), (3.0, 10.0, 60.0), (7.0, 40.0, 180.0)])
+def test_slow_steps_leave_a_reason_under_a_small_budget(step: float, start: float, budget: float) -> None:
+    examined = Examined(Machine(step=step, start=start), budget=budget).expects("phases")
+    assert examined.result.findings
+    assert examined.machine.now <= KEPT * budget
+
+
+def test_burn_in_is_no_longer_than_it_has_to_be() -> None:
+    """Steps of seconds have warmed up where the loop was found; short ones that are not level warm up first."""
+    slow = Examined(Machine(step=3.0, start=20.0))
+    timed = [each for each in slow.machine.happened if each.name == "baseline" and each.session == 1]
+    first = slow.machine.happened[0]
+    assert timed[0].began - first.began < 0.2 * (DEFAULT_BUDGET + ALLOWANCE)
+
+
+# -- whatever ends it --------------------------------------------------------------------------------------------------
+
+
+def test_out_of_time_before_a_baseline_still_tells_why() -> None:
+    """Two windows of a slow step fit, and the baseline does not."""
+    examined = Examined(Machine(step=5.0, start=10.0), budget=78.0).expects("phases")
+    assert "baseline" not in examined.names
+    assert examined.error is not None
+    assert examined.error.exit_code == Exit.OUT_OF_TIME
+    assert examined.outcome is not None
+    assert examined.outcome.exit_code == Exit.OUT_OF_TIME
+    result = examined.result
+    assert result.baseline is None
+    assert result.phases is not None
+    assert result.findings[0].id == "input-bound"
+    assert "waits for data" in result.verdict.sentence
+    assert examined.error.sentence in result.verdict.sentence
+    assert examined.machine.now <= KEPT * 78.0
+
+
+def test_no_time_for_a_window_is_an_error_alone() -> None:
+    examined = Examined(Machine(step=5.0, start=10.0), budget=52.0)
+    assert examined.names == []
+    assert examined.outcome is None
+    assert examined.error is not None
+    assert examined.error.exit_code == Exit.OUT_OF_TIME
+
+
+@pytest.mark.parametrize("steps", [16, 20, 26])
+def test_a_script_that_dies_after_some_steps_leaves_the_reason(steps: int) -> None:
+    """Whoever crashes in a window that explains may owe it to that: another process is asked before it is blamed."""
+    examined = Examined(Machine(step=1.0, start=5.0, steps=steps, code=1), budget=180.0)
+    assert examined.error is not None or examined.result.baseline is not None
+    if "phases" in examined.names:
+        assert examined.result.findings
+    if examined.result.baseline is None:
+        assert examined.error is not None
+        assert examined.error.exit_code == Exit.ENTRYPOINT_FAILED
+        assert "ValueError: of its own" in examined.error.sentence
+
+
+def test_a_script_that_dies_as_its_loop_is_found_is_an_error_alone() -> None:
+    examined = Examined(Machine(step=1.0, start=5.0, steps=9, code=1), budget=180.0)
+    assert examined.outcome is None
+    assert examined.error is not None
+    assert examined.error.slug == "entrypoint-failed"
+
+
+@pytest.mark.parametrize("mode", ["phases", "sampled"])
+def test_a_process_that_breaks_under_our_hooks_is_not_the_scripts_fault(mode: str) -> None:
+    examined = Examined(Machine(step=0.05, under=(mode,)), budget=90.0)
+    assert examined.error is None
+    assert examined.result.baseline is not None
+    assert "baseline" in examined.names
+    profiles = examined.result.profiles
+    assert profiles is not None
+    assert any(each.slug == "explanation-failed" for each in profiles.missing)
+
+
+@pytest.mark.parametrize("steps", [12, 16, 24])
+def test_a_script_that_ends_by_itself_leaves_the_reason(steps: int) -> None:
+    """Twelve steps, of which eight went into finding the loop: the next process looks with the shortest windows."""
+    examined = Examined(Machine(step=1.0, start=3.0, steps=steps), budget=180.0)
+    assert "phases" in examined.names
+    assert examined.result.findings
+    if examined.result.baseline is None:
+        assert examined.error is not None
+        assert examined.error.exit_code == Exit.NO_TRAINING
+
+
+@pytest.mark.parametrize("at", [30.0, 60.0, 100.0])
+def test_interrupted_it_tells_what_is_known(at: float) -> None:
+    examined = Examined(Machine(step=1.0, start=5.0, interrupted_at=at))
+    assert examined.outcome is not None
+    assert examined.outcome.exit_code == Exit.INTERRUPTED
+    assert examined.result.findings
+    assert "interrupted" in {warning.slug for warning in examined.result.warnings}
+
+
+# -- time --------------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    step=st.floats(0.005, 10.0),
+    start=st.floats(0.5, 60.0),
+    budget=st.floats(20.0, 400.0),
+    late=st.floats(0.5, 4.0),
+    workers=st.sampled_from([0, 4]),
+    slow=st.floats(0.05, 4.0),
+)
+@example(step=2.0, start=10.0, budget=60.0, late=1.0, workers=0, slow=1.0)
+@example(step=7.0, start=40.0, budget=180.0, late=4.0, workers=4, slow=0.05)
+def test_a_budget_is_kept(step: float, start: float, budget: float, late: float, workers: int, slow: float) -> None:
+    """However long a step takes once the loop is found, and however slow a setting is."""
+    speeds = {f"num_workers={count}": slow for count in (0, 1, 2, 4, 8)}
+    machine = Machine(step=step, start=start, late=late, workers=workers, speeds=speeds)
+    examined = Examined(machine, budget=budget)
+    assert machine.now <= KEPT * budget + machine.stopping
+    assert examined.totals <= {budget}
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    step=st.floats(0.005, 10.0),
+    start=st.floats(0.5, 60.0),
+    late=st.floats(0.5, 4.0),
+    workers=st.sampled_from([0, 4]),
+    explain=st.booleans(),
+)
+def test_without_one_it_takes_what_is_documented(
+    step: float, start: float, late: float, workers: int, explain: bool
+) -> None:
+    """Three minutes beyond the first start, and one to explain; what is shown is that figure, and it never changes."""
+    machine = Machine(step=step, start=start, late=late, workers=workers)
+    examined = Examined(machine, explain=explain)
+    setup = start + 8 * step
+    documented = setup + DEFAULT_BUDGET + (ALLOWANCE if explain else 0.0)
+    assert machine.now <= KEPT * documented + machine.stopping
+    (total,) = examined.totals
+    assert total == pytest.approx(documented)
+    assert all(spent <= total for _, spent, total in machine.said if total is not None)
+
+
+def test_no_total_is_shown_before_it_is_known() -> None:
+    machine = Machine(step=1.0, start=30.0)
+    Examined(machine)
+    text, _, total = next(each for each in machine.said if "first training steps" in each[0])
+    assert (text, total) == ("Process 1: waiting for the script's first training steps", None)
