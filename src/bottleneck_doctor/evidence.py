@@ -112,7 +112,10 @@ def _loader_part(setting: Setting) -> tuple[tuple[str, object], ...]:
 
 
 def _turns(windows: Sequence[Window]) -> dict[tuple[int | None, tuple[tuple[str, object], ...]], float]:
-    """What starting an epoch costs under each set-up of the loader, in seconds: mean by session, and over all."""
+    """What starting an epoch costs under each set-up of the loader, in seconds: mean by session, and over all.
+
+    Means of raw figures, some of which may be below 0 by chance: cut off at 0 they would be too large.
+    """
     seen: dict[tuple[int | None, tuple[tuple[str, object], ...]], list[float]] = defaultdict(list)
     for window in windows:
         if window.turn_seconds is None or window.whole_epochs:
@@ -148,5 +151,9 @@ def wait_share(windows: Iterable[Window]) -> float | None:
 
 
 def baseline_turn(windows: Sequence[Window]) -> float | None:
-    """Mean seconds that starting an epoch costs the user now; None where whole epochs were timed or none was seen."""
-    return _turns([window for window in windows if usable(window)]).get((None, _loader_part({})))
+    """Mean seconds that starting an epoch costs the user now; None where whole epochs were timed or none was seen.
+
+    A mean that chance puts below 0 is 0.
+    """
+    turn = _turns([window for window in windows if usable(window)]).get((None, _loader_part({})))
+    return None if turn is None else max(0.0, turn)

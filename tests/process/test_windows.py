@@ -837,6 +837,56 @@ def test_what_starting_an_epoch_costs_holds_its_workers_start_and_no_evaluation(
     assert done.turn_seconds is None, "the lead-in held an evaluation, so it does not tell"
 
 
+WARMING_UP = (
+    PRELUDE
+    + """
+slow = 0
+
+
+def started():
+    global slow
+    slow = 3
+
+
+os.register_at_fork(after_in_parent=started)
+load, compute, start = map(float, sys.argv[1:])
+loader = DataLoader(Rows(40000, load / 4), batch_size=4, worker_init_fn=lambda number: time.sleep(start))
+for batch in loader:
+    train_on(batch)
+    time.sleep(compute + (0.7 if slow > 0 else 0.0))
+    slow -= 1
+"""
+)
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize(
+    ("load", "compute", "start", "known"),
+    [
+        pytest.param(0.016, 0.03, 0.4, 0.416, id="computing"),
+        # In a round of both workers the first batch takes 80 ms to come, where others take half as long.
+        pytest.param(0.08, 0.01, 0.4, 0.42, id="loading"),
+        pytest.param(0.016, 0.03, 0.0, 0.016, id="quick start"),
+    ],
+)
+def test_slow_first_steps_are_no_part_of_what_starting_an_epoch_costs(
+    guest: StartGuest, load: float, compute: float, start: float, known: float
+) -> None:
+    """Two seconds of computing in the lead-in, as by kernels that are picked or a neighbour."""
+    script = guest(WARMING_UP, str(load), str(compute), str(start))
+    script.found()
+    turns = []
+    for _ in range(2):
+        done = script.window({"num_workers": 2}, lead_in=6, steps=12)
+        assert done.status == "ok"
+        assert done.lead_in_seconds > 2.1
+        assert done.turn_seconds is not None
+        turns.append(done.turn_seconds)
+        alone = script.window({}, lead_in=2, steps=6)
+        assert alone.turn_seconds == pytest.approx(0.0, abs=0.1)
+    assert known - 0.05 < min(turns) < known + 0.2
+
+
 @pytest.mark.alone
 def test_training_that_stands_still_shows_a_sign(guest: StartGuest) -> None:
     """So that an evaluation is not taken for a hang, however long it takes."""

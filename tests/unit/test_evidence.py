@@ -224,3 +224,6 @@ def test_cost_of_starting_an_epoch_now() -> None:
     windows = [window(turn_seconds=1.0), window(turn_seconds=2.0), window("fast", turn_seconds=9.0), window()]
     assert evidence.baseline_turn(windows) == pytest.approx(1.5)
     assert evidence.baseline_turn([window()]) is None
+    by_chance = [window(turn_seconds=-0.5), window(turn_seconds=0.1)]
+    assert evidence.baseline_turn(by_chance) == 0.0, "nobody starts an epoch in less than no time"
+    assert evidence.baseline_turn([window(turn_seconds=-0.5), window(turn_seconds=1.5)]) == pytest.approx(0.5)

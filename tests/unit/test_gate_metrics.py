@@ -141,6 +141,16 @@ def test_starting_an_epoch_weighs_by_its_length() -> None:
     assert found["epoch_turn"].verdict == "regression"
 
 
+def test_starting_an_epoch_is_never_shown_to_take_less_than_nothing() -> None:
+    pairs = [
+        PairSample(number=n, base=side(0.020 * (1 + noise), turn=-0.000559), head=side(0.020, turn=-0.001))
+        for n, noise in enumerate(NOISE, 1)
+    ]
+    shown = metrics(pairs)["epoch_turn"]
+    assert (shown.base, shown.head) == (0.0, 0.0)
+    assert "-" not in shown.sentence
+
+
 def test_batches_of_another_size_are_compared_by_sample() -> None:
     pairs = [
         PairSample(number=n, base=side(0.020 * (1 + noise)), head=side(0.040, samples=8.0))

@@ -375,8 +375,9 @@ def _judged(seen: Series, how: Judging) -> Metric:
         id=seen.id,
         title=kind.title,
         unit=kind.unit,
-        base=base,
-        head=head,
+        # The turn of an epoch is a difference, whose mean chance may put below 0.
+        base=None if base is None else max(0.0, base),
+        head=None if head is None else max(0.0, head),
         change=change,
         low=low,
         high=high,

@@ -13,9 +13,10 @@ from . import loader as loading
 from .knobs import House
 from .messages import Grant, WindowDone
 from .originals import now
+from .pantry import Pantry
 from .sign import Sign
 from .steps import Loop, Steps
-from .window import BareRun, EpochRun, JointRun, Pantry, SteadyRun, TheirError, WindowFailed, loader_only
+from .window import BareRun, EpochRun, JointRun, SteadyRun, TheirError, WindowFailed, loader_only
 
 SHORTEST_EPOCH = 4
 """Fewer batches than this are no epoch to speak of: `next(iter(loader))` makes an iterator for every step."""

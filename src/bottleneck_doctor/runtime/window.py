@@ -1,30 +1,29 @@
 """One window inside the user's loop: lead-in, timed part, and what was measured.
 
 Two kinds. A `SteadyRun` times a run of steps once the loader's queue has settled, and measures apart what starting an
-epoch costs. An `EpochRun` times whole epochs from the making of the iterator to the end of its workers, which is the
-truth itself where epochs are short. Times are taken at batch requests: a step lasts from one request to the next.
+epoch costs (`turn`). An `EpochRun` times whole epochs from the making of the iterator to the end of its workers, which
+is the truth itself where epochs are short. Times are taken at batch requests: a step lasts from one request to the
+next.
 """
 
 from __future__ import annotations
 
-import copy
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import torch
 
 from .knobs import House, Knob, registry
-from .loader import Feed, IndexStream, batch_size, tensors_of, worker_died
+from .loader import Feed, IndexStream, batch_size, worker_died
 from .messages import Grant, WindowDone
 from .modes import Refused, mode_for
 from .originals import now
+from .pantry import Pantry, ReplayFeed
 from .steps import batch_samples
+from .turn import LeadIn, epoch_turn, queue_tolerance
 
 READY_SECONDS = 0.0005
 """A batch that comes faster than this lay ready: taking one over from another process costs 0.1 to 0.3 ms."""
-QUEUE_CHANGE_SHARE = 0.02
 MOST_EXTENSIONS = 2
-KEPT_BATCHES = 10
-KEPT_BYTES = 1 << 30
 
 
 class WindowFailed(Exception):
@@ -48,81 +47,6 @@ def device_memory() -> Optional[Tuple[int, int]]:
         return None
     devices = range(torch.cuda.device_count())
     return max(map(torch.cuda.max_memory_allocated, devices)), max(map(torch.cuda.max_memory_reserved, devices))
-
-
-class Pantry:
-    """A few real batches, kept for replay."""
-
-    def __init__(self) -> None:
-        self.batches: List[Any] = []
-        self._bytes = 0
-
-    def offer(self, batch: Any) -> None:
-        if len(self.batches) >= KEPT_BATCHES:
-            return
-        size = sum(tensor.numel() * tensor.element_size() for tensor in tensors_of(batch))
-        if not self.batches or self._bytes + size <= KEPT_BYTES:
-            self._bytes += size
-            self.batches.append(_apart(batch))
-
-
-def _apart(batch: Any, depth: int = 0) -> Any:
-    """The batch in containers of its own: a loop may take things out of those that it gets, or put tensors of a device
-    in their place."""
-    if isinstance(batch, torch.Tensor):
-        return batch
-    if type(batch) is dict and depth < 4:
-        return {name: _apart(value, depth + 1) for name, value in batch.items()}
-    if type(batch) in (list, tuple) and depth < 4:
-        return type(batch)(_apart(value, depth + 1) for value in batch)
-    try:
-        return copy.copy(batch)
-    except Exception:  # It can be had once only.
-        return batch
-
-
-class ReplayFeed:
-    """Serves kept batches; an epoch of them is as long as the user's."""
-
-    replays = True
-    workers = 0
-    depth = 0
-    persistent = False
-
-    def __init__(self, pantry: Pantry, epoch: Optional[int]) -> None:
-        self._pantry = pantry
-        self._epoch = epoch
-        self._served = 0
-        self._position = 0
-
-    def open(self) -> None:
-        self._served = 0
-
-    open_warm = open
-
-    def restart(self) -> None:
-        """Nothing to start."""
-
-    def next(self) -> Any:
-        if self._epoch is not None and self._served >= self._epoch:
-            raise StopIteration
-        self._served += 1
-        self._position += 1
-        return _apart(self._pantry.batches[self._position % len(self._pantry.batches)])
-
-    def ready(self) -> int:
-        return 0
-
-    def live_workers(self) -> int:
-        return 0
-
-    def exit_codes(self) -> List[int]:
-        return []
-
-    def close(self) -> None:
-        """Nothing to end."""
-
-    kill = close
 
 
 class Run:
@@ -253,6 +177,7 @@ class FedRun(Run):
             self.feed = Feed(loader, grant.setting, stream, lasting=not house.made_anew)
         house.feed = self.feed
         self._timing = False
+        self._led_waits: List[float] = []
 
     def _fetch(self) -> Any:
         self.mode.fetching()
@@ -265,12 +190,13 @@ class FedRun(Run):
             if self.grant.setting:
                 raise WindowFailed(self.reason(error)) from error
             raise TheirError(error) from None
+        waited = now() - begun
         if self._timing:
-            waited = now() - begun
             self.wait_seconds += waited
             self.ready_batches += waited < READY_SECONDS
             self.samples += batch_samples(batch, self._batch_size)
         else:
+            self._led_waits.append(waited)
             self.house.batch = batch
         self._pantry.offer(batch)
         self.mode.fetched(batch)
@@ -312,11 +238,9 @@ class SteadyRun(FedRun):
         self._segments = 0
         self._broken = False
         self._held = False
-        self._opened_steps = 0
-        """Steps of lead-in that the loader had gone before it was opened, for the last time."""
+        self._opening = 0.0
         self._led_without_pause = True
-        self._first_lead_seconds: Optional[float] = None
-        self._first_lead_steps = 0
+        self._first_lead: Optional[LeadIn] = None
 
     def step_ended(self) -> bool:
         """The user asks for the next batch. True once the window is complete."""
@@ -339,7 +263,7 @@ class SteadyRun(FedRun):
             return False
         ended = self.clock()
         change = self.feed.ready() - self._queue_before
-        settled = abs(change) <= max(1.0, QUEUE_CHANGE_SHARE * self.steps)
+        settled = abs(change) <= queue_tolerance(self.steps)
         if not settled and self._extensions < MOST_EXTENSIONS and not self._broken and not late:
             self._extensions += 1
             self._target += self.grant.steps
@@ -352,9 +276,11 @@ class SteadyRun(FedRun):
 
     def _finish(self) -> None:
         self._timing = False
-        led = self._first_lead_seconds
-        if led is not None and (self._segments == 1 or self._first_lead_steps):
-            self.turn_seconds = led - self._first_lead_steps * self.seconds / self.steps
+        lead = self._first_lead
+        if lead is not None and (self._segments == 1 or lead.waits):
+            self.turn_seconds = epoch_turn(
+                lead, steps=self.steps, seconds=self.seconds, waited=self.wait_seconds, queue_change=self.queue_change
+            )
 
     def take(self) -> Any:
         """The next batch for the user."""
@@ -365,7 +291,8 @@ class SteadyRun(FedRun):
             if self.feed.persistent:
                 self._opened = self.clock()
             self._guard(self.feed.restart)
-            self._opened_steps = self.lead_in_steps
+            self._opening = now() - self._opened
+            self._led_waits.clear()
             self._led_without_pause = True
             self._open = True
         if not self._timing and self._lead_left <= 0:
@@ -381,8 +308,9 @@ class SteadyRun(FedRun):
         if self._segments == 0:
             self.lead_in_seconds = self._segment_began - self._opened
             if self._led_without_pause:
-                self._first_lead_seconds = self.lead_in_seconds
-                self._first_lead_steps = self.lead_in_steps - self._opened_steps
+                self._first_lead = LeadIn(
+                    self.lead_in_seconds, self._opening, tuple(self._led_waits), self.feed.workers
+                )
         self._segments += 1
         self._queue_before = self.feed.ready()
         self._timing = True
