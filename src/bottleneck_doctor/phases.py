@@ -92,6 +92,7 @@ def epoch_pause(details: Sequence[Detail], turn_seconds: float | None = None) ->
         saving=saving,
         first_batch=first,
         rest=rest,
+        first_batches_seen=int(totals["first_batches"]),
     )
 
 
