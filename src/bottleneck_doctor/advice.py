@@ -25,7 +25,7 @@ def changes_for(setting: Setting, found: Found) -> list[Change]:
         if found.loader_site is not None:
             changes.append(_loader(keywords, found.loader_site))
         else:
-            notes.append(f"And pass `{words.setting_text(keywords)}` to the DataLoader.")
+            notes.append(f"And pass {words.setting_code(keywords)} to the DataLoader.")
     dtype = setting.get("autocast")
     if isinstance(dtype, str):
         if found.forward_site is not None:

@@ -174,7 +174,7 @@ _FIGURES: tuple[tuple[str, Unit, Callable[[Result], float | None]], ...] = (
     ("First step after", "seconds", lambda result: result.steps.first_step_seconds if result.steps else None),
     ("Most memory, main process and workers", "bytes", _highest("main_rss_bytes", "workers_rss_bytes")),
     ("Most memory of the device", "bytes", _highest("gpu0_memory_bytes")),
-    ("Noise of the machine", "share", lambda result: result.noise.floor if result.noise else None),
+    ("Noise floor", "share", lambda result: result.noise.floor if result.noise else None),
 )  # fmt: skip
 
 
@@ -214,7 +214,7 @@ _ENVIRONMENT: tuple[tuple[str, Look], ...] = (
 
 _TRAINING: tuple[tuple[str, Look], ...] = (
     ("command", lambda result: words.command_text(result.entrypoint.argv)),
-    ("settings", lambda result: words.setting_text(result.baseline.settings) if result.baseline else words.DASH),
+    ("settings", lambda result: _settings(result)),
     ("batch size", lambda result: _number(result.baseline.batch_size) if result.baseline else words.DASH),
     ("batches an epoch", lambda result: _number(result.baseline.epoch_batches) if result.baseline else words.DASH),
     ("device", lambda result: result.baseline.device if result.baseline else words.DASH),
@@ -246,6 +246,11 @@ def _variables(results: Sequence[Result]) -> list[Difference]:
         for name in names
     ]
     return [row for row in rows if len(set(row.values)) > 1]
+
+
+def _settings(result: Result) -> str:
+    baseline = result.baseline
+    return words.DASH if baseline is None else words.setting_text(baseline.settings, baseline.device)
 
 
 def _number(value: float | None) -> str:

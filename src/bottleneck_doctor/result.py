@@ -82,7 +82,10 @@ class Verdict:
 
 @dataclass(frozen=True, kw_only=True)
 class Baseline:
-    """The user's own setting, measured. `data_wait_share`: part of a step spent waiting for the next batch."""
+    """The user's own setting, measured. `data_wait_share`: part of a step spent waiting for the next batch.
+
+    `batch_size`: mean samples a step; None where nobody counts samples, without a loader for one. There
+    `samples_per_second` is steps a second."""
 
     samples_per_second: float
     steps_per_second: float

@@ -29,14 +29,14 @@ def test_hot_prints_plain_columns(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.splitlines() == [
         "Main process, 100 samples",
         "share  samples  deepest function                                     your line that led there",
-        "60.0%       60  read              /usr/lib/python3.11/codecs.py:322  main                      "
+        " 60 %       60  read              /usr/lib/python3.11/codecs.py:322  main                      "
         "/home/me/train.py:8",
-        "40.0%       40  main              /home/me/train.py:12               main                      "
+        " 40 %       40  main              /home/me/train.py:12               main                      "
         "/home/me/train.py:12",
         "",
         "Loader workers, 7 samples",
-        " share  samples  deepest function             your line that led there",
-        "100.0%        7  load              data.py:4  load                      data.py:4",
+        "share  samples  deepest function             your line that led there",
+        "100 %        7  load              data.py:4  load                      data.py:4",
     ]
 
 

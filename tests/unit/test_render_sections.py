@@ -131,9 +131,7 @@ def test_loading_compares_settings_on_one_scale() -> None:
 
 def test_machine_shows_means_of_the_best_setting_that_was_watched() -> None:
     machine = words_of(section(html.render(load("pets")), "machine"))
-    assert (
-        'Best is num_workers=4, persistent_workers=True, memory_format="channels_last"'.replace('"', "&#34;") in machine
-    )
+    assert "Best is num_workers=4, persistent_workers=True ." in machine, "what the verdict promises"
     assert re.search(r"CPU, workers – 2\.\d+ cores", machine), "as written there are no workers"
     assert "PCIe" not in machine
 

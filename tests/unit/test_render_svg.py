@@ -39,9 +39,9 @@ def test_a_slowdown_is_shorter_than_the_baseline() -> None:
 
 
 def test_speed_bar_holds_now_best_and_ceiling() -> None:
-    drawing = bars.speed_bar(10, speedup(2, 1.9, 2.1), 4)
+    drawing = bars.speed_bar(10, speedup(2, 1.9, 2.1), 4, "samples a second")
     assert [float(shapes(drawing, "rect", name)[0]["width"]) for name in ("now", "best", "ceiling")] == [250, 500, 1000]
-    assert "now 10.0 samples a second, best measured 20.0, ceiling 40.0" in drawing
+    assert "now 10.0 samples a second, best measured 20.0, ceiling of faster loading 40.0" in drawing
 
 
 def test_interval_marks_stay_inside_their_scale() -> None:
@@ -53,7 +53,9 @@ def test_interval_marks_stay_inside_their_scale() -> None:
 
 def test_few_workers_are_spaced_by_number_and_many_by_doubling() -> None:
     def places(numbers: list[int]) -> list[float]:
-        drawing = curves.worker_curve([point(number, 10) for number in numbers], [], 4, narrow=False)
+        drawing = curves.worker_curve(
+            [point(number, 10) for number in numbers], [], 4, narrow=False, unit="samples a second"
+        )
         return sorted(float(circle["cx"]) for circle in shapes(drawing, "circle", "point"))
 
     zero, one, two, four = places([0, 1, 2, 4])
@@ -66,7 +68,9 @@ def test_few_workers_are_spaced_by_number_and_many_by_doubling() -> None:
 def test_labels_that_would_touch_are_left_to_the_sentence() -> None:
     points = [point(number, 10) for number in (0, 2, 4, 8, 16)]
     points += [point(30, 99, "enough"), point(32, 100, "best")]
-    labels = ElementTree.fromstring(curves.worker_curve(points, [], 64, narrow=True)).itertext()
+    labels = ElementTree.fromstring(
+        curves.worker_curve(points, [], 64, narrow=True, unit="samples a second")
+    ).itertext()
     texts = list(labels)
     assert "best" in texts
     assert "enough" not in texts
@@ -74,7 +78,9 @@ def test_labels_that_would_touch_are_left_to_the_sentence() -> None:
 
 @pytest.mark.parametrize("points", [[point(4, 10)], [point(4, 0)], [point(0, 1), point(0, 2)]])
 def test_a_curve_of_hardly_any_points_is_drawn(points: list[curves.CurvePoint]) -> None:
-    drawing = curves.worker_curve(points, [curves.Level("if data were free", 5)], 4, narrow=False)
+    drawing = curves.worker_curve(
+        points, [curves.Level("if data were free", 5)], 4, narrow=False, unit="samples a second"
+    )
     assert "nan" not in drawing
     ElementTree.fromstring(drawing)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer, workers_obstacle
+from bottleneck_doctor.render import words
 from bottleneck_doctor.runtime.messages import Found
 
 
@@ -14,7 +15,7 @@ def propose(found: Found) -> Offer | NotApplicable:
         return NotApplicable("the model computes on a device, so its threads do not compete with the workers")
     threads = max(1, found.usable_cpus // 2)
     if found.threads <= threads:
-        return NotApplicable(f"already on: operations use {found.threads} threads")
+        return NotApplicable(f"already on: operations use {words.count_text(found.threads, 'thread')}")
     return Offer(({"num_workers": max(found.num_workers, found.usable_cpus), "intra_op_threads": threads},))
 
 

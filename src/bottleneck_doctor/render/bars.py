@@ -27,17 +27,20 @@ def _whisker(low: float, high: float, class_: str = "whisker") -> list[Markup]:
     ]
 
 
-def speed_bar(now: float, best: Speedup | None, ceiling: float | None) -> Markup:
-    """The verdict's bar: samples a second now, best measured and ceiling, from zero. `ceiling`: ratio to now."""
+def speed_bar(now: float, best: Speedup | None, ceiling: float | None, unit: str) -> Markup:
+    """The verdict's bar: the speed now, best measured and ceiling, from zero.
+
+    `ceiling`: ratio to now, of faster loading; a best that computes faster as well may pass it. `unit`: of `now`.
+    """
     ratios = [1.0, best.estimate if best else 1.0, ceiling or 1.0]
     if best is not None and words.has_interval(best):
         ratios.append(best.high)
     across = BAR_WIDTH / max(ratios)
-    said = [f"now {words.amount_text(now)} samples a second"]
+    said = [f"now {words.amount_text(now)} {unit}"]
     shapes: list[Markup] = []
     if ceiling is not None:
         shapes.append(svg.rectangle(0, ceiling * across, "ceiling"))
-        said.append(f"ceiling {words.amount_text(now * ceiling)}")
+        said.append(f"ceiling of faster loading {words.amount_text(now * ceiling)}")
     if best is not None:
         shapes.append(svg.rectangle(0, best.estimate * across, "best"))
         said.insert(1, f"best measured {words.amount_text(now * best.estimate)}")

@@ -17,7 +17,10 @@ LABELS = ("best", "enough")
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """One point of the worker curve: samples a second, with the ends of its interval where it has one."""
+    """One point of the worker curve: its speed, with the ends of its interval where it has one.
+
+    `sure`: measured in as many processes as a claim needs.
+    """
 
     workers: int
     speed: float
@@ -25,18 +28,24 @@ class CurvePoint:
     high: float | None
     is_baseline: bool
     label: str = ""
+    sure: bool = True
 
 
 @dataclass(frozen=True)
 class Level:
-    """A horizontal line: a ceiling, in samples a second."""
+    """A horizontal line: a ceiling, in the unit of the points."""
 
     label: str
     speed: float
 
 
-def worker_curve(points: Sequence[CurvePoint], levels: Sequence[Level], usable_cpus: int, *, narrow: bool) -> Markup:
-    """Speed against number of workers, with error bars, ceilings as lines, and the labelled points marked."""
+def worker_curve(
+    points: Sequence[CurvePoint], levels: Sequence[Level], usable_cpus: int, *, narrow: bool, unit: str
+) -> Markup:
+    """Speed against number of workers, with error bars, ceilings as lines, and the labelled points marked.
+
+    Points that are not sure are drawn dashed and hollow. `unit`: of every speed, `samples a second`.
+    """
     width, height = (360.0, 300.0) if narrow else (860.0, 360.0)
     left, right, top, bottom = 46.0, 16.0, 26.0, 46.0
     points = sorted(points, key=lambda point: point.workers)
@@ -89,7 +98,7 @@ def worker_curve(points: Sequence[CurvePoint], levels: Sequence[Level], usable_c
         shapes.append(svg.tag("text", str(number), x=x(number), y=height - bottom + 20, class_="tick middle"))
     axis = "worker processes (num_workers)"
     shapes.append(svg.tag("text", axis, x=(left + width - right) / 2, y=height - 6, class_="axis middle"))
-    shapes.append(svg.tag("text", "samples a second", x=4, y=12, class_="axis"))
+    shapes.append(svg.tag("text", unit, x=4, y=12, class_="axis"))
     path = " ".join(f"{svg.number(x(point.workers))},{svg.number(y(point.speed))}" for point in points)
     shapes.append(svg.tag("polyline", points=path, class_="curve"))
     written: list[float] = []
@@ -100,6 +109,7 @@ def worker_curve(points: Sequence[CurvePoint], levels: Sequence[Level], usable_c
             for end in (point.low, point.high):
                 shapes.append(svg.tag("line", x1=at - 4, x2=at + 4, y1=y(end), y2=y(end), class_="error"))
         kind = "point chosen" if point.label else "point baseline" if point.is_baseline else "point"
+        kind += "" if point.sure else " unsure"
         shapes.append(svg.tag("circle", cx=at, cy=y(point.speed), r=6.0 if point.label else 4.5, class_=kind))
         label = point.label or ("as written" if point.is_baseline else "")
         # Of two labels that would touch, the first given one is written; the sentence above the chart has both.
@@ -113,7 +123,8 @@ def worker_curve(points: Sequence[CurvePoint], levels: Sequence[Level], usable_c
             kind = "mark-label" if point.label else "note"
             shapes.append(svg.tag("text", label, x=at, y=text_y, class_=f"{kind} {anchor}"))
     said = "; ".join(
-        f"{words.count_text(point.workers, 'worker')}: {words.amount_text(point.speed)} samples a second"
+        f"{words.count_text(point.workers, 'worker')}: {words.amount_text(point.speed)} {unit}"
+        + ("" if point.sure else ", not certain")
         for point in points
     )
     name = "chart narrow" if narrow else "chart wide"
@@ -144,7 +155,7 @@ def loss_curves(curves: Mapping[str, Sequence[float]]) -> Markup:
         svg.tag("text", words.amount_text(value), x=left - 6, y=y(value) + 4, class_="tick end")
         for value in (low, high)
     ]
-    shapes.append(svg.tag("text", f"{longest} steps", x=width - right, y=height - 6, class_="tick end"))
+    shapes.append(svg.tag("text", words.count_text(longest, "step"), x=width - right, y=height - 6, class_="tick end"))
     for index, values in enumerate(kept.values()):
         across = (width - left - right) / (longest - 1)
         # No more points than the drawing has pixels: a long run would fill the report with its own losses.

@@ -116,10 +116,10 @@ def _drawn(each: Placed, total: int) -> Markup:
     if each.run:
         last = each.run[-1]
         title = (
-            f"{len(each.run)} calls, from {node.name} ({where}) "
+            f"{words.count_text(len(each.run), 'call')}, from {node.name} ({where}) "
             f"to {last.name} ({words.place_text(last.path, last.line)}): {share}"
         )
-        text, kind = f"… {len(each.run)} calls in {_package(last.path)} …", "run"
+        text, kind = f"… {words.count_text(len(each.run), 'call')} in {_package(last.path)} …", "run"
     elif node.own:
         title = f"{node.name} ({where}): {share}"
         text, kind = f"{node.name}  {PurePosixPath(node.path).name}:{node.line}", "own"

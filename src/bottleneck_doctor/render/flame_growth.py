@@ -92,8 +92,8 @@ def _drawn(each: Placed, tree: GrowthTree, largest: float) -> Markup:
     title = f"{call.name} ({where}): {said}" + (f" ({amount(by)})" if grew else "")
     if each.run:
         last = each.run[-1]
-        title = f"{len(each.run)} calls, from {call.name} to {last.name} ({where}): {said}"
-        name = f"… {len(each.run)} calls …"
+        title = f"{words.count_text(len(each.run), 'call')}, from {call.name} to {last.name} ({where}): {said}"
+        name = f"… {words.count_text(len(each.run), 'call')} …"
     elif call.own:
         name = f"{call.name}  {PurePosixPath(call.path).name}:{call.line}"
     else:

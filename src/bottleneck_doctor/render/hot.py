@@ -75,7 +75,7 @@ def _plain(role: str, count: int, rows: Sequence[HotFunction], led_by: str) -> s
     lines = [("share", "samples", "deepest function", "", led_by, "")]
     lines += [
         (
-            f"{row.share:.1%}",
+            words.share_text(row.share),
             str(row.count),
             words.visible(row.name),
             words.visible(_place(row.path, row.line)),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from bottleneck_doctor.render import bars, ranking, thinning, words
+from bottleneck_doctor.render import bars, ranking, rates, thinning, words
 from bottleneck_doctor.render.embedded import embedded_data
 from bottleneck_doctor.render.markup import environment, templates_folder
 from bottleneck_doctor.render.page import content_security_policy
@@ -39,6 +39,8 @@ class Page:
     speed_bar: Markup
     best: ranking.Best | None
     ceiling: tuple[str, Speedup] | None
+    ceilings: dict[str, Speedup]
+    rate: rates.Rate
     why: findings.Why | None
     cards: list[fixes.Card]
     more_cards: list[fixes.Card]
@@ -73,7 +75,7 @@ def _rendered(result: Result) -> str:
     style = _asset("report.css")
     script = _asset("report.js")
     page = (
-        environment(result.entrypoint.cwd)
+        environment(result.entrypoint.cwd, ranking.device(result))
         .get_template("report.html.j2")
         .render(
             result=result,
@@ -103,6 +105,8 @@ def _page(result: Result) -> Page:
         speed_bar=_speed_bar(result, best, ceiling),
         best=best,
         ceiling=ceiling,
+        ceilings=ranking.ceilings(result),
+        rate=rates.rate(result.baseline),
         why=findings.why(result),
         cards=cards[:OPEN_CARDS],
         more_cards=cards[OPEN_CARDS:],
@@ -128,8 +132,10 @@ def _script_name(argv: list[str]) -> str:
 def _speed_bar(result: Result, best: ranking.Best | None, ceiling: tuple[str, Speedup] | None) -> Markup:
     if result.baseline is None or not math.isfinite(result.baseline.samples_per_second) or not (best or ceiling):
         return Markup("")
+    rate = rates.rate(result.baseline)
     return bars.speed_bar(
-        result.baseline.samples_per_second,
+        rate.of(result.baseline.samples_per_second),
         best.speedup if best else None,
         ceiling[1].estimate if ceiling else None,
+        rate.long,
     )

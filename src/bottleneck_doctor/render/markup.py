@@ -15,7 +15,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 import bottleneck_doctor
-from bottleneck_doctor.render import svg, words
+from bottleneck_doctor.render import ranking, svg, words
 from bottleneck_doctor.render.sections import links
 from bottleneck_doctor.result import Change, Speedup
 
@@ -33,8 +33,8 @@ def templates_folder() -> Path:
     return packed if packed.is_dir() else package.parents[1] / "templates"
 
 
-def environment(cwd: str) -> jinja2.Environment:
-    """The template engine, with every filter and function that the templates use."""
+def environment(cwd: str, device: str = "") -> jinja2.Environment:
+    """The template engine, with every filter and function that the templates use. `device`: what is trained on."""
     engine = jinja2.Environment(
         loader=jinja2.FileSystemLoader(templates_folder()),
         autoescape=True,
@@ -57,14 +57,16 @@ def environment(cwd: str) -> jinja2.Environment:
         has_interval=words.has_interval,
         interval=words.interval_text,
         protection=words.protection_text,
-        setting=words.setting_text,
+        setting=lambda setting: with_code(words.setting_code(setting, device)),
         share=_share,
         milliseconds=words.milliseconds_text,
+        window=lambda window: with_code(words.window_code(window, device)),
         number=words.number_text,
         speedup=_speedup,
     )
     engine.globals.update(
         count=words.count_text,
+        plural=words.plural,
         differs=words.differs,
         masked=words.has_masked,
         masked_note=words.MASKED_NOTE,
@@ -76,6 +78,7 @@ def environment(cwd: str) -> jinja2.Environment:
         clip=lambda text, limit=CODE_LIMIT: words.clipped(text, limit),
         risk_words=words.RISK_WORDS,
         finite=math.isfinite,
+        sure_sessions=ranking.SURE_SESSIONS,
     )
     return engine
 

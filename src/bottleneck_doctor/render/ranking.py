@@ -7,12 +7,12 @@ put luck first (docs/report.md).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from bottleneck_doctor.render import words
 from bottleneck_doctor.result import (
     Change,
-    Combination,
     Finding,
     FixOutcome,
     Result,
@@ -22,6 +22,7 @@ from bottleneck_doctor.result import (
     WorkerPoint,
     Workers,
 )
+from bottleneck_doctor.stats import MINIMUM_SESSIONS
 
 FOLDED: tuple[Status, ...] = ("no_difference", "slower", "cannot_tell", "not_applicable", "failed")
 """Outcomes told after the faster ones, in this order."""
@@ -63,11 +64,6 @@ def promise(result: Result) -> Promise | None:
     return None if lead is None else Promise(lead.speedup, [] if lead.change is None else [lead.change])
 
 
-def combined_speedup(combination: Combination) -> Speedup:
-    """The confirmed figure of a combination where there is one."""
-    return combination.confirmed or combination.speedup
-
-
 @dataclass(frozen=True)
 class Best:
     """The fastest setting that was measured: what it is called and what it is worth."""
@@ -77,32 +73,107 @@ class Best:
 
 
 def best_measured(result: Result) -> Best | None:
-    """The combination or the single fix with the higher lower end; None where nothing is faster."""
-    found = [Best(fix.title, fix.speedup) for fix in ranked(result)[:1] if fix.speedup is not None]
-    if result.combination is not None and len(result.combination.ladder) > 1:
-        found.append(Best(f"{len(result.combination.ladder)} fixes together", combined_speedup(result.combination)))
-    found = [best for best in found if math.isfinite(best.speedup.estimate) and best.speedup.estimate > 1]
-    return max(found, key=lambda best: words.lower_end(best.speedup), default=None)
+    """What the verdict promises, so that the bar below it says the same; None where nothing is faster."""
+    promised = promise(result)
+    if promised is None or promised.speedup is None:
+        return None
+    lead = lead_fix(result)
+    name = lead.title if lead is not None else ""
+    if result.verdict.together and result.combination is not None:
+        name = words.count_text(len(result.combination.ladder), "fix") + " together"
+    worth = promised.speedup
+    return Best(name, worth) if math.isfinite(worth.estimate) and worth.estimate > 1 else None
 
 
 def settings_by_worth(result: Result) -> list[Setting]:
-    """The settings that made training faster, the best measured one first."""
+    """The settings that made training faster, the one that the verdict promises first."""
     settings = [fix.setting for fix in ranked(result)]
-    best, together = best_measured(result), result.combination
+    together = result.combination
     if together is None or not together.setting:
         return settings
-    first = best is not None and best.speedup is combined_speedup(together)
+    first = result.verdict.together
     return [together.setting, *settings] if first else [*settings[:1], together.setting, *settings[1:]]
 
 
+def best_words(result: Result, setting: Setting) -> str:
+    """What the column "Best" stands for, in a sentence; "" for the baseline."""
+    if not setting:
+        return ""
+    named = words.setting_code(setting, device(result))
+    claimed = [fix.setting for fix in ranked(result)]
+    if claimed and result.combination is not None and certain(result.combination.speedup):
+        claimed.append(result.combination.setting)
+    if setting in claimed:
+        return f"Best is {named}."
+    return f"Best is {named}, which is not known to be faster than what is written."
+
+
+SURE_SESSIONS = MINIMUM_SESSIONS
+"""Processes that a claim rests on at least."""
+
+
+def certain(speedup: Speedup) -> bool:
+    """Whether a gain was measured in as many processes as a claim needs, with an interval above 1."""
+    return speedup.sessions >= SURE_SESSIONS and words.lower_end(speedup) > 1
+
+
+DATA_KNOBS = ("num_workers", "prefetch_factor", "persistent_workers")
+"""What a setting changes of loading alone: data for free bounds these. Not `pin_memory`: what is pinned is copied to a
+device faster, which free data is not."""
+LOADING_KNOBS = (*DATA_KNOBS, "pin_memory")
+
+
+def bounded(name: str, setting: Setting, workers: int | None = None) -> bool:
+    """Whether the ceiling called `name` bounds this setting: training can't be faster than it there.
+
+    `synthetic`, with data for free, bounds what changes loading alone; autocast may rightly pass it. The others, with
+    computing for free, bound what loads as they do: as written, or with this number of `workers`.
+    """
+    if name == "synthetic":
+        return all(knob in DATA_KNOBS for knob in setting)
+    loads = {knob: value for knob, value in setting.items() if knob in LOADING_KNOBS}
+    if name == "loader_only":
+        return not loads
+    return name == "loader_only_best_workers" and workers is not None and loads == {"num_workers": workers}
+
+
+def raised(ceiling: Speedup, measured: Iterable[Speedup]) -> Speedup:
+    """A ceiling, no lower than what was measured under it: than 1, the training as written, at least.
+
+    It comes from a window or two, and noise can take it below what it bounds.
+    """
+    least = max([1.0, *(each.estimate for each in measured if math.isfinite(each.estimate))])
+    if not math.isfinite(ceiling.estimate) or ceiling.estimate >= least:
+        return ceiling
+    return replace(ceiling, estimate=least, high=max(ceiling.high, least))
+
+
+def ceilings(result: Result) -> dict[str, Speedup]:
+    """The ceilings, none below what this report shows as measured: a document of an older release may hold such."""
+    shown: list[tuple[Setting, Speedup | None]] = []
+    for fix in result.fixes:
+        shown += [(fix.setting, fix.speedup), (fix.setting, fix.confirmed)]
+    together = result.combination
+    if together is not None:
+        shown += [(together.setting, together.speedup), (together.setting, together.confirmed)]
+        shown += [(step.setting, step.speedup) for step in together.ladder]
+    points = result.workers.curve if result.workers is not None else []
+    shown += [({} if each.is_baseline else {"num_workers": each.num_workers}, each.speedup) for each in points]
+    return {
+        name: raised(each, [worth for setting, worth in shown if worth is not None and bounded(name, setting)])
+        for name, each in result.ceilings.items()
+        if math.isfinite(each.estimate) and each.estimate > 0
+    }
+
+
 def ceiling(result: Result) -> tuple[str, Speedup] | None:
-    """The ceiling that bounds training as written: data free. Other ceilings bound other things."""
-    found = result.ceilings.get("synthetic")
-    return None if found is None or not math.isfinite(found.estimate) or found.estimate <= 0 else ("synthetic", found)
+    """The ceiling of faster loading: data free. Other ceilings bound other things."""
+    found = ceilings(result).get("synthetic")
+    return None if found is None else ("synthetic", found)
 
 
 def best_workers(workers: Workers) -> WorkerPoint | None:
-    """The fastest point of the curve by the lower end of its interval."""
+    """The fastest point of the curve by the lower end of its interval; as written where none is above it."""
     points = [point for point in workers.curve if _drawable(point)]
     return max(points, key=lambda point: (words.lower_end(point.speedup), point.speedup.estimate), default=None)
 
@@ -118,6 +189,11 @@ def knee(workers: Workers) -> WorkerPoint | None:
 
 def _drawable(point: WorkerPoint) -> bool:
     return math.isfinite(point.samples_per_second) and point.samples_per_second >= 0
+
+
+def device(result: Result) -> str:
+    """What the training computes on; "" where nothing was measured."""
+    return result.baseline.device if result.baseline is not None else ""
 
 
 def reasons(result: Result) -> list[Finding]:

@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from bottleneck_doctor.render import ranking, words
+from bottleneck_doctor.render import ranking, rates, words
 from bottleneck_doctor.render.console import text_console
 from bottleneck_doctor.render.flame import short_path
 from bottleneck_doctor.result import FixOutcome, Result, Site
@@ -46,7 +46,7 @@ def render(result: Result, *, report_path: str | None, width: int | None, color:
     faster = ranking.ranked(result)
     if faster:
         console.print()
-        console.print(_table(faster[:FIRST_ROWS], result.method.confidence))
+        console.print(_table(faster[:FIRST_ROWS], result.method.confidence, ranking.device(result)))
     rest = _rest(result, len(faster))
     if rest:
         console.print(Padding(Text(rest, style="dim" if color else ""), (1, 0, 0, 0)))
@@ -89,20 +89,22 @@ def _place(site: Site, result: Result) -> str:
 
 
 def _speeds(result: Result) -> str:
-    """`Now 12.0 samples/s; best measured 41.2; ceiling 45.0, if data were free.`"""
+    """`Now 12.0 samples/s; best measured 41.2; ceiling of faster loading 45.0, if data were free.`"""
     assert result.baseline is not None
-    now = result.baseline.samples_per_second
-    parts = [f"Now {words.amount_text(now)} samples/s"]
+    rate = rates.rate(result.baseline)
+    now = rate.of(result.baseline.samples_per_second)
+    parts = [f"Now {words.amount_text(now)} {rate.short}"]
     best, ceiling = ranking.best_measured(result), ranking.ceiling(result)
     if best is not None:
         parts.append(f"best measured {words.amount_text(now * best.speedup.estimate)}")
     if ceiling is not None:
         name, speedup = ceiling
-        parts.append(f"ceiling {words.amount_text(now * speedup.estimate)}, {words.ceiling_text(name)}")
+        most = words.amount_text(now * speedup.estimate)
+        parts.append(f"ceiling of faster loading {most}, {words.ceiling_text(name)}")
     return "; ".join(parts) + "."
 
 
-def _table(fixes: list[FixOutcome], confidence: float) -> Table:
+def _table(fixes: list[FixOutcome], confidence: float, device: str) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold", collapse_padding=True)
     table.add_column("Fix", overflow="fold", ratio=2)
     table.add_column(f"Speedup [{words.share_text(confidence)}]", no_wrap=True)
@@ -112,7 +114,7 @@ def _table(fixes: list[FixOutcome], confidence: float) -> Table:
         table.add_row(
             Text(words.visible(fix.title)),
             Text(_ratio(fix), style=f"bold {ACCENT}"),
-            Text(words.visible(_change(fix))),
+            Text(words.visible(_change(fix, device))),
             Text(fix.risk),
         )
     return table
@@ -126,8 +128,8 @@ def _ratio(fix: FixOutcome) -> str:
     return f"{words.estimate_text(fix.speedup)} [{words.interval_text(fix.speedup)}]"
 
 
-def _change(fix: FixOutcome) -> str:
-    setting = words.setting_text(fix.setting) if fix.setting else ""
+def _change(fix: FixOutcome, device: str) -> str:
+    setting = words.setting_text(fix.setting, device) if fix.setting else ""
     if fix.change is None:
         return setting
     place = f"{fix.change.file}:{fix.change.line}" if fix.change.line > 0 else fix.change.file

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from bottleneck_doctor.discretion import MASK
-from bottleneck_doctor.result import Protection, Rank, Risk, Setting, Speedup, Status
+from bottleneck_doctor.result import Protection, Rank, Risk, Setting, Speedup, Status, Window
 
 DASH = "–"
 TIMES = "×"
@@ -90,11 +90,44 @@ def code_parts(sentence: str) -> list[tuple[bool, str]]:
     return [(index % 2 == 1, part) for index, part in enumerate(parts) if part]
 
 
-def setting_text(setting: Setting) -> str:
-    """A setting as it would be written in a call; `as written` for the baseline."""
-    if not setting:
-        return "as written"
-    return ", ".join(f"{name}={_value_text(value)}" for name, value in setting.items())
+def setting_parts(setting: Setting, device: str = "") -> list[str]:
+    """What a user writes for a setting, one text for each place: arguments of the DataLoader, then calls of torch's.
+
+    `device` as in a `Baseline` (`cuda:0`); without one a call that needs it names it `device`.
+    """
+    arguments: list[str] = []
+    calls: list[str] = []
+    for name, value in setting.items():
+        if name == "intra_op_threads":
+            calls.append(f"torch.set_num_threads({value})")
+        elif name == "autocast" and isinstance(value, str) and value.isidentifier():
+            where = json.dumps(device.split(":")[0]) if device else "device"
+            calls.append(f"torch.autocast({where}, dtype=torch.{value})")
+        else:
+            arguments.append(f"{name}={_value_text(value)}")
+    return ([", ".join(arguments)] if arguments else []) + calls
+
+
+def setting_text(setting: Setting, device: str = "") -> str:
+    """A setting as a user would write it, without marks; `as written` for the baseline."""
+    return _listed(setting_parts(setting, device)) or "as written"
+
+
+def setting_code(setting: Setting, device: str = "") -> str:
+    """The same for a sentence: each part of it in backticks."""
+    return _listed([f"`{part}`" for part in setting_parts(setting, device)]) or "as written"
+
+
+def _listed(parts: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return ", ".join(parts[:-1]) + " and " + parts[-1] if len(parts) > 1 else "".join(parts)
+
+
+def window_code(window: Window, device: str = "") -> str:
+    """Under what a window ran, for a sentence. A key of ours is nothing that a user ever wrote."""
+    if window.setting.get("replay"):
+        return "the same batches again"
+    return "as written, warming up" if window.label == "burn-in" else setting_code(window.setting, device)
 
 
 def _value_text(value: bool | int | float | str) -> str:
@@ -203,8 +236,13 @@ def number_text(value: float) -> str:
 
 
 def count_text(count: int, noun: str) -> str:
-    """`1 pair`, `8 pairs`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    """`1 pair`, `8 pairs`, `3 batches`."""
+    return f"{count} {plural(noun, count)}"
+
+
+def plural(noun: str, count: float) -> str:
+    """The noun as it stands after this number: `pair`, `pairs`, `processes`."""
+    return noun if count == 1 else noun + ("es" if noun.endswith(("s", "x", "ch", "sh")) else "s")
 
 
 def duration_text(seconds: float) -> str:

@@ -46,7 +46,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Rung:
-    """One row of the combination ladder."""
+    """One row of the combination ladder. `setting`: what it adds, its code in backticks."""
 
     name: str
     anchor: str | None
@@ -114,13 +114,14 @@ def rungs(result: Result) -> list[Rung]:
     one = Speedup(estimate=1.0, low=1.0, high=1.0, pairs=0, sessions=0)
     made = [Rung("As written", None, "", one, bars.speedup_bar(one, scale, "As written"))]
     before: Setting = {}
+    device = ranking.device(result)
     for step in steps:
         title, anchor = titles.get(step.fix, (step.fix, None))
         added = {name: value for name, value in step.setting.items() if before.get(name) != value}
-        setting, before = words.setting_text(added) if added else "", step.setting
+        setting, before = words.setting_code(added, device) if added else "", step.setting
         made.append(Rung(f"+ {title}", anchor, setting, step.speedup, bars.speedup_bar(step.speedup, scale, title)))
     if combination.confirmed is not None:
         bar = bars.speedup_bar(combination.confirmed, scale, "Confirmed in fresh sessions")
-        setting = words.setting_text(combination.setting)
+        setting = words.setting_code(combination.setting, device)
         made.append(Rung("Confirmed in fresh sessions", None, setting, combination.confirmed, bar, confirmed=True))
     return made

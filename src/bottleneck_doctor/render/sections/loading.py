@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from bottleneck_doctor.render import bars, words
+from bottleneck_doctor.render import bars, ranking, words
 from bottleneck_doctor.result import Loading, Result, Site, TransformCost, WorkerActivity
 
 MOST_SETTINGS = 4
@@ -27,7 +27,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Way:
-    """Loading under one setting. `busy_words` says how many workers there are and how busy."""
+    """Loading under one setting. `name` has its code in backticks; `busy_words`: how many workers, and how busy."""
 
     name: str
     loading: Loading
@@ -42,7 +42,7 @@ def loading(result: Result) -> list[Way]:
     """As written first."""
     found = sorted(result.loading, key=lambda each: bool(each.setting))[:MOST_SETTINGS]
     longest = max((_whole(each) for each in found), default=0.0)
-    return [_way(each, longest) for each in found]
+    return [_way(each, longest, ranking.device(result)) for each in found]
 
 
 def _whole(each: Loading) -> float:
@@ -59,15 +59,15 @@ def _parts(each: Loading) -> list[Part]:
     return parts
 
 
-def _way(each: Loading, longest: float) -> Way:
+def _way(each: Loading, longest: float, device: str) -> Way:
     parts = _parts(each)
     said = ", ".join(f"{part.name} {words.milliseconds_text(part.ms)}" for part in parts)
-    name = "As written" if not each.setting else words.setting_text(each.setting)
+    shown = "As written" if not each.setting else words.setting_text(each.setting, device)
     return Way(
-        name=name,
+        name=words.setting_code(each.setting, device) if each.setting else shown,
         loading=each,
         # One scale for all settings, so that their bars can be compared.
-        bar=bars.stacked_bar({f"load-{part.key}": part.ms for part in parts}, f"{name}: {said}", longest),
+        bar=bars.stacked_bar({f"load-{part.key}": part.ms for part in parts}, f"{shown}: {said}", longest),
         parts=parts,
         transforms=[(cost, bars.share_bar(cost.share_of_fetch)) for cost in each.transforms[:MOST_TRANSFORMS]],
         workers=[(worker, bars.share_bar(1 - worker.idle_share)) for worker in each.workers[:MOST_WORKERS]],

@@ -69,7 +69,7 @@ def use(result: Result) -> Use | None:
     if not wide and not means:
         return None
     reasons = {reason for window in baseline + best for device in window.devices for reason in device.throttle_reasons}
-    name = words.setting_text(setting) if best else ""
+    name = ranking.best_words(result, setting) if best else ""
     return Use(wide, narrow, means, devices, name, explained, sorted(reasons))
 
 

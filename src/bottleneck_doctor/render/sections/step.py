@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 from markupsafe import Markup
 
-from bottleneck_doctor.render import bars, words
+from bottleneck_doctor.render import bars, ranking, words
 from bottleneck_doctor.render.sections.facts import Fact
 from bottleneck_doctor.render.timeline import timeline
 from bottleneck_doctor.result import EpochPause, Phases, Result, StepTimes
@@ -68,7 +68,7 @@ def step(result: Result) -> Step | None:
     return Step(
         bars=_bars(result),
         rows=_rows(result),
-        best_setting=words.setting_text(table.best_setting) if table and table.best and table.best_setting else "",
+        best_setting=ranking.best_words(result, table.best_setting) if table and table.best else "",
         step_seconds=_step_seconds(result),
         facts=facts,
         pause=pause,
@@ -106,7 +106,9 @@ def _facts(result: Result) -> list[Fact]:
     garbage = result.garbage
     if garbage is not None and garbage.collections:
         value = f"{words.milliseconds_text(garbage.ms_per_step)} a step, {words.share_text(garbage.share)} of the time"
-        facts.append(Fact("Garbage collection", value, f"Python's collector ran {garbage.collections} times"))
+        facts.append(
+            Fact("Garbage collection", value, f"Python's collector ran {words.count_text(garbage.collections, 'time')}")
+        )
     return facts
 
 
@@ -151,8 +153,10 @@ def _pause(pause: EpochPause | None) -> Pause | None:
 def _timelines(result: Result) -> list[Picture]:
     pictures = []
     for each in result.timelines[:MOST_TIMELINES]:
-        name = "As written" if not each.setting else "With " + words.setting_text(each.setting)
+        name = "As written" if not each.setting else "With " + words.setting_text(each.setting, ranking.device(result))
         drawing = timeline(each, name)
         if drawing:
-            pictures.append(Picture(name, words.setting_text(each.setting) if each.setting else "", drawing))
+            pictures.append(
+                Picture(name, words.setting_code(each.setting, ranking.device(result)) if each.setting else "", drawing)
+            )
     return pictures
