@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from statistics import fmean
 
 from bottleneck_doctor import evidence as ev
-from bottleneck_doctor import stats
+from bottleneck_doctor import stats, undecided
 from bottleneck_doctor.advice import changes_for
 from bottleneck_doctor.fixes import Fix as Fix
-from bottleneck_doctor.render import words
+from bottleneck_doctor.render import ranking, words
 from bottleneck_doctor.result import (
     Baseline,
     Combination,
@@ -36,6 +36,9 @@ from bottleneck_doctor.schedule import BASELINE, CONTROL, fewest_workers
 REPLAY = "replay=True"
 LOADER_ONLY = "loader_only:"
 LARGEST_RATIO = 1e4
+TIME_OVER = "the time was over"
+NO_EFFECT = " did not take effect"
+"""How a window without effect ends its reason, after the names of its knobs."""
 RISK_TOLD: dict[Risk, str] = {
     "identical": "",
     "numerics": "That changes rounding: compare the loss curves before you keep it.",
@@ -43,7 +46,9 @@ RISK_TOLD: dict[Risk, str] = {
 }
 """What the verdict says of what it offers."""
 TOO_NOISY = 0.2
-"""Noise floor from which on the machine, and not the evidence, is what keeps everything undecided."""
+"""Noise floor from which on it, and not how little was measured, is what keeps everything undecided."""
+OTHER_LOAD = 0.3
+"""Cores kept busy by others from which on it is worth saying."""
 
 
 @dataclass
@@ -79,6 +84,10 @@ class Evidence:
     epoch_batches: int | None
     best_workers: Setting = field(default_factory=dict)
     """The number of workers that dependent fixes and the ladder were built on; empty where it is the user's own."""
+    other_load: float | None = None
+    """Most cores that other programs kept busy in a session, on average; None where it was not seen."""
+    cut: str = TIME_OVER
+    """What ended the measuring."""
 
 
 def key_of(setting: Setting, mode: str = "timed") -> str:
@@ -168,7 +177,7 @@ def _outcomes(evidence: Evidence, estimates: Estimates) -> list[FixOutcome]:
     outcomes = []
     for candidate, setting in measured:
         if setting is None:
-            outcomes.append(_unmeasured(candidate))
+            outcomes.append(_unmeasured(candidate, evidence.found.device, evidence.cut))
         else:
             outcomes.append(_measured(evidence, candidate, setting, estimates, p_of[id(candidate)], len(tried)))
     return outcomes
@@ -213,10 +222,10 @@ def _measured(
     reason = ""
     if status == "cannot_tell":
         more = stats.blocks_needed(decisive, floor=estimates.floor, fixes_tried=tried)
-        if decisive.sessions < stats.MINIMUM_SESSIONS:
-            reason = f"measured in {_processes(decisive.sessions)} only; processes differ"
-        else:
-            reason = "the interval holds both a gain and none"
+        base = words.setting_code(candidate.base, evidence.found.device) if added is decisive else ""
+        reason = undecided.reason(decisive, floor=estimates.floor, tried=tried, over=base)
+        if stats.verdict(decisive, adjusted_p=p_value, floor=estimates.floor) == "faster":
+            reason = undecided.reason(promised, floor=estimates.floor, tried=tried)
     changes = changes_for(whole, evidence.found) if status in ("faster", "cannot_tell") else []
     return FixOutcome(
         id=candidate.fix.id,
@@ -236,15 +245,17 @@ def _measured(
     )
 
 
-def _unmeasured(candidate: Candidate) -> FixOutcome:
+def _unmeasured(candidate: Candidate, device: str, cut: str) -> FixOutcome:
     status: Status = "not_applicable"
     reason = candidate.refusal
     if candidate.failures:
         status, reason = "failed", next(iter(candidate.failures.values()))
     elif candidate.not_taken:
-        status, reason = "failed", f"{next(iter(candidate.not_taken.values()))}, so it was not measured"
+        key, told = next(iter(candidate.not_taken.items()))
+        whole = next(({**candidate.base, **each} for each in candidate.settings if candidate.key(each) == key), {})
+        status, reason = "failed", f"{_in_users_words(told, whole, device)}, so it was not measured"
     elif candidate.settings or not reason:
-        status, reason = "cannot_tell", "the time was over before it could be measured"
+        status, reason = "cannot_tell", f"{cut} before it could be measured"
     return FixOutcome(
         id=candidate.fix.id,
         title=candidate.fix.title,
@@ -255,6 +266,14 @@ def _unmeasured(candidate: Candidate) -> FixOutcome:
         reason=reason,
         over=candidate.base,
     )
+
+
+def _in_users_words(told: str, setting: Setting, device: str) -> str:
+    """`intra_op_threads did not take effect`, with what a user would write in place of names of ours."""
+    names, ending = told.removesuffix(NO_EFFECT).split(", "), NO_EFFECT
+    if not told.endswith(NO_EFFECT) or not set(names) <= set(setting):
+        return told
+    return words.setting_code({name: setting[name] for name in names}, device) + ending
 
 
 # -- the rest of the result --------------------------------------------------------------------------------------------
@@ -291,24 +310,49 @@ def _baseline(evidence: Evidence) -> Baseline | None:
         settings=own,
         rung=found.rung,
         period=found.period,
-        batch_size=per_step if found.has_loader else None,
+        batch_size=per_step if _counts_samples(found, per_step) else None,
         epoch_batches=evidence.epoch_batches,
         epoch_turn_seconds=ev.baseline_turn(evidence.windows),
         device=found.device,
     )
 
 
+def _counts_samples(found: Found, per_step: float) -> bool:
+    """Whether samples were counted: not without a loader, nor where its batches hold nothing that tells how many."""
+    return found.has_loader and not (per_step == 1.0 and (found.batch_size or 1) > 1)
+
+
 def _ceilings(evidence: Evidence, estimates: Estimates) -> dict[str, Speedup]:
+    """What was measured without one of the costs; none is below what was measured of the settings that it bounds."""
+    measured = [
+        (window.label, window.setting)
+        for window in evidence.windows
+        if ev.usable(window) and window.mode == "timed" and window.label in estimates.promised and window.setting
+    ]
+    settings = {label: setting for label, setting in measured if label != REPLAY}
+
+    def above(name: str, ceiling: stats.Estimate, workers: int | None = None) -> Speedup:
+        worth = [
+            speedup(table[label])
+            for table in (estimates.promised, estimates.confirmed)
+            for label, setting in settings.items()
+            if label in table and ranking.bounded(name, setting, workers)
+        ]
+        return ranking.raised(speedup(ceiling), worth)
+
     ceilings = {}
     if REPLAY in estimates.promised:
-        ceilings["synthetic"] = speedup(estimates.promised[REPLAY])
+        ceilings["synthetic"] = above("synthetic", estimates.promised[REPLAY])
     only = {key: value for key, value in estimates.promised.items() if key.startswith(LOADER_ONLY)}
     own = LOADER_ONLY
     if own in only:
-        ceilings["loader_only"] = speedup(only[own])
-    others = [value for key, value in only.items() if key != own]
+        ceilings["loader_only"] = above("loader_only", only[own])
+    others = {key: value for key, value in only.items() if key != own}
     if others:
-        ceilings["loader_only_best_workers"] = speedup(max(others, key=lambda value: value.estimate))
+        best = max(others, key=lambda key: others[key].estimate)
+        count = next((w.setting.get("num_workers") for w in evidence.windows if w.label == best), None)
+        workers = int(count) if count is not None else None
+        ceilings["loader_only_best_workers"] = above("loader_only_best_workers", others[best], workers)
     return ceilings
 
 
@@ -326,9 +370,14 @@ def _workers(evidence: Evidence, estimates: Estimates, baseline: Baseline | None
             is_baseline=True,
         )
     ]
-    for count in range(1025):
+    counts = {
+        int(window.setting["num_workers"])
+        for window in evidence.windows
+        if ev.usable(window) and window.mode == "timed" and set(window.setting) == {"num_workers"}
+    }
+    for count in sorted(counts - {found.num_workers}):
         key = key_of({"num_workers": count})
-        if key in estimates.promised and count != found.num_workers:
+        if key in estimates.promised:
             promised = estimates.promised[key]
             curve.append(
                 WorkerPoint(
@@ -396,22 +445,34 @@ def _verdict(
         ):
             setting, figure, risk, together = combination.setting, combination.speedup, combination.risk, True
         assert figure is not None
-        sentence = f"{opening} `{words.setting_text(setting)}` makes it {words.speedup_text(figure)}."
+        device = evidence.found.device
+        make = "makes" if len(words.setting_parts(setting, device)) == 1 else "make"
+        sentence = f"{opening} {words.setting_code(setting, device)} {make} it {words.speedup_text(figure)}."
         sentence = sentence.replace("× (", "× faster (", 1)
         return Verdict(sentence=f"{sentence} {RISK_TOLD[risk]}".rstrip(), fix=best.id, together=together)
     unsettled = [outcome for outcome in outcomes if outcome.status == "cannot_tell"]
     if unsettled and estimates.floor > TOO_NOISY:
-        return Verdict(
-            sentence=f"{opening} Cannot tell what would help: this machine is too busy, the same training measured "
-            f"twice differed by up to {words.share_text(estimates.floor)}."
-        )
+        return Verdict(sentence=f"{opening} Cannot tell what would help: {_too_noisy(evidence, estimates.floor)}.")
     if unsettled:
-        return Verdict(sentence=f"{opening} {_undecided(unsettled)}")
-    bound = ceilings.get("synthetic")
-    if bound is None or bound.estimate <= 0:
-        return Verdict(sentence="Nothing we tried is faster.")
-    share = words.share_text(min(1.0, 1 / bound.estimate))
-    return Verdict(sentence=f"Nothing we tried is faster. Training runs at {share} of its speed with free data.")
+        decided = [outcome for outcome in outcomes if outcome.status != "cannot_tell" and outcome.speedup is not None]
+        return Verdict(
+            sentence=f"{opening} {undecided.sentence(unsettled, decided, evidence.found.device, evidence.cut)}"
+        )
+    measured = estimates.promised.get(REPLAY)
+    free = None
+    if measured is not None and "synthetic" in ceilings:
+        # As it was measured where that is below 1: what is raised from there is no measurement of free data.
+        free = measured.estimate if measured.estimate < 1 else ceilings["synthetic"].estimate
+    return Verdict(sentence=undecided.nothing_faster(outcomes, free))
+
+
+def _too_noisy(evidence: Evidence, floor: float) -> str:
+    """Others are blamed where they were seen, and only there: training can vary by itself."""
+    vary = f"measurements of the same training differ so much that nothing below {words.share_text(floor)} is claimed"
+    load = evidence.other_load
+    if load is None or load <= OTHER_LOAD:
+        return vary
+    return f"other programs kept up to {load:.1f} cores busy meanwhile, and {vary}"
 
 
 def opened_by(judged: Judgement, cause: str) -> str:
@@ -423,28 +484,7 @@ def opened_by(judged: Judgement, cause: str) -> str:
     return f"{cause} {sentence}"
 
 
-def _undecided(unsettled: Sequence[FixOutcome]) -> str:
-    measured = [outcome for outcome in unsettled if outcome.speedup is not None]
-    if not measured:
-        return "Cannot tell what would help: the time was over before it could be measured."
-    best = max(measured, key=lambda outcome: outcome.speedup.estimate if outcome.speedup else 0.0)
-    assert best.speedup is not None
-    name = f"`{words.setting_text(best.setting)}`"
-    if best.speedup.sessions < stats.MINIMUM_SESSIONS:
-        return (
-            f"Cannot tell yet: {name} looked {words.estimate_text(best.speedup)} as fast, but in "
-            f"{_processes(best.speedup.sessions)} only, and a claim needs {stats.MINIMUM_SESSIONS}."
-        )
-    if best.speedup.estimate <= 1.0 + stats.EQUIVALENCE:
-        return "Nothing we tried is clearly faster, but noise hides gains of a few percent."
-    return f"Cannot tell: {name} measured {words.speedup_text(best.speedup)}, which noise could explain."
-
-
-def _processes(count: int) -> str:
-    return "1 process" if count == 1 else f"{count} processes"
-
-
 def _opening(baseline: Baseline) -> str:
     if baseline.data_wait_share is None:
-        return f"Training takes {baseline.steps_per_second:.3g} steps a second."
+        return f"Training takes {words.amount_text(baseline.steps_per_second)} steps a second."
     return f"Training waits for data {words.share_text(baseline.data_wait_share)} of the time."

@@ -13,6 +13,7 @@ from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.explain import Explanation
 from bottleneck_doctor.prober import RANKS_APART, SessionOver
 from bottleneck_doctor.race import Race
+from bottleneck_doctor.render import words
 from bottleneck_doctor.result import (
     Entrypoint,
     Environment,
@@ -29,8 +30,6 @@ from bottleneck_doctor.result import (
 from bottleneck_doctor.runtime.messages import Ended, Found, Hello
 
 NOISY_FLOOR = 0.05
-OTHER_LOAD = 0.3
-"""Cores kept busy by others from which on it is worth saying."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +73,8 @@ def result(gathered: Gathered) -> Result:
                 chosen_after=max(1, race.chosen_after),
                 epoch_batches=race.epoch_batches,
                 best_workers=race.best_workers(),
+                other_load=_other_load(gathered),
+                cut=_cut(gathered),
             )
         )
     told = gathered.explanation or Explanation()
@@ -125,7 +126,7 @@ def _best_label(judged: judge.Judgement | None) -> str | None:
     """The label of the windows of the setting that the verdict offers."""
     if judged is None:
         return None
-    if judged.combination is not None:
+    if judged.combination is not None and judged.verdict.together:
         return judge.key_of(judged.combination.setting)
     best = next((fix for fix in judged.fixes if fix.id == judged.verdict.fix), None)
     return judge.key_of(best.setting) if best is not None else None
@@ -196,12 +197,12 @@ def _warnings(gathered: Gathered, judged: judge.Judgement | None) -> list[Warnin
                 sentence=f"{_named(gathered.lost_files)} could not be put back as it was before the examination.",
             )
         )
-    loads = [record.other_load for record in gathered.records if record.other_load is not None]
-    if loads and max(loads) > OTHER_LOAD:
+    load = _other_load(gathered)
+    if load is not None and load > judge.OTHER_LOAD:
         found.append(
             Warning(
                 slug="other-load",
-                sentence=f"Other programs kept up to {max(loads):.1f} cores busy while this was being measured.",
+                sentence=f"Other programs kept up to {load:.1f} cores busy while this was being measured.",
             )
         )
     if any("bug of doctor's own" in record.ended for record in gathered.records):
@@ -217,6 +218,19 @@ def _warnings(gathered: Gathered, judged: judge.Judgement | None) -> list[Warnin
     return found
 
 
+def _cut(gathered: Gathered) -> str:
+    """What ended the measuring."""
+    if gathered.interrupted:
+        return "the examination was interrupted"
+    apart = any(record.ended.startswith(RANKS_APART) for record in gathered.records)
+    return "the ranks came apart" if apart else judge.TIME_OVER
+
+
+def _other_load(gathered: Gathered) -> float | None:
+    """Most cores that others kept busy in a session; None where that was never seen."""
+    return max((record.other_load for record in gathered.records if record.other_load is not None), default=None)
+
+
 def _named(paths: Sequence[str]) -> str:
     names = sorted(set(paths))
     return names[0] + (f" (and {len(names) - 1} more)" if len(names) > 1 else "")
@@ -228,8 +242,8 @@ def _weak_evidence(judged: judge.Judgement) -> list[Warning]:
         found.append(
             Warning(
                 slug="noisy",
-                sentence=f"The training as written, measured twice, differed by up to {judged.floor:.0%}; "
-                "no difference below that is claimed.",
+                sentence="Measurements of the training as written differ among themselves: no difference below "
+                f"{words.share_text(judged.floor)} is claimed.",
             )
         )
     sessions = judged.baseline.sessions if judged.baseline else 0

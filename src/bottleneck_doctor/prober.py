@@ -17,6 +17,7 @@ from bottleneck_doctor.failure import Cause, Failure, Stack, cause, signal_name
 from bottleneck_doctor.progress import Progress
 from bottleneck_doctor.race import Race
 from bottleneck_doctor.ranks import Apart, Together
+from bottleneck_doctor.render import words
 from bottleneck_doctor.result import RankPart, Setting, Window
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.schedule import BASELINE, LoopShape, Plan, Probe
@@ -356,10 +357,25 @@ class Prober:
             if key not in (schedule.CONTROL, judge.REPLAY) and not key.startswith(judge.LOADER_ONLY)
         }
         best = max(named, key=lambda key: named[key], default=None)
-        so_far = f"; best so far {best} {named[best]:.2f}×" if best is not None and named[best] > 1.02 else ""
-        what = EXPLAINING.get(each.mode) or f"measuring {NAMES.get(each.key, each.key)}"
+        so_far = ""
+        if best is not None and named[best] > 1.02:
+            so_far = f"; best so far {self._name(best)} {named[best]:.2f}×"
+        what = EXPLAINING.get(each.mode) or f"measuring {self._name(each.key, each)}"
         what = NAMES[BURN_IN] if each.key == BURN_IN else what
         self._progress.update(f"Process {session.number}: {what}{so_far}", self._clock.elapsed(), self._clock.total)
+
+    def _name(self, key: str, each: Probe | None = None) -> str:
+        """What is measured, as a user would write it."""
+        if key in NAMES:
+            return NAMES[key]
+        if each is None:
+            setting = next((window.setting for window in self._race.windows if window.label == key), {})
+        else:
+            setting = each.as_setting()
+        if setting.get("replay"):
+            return "the same batches again"
+        text = words.setting_text(setting, self._race.found.device) if setting else NAMES[BASELINE]
+        return f"loading alone, {text}" if key.startswith(judge.LOADER_ONLY) else text
 
 
 def await_event(session: Session, seconds: float, now: Callable[[], float] = time.monotonic) -> Any:

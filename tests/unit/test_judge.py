@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from bottleneck_doctor import judge, stats
+from bottleneck_doctor import outcome as outcome_module
 from bottleneck_doctor.fixes import catalogue
 from bottleneck_doctor.judge import LOADER_ONLY, REPLAY, Candidate, Evidence, Judgement, key_of
 from bottleneck_doctor.result import FixOutcome, Setting, Window
@@ -153,7 +155,7 @@ def test_order_of_processes_cancels() -> None:
 def test_gain_within_the_noise_cannot_be_told() -> None:
     bf16 = outcome(judged(Experiment(timed([(BF16, 1.03)]), luck=0.05).windows, [amp()]), "amp-bf16")
     assert bf16.status == "cannot_tell"
-    assert "both a gain and none" in bf16.reason
+    assert "it may be slower or faster: the interval reaches from 0." in bf16.reason
     assert bf16.more_blocks is None or bf16.more_blocks > 0
 
 
@@ -266,7 +268,7 @@ def test_reasons_of_fixes_that_have_no_figure() -> None:
     assert outcome(judged(windows, [failed]), "amp-bf16").reason == "RuntimeError: no kernel"
     idle = outcome(judged(windows, [amp(not_taken={key_of(BF16): "autocast did not take effect"})]), "amp-bf16")
     assert idle.status == "failed"
-    assert idle.reason == "autocast did not take effect, so it was not measured"
+    assert idle.reason == '`torch.autocast("cpu", dtype=torch.bfloat16)` did not take effect, so it was not measured'
     refused = outcome(judged(windows, [Candidate(BY_ID["amp-bf16"], refusal="already on")]), "amp-bf16")
     assert (refused.status, refused.reason, refused.setting) == ("not_applicable", "already on", {})
     late = outcome(judged(windows, [amp()]), "amp-bf16")
@@ -285,6 +287,27 @@ def test_ceilings() -> None:
     ceilings = judged(Experiment(speeds).windows, []).ceilings  # type: ignore[arg-type]
     estimates = {name: ceiling.estimate for name, ceiling in ceilings.items()}
     assert estimates == pytest.approx({"synthetic": 3.0, "loader_only": 1.2, "loader_only_best_workers": 4.0}, rel=0.01)
+
+
+def test_no_ceiling_is_below_what_was_measured_under_it() -> None:
+    """Noise takes a ceiling of one window below what it bounds; a setting that computes faster may pass it."""
+    both: Setting = {**WORKERS_4, **BF16}
+    speeds = {
+        REPLAY: ({"replay": True}, 0.93),
+        LOADER_ONLY: ({}, 0.9),
+        LOADER_ONLY + "num_workers=4": (WORKERS_4, 2.0),
+        **timed([(WORKERS_4, 2.5), (BF16, 1.4), (both, 3.2)]),
+    }
+    judgement = judged(Experiment(speeds).windows, [workers(WORKERS_4), amp()])  # type: ignore[arg-type]
+    ceilings = {name: ceiling.estimate for name, ceiling in judgement.ceilings.items()}
+    at_four = outcome(judgement, "workers").speedup
+    assert at_four is not None
+    assert ceilings["synthetic"] >= at_four.estimate
+    assert ceilings["synthetic"] == pytest.approx(2.5, rel=0.01), "what computes faster is not bounded by free data"
+    assert ceilings["loader_only"] == pytest.approx(1.4, rel=0.01), "loading as written bounds what loads as written"
+    assert ceilings["loader_only_best_workers"] == pytest.approx(3.2, rel=0.01)
+    for ceiling in judgement.ceilings.values():
+        assert ceiling.low <= ceiling.estimate <= ceiling.high
 
 
 def ladder(*speeds: float) -> Judgement:
@@ -371,7 +394,8 @@ def test_sentence_names_the_combination_where_that_is_better() -> None:
     verdict = together.verdict
     assert verdict.fix == "workers"
     assert verdict.together
-    assert '`num_workers=2, autocast="bfloat16", pin_memory=True` makes it 2.90× faster' in verdict.sentence
+    both = '`num_workers=2, pin_memory=True` and `torch.autocast("cpu", dtype=torch.bfloat16)`'
+    assert f"{both} make it 2.90× faster" in verdict.sentence
 
 
 def test_sentence_says_so_where_what_it_offers_changes_rounding() -> None:
@@ -399,6 +423,84 @@ def test_sentence_when_nothing_is_faster() -> None:
         assert verdict.fix is None
     bare = judged(Experiment(timed([(BF16, 1.0)])).windows, [amp()]).verdict
     assert bare.sentence == "Nothing we tried is faster."
+
+
+def test_no_share_is_drawn_from_a_ceiling_that_noise_has_below_one() -> None:
+    speeds = {REPLAY: ({"replay": True}, 0.93), **timed([(BF16, 1.0)])}
+    verdict = judged(Experiment(speeds, wait=0.02).windows, [amp()]).verdict  # type: ignore[arg-type]
+    assert "of its speed with free data" not in verdict.sentence
+    assert verdict.sentence == "Nothing we tried is faster. With data for free it was measured no faster either."
+
+
+def test_where_nothing_could_be_tried_nothing_is_said_to_have_been() -> None:
+    windows = Experiment(timed([(BF16, 1.0)])).windows
+    refused = Candidate(BY_ID["workers"], refusal="no torch DataLoader feeds this loop")
+    verdict = judged(windows, [refused, Candidate(BY_ID["amp-bf16"], failures={"a": "RuntimeError"})]).verdict
+    assert verdict.sentence == "Nothing could be tried: 1 fix does not apply or cannot pay here and 1 fix failed."
+
+
+@pytest.mark.parametrize("sessions", [1, 3])
+def test_nothing_that_looks_slower_leads(sessions: int) -> None:
+    experiment = Experiment(timed([(BF16, 0.83)]), sessions=sessions, luck=0.15)
+    judgement = judged(experiment.windows, [amp()])
+    assert outcome(judgement, "amp-bf16").status == "cannot_tell"
+    assert "autocast" not in judgement.verdict.sentence
+    assert "0.8" not in judgement.verdict.sentence
+
+
+def test_what_was_not_reached_is_told_apart_from_what_was_measured() -> None:
+    experiment = Experiment(timed([(WORKERS_2, 0.5)]))
+    verdict = judged(experiment.windows, [workers(WORKERS_2), amp()]).verdict
+    assert verdict.sentence.endswith(
+        "Nothing that was measured is faster, and the time was over before 1 more fix could be measured."
+    )
+    cut = judged(experiment.windows, [amp()], cut="the examination was interrupted").verdict
+    assert cut.sentence.endswith(
+        "Cannot tell what would help: the examination was interrupted before it could be measured."
+    )
+
+
+@pytest.mark.parametrize(("load", "blamed"), [(None, False), (0.1, False), (2.0, True)])
+def test_others_are_blamed_only_where_they_were_seen(load: float | None, blamed: bool) -> None:
+    experiment = Experiment(timed([(BF16, 1.03)]), luck=0.4, noise=1.0, blocks=2)
+    judgement = judged(experiment.windows, [amp()], other_load=load)
+    assert judgement.floor > judge.TOO_NOISY
+    sentence = judgement.verdict.sentence
+    assert "Cannot tell what would help" in sentence
+    assert "measurements of the same training differ so much" in sentence
+    assert ("busy" in sentence) is blamed
+    assert ("other programs kept up to 2.0 cores busy" in sentence) is blamed
+
+
+def test_a_warning_writes_its_share_as_every_other_sentence_does() -> None:
+    experiment = Experiment(timed([(BF16, 1.03)]), luck=0.4, noise=1.0, blocks=2)
+    judgement = judged(experiment.windows, [amp()])
+    noisy = next(each for each in outcome_module._weak_evidence(judgement) if each.slug == "noisy")
+    assert re.search(r"no difference below \d+ % is claimed", noisy.sentence)
+
+
+def test_threads_are_said_in_torchs_words() -> None:
+    setting: Setting = {"num_workers": 2, "intra_op_threads": 1}
+    candidate = Candidate(BY_ID["intra-op-threads"], settings=[setting])
+    sentence = judged(Experiment(timed([(setting, 2.0)])).windows, [candidate]).verdict.sentence
+    assert "`num_workers=2` and `torch.set_num_threads(1)` make it 2.00× faster" in sentence
+    assert "intra_op" not in sentence
+
+
+def test_any_number_of_workers_that_was_measured_is_on_the_curve() -> None:
+    many: Setting = {"num_workers": 2048}
+    curve = judged(Experiment(timed([(many, 1.5)])).windows, [workers(many)]).workers
+    assert curve is not None
+    assert [point.num_workers for point in curve.curve] == [0, 2048]
+
+
+def test_samples_that_nobody_counted_are_no_batch_size() -> None:
+    """A batch of an unknown kind counts as one sample, where the loader says that it holds 32."""
+    one = [replace(window, samples=float(window.steps)) for window in Experiment(timed([(BF16, 1.0)])).windows]
+    for size, expected in ((32, None), (1, 1.0)):
+        baseline = judged(one, [amp()], replace(FOUND, batch_size=size)).baseline
+        assert baseline is not None
+        assert baseline.batch_size == expected
 
 
 def test_every_figure_is_finite() -> None:

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from tests.unit.test_race import FOUND
 
-from bottleneck_doctor import prober
+from bottleneck_doctor import judge, prober
 from bottleneck_doctor.prober import Clock, OutOfTime, Prober, SessionOver
 from bottleneck_doctor.progress import SilentProgress
 from bottleneck_doctor.race import Race
 from bottleneck_doctor.ranks import Company
+from bottleneck_doctor.result import Window
 from bottleneck_doctor.runtime.messages import Found, Grant, Hello, WindowDone
 from bottleneck_doctor.schedule import BASELINE, LoopShape, Plan, Probe, probe
 from bottleneck_doctor.session import Exited
@@ -224,3 +225,36 @@ def test_an_evaluation_is_no_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     session.away = [True] * 100
     with pytest.raises(OutOfTime):
         made.measure(session, TWO)  # type: ignore[arg-type]
+
+
+def test_progress_names_what_is_measured_as_a_user_would_write_it() -> None:
+    race, made = make()
+    bfloat = probe("autocast=bfloat16,intra_op_threads=1", {"autocast": "bfloat16", "intra_op_threads": 1})
+    said: list[str] = []
+
+    class Heard(SilentProgress):
+        def update(self, text: str, spent: float, budget: float) -> None:
+            said.append(text)
+
+    made._progress = Heard()
+    race.windows += [replace(_window(AS_WRITTEN), started=0.0), _window(bfloat, seconds=0.5)]
+    replay = probe(judge.REPLAY, {"replay": True})
+    alone = probe(judge.key_of({}, "loader_only"), {}, mode="loader_only")
+    for each in (AS_WRITTEN, bfloat, replay, alone):
+        made._tell(Told(), each)  # type: ignore[arg-type]
+    assert [text.partition(": ")[2].partition(";")[0] for text in said] == [
+        "the training as written",
+        'torch.autocast("cpu", dtype=torch.bfloat16) and torch.set_num_threads(1)',
+        "the same batches again",
+        "loading alone, the training as written",
+    ]
+    best = 'best so far torch.autocast("cpu", dtype=torch.bfloat16) and torch.set_num_threads(1) 2.00×'
+    assert said[0].endswith(best)
+
+
+def _window(each: Probe, seconds: float = 1.0) -> Window:
+    return Window(
+        session=1, rank=0, block=1, setting=each.as_setting(), mode="timed", steps=10, samples=40.0, seconds=seconds,
+        lead_in_steps=1, lead_in_seconds=0.1, wait_seconds=0.0, turn_seconds=None, whole_epochs=0, queue_change=0,
+        ready_share=None, effect={}, started=2.0, label=each.key,
+    )  # fmt: skip

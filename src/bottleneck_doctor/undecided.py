@@ -1,0 +1,154 @@
+"""Why nothing is claimed of a setting: an estimate and what it had to clear in, a sentence's end out. Pure.
+
+Every sentence is a function of the interval that it speaks of, so that its figures are true of it: figures are written
+with as many decimals as it takes for them to stand on the same side of 1, and of one another, as the values do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from bottleneck_doctor import stats
+from bottleneck_doctor.render import words
+from bottleneck_doctor.result import FixOutcome, Speedup
+
+MOST_DIGITS = 6
+WORTH_NAMING = 1 + stats.EQUIVALENCE
+"""Estimate above which a setting that is not decided is worth naming: what is nearer to 1 is no difference."""
+
+
+def reason(estimate: stats.Estimate | Speedup, *, floor: float, tried: int, over: str = "") -> str:
+    """Why `stats.verdict` can tell nothing of this estimate.
+
+    `floor`: the deviation from 1 below which nothing is claimed. `tried`: fixes that a claim is one of. `over`: what
+    the estimate is relative to where that is not the training as written, in words.
+    """
+    subject = f"on top of {over} it" if over else "it"
+    if estimate.sessions < stats.MINIMUM_SESSIONS:
+        return (
+            f"{subject} was measured in {words.count_text(estimate.sessions, 'process')} only, and a claim needs "
+            f"{stats.MINIMUM_SESSIONS}: processes differ"
+        )
+    low, high = estimate.low, estimate.high
+    if low < 1 < high:
+        low_text, high_text = _apart(low, 1.0, high)[::2]
+        return f"{subject} may be slower or faster: the interval reaches from {low_text} to {high_text}"
+    if low >= 1:
+        least = 1 + floor
+        if low <= least:
+            low_text, _, least_text = _apart(low, 1.0, least)
+            return (
+                f"{subject} looks faster, but the interval begins at {low_text}, and noise lets nothing be claimed "
+                f"that does not begin above {least_text}"
+            )
+        return f"{subject} looks faster, {_chance(low, 'begins', tried)}"
+    most = 1 / (1 + floor)
+    if high >= most:
+        high_text, _, most_text = _apart(high, 1.0, most)
+        return (
+            f"{subject} looks slower, but the interval ends at {high_text}, and noise lets nothing be claimed that "
+            f"does not end below {most_text}"
+        )
+    return f"{subject} looks slower, {_chance(high, 'ends', tried)}"
+
+
+def _chance(end: float, verb: str, tried: int) -> str:
+    """The interval is clear of everything, and the claim is one of several."""
+    text = _apart(end, 1.0)[0]
+    many = words.count_text(tried, "fix")
+    were = "was" if tried == 1 else "were"
+    return (
+        f"and the interval {verb} at {text}, but {many} {were} tried, and by chance one of so many may look like that"
+    )
+
+
+def _apart(*values: float) -> list[str]:
+    """The values as ratios, with the fewest decimals, two at least, that keep different ones apart."""
+    different = len(set(values))
+    for digits in range(2, MOST_DIGITS):
+        texts = [_text(value, digits) for value in values]
+        if len(set(texts)) == different:
+            return texts
+    return [_text(value, MOST_DIGITS) for value in values]
+
+
+def _text(value: float, digits: int) -> str:
+    return f"{value:.{digits}f}{words.TIMES}" if math.isfinite(value) else words.DASH
+
+
+# -- the verdict where nothing is claimed ------------------------------------------------------------------------------
+
+
+def sentence(unsettled: Sequence[FixOutcome], others: Sequence[FixOutcome], device: str, cut: str) -> str:
+    """What the verdict says where nothing is faster and something is undecided.
+
+    `unsettled`: the fixes of which nothing can be told, one at least. `others`: those that were measured and decided.
+    `cut`: what ended the measuring. Only what looks like a gain is named: nothing else may lead.
+    """
+    measured = [outcome for outcome in unsettled if outcome.speedup is not None]
+    late = len(unsettled) - len(measured)
+    if not measured and not others:
+        return f"Cannot tell what would help: {cut} before it could be measured."
+    leading = max(filter(_gains, measured), key=_estimate, default=None)
+    if leading is not None and leading.speedup is not None:
+        name = words.setting_code(leading.setting, device)
+        if leading.speedup.sessions < stats.MINIMUM_SESSIONS:
+            return (
+                f"Cannot tell yet: {name} looked {words.estimate_text(leading.speedup)} as fast, but in "
+                f"{words.count_text(leading.speedup.sessions, 'process')} only, and a claim needs "
+                f"{stats.MINIMUM_SESSIONS}."
+            )
+        return f"Cannot tell: {name} measured {words.speedup_text(leading.speedup)}, but {leading.reason}."
+    rest = f", and {cut} before {words.count_text(late, 'more fix')} could be measured" if late else ""
+    few = [outcome for outcome in measured if _sessions(outcome) < stats.MINIMUM_SESSIONS]
+    if few:
+        least = words.count_text(min(map(_sessions, few)), "process")
+        return (
+            f"Cannot tell yet: nothing that was tried looks faster so far, but some of it was measured in {least} "
+            f"only, and a claim needs {stats.MINIMUM_SESSIONS}{rest}."
+        )
+    highest = max((outcome.speedup.high for outcome in measured if outcome.speedup is not None), default=0.0)
+    if highest > WORTH_NAMING:
+        return f"Nothing we tried is clearly faster, but noise could hide gains of up to {_gain_text(highest)}{rest}."
+    return f"Nothing that was measured is faster{rest}." if late else "Nothing we tried is faster."
+
+
+def _gains(outcome: FixOutcome) -> bool:
+    """Whether it looks like a gain worth naming, by itself and not only by what it builds on."""
+    figures = [figure for figure in (outcome.speedup, outcome.added) if figure is not None]
+    return all(figure.estimate > WORTH_NAMING for figure in figures)
+
+
+def _estimate(outcome: FixOutcome) -> float:
+    return outcome.speedup.estimate if outcome.speedup is not None else 0.0
+
+
+def _sessions(outcome: FixOutcome) -> int:
+    return outcome.speedup.sessions if outcome.speedup is not None else 0
+
+
+def _gain_text(ratio: float) -> str:
+    """How much faster at most: rounded up, since it is a bound."""
+    return f"{math.ceil(100 * (ratio - 1) - 1e-9)} %" if ratio < 10 else f"{math.ceil(ratio)}{words.TIMES}"
+
+
+def nothing_faster(outcomes: Sequence[FixOutcome], free_data: float | None) -> str:
+    """What the verdict says where everything is decided and nothing is faster.
+
+    `free_data`: how much faster training was measured to be with data for free; None where it was not measured.
+    """
+    if any(outcome.speedup is not None for outcome in outcomes):
+        said = "Nothing we tried is faster."
+    else:
+        failed = sum(outcome.status == "failed" for outcome in outcomes)
+        refused = len(outcomes) - failed
+        parts = [f"{words.count_text(refused, 'fix')} {'does' if refused == 1 else 'do'} not apply or cannot pay here"]
+        parts = (parts if refused else []) + ([f"{words.count_text(failed, 'fix')} failed"] if failed else [])
+        said = f"Nothing could be tried: {' and '.join(parts) or 'no fix was asked for'}."
+    if free_data is None:
+        return said
+    if free_data < 1:
+        # Noise has it below what it bounds: it says no more than that there is little to gain.
+        return f"{said} With data for free it was measured no faster either."
+    return f"{said} Training runs at {words.share_text(1 / free_data)} of its speed with free data."
