@@ -99,7 +99,10 @@ def sentence(unsettled: Sequence[FixOutcome], others: Sequence[FixOutcome], devi
                 f"{words.count_text(leading.speedup.sessions, 'process')} only, and a claim needs "
                 f"{stats.MINIMUM_SESSIONS}."
             )
-        return f"Cannot tell: {name} measured {words.speedup_text(leading.speedup)}, but {leading.reason}."
+        told = f"Cannot tell: {name} measured {words.speedup_text(leading.speedup)}"
+        if leading.added is None and leading.speedup.low < 1 < leading.speedup.high:
+            return f"{told}: it may be slower or faster."  # The interval stands there already.
+        return f"{told}, but {leading.reason}."
     rest = f", and {cut} before {words.count_text(late, 'more fix')} could be measured" if late else ""
     few = [outcome for outcome in measured if _sessions(outcome) < stats.MINIMUM_SESSIONS]
     if few:
