@@ -141,14 +141,27 @@ def test_starting_an_epoch_weighs_by_its_length() -> None:
     assert found["epoch_turn"].verdict == "regression"
 
 
-def test_starting_an_epoch_is_never_shown_to_take_less_than_nothing() -> None:
+def test_no_turn_takes_less_than_no_time() -> None:
+    """A turn's measure is noisy: one of nothing comes out below nothing now and then. It shortens no step."""
     pairs = [
-        PairSample(number=n, base=side(0.020 * (1 + noise), turn=-0.000559), head=side(0.020, turn=-0.001))
+        PairSample(number=n, base=side(0.020 * (1 + noise), turn=-0.000559), head=side(0.020, turn=-0.3))
         for n, noise in enumerate(NOISE, 1)
     ]
-    shown = metrics(pairs)["epoch_turn"]
-    assert (shown.base, shown.head) == (0.0, 0.0)
-    assert "-" not in shown.sentence
+    found = metrics(pairs)
+    turn = found["epoch_turn"]
+    assert (turn.base, turn.head, turn.change) == (0, 0, 0)
+    assert turn.verdict == "unchanged"
+    assert "-" not in turn.sentence
+    assert found[STEP_TIME].head == pytest.approx(0.020)
+    assert found[STEP_TIME].verdict == "unchanged"
+
+
+def test_turns_that_luck_puts_around_nothing_cancel() -> None:
+    seen = side(0.020)
+    seen.windows[:] = [
+        replace(each, turn_seconds=turn) for each, turn in zip(seen.windows, (-0.1, 0.1, 0), strict=True)
+    ]
+    assert seen.turn() == pytest.approx(0)
 
 
 def test_batches_of_another_size_are_compared_by_sample() -> None:

@@ -20,8 +20,9 @@ from tests.unit.test_gate_revision import repository
 import bottleneck_doctor.gate.check
 from bottleneck_doctor.cli import main
 from bottleneck_doctor.errors import Exit
-from bottleneck_doctor.gate import decide
+from bottleneck_doctor.gate import decide, limits, metrics, verdict
 from bottleneck_doctor.gate.decide import Estimate
+from bottleneck_doctor.gate.metrics import PairSample
 from bottleneck_doctor.gate.prospect import prospect
 
 __all__ = ["repository"]  # A fixture.
@@ -92,6 +93,33 @@ def test_so_many_pairs_as_are_named_would_do() -> None:
     assert beyond.pairs is None
     assert prospect(seen, 0.02, 2) is not None
     assert prospect(Estimate(2, 0.0, 0.01), 0.02, 2) is None
+
+
+def restless(spread: float, count: int) -> list[PairSample]:
+    generator = random.Random(4)
+    return [pair(number, 0.02, 0.02 * math.exp(generator.gauss(0, spread))) for number in range(1, count + 1)]
+
+
+@pytest.mark.parametrize("most", [6, 12])
+def test_no_threshold_is_suggested_that_nobody_would_want(most: int) -> None:
+    """Pairs that differ by a factor of three: `--threshold 263%` would be no help."""
+    pairs = restless(1.1, 6)
+    how = metrics.Judging(limits.DEFAULTS, decide.look_after(6, last=False), most)
+    judged = metrics.judged(pairs, how)
+    (warning,) = (each for each in verdict.weak_evidence(pairs, how, judged) if each.slug == "threshold-below-noise")
+    refused = verdict.refusal(pairs, how, judged, pair_seconds=10.0)
+    for said in (warning.sentence, refused):
+        assert "not even 50 % can be judged" in said
+        assert "Check where nothing else runs meanwhile" in said
+        assert "--threshold" not in said
+        assert max(float(figure) for figure in re.findall(r"([\d.]+) ?%", said)) == 50
+
+
+def test_a_threshold_that_people_use_is_still_suggested() -> None:
+    pairs = restless(0.08, 6)
+    how = metrics.Judging(limits.DEFAULTS, decide.look_after(6, last=False), 8)
+    refused = verdict.refusal(pairs, how, metrics.judged(pairs, how), pair_seconds=10.0)
+    assert re.search(r"Give `--threshold \d+%`", refused)
 
 
 class _Restless:

@@ -302,3 +302,5 @@ def test_a_baseline_without_the_steady_allocator_is_held_to_the_same(bench: Benc
     assert check("train.py") == Exit.DONE
     assert bench.started[0].steady is False
     assert bench.started[0].variables() == {}
+    made = check_from_json((tmp_path / "out.json").read_bytes(), source="x")
+    assert made.command == ["doctor", "check", "--baseline", "base.json", "--no-steady", "train.py"]

@@ -67,10 +67,13 @@ class SideSample:
         return ev.samples_per_step(self.windows)
 
     def turn(self) -> float | None:
-        """What an epoch's start and end cost, in seconds; None where whole epochs were timed or none was seen."""
+        """What an epoch's start and end cost, in seconds, 0 or more; None where whole epochs were timed or none was
+        seen."""
         turns = [window.turn_seconds for window in self.windows if ev.usable(window) and not window.whole_epochs]
         known = [turn for turn in turns if turn is not None]
-        return fmean(known) if known else None
+        # A window's is what its lead-in took beyond its steps, so one of next to nothing may come out below nothing.
+        # The mean is cut off, and not each of them: what lies above and below by luck has to cancel first.
+        return max(0.0, fmean(known)) if known else None
 
     @property
     def knows_turn(self) -> bool:
@@ -91,8 +94,6 @@ class SideSample:
         if turn is None or not self.epoch_batches or not steps or not turns:
             return steps
         share = turn / self.epoch_batches * size / own
-        # Lead-in is a few steps, so a turn is known roughly: it may not eat up the steps.
-        share = max(share, -0.5 * fmean(steps.values()))
         return {number: cost + share for number, cost in steps.items()}
 
     def samples(self) -> dict[int, float]:

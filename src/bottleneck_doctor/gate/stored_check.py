@@ -50,7 +50,11 @@ class Request:
             command += ["--threshold", f"{100 * step:g}%"]
         command += [] if self.budget is None else ["--budget", f"{self.budget:g}s"]
         command += [] if self.processes is None else ["--pairs", str(self.processes)]
-        command += ["--allow-different-machine"] if self.allow_different else []
+        for option, is_set in (
+            ("--allow-different-machine", self.allow_different),
+            ("--no-steady", not self.training.steady),
+        ):
+            command += [option] if is_set else []
         return self.training.again(*command)
 
 

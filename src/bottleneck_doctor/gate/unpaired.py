@@ -64,8 +64,7 @@ def draw(sample: SideSample, taken: str, *, whole_epochs: bool, first: bool) -> 
         samples_per_step=sample.per_step(),
         has_loader=sample.has_loader,
         whole_epochs=whole_epochs,
-        # An epoch's turn is what its lead-in took beyond its steps, and may come out below nothing.
-        figures={name: max(0.0, float(value)) for name, value in figures.items()},
+        figures={name: float(value) for name, value in figures.items()},
     )
 
 
@@ -263,11 +262,22 @@ def weak_evidence(
                 Warning(
                     slug="threshold-below-noise",
                     sentence=f"{metric.title}: a threshold of {amount_text(metric.unit, metric.threshold)} can't be "
-                    f"judged against this baseline, whose {len(times)} times differ so much that the least that can be "
-                    f"judged is {amount_text(metric.unit, floor)}; raise the threshold, or draw it at more times.",
+                    "judged against this baseline, whose "
+                    f"{len(times)} times differ so much that {_least(metric, floor)}",
                 )
             )
     return said + _other_loop(times, head)
+
+
+def _least(metric: Metric, floor: float) -> str:
+    """What could be judged, and what would help."""
+    if floor > verdict.MOST_USEFUL:
+        most = amount_text(metric.unit, verdict.MOST_USEFUL)
+        return f"not even {most} can be judged. Draw it at more times, or give `--base-ref` instead."
+    return (
+        f"the least that can be judged is {amount_text(metric.unit, floor)}; raise the threshold, or draw it at more "
+        "times."
+    )
 
 
 def _other_loop(times: Sequence[Sequence[Draw]], head: Sequence[Draw]) -> list[Warning]:

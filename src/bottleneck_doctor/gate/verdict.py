@@ -20,7 +20,9 @@ LONG = 1.25
 """A window that takes so many times what is typical of its process was held up."""
 RARE = 0.02
 """Chance below which it is no accident that only the head's were."""
-
+MOST_USEFUL = 0.5
+"""Nobody holds a training to a threshold above this: to suggest one would be no help."""
+QUIETER = "Check where nothing else runs meanwhile"
 
 UNTOLD = ("cannot_tell", "not_measured")
 """Verdicts that say nothing."""
@@ -137,24 +139,38 @@ def refusal(pairs: Sequence[PairSample], how: Judging, metrics: Sequence[Metric]
     for metric, known in prospects(pairs, how, metrics):
         if known is None:
             continue
-        floor = _rounded_up(known.floor)
         amount = amount_text(metric.unit, metric.threshold)
         said.append(
             f"{metric.title}: a threshold of {amount} can't be judged here. One pair of processes differs from the "
-            "next so much that the least threshold that can be judged in this time is "
-            f"{amount_text(metric.unit, floor)}; it was given up after {words.count_text(len(pairs), 'pair')}. "
-            f"{_way_out(metric, floor, known.pairs, pair_seconds)}"
+            f"next so much that {_least_judged(metric, known.floor)}; it was given up after "
+            f"{words.count_text(len(pairs), 'pair')}. {_way_out(metric, known, pair_seconds)}"
         )
     return " ".join(said)
 
 
-def _way_out(metric: Metric, floor: float, pairs: int | None, pair_seconds: float) -> str:
-    option = f"`--threshold {100 * floor:g}%`" if metric.id == STEP_TIME else "a larger one in the configuration"
-    if pairs is None:
-        return f"Give {option}; more time would not do, and a quieter machine may."
+def _least_judged(metric: Metric, floor: float) -> str:
+    if floor > MOST_USEFUL:
+        return f"in this time not even {amount_text(metric.unit, MOST_USEFUL)} can be judged"
+    least = amount_text(metric.unit, _rounded_up(floor))
+    return f"the least threshold that can be judged in this time is {least}"
+
+
+def _way_out(metric: Metric, known: Prospect, pair_seconds: float) -> str:
     # With what checking out and starting take beside the pairs.
-    minutes = max(1, math.ceil(1.15 * pairs * pair_seconds / 60))
-    return f"Give {option}, or more time: `--budget {minutes}m`."
+    more = "" if known.pairs is None else f"`--budget {max(1, math.ceil(1.15 * known.pairs * pair_seconds / 60))}m`"
+    if known.floor > MOST_USEFUL:
+        return f"{QUIETER}, or give more time: {more}." if more else f"{QUIETER}; more time here would not do."
+    floor = _rounded_up(known.floor)
+    option = f"`--threshold {100 * floor:g}%`" if metric.id == STEP_TIME else "a larger one in the configuration"
+    if not more:
+        return f"Give {option}; more time would not do, and a quieter machine may."
+    return f"Give {option}, or more time: {more}."
+
+
+def _weaker(known: Prospect) -> str:
+    """What would make a threshold be judged, without figures."""
+    way = QUIETER if known.floor > MOST_USEFUL else "Raise the threshold"
+    return f"{way}{'' if known.pairs is None else ', or raise `--budget`'}."
 
 
 def _rounded_up(share: float) -> float:
@@ -180,9 +196,8 @@ def weak_evidence(pairs: Sequence[PairSample], how: Judging, metrics: Sequence[M
                 Warning(
                     slug="threshold-below-noise",
                     sentence=f"{metric.title}: a threshold of {amount_text(metric.unit, metric.threshold)} can't be "
-                    "judged here in this time. One pair of processes differs from the next so much that the least that "
-                    f"can be judged is {amount_text(metric.unit, _rounded_up(known.floor))}; raise the threshold"
-                    + (" or `--budget`." if known.pairs is not None else "."),
+                    "judged here in this time. One pair of processes differs from the next so much that "
+                    f"{_least_judged(metric, known.floor)}. {_weaker(known)}",
                 )
             )
     found += _other_loop(pairs)
