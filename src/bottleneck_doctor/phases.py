@@ -32,6 +32,9 @@ Detail = Mapping[str, Any]
 OUTLIER_SIGMAS = 3.0
 SMALLEST_DRAWN = 1 / 4000
 """Stretches shorter than this part of a timeline can't be seen in it and are left out."""
+NOTHING_OF_ITS_OWN = 0.01
+"""Part of fetching below which a transform that only calls others is left out."""
+NOWHERE: Mapping[str, Any] = {"file": "", "line": 0}
 
 
 def phases(details: Sequence[Detail]) -> Phases | None:
@@ -156,6 +159,8 @@ def loading(details: Sequence[Detail], setting: Mapping[str, SettingValue]) -> L
         files=_files(parts, batches),
         fetch_site=_site(parts[-1]["fetch_site"]),
         collate_site=_site(parts[-1]["collate_site"]),
+        collate_name=parts[-1].get("collate_name", ""),
+        collate_module=parts[-1].get("collate_module", ""),
     )
 
 
@@ -207,7 +212,7 @@ def _joined(events: Iterable[Sequence[Any]]) -> list[list[Any]]:
 
 
 def _transforms(parts: Sequence[Mapping[str, Any]], fetched: float, samples: float) -> list[TransformCost]:
-    # Chains are found in the same order in every window, so an element is known by its place.
+    # They are found in the same order in every window, so one is known by its place.
     seconds: defaultdict[int, float] = defaultdict(float)
     named: dict[int, Mapping[str, Any]] = {}
     for part in parts:
@@ -216,14 +221,20 @@ def _transforms(parts: Sequence[Mapping[str, Any]], fetched: float, samples: flo
             seconds[place] += element["seconds"]
     costs = []
     for place, element in named.items():
-        site = element["site"] or {"file": "", "line": 0}
+        share = seconds[place] / fetched if fetched > 0 else 0.0
+        # Never called, as those of an evaluation; or no more than the others that it calls.
+        if seconds[place] <= 0 or (element.get("holds") and share < NOTHING_OF_ITS_OWN):
+            continue
+        site, made = element["site"] or NOWHERE, element.get("made") or NOWHERE
         costs.append(
             TransformCost(
                 name=element["name"],
                 ms_per_sample=1000 * seconds[place] / samples if samples else 0.0,
-                share_of_fetch=seconds[place] / fetched if fetched > 0 else 0.0,
+                share_of_fetch=share,
                 file=site["file"],
                 line=site["line"],
+                made_file=made["file"],
+                made_line=made["line"],
             )
         )
     return costs

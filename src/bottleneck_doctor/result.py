@@ -267,13 +267,19 @@ class EpochPause:
 
 @dataclass(frozen=True, kw_only=True)
 class TransformCost:
-    """One element of a chain of transforms: milliseconds a sample, and its share of the time to fetch a sample."""
+    """One transform, in a chain or alone: milliseconds a sample, and its share of the time to fetch a sample.
+
+    Time that goes by in another transform that it calls counts for that one alone. `file`, `line`: where its own code
+    begins if that is the user's. `made_file`, `made_line`: the user's line that makes it, where that is known.
+    """
 
     name: str
     ms_per_sample: float
     share_of_fetch: float
     file: str = ""
     line: int = 0
+    made_file: str = ""
+    made_line: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -319,9 +325,13 @@ class Loading:
     workers: list[WorkerActivity] = field(default_factory=list)
     files: FileUse | None = None
     fetch_site: Site | None = None
-    """Where the user's `__getitem__` (or `__iter__`) begins."""
+    """Where the user's `__getitem__` (or `__iter__`) begins; of several, one in another, that which does most."""
     collate_site: Site | None = None
-    """Where the user's own collate function begins; None for torch's."""
+    """Where the user's own collate function begins; None for torch's or another library's."""
+    collate_name: str = ""
+    """The collate function, or the class of an object that is called as one; "" where it isn't known."""
+    collate_module: str = ""
+    """The module that it is defined in."""
     computing: float | None = None
     """Cores that whoever makes a batch keeps busy meanwhile: well below 1, it waits for something."""
     delayed: float | None = None

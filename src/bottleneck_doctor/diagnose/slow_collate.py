@@ -17,6 +17,9 @@ from bottleneck_doctor.diagnose._rule import (
     waits,
 )
 from bottleneck_doctor.render import words
+from bottleneck_doctor.result import Site
+
+TORCHS = "torch.utils.data._utils.collate"
 
 
 def judge(evidence: Evidence) -> Statement | None:
@@ -24,7 +27,18 @@ def judge(evidence: Evidence) -> Statement | None:
     if loading is None or parts is None or parts.collate < PART:
         return None
     site = refined_in_loading(evidence, loading.collate_site)
-    name = "your collate function" if site is not None else "torch's own collate function"
+    torchs = loading.collate_module.startswith(TORCHS)
+    if site is not None:
+        name = "your collate function"
+    elif torchs:
+        name = "torch's own collate function"
+    elif loading.collate_name:
+        name = f"`{loading.collate_name}` of {loading.collate_module.partition('.')[0] or 'a library'}"
+    else:
+        name = "the loader's collate function"
+    if site is None and not torchs and evidence.found.loader_site is not None:
+        # A library's collate function is changed where the loader is made.
+        site = Site(file=evidence.found.loader_site.file, line=evidence.found.loader_site.line)
     wait = evidence.wait or 0.0
     return Statement(
         sentence=(
@@ -38,7 +52,7 @@ def judge(evidence: Evidence) -> Statement | None:
         clause=f"{waits(evidence)}, {portion(parts.collate)} in {name}{at(site)}",
         site=site,
         advice=""
-        if site is not None
+        if not torchs
         else "Return tensors of one shape and type from the dataset, so that they can be stacked in one go.",
     )
 

@@ -1,4 +1,4 @@
-"""`slow-transform`: one transform of the chain makes up much of the wait."""
+"""`slow-transform`: one transform makes up much of the wait."""
 
 from __future__ import annotations
 
@@ -13,37 +13,55 @@ from bottleneck_doctor.diagnose._rule import (
     clamp,
     made_here,
     milliseconds,
+    place,
     portion,
     waits,
 )
 from bottleneck_doctor.render import words
-from bottleneck_doctor.result import Site
+from bottleneck_doctor.result import Loading, Site, TransformCost
 
 
 def judge(evidence: Evidence) -> Statement | None:
     loading, parts = evidence.as_written, waited_making(evidence)
     transform = costliest_transform(loading) if loading is not None else None
-    if parts is None or transform is None:
+    if loading is None or parts is None or transform is None:
         return None
     share = clamp(transform.share_of_fetch) * parts.fetch
     if share < PART:
         return None
-    own = transform.line > 0 and own_path(transform.file)
-    # A library's transform is none of the user's lines: the place where it is called from is theirs.
-    site = refined_in_loading(evidence, Site(file=transform.file, line=transform.line)) if own else fetch_site(evidence)
+    site, told = _place(evidence, loading, transform)
     wait = evidence.wait or 0.0
     return Statement(
         sentence=(
-            f"`{transform.name}`{at(site)} takes {milliseconds(transform.ms_per_sample)} a sample, "
+            f"`{transform.name}`{told} takes {milliseconds(transform.ms_per_sample)} a sample, "
             f"{words.share_text(share)} of making a batch, and training waits for data {words.share_text(wait)} "
             "of the time."
         ),
         figures={"share_of_making": share, "ms_per_sample": transform.ms_per_sample, "data_wait_share": wait},
         weight=wait * share * evidence.in_steps,
         measured=made_here(evidence),
-        clause=f"{waits(evidence)}, {portion(share)} in `{transform.name}`{at(site)}",
+        clause=f"{waits(evidence)}, {portion(share)} in `{transform.name}`{told}",
         site=site,
     )
+
+
+def _place(evidence: Evidence, loading: Loading, transform: TransformCost) -> tuple[Site | None, str]:
+    """The line that its author would change, and how it is told: where the user's own transform spends its time, where
+    a library's is made, and where that isn't known the user's line that calls it, or the loader's."""
+    if transform.line > 0 and own_path(transform.file):
+        site = refined_in_loading(evidence, Site(file=transform.file, line=transform.line))
+        return site, at(site)
+    if transform.made_line > 0:
+        site = Site(file=transform.made_file, line=transform.made_line)
+        return site, at(site)
+    if loading.fetch_site is not None:
+        site = fetch_site(evidence)
+        return site, f" (called from {place(site)})"
+    loader = evidence.found.loader_site
+    if loader is None:
+        return None, ""
+    site = Site(file=loader.file, line=loader.line)
+    return site, f" (of the loader made at {place(site)})"
 
 
 RULE = Rule(

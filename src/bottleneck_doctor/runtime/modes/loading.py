@@ -23,15 +23,19 @@ from torch.utils.data import get_worker_info
 from torch.utils.data._utils import fetch, worker
 
 from ..channel import VARIABLE
+from ..loader import construction_site
 from ..originals import getpid, now, processor_time
 from ..steps import batch_samples
 from .files import OpenCount, file_system
+from .made import made_sites
 from .patches import Patches
-from .sites import as_json, fetch_site, function_site
+from .sites import as_json, fetch_site, function_name, function_site
 from .transforms import Chains
 from .waiting import delayed
 
 Span = Tuple[float, float]
+_NAMES = "transforms"
+"""A file that tells workers which inherited nothing what the main process has found to time."""
 
 
 class Made(NamedTuple):
@@ -68,6 +72,7 @@ class LoadingRecorder:
         self._main = getpid()
         self._thread = threading.get_ident()
         self._making = False
+        self._places: Optional[List[Optional[int]]] = None
         self._number = -1
         self._line: Optional[int] = None
         self._own: List[Tuple[Made, List[float]]] = []
@@ -82,13 +87,15 @@ class LoadingRecorder:
 
     def apply(self, loader: Any) -> None:
         self._folder = tempfile.mkdtemp(prefix="loading-", dir=_scratch())
-        self._put_on(loader.dataset, loader.collate_fn)
+        self._put_on(loader.dataset)
+        with open(os.path.join(self._folder, _NAMES), "w", encoding="utf-8") as handle:
+            json.dump(self._chains.names(), handle)
         self._patches.put(worker, "_worker_loop", self._numbering)
         _recording_here.append(self)
         _leave_note(self._folder)
 
-    def _put_on(self, dataset: Any, collate: Any) -> None:
-        self._chains.time(dataset, collate)
+    def _put_on(self, dataset: Any) -> None:
+        self._chains.time(dataset)
         for kind in (fetch._MapDatasetFetcher, fetch._IterableDatasetFetcher):
             self._patches.put(kind, "fetch", self._recording)
 
@@ -98,7 +105,9 @@ class LoadingRecorder:
         self._main = 0
         # Newer releases hand the dataset over in a list, so that the caller holds no second reference to it.
         dataset = given["dataset"] if "dataset" in given else given["dataset_holder"][0]
-        self._put_on(dataset, given["collate_fn"])
+        self._put_on(dataset)
+        with open(os.path.join(folder, _NAMES), encoding="utf-8") as handle:
+            self._places = _places(json.load(handle), self._chains.names())
         given["index_queue"] = _Listening(given["index_queue"], self)
 
     def revert(self) -> None:
@@ -140,14 +149,17 @@ class LoadingRecorder:
         collate = fetcher.collate_fn
         given = 0
         collating = 0.0
+        fetched: Optional[List[float]] = None
 
         def timed_collate(data: Any) -> Any:
-            nonlocal given, collating
+            nonlocal given, collating, fetched
             given = len(data) if fetcher.auto_collation and isinstance(data, (list, tuple)) else 0
+            # What a collate function calls of them is no part of fetching.
+            fetched = self._chains.all_seconds()
             collating = now()
             return collate(data)
 
-        transforms = self._chains.seconds()
+        transforms = self._chains.all_seconds()
         fetcher.collate_fn = timed_collate
         self._files.begin()
         delay, computed = delayed(), processor_time()
@@ -176,7 +188,9 @@ class LoadingRecorder:
             computed,
             None if delay is None or later is None else later - delay,
         )
-        spent = [after - before for before, after in zip(transforms, self._chains.seconds())]
+        spent = [after - before for before, after in zip(transforms, fetched or self._chains.all_seconds())]
+        if self._places is not None:
+            spent = [0.0 if place is None else spent[place] for place in self._places]
         if info is None:
             self._own.append((made, spent))
         else:
@@ -257,13 +271,9 @@ class LoadingRecorder:
             "out_of_order": _out_of_order([made.ended for made, _, _ in handed]),
             "span": sum(end - begin for begin, end in segments),
             "workers": self._activity(loader.num_workers, [made for made, _ in every], batches, segments),
-            "transforms": [
-                {**each, "seconds": sum(spent[position] for _, spent in timed if position < len(spent))}
-                for position, each in enumerate(self._chains.described())
-            ],
             "files": None,
-            "fetch_site": as_json(fetch_site(loader.dataset)),
             "collate_site": as_json(function_site(loader.collate_fn)),
+            **self._by_name(loader, [spent for _, spent in timed]),
         }
         if opened:
             found["files"] = {
@@ -275,6 +285,22 @@ class LoadingRecorder:
             }
         lanes = _lanes([made for made, _ in every], drawn) if drawn is not None and loader.num_workers else []
         return {"loading": found, "loading_missing": "", "lanes": lanes}
+
+    def _by_name(self, loader: Any, spent: List[List[float]]) -> Dict[str, Any]:
+        """Who does the work: the transforms, the dataset's method and the collate function."""
+        chains = self._chains
+        sums = [sum(each[place] for each in spent if place < len(each)) for place in range(len(chains.names()))]
+        made = made_sites(chains.groups, chains.datasets, getattr(construction_site(loader), "file", ""))
+        name, module = function_name(loader.collate_fn)
+        return {
+            "transforms": [
+                {**described, "seconds": seconds, "made": as_json(made.get(id(element)))}
+                for described, seconds, element in zip(chains.described(), sums, chains.elements())
+            ],
+            "fetch_site": as_json(chains.busiest_method(sums) or fetch_site(loader.dataset)),
+            "collate_name": name,
+            "collate_module": module,
+        }
 
     def _matched(self, every: List[Tuple[Made, List[float]]]) -> List[Tuple[Made, float, float]]:
         """Each timed arrival with the batch that came: the last of that number that was finished by then."""
@@ -383,6 +409,19 @@ def _noted() -> str:
             return handle.read()
     except OSError:
         return ""
+
+
+def _places(wanted: List[str], own: List[str]) -> List[Optional[int]]:
+    """Where each name that the main process has stands among a worker's own, None where it has no such; of names that
+    are alike the first for the first."""
+    left = list(enumerate(own))
+    places: List[Optional[int]] = []
+    for name in wanted:
+        found = next((each for each in left if each[1] == name), None)
+        if found is not None:
+            left.remove(found)
+        places.append(None if found is None else found[0])
+    return places
 
 
 def _why_nothing(loader: Any) -> str:

@@ -6,17 +6,40 @@ import functools
 import inspect
 import os
 import sys
-from typing import Any, Dict, Optional
+from types import MethodType
+from typing import Any, Dict, Optional, Tuple
+
+from torch.utils.data import Dataset
 
 from ..messages import Site
 from ..steps import is_users_file
 
 _WRAPPED = ("dataset", "datasets", "_dataset", "source_datapipe", "_datapipe")
 """Attributes under which wrappers keep the dataset they wrap: torch's, torchvision's, torchdata's."""
+_MOST_WRAPPED = 64
+"""Datasets that are looked at for a method of the user's."""
+
+
+def plain_function(function: Any) -> Any:
+    """What is called in the end, under partials and under a transform that only calls what it was given."""
+    for _ in range(8):
+        inner = getattr(function, "lambd", None)
+        if isinstance(function, functools.partial):
+            function = function.func
+        elif callable(inner):
+            function = inner
+    return function
 
 
 def function_site(function: Any) -> Optional[Site]:
     """The first line of a function, method, partial or callable object; None where it is not the user's own."""
+    code = _code_of(function)
+    if code is None or not is_users_file(code.co_filename):
+        return None
+    return Site(os.path.abspath(code.co_filename), code.co_firstlineno)
+
+
+def _code_of(function: Any) -> Any:
     while isinstance(function, functools.partial):
         function = function.func
     try:
@@ -28,9 +51,16 @@ def function_site(function: Any) -> Optional[Site]:
     if code is None:
         caller = vars(type(function)).get("__call__") or getattr(type(function), "forward", None)
         code = getattr(caller, "__code__", None)
-    if code is None or not is_users_file(code.co_filename):
-        return None
-    return Site(os.path.abspath(code.co_filename), code.co_firstlineno)
+    return code
+
+
+def function_name(function: Any) -> Tuple[str, str]:
+    """Name and module of a function, method or partial; of a callable object, those of its class."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    named = function if isinstance(getattr(function, "__name__", None), str) else type(function)
+    name = named.__qualname__ if isinstance(named, MethodType) else named.__name__
+    return str(name), str(getattr(named, "__module__", None) or "")
 
 
 def class_site(kind: type) -> Optional[Site]:
@@ -45,23 +75,31 @@ def class_site(kind: type) -> Optional[Site]:
 
 
 def fetch_site(dataset: Any) -> Optional[Site]:
-    """Where the user's own `__getitems__`, `__getitem__` or `__iter__` begins, under all wrappers."""
-    for _ in range(8):
+    """Where the user's own `__getitems__`, `__getitem__` or `__iter__` begins, the outermost under all wrappers."""
+    waiting, seen = [dataset], 0
+    while waiting and seen < _MOST_WRAPPED:
+        each, seen = waiting.pop(0), seen + 1
+        held = getattr(each, "__dict__", None)
+        held = held if type(held) is dict else {}
         # A transform that Hugging Face's datasets call for each item is where the user's own work is.
-        formatting = getattr(dataset, "_format_kwargs", None)
+        formatting = held.get("_format_kwargs")
         if isinstance(formatting, dict) and callable(formatting.get("transform")):
             return function_site(formatting["transform"])
         for name in ("__getitems__", "__getitem__", "__iter__"):
-            site = function_site(getattr(type(dataset), name, None))
+            site = function_site(getattr(type(each), name, None))
             if site is not None:
                 return site
-        inner = next((vars(dataset)[name] for name in _WRAPPED if name in getattr(dataset, "__dict__", {})), None)
-        if isinstance(inner, (list, tuple)):
-            inner = inner[0] if inner else None
-        if inner is None:
-            return None
-        dataset = inner
+        mapped = function_site(held["fn"]) if callable(held.get("fn")) else None
+        if mapped is not None:  # What a data pipe calls for each item.
+            return mapped
+        for name, inner in held.items():
+            inside = inner[:8] if type(inner) in (list, tuple) else list(inner.values())[:8] if _few(inner) else [inner]
+            waiting += [value for value in inside if name in _WRAPPED or isinstance(value, Dataset)]
     return None
+
+
+def _few(inner: Any) -> bool:
+    return type(inner) is dict and len(inner) <= 8
 
 
 def as_json(site: Optional[Site]) -> Optional[Dict[str, Any]]:

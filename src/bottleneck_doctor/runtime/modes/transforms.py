@@ -1,169 +1,137 @@
-"""What each element of a chain of transforms costs: the elements are replaced by proxies that take the time.
+"""What each transform costs: those that can be reached from a dataset are replaced by proxies that take the time.
 
-A chain is any object reachable from the dataset whose class is called Compose, or that is callable and keeps a list
-under `transforms`, as those of torchvision and albumentations do. The chain is changed in place, for a window only.
+They are changed in place, for a window only, and in the dictionaries of instances alone: no `__setattr__` runs. Which
+of a dataset's own methods do the work is timed along with them, where there are several.
 """
 
 from __future__ import annotations
 
-import copy
-import functools
-import types
-from collections import deque
-from typing import Any, Deque, Dict, List, Optional, Set, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
-import torch
+from ..messages import Site
+from .patches import Patches
+from .reach import ABSENT, Group, Spot, find
+from .sites import as_json, class_site, function_site, plain_function
+from .timed import Clock, TimedMethod, seconds_of, timed
 
-from ..originals import now
-from .sites import as_json, class_site, function_site
-
-_MOST_OBJECTS = 2000
-_DEPTH = 4
-_ELEMENTS = 8
-"""How far to look: objects in all, attributes deep, elements of one list."""
-_FETCHERS = ("__getitems__", "__getitem__", "__iter__")
-_LEAVES = (str, bytes, int, float, complex, bool, type(None), type, types.ModuleType, torch.Tensor)
-
-
-class TimedElement:
-    """Stands for an element of a chain in all but its type, and adds up what calling it takes."""
-
-    __slots__ = ("_doctor_element", "_doctor_seconds")
-
-    def __init__(self, element: Any) -> None:
-        object.__setattr__(self, "_doctor_element", element)
-        object.__setattr__(self, "_doctor_seconds", 0.0)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        begun = now()
-        made = self._doctor_element(*args, **kwargs)
-        object.__setattr__(self, "_doctor_seconds", self._doctor_seconds + now() - begun)
-        return made
-
-    @property  # type: ignore[misc]  # isinstance() asks for it, and shall see the element's class
-    def __class__(self) -> Any:
-        return self._doctor_element.__class__
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(object.__getattribute__(self, "_doctor_element"), name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        setattr(self._doctor_element, name, value)
-
-    def __repr__(self) -> str:
-        return repr(self._doctor_element)
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        # A copy, or what a spawned worker gets, is the element alone.
-        return copy.copy, (self._doctor_element,)
+_FETCHERS = ("__getitems__", "__getitem__")
 
 
 class Chains:
-    """The chains of a dataset. Put proxies in with `time`, take them out with `revert`."""
+    """The transforms of a dataset. Put proxies in with `time`, take them out with `revert`."""
 
     def __init__(self) -> None:
-        self._elements: List[TimedElement] = []
-        self._changed: List[Tuple[Any, bool, Any]] = []
+        self.groups: List[Group] = []
+        """Transforms that were made together."""
+        self.datasets: List[Any] = []
+        """All datasets on the way, outermost first."""
+        self._clock = Clock()
+        self._elements: List[Any] = []
+        self._proxies: Dict[int, Any] = {}
+        self._described: List[Dict[str, Any]] = []
+        self._undo: List[Tuple[Any, Any, Any, Any]] = []
+        self._patches = Patches()
+        self._methods: List[Tuple[str, TimedMethod, Site]] = []
 
     def time(self, *roots: Any) -> None:
-        """Replace the elements of every chain that can be reached from `roots`."""
-        for chain in find_chains(roots):
-            own = "transforms" in chain.__dict__
-            before = chain.transforms
-            timed = [TimedElement(element) for element in before]
-            # In the instance itself, also where a module keeps its list among its children: that one stays as it is.
-            chain.__dict__["transforms"] = tuple(timed) if isinstance(before, tuple) else timed
-            self._changed.append((chain, own, before))
-            self._elements += timed
+        """Replace every transform that can be reached from `roots`. Nothing is timed where that fails."""
+        try:
+            found = find(roots)
+            self.groups, self.datasets = found.groups, found.datasets
+            for spot in found.spots:
+                self._put(spot)
+            for group in found.groups:
+                self._elements += [each for each in group.elements if not any(each is one for one in self._elements)]
+            self._described = [
+                {"name": name_of(each), "site": as_json(_site_of(each)), "holds": id(each) in found.holders}
+                for each in self._elements
+            ]
+            self._time_methods()
+        except Exception:  # Then the report has no such part.
+            self.revert()
+            self.groups, self._elements, self._described, self._methods = [], [], [], []
+
+    def _put(self, spot: Spot) -> None:
+        proxies = []
+        for element in spot.elements:
+            if id(element) not in self._proxies:
+                self._proxies[id(element)] = timed(element, self._clock, sure=spot.sure)
+            proxies.append(self._proxies[id(element)])
+        held, key = spot.held, spot.key
+        after = proxies[0] if spot.kind is None else spot.kind(proxies)
+        before = held[key] if isinstance(held, list) else held.get(key, ABSENT)
+        held[key] = after
+        self._undo.append((held, key, before, after))
+
+    def _time_methods(self) -> None:
+        own: Dict[Tuple[type, str], Site] = {}
+        for dataset in self.datasets:
+            for name in _FETCHERS:
+                kind = next((base for base in type(dataset).__mro__ if name in vars(base)), None)
+                site = None if kind is None else function_site(vars(kind)[name])
+                if kind is not None and site is not None:
+                    own[kind, name] = site
+        if len(own) < 2:  # Then there is nothing to ask.
+            return
+        for (kind, name), site in own.items():
+            method = TimedMethod(self._clock)
+            self._patches.put(kind, name, method)
+            self._methods.append((f"{kind.__qualname__}.{name}", method, site))
 
     def revert(self) -> None:
-        while self._changed:
-            chain, own, before = self._changed.pop()
-            if own:
-                chain.__dict__["transforms"] = before
-            else:
-                chain.__dict__.pop("transforms", None)
+        """Put everything back, but for what somebody else has put in its place meanwhile."""
+        self._patches.take_off()
+        while self._undo:
+            held, key, before, after = self._undo.pop()
+            if isinstance(held, list):
+                # Its place may have moved.
+                for position, each in enumerate(held):
+                    if each is after:
+                        held[position] = before
+            elif held.get(key, ABSENT) is after:
+                if before is ABSENT:
+                    del held[key]
+                else:
+                    held[key] = before
 
     def seconds(self) -> List[float]:
-        """Seconds that each element took so far in this process, in the order of `described`."""
-        return [element._doctor_seconds for element in self._elements]
+        """Seconds that each transform took so far in this process, in the order of `described`; none counted twice."""
+        return [seconds_of(self._proxies[id(each)]) for each in self._elements]
+
+    def all_seconds(self) -> List[float]:
+        """The same, followed by those of each method that is timed."""
+        return self.seconds() + [method.seconds for _, method, _ in self._methods]
+
+    def names(self) -> List[str]:
+        """Names of all that `all_seconds` tells, in its order."""
+        return [each["name"] for each in self._described] + [name for name, _, _ in self._methods]
 
     def described(self) -> List[Dict[str, Any]]:
-        """Name of each element, and where it begins if it is the user's own."""
-        return [_described(timed._doctor_element) for timed in self._elements]
+        """Name of each transform, where it begins if it is the user's own, and whether it holds others."""
+        return [dict(each) for each in self._described]
+
+    def elements(self) -> List[Any]:
+        """The transforms themselves, in the order of `described`."""
+        return list(self._elements)
+
+    def busiest_method(self, seconds: List[float]) -> Optional[Site]:
+        """Where that one of the user's methods begins in which most of the time went by, apart from transforms and
+        from each other; `seconds` as `all_seconds` tells them. None where there was nothing to ask."""
+        spent = seconds[len(self._elements) :]
+        if not self._methods or len(spent) < len(self._methods) or max(spent) <= 0:
+            return None
+        return self._methods[spent.index(max(spent))][2]
 
 
-def find_chains(roots: Tuple[Any, ...]) -> List[Any]:
-    """Chains within a few attributes of `roots`; one inside another counts as its element."""
-    found: List[Any] = []
-    seen: Set[int] = set()
-    waiting: Deque[Tuple[Any, int]] = deque((root, 0) for root in roots)
-    while waiting and len(seen) < _MOST_OBJECTS:
-        each, depth = waiting.popleft()
-        if isinstance(each, _LEAVES) or id(each) in seen:
-            continue
-        seen.add(id(each))
-        if _is_chain(each):
-            found.append(each)
-        elif depth < _DEPTH:
-            deeper = depth + (not isinstance(each, (list, tuple, dict)))
-            waiting.extend((inner, deeper) for inner in _inside(each))
-    return found
-
-
-def _is_chain(candidate: Any) -> bool:
-    attributes = getattr(candidate, "__dict__", None)
-    if not isinstance(attributes, dict) or not callable(candidate):
-        return False
-    elements = attributes.get("transforms")
-    if elements is None and isinstance(candidate, torch.nn.Module):
-        elements = candidate._modules.get("transforms")
-    if not isinstance(elements, (list, tuple, torch.nn.ModuleList)) or not len(elements):
-        return False
-    return all(callable(element) for element in elements)
-
-
-def _inside(each: Any) -> List[Any]:
-    if isinstance(each, (list, tuple)):
-        return list(each[:_ELEMENTS])
-    if isinstance(each, dict):
-        return [value for _, value in zip(range(4 * _ELEMENTS), each.values())]
-    if isinstance(each, functools.partial):
-        return [each.func, *each.args, *each.keywords.values()]
-    inside: List[Any] = []
-    if isinstance(each, types.MethodType):
-        inside.append(each.__self__)
-        each = each.__func__
-    if isinstance(each, types.FunctionType):
-        return inside + _used_by(each)
-    attributes = getattr(each, "__dict__", None)
-    if isinstance(attributes, dict):
-        inside += attributes.values()
-        for name in _FETCHERS:
-            method = getattr(type(each), name, None)
-            if isinstance(method, types.FunctionType):
-                inside += _used_by(method)
-    return inside
-
-
-def _used_by(function: Any) -> List[Any]:
-    """What a function closes over, and the globals that it names."""
-    names = function.__globals__
-    used = [names[name] for name in function.__code__.co_names if name in names]
-    for cell in function.__closure__ or ():
-        try:
-            used.append(cell.cell_contents)
-        except ValueError:  # Not filled yet.
-            continue
-    return used
-
-
-def _described(element: Any) -> Dict[str, Any]:
-    inner: Optional[Any] = getattr(element, "lambd", None)
-    function = inner if callable(inner) else element
+def name_of(element: Any) -> str:
+    """As its author would know it: a function's name, or a class and what it was given to call."""
+    function = plain_function(element)
     name = getattr(function, "__name__", None) or type(function).__name__
-    if function is inner:
-        name = f"{type(element).__name__}({name})"
-    # Its method says more than its class: that is where its lines are.
-    site = function_site(function) or class_site(type(function))
-    return {"name": name, "site": as_json(site)}
+    inner = getattr(element, "lambd", None)
+    return f"{type(element).__name__}({name})" if callable(inner) else str(name)
+
+
+def _site_of(element: Any) -> Optional[Site]:
+    # A method says more than its class: that is where its lines are.
+    function = plain_function(element)
+    return function_site(function) or class_site(type(function))

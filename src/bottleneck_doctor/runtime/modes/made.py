@@ -1,0 +1,333 @@
+"""Where the user's code makes a transform: the line that calls its class, found in the source of what is loaded.
+
+A line is named only where no other can be meant. What stands in a list like that of the chain comes first, then what
+does not contradict the object by its arguments, then what stands in the file that makes the loader; else none is named.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import os
+import sys
+import types
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+
+from ..messages import Site
+from ..originals import now
+from ..steps import is_users_file
+from .reach import Group, is_users_class
+
+_LARGEST = 1_000_000
+_MOST_FILES = 300
+_SECONDS = 1.5
+"""Files of more bytes, and more files, are not read; what takes longer is given up."""
+_PRESETS = frozenset({"create_transform", "create_loader"})
+"""Functions of timm that make a whole chain."""
+_UNKNOWN: Any = object()
+
+
+class _Call(NamedTuple):
+    """A call of a class in the user's source."""
+
+    site: Site
+    node: ast.Call
+    above: Tuple[ast.AST, ...]
+    """What the call stands in, outermost first."""
+    source: "_Source"
+
+
+class _Source(NamedTuple):
+    path: str
+    names: Dict[str, Any]
+    """Globals of the module."""
+    aliases: Dict[str, str]
+    """Names that imports in functions give, with what they stand for."""
+
+    def meant(self, function: ast.expr) -> Tuple[Any, str]:
+        """What a call's function is, `_UNKNOWN` where nobody can tell, and the last part of its name."""
+        if isinstance(function, ast.Name):
+            return self.names.get(function.id, _UNKNOWN), self.aliases.get(function.id, function.id)
+        if isinstance(function, ast.Attribute):
+            base, _ = self.meant(function.value)
+            # A module is asked for what it holds: asking it for an attribute may import something.
+            held = vars(base) if isinstance(base, types.ModuleType) else {}
+            return held.get(function.attr, _UNKNOWN), function.attr
+        return _UNKNOWN, ""
+
+    def makes(self, call: ast.Call, kind: type) -> bool:
+        """Whether a call makes an object of this class."""
+        meant, name = self.meant(call.func)
+        return meant is kind if meant is not _UNKNOWN else name == kind.__name__
+
+
+def made_sites(groups: Sequence[Group], datasets: Sequence[Any], loader_file: str) -> Dict[int, Site]:
+    """Where elements of the groups are made, by their `id`; those that can't be told are left out. `datasets` are all
+    on the way, `loader_file` is where the loader was made ("" if unknown). Never raises."""
+    try:
+        kinds = {type(each) for group in groups for each in group.elements if _is_made(each)}
+        if not kinds:
+            return {}
+        calls, presets = _calls(kinds | {type(each) for each in datasets}, kinds)
+        found: Dict[int, Site] = {}
+        for group in groups:
+            found.update(_Search(group, datasets, loader_file, calls).sites() or _preset(group, presets))
+        return found
+    except Exception:  # Then no place is named.
+        return {}
+
+
+def _is_made(element: Any) -> bool:
+    """Whether it is an object of some class, and not a function that is defined somewhere."""
+    return not isinstance(element, (types.FunctionType, types.BuiltinFunctionType, types.MethodType))
+
+
+# -- reading the source ----------------------------------------------------------------------------------------------
+
+
+class _TooLong(Exception):
+    pass
+
+
+def _calls(kinds: Set[type], wanted: Set[type]) -> Tuple[Dict[type, List[_Call]], List[_Call]]:
+    """All calls of each class, and those of presets, in the user's files. Raises `_TooLong` past the time."""
+    end = now() + _SECONDS
+    found: Dict[type, List[_Call]] = {kind: [] for kind in kinds}
+    presets: List[_Call] = []
+    words = {kind.__name__ for kind in wanted} | _PRESETS | {".transforms("}
+    for path, module in _users_files():
+        if now() > end:
+            raise _TooLong
+        text = _text(path)
+        if not any(word in text for word in words):
+            continue
+        try:
+            tree = ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError):
+            continue
+        source = _Source(path, dict(vars(module)), _aliases(tree))
+        for node, above in _walk(tree):
+            line = getattr(node.func, "end_lineno", None) or node.lineno
+            call = _Call(Site(path, line), node, above, source)
+            for kind in kinds:
+                if source.makes(node, kind):
+                    found[kind].append(call)
+            if _is_preset(call):
+                presets.append(call)
+    return found, presets
+
+
+def _users_files() -> Iterator[Tuple[str, types.ModuleType]]:
+    seen: Set[str] = set()
+    modules = [sys.modules.get("__main__"), *list(sys.modules.values())]
+    for module in modules:
+        if not isinstance(module, types.ModuleType):
+            continue
+        path = vars(module).get("__file__")
+        if not isinstance(path, str) or not path.endswith(".py") or not is_users_file(path):
+            continue
+        path = os.path.abspath(path)
+        if path not in seen and len(seen) < _MOST_FILES:
+            seen.add(path)
+            yield path, module
+
+
+def _text(path: str) -> str:
+    try:
+        if os.path.getsize(path) > _LARGEST:
+            return ""
+        with open(path, encoding="utf-8", errors="replace") as handle:
+            return handle.read()
+    except OSError:
+        return ""
+
+
+def _walk(tree: ast.AST) -> Iterator[Tuple[ast.Call, Tuple[ast.AST, ...]]]:
+    waiting: List[Tuple[ast.AST, Tuple[ast.AST, ...]]] = [(tree, ())]
+    while waiting:
+        node, above = waiting.pop()
+        if isinstance(node, ast.Call):
+            yield node, above
+        # Beyond a statement nothing says what an expression is made for.
+        inside = () if isinstance(node, ast.stmt) else (*above, node)
+        waiting.extend((child, inside) for child in ast.iter_child_nodes(node))
+
+
+def _aliases(tree: ast.AST) -> Dict[str, str]:
+    return {
+        each.asname: each.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for each in node.names
+        if each.asname
+    }
+
+
+# -- which of them it is ---------------------------------------------------------------------------------------------
+
+
+class _Search:
+    """The calls that made one group."""
+
+    def __init__(self, group: Group, datasets: Sequence[Any], loader_file: str, calls: Dict[type, List[_Call]]) -> None:
+        self._group = group
+        self._datasets = datasets
+        self._file = loader_file
+        self._calls = calls
+        self._whole = all(calls.get(type(each)) for each in group.elements if _is_made(each))
+
+    def sites(self) -> Dict[int, Site]:
+        elements = self._group.elements
+        if self._group.lone:
+            return self._named([self._one(self._lone_calls(elements[0]))])
+        rows = self._rows()
+        exact = [row for (whole, _), row in rows if whole]
+        if exact:
+            return self._named([self._one(exact)])
+        # It is put together of several lists, or one by one.
+        named: List[Optional[Dict[int, _Call]]] = []
+        for place, element in enumerate(elements):
+            able = [(score, {place: row[place]}) for score, row in rows if place in row]
+            if not able and _is_made(element) and (self._whole or is_users_class(type(element))):
+                able = [((False, 1), {place: call}) for call in self._calls[type(element)] if _row_of(call) is None]
+            best = max((score for score, _ in able), default=None)
+            named.append(self._one([row for score, row in able if score == best]))
+        return self._named(named)
+
+    def _named(self, rows: Sequence[Optional[Dict[int, _Call]]]) -> Dict[int, Site]:
+        elements = self._group.elements
+        return {id(elements[place]): call.site for row in rows if row for place, call in row.items()}
+
+    def _lone_calls(self, element: Any) -> List[Dict[int, _Call]]:
+        if not _is_made(element):
+            return []
+        able = [
+            call for call in self._calls[type(element)] if _row_of(call) is None and _is_same_partial(call, element)
+        ]
+        for_dataset = [call for call in able if self._dataset_above(call)]
+        return [{0: call} for call in for_dataset or able]
+
+    def _rows(self) -> List[Tuple[Tuple[bool, int], Dict[int, _Call]]]:
+        """Lists in which elements of the chain are made in its order: how well each fits, and the calls by place."""
+        rows: Dict[int, Dict[int, _Call]] = {}
+        fits: Dict[int, Tuple[bool, int]] = {}
+        for kind in {type(each) for each in self._group.elements if _is_made(each)}:
+            for call in self._calls[kind]:
+                row = _row_of(call)
+                if row is None or id(row) in rows:
+                    continue
+                exact = self._in_order(row, call.source, whole=True)
+                # A part of the chain, which is put together with others: only where all of it is made by the user.
+                placed = exact or (self._in_order(row, call.source, whole=False) if self._whole else None)
+                if placed:
+                    by_node = {id(each.node): each for all_of in self._calls.values() for each in all_of}
+                    rows[id(row)] = {place: by_node[id(node)] for place, node in placed.items()}
+                    fits[id(row)] = (bool(exact), len(placed))
+        return [(fits[key], row) for key, row in rows.items()]
+
+    def _in_order(self, row: List[ast.expr], source: _Source, *, whole: bool) -> Optional[Dict[int, ast.Call]]:
+        """Which element each call in a list makes; None where one makes none, or where they are not as many."""
+        elements = self._group.elements
+        if whole and (len(row) != len(elements) or any(isinstance(each, ast.Starred) for each in row)):
+            return None
+        placed: Dict[int, ast.Call] = {}
+        place = 0
+        for position, node in enumerate(row):
+            if not isinstance(node, ast.Call) or _is_function(node, source):
+                continue
+            places = [position] if whole else range(place, len(elements))
+            fitting = next((each for each in places if source.makes(node, type(elements[each]))), None)
+            if fitting is None:
+                return None
+            placed[fitting] = node
+            place = fitting + 1
+        return placed
+
+    def _one(self, rows: List[Dict[int, _Call]]) -> Optional[Dict[int, _Call]]:
+        """The only one of these, by what else is known if need be; None where several remain."""
+        agreeing = [row for row in rows if not any(self._contradicts(*each) for each in row.items())] or rows
+        near = [row for row in agreeing if all(call.site.file == self._file for call in row.values())]
+        return next((able[0] for able in (agreeing, near) if len(able) == 1), None)
+
+    def _contradicts(self, place: int, call: _Call) -> bool:
+        if _differs(call.node, self._group.elements[place]):
+            return True
+        for node in call.above:
+            if isinstance(node, ast.Call):
+                made = [each for each in self._datasets if call.source.makes(node, type(each))]
+                if made and all(_differs(node, each) for each in made):
+                    return True
+        return False
+
+    def _dataset_above(self, call: _Call) -> bool:
+        above = [node for node in call.above if isinstance(node, ast.Call)]
+        return bool(above) and any(call.source.makes(above[-1], type(each)) for each in self._datasets)
+
+
+def _row_of(call: _Call) -> Optional[List[ast.expr]]:
+    """The list, or several arguments of a call, that a call stands in."""
+    around = call.above[-1] if call.above else None
+    if isinstance(around, (ast.List, ast.Tuple)):
+        return around.elts
+    if isinstance(around, ast.Call) and len(around.args) > 1 and call.node in around.args:
+        return around.args if all(isinstance(each, ast.Call) for each in around.args) else None
+    return None
+
+
+def _is_function(node: ast.Call, source: _Source) -> bool:
+    """Whether a call is of a function, which may make anything."""
+    meant, name = source.meant(node.func)
+    return not isinstance(meant, type) if meant is not _UNKNOWN else not name[:1].isupper()
+
+
+def _is_same_partial(call: _Call, element: Any) -> bool:
+    if not isinstance(element, functools.partial):
+        return True
+    meant, name = call.source.meant(call.node.args[0]) if call.node.args else (_UNKNOWN, "")
+    return meant is element.func if meant is not _UNKNOWN else name == getattr(element.func, "__name__", None)
+
+
+def _differs(node: ast.Call, made: Any) -> bool:
+    """Whether an argument that is written out is another value of its type in the object that was made."""
+    held = getattr(made, "__dict__", {})
+    try:
+        names = list(inspect.signature(type(made)).parameters)
+    except (TypeError, ValueError):
+        names = []
+    given: Iterable[Tuple[Optional[str], ast.expr]] = [
+        *zip(names, node.args),
+        *((keyword.arg, keyword.value) for keyword in node.keywords),
+    ]
+    for name, expression in given:
+        try:
+            value = ast.literal_eval(expression)
+        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+            continue
+        if name in held and type(held[name]) is type(value) and held[name] != value:
+            return True
+    return False
+
+
+# -- chains that a library makes -------------------------------------------------------------------------------------
+
+
+def _is_preset(call: _Call) -> bool:
+    meant, name = call.source.meant(call.node.func)
+    if isinstance(meant, types.FunctionType) and is_users_file(meant.__code__.co_filename):
+        return False
+    return name in _PRESETS or (name == "transforms" and isinstance(call.node.func, ast.Attribute))
+
+
+def _preset(group: Group, presets: List[_Call]) -> Dict[int, Site]:
+    """The user's line that has a library make the whole group, where there is but one such."""
+    libraries = {type(each).__module__.split(".")[0] for each in group.elements}
+    if "timm" in libraries:
+        able = [call for call in presets if call.source.meant(call.node.func)[1] in _PRESETS]
+    elif any(type(each).__module__ == "torchvision.transforms._presets" for each in group.elements):
+        able = [call for call in presets if call.source.meant(call.node.func)[1] == "transforms"]
+    else:
+        return {}
+    if len(able) != 1:
+        return {}
+    return {id(each): able[0].site for each in group.elements if _is_made(each) and not is_users_class(type(each))}
