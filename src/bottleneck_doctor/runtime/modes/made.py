@@ -183,14 +183,19 @@ class _Search:
             return self._named([self._one(self._lone_calls(elements[0]))])
         rows = self._rows()
         exact = [row for (whole, _), row in rows if whole]
-        if exact:
-            return self._named([self._one(exact)])
-        # It is put together of several lists, or one by one.
-        named: List[Optional[Dict[int, _Call]]] = []
+        chosen = self._one(exact)
+        if exact and chosen is None:
+            return {}
+        # Else it is put together of several lists, or one by one; and a list may name what was made before.
+        named: List[Optional[Dict[int, _Call]]] = [chosen]
         for place, element in enumerate(elements):
-            able = [(score, {place: row[place]}) for score, row in rows if place in row]
+            if chosen is not None and place in chosen:
+                continue
+            able = [] if exact else [(score, {place: row[place]}) for score, row in rows if place in row]
             if not able and _is_made(element) and (self._whole or is_users_class(type(element))):
-                able = [((False, 1), {place: call}) for call in self._calls[type(element)] if _row_of(call) is None]
+                able = [
+                    ((False, 1), {place: call}) for call in self._calls[type(element)] if self._row_of(call) is None
+                ]
             best = max((score for score, _ in able), default=None)
             named.append(self._one([row for score, row in able if score == best]))
         return self._named(named)
@@ -203,7 +208,9 @@ class _Search:
         if not _is_made(element):
             return []
         able = [
-            call for call in self._calls[type(element)] if _row_of(call) is None and _is_same_partial(call, element)
+            call
+            for call in self._calls[type(element)]
+            if self._row_of(call) is None and _is_same_partial(call, element)
         ]
         for_dataset = [call for call in able if self._dataset_above(call)]
         return [{0: call} for call in for_dataset or able]
@@ -214,7 +221,7 @@ class _Search:
         fits: Dict[int, Tuple[bool, int]] = {}
         for kind in {type(each) for each in self._group.elements if _is_made(each)}:
             for call in self._calls[kind]:
-                row = _row_of(call)
+                row = self._row_of(call)
                 if row is None or id(row) in rows:
                     continue
                 exact = self._in_order(row, call.source, whole=True)
@@ -225,6 +232,16 @@ class _Search:
                     rows[id(row)] = {place: by_node[id(node)] for place, node in placed.items()}
                     fits[id(row)] = (bool(exact), len(placed))
         return [(fits[key], row) for key, row in rows.items()]
+
+    def _row_of(self, call: _Call) -> Optional[List[ast.expr]]:
+        """The list that a call stands in, or the arguments of what may be a chain."""
+        around = call.above[-1] if call.above else None
+        if isinstance(around, (ast.List, ast.Tuple)):
+            return around.elts
+        if isinstance(around, ast.Call) and len(around.args) > 1 and call.node in around.args:
+            chain = all(isinstance(each, ast.Call) for each in around.args) and not self._dataset_above(call)
+            return around.args if chain else None
+        return None
 
     def _in_order(self, row: List[ast.expr], source: _Source, *, whole: bool) -> Optional[Dict[int, ast.Call]]:
         """Which element each call in a list makes; None where one makes none, or where they are not as many."""
@@ -263,16 +280,6 @@ class _Search:
     def _dataset_above(self, call: _Call) -> bool:
         above = [node for node in call.above if isinstance(node, ast.Call)]
         return bool(above) and any(call.source.makes(above[-1], type(each)) for each in self._datasets)
-
-
-def _row_of(call: _Call) -> Optional[List[ast.expr]]:
-    """The list, or several arguments of a call, that a call stands in."""
-    around = call.above[-1] if call.above else None
-    if isinstance(around, (ast.List, ast.Tuple)):
-        return around.elts
-    if isinstance(around, ast.Call) and len(around.args) > 1 and call.node in around.args:
-        return around.args if all(isinstance(each, ast.Call) for each in around.args) else None
-    return None
 
 
 def _is_function(node: ast.Call, source: _Source) -> bool:
@@ -316,7 +323,10 @@ def _is_preset(call: _Call) -> bool:
     meant, name = call.source.meant(call.node.func)
     if isinstance(meant, types.FunctionType) and is_users_file(meant.__code__.co_filename):
         return False
-    return name in _PRESETS or (name == "transforms" and isinstance(call.node.func, ast.Attribute))
+    return name in _PRESETS or (
+        # Of torchvision's weights: it is given no sample.
+        name == "transforms" and isinstance(call.node.func, ast.Attribute) and not call.node.args
+    )
 
 
 def _preset(group: Group, presets: List[_Call]) -> Dict[int, Site]:

@@ -50,6 +50,8 @@ class Group(NamedTuple):
 
     elements: List[Any]
     lone: bool
+    holder: Any
+    """What has the chain, or the lone transform, among its attributes."""
 
 
 class Spot(NamedTuple):
@@ -175,7 +177,7 @@ class _Walk:
         """Note the transforms of a list, which is attribute `name` of `owner`."""
         if self._is_known(held, None) or self._is_known(owner, name):
             return
-        self._groups.append(Group(inside, lone=False))
+        self._groups.append(Group(inside, lone=False, holder=owner))
         self._note_holder(visit.within)
         if type(held) is list:
             self._spots += [(Spot(held, place, [each], None, sure), None) for place, each in enumerate(inside)]
@@ -192,7 +194,7 @@ class _Walk:
         self._spots.append((spot, element))
         if id(element) not in self._lone:
             self._lone[id(element)] = element
-            self._groups.append(Group([element], lone=True))
+            self._groups.append(Group([element], lone=True, holder=visit.each))
         yield element
 
     def _note_holder(self, within: Any) -> None:
