@@ -98,6 +98,7 @@ FOUND = {
             def __init__(self, inner, transform):
                 self.inner, self.transform = inner, transform
         dataset = Wrapper(Rows(None), transforms.ToTensor())  # it
+        other = Rows(transforms.ToTensor())
         """,
     "not the one in a chain": """
         other = transforms.Compose([transforms.ToTensor(), transforms.Resize(4)])

@@ -207,13 +207,11 @@ class _Search:
     def _lone_calls(self, element: Any) -> List[Dict[int, _Call]]:
         if not _is_made(element):
             return []
-        able = [
-            call
-            for call in self._calls[type(element)]
-            if self._row_of(call) is None and _is_same_partial(call, element)
-        ]
-        for_dataset = [call for call in able if self._dataset_above(call)]
-        return [{0: call} for call in for_dataset or able]
+        calls = self._calls[type(element)]
+        able = [call for call in calls if self._row_of(call) is None and _is_same_partial(call, element)]
+        for_holder = [call for call in able if self._given_to(call, [self._group.holder])]
+        for_dataset = [call for call in able if self._given_to(call, self._datasets)]
+        return [{0: call} for call in for_holder or for_dataset or able]
 
     def _rows(self) -> List[Tuple[Tuple[bool, int], Dict[int, _Call]]]:
         """Lists in which elements of the chain are made in its order: how well each fits, and the calls by place."""
@@ -239,7 +237,7 @@ class _Search:
         if isinstance(around, (ast.List, ast.Tuple)):
             return around.elts
         if isinstance(around, ast.Call) and len(around.args) > 1 and call.node in around.args:
-            chain = all(isinstance(each, ast.Call) for each in around.args) and not self._dataset_above(call)
+            chain = all(isinstance(each, ast.Call) for each in around.args) and not self._given_to(call, self._datasets)
             return around.args if chain else None
         return None
 
@@ -277,9 +275,11 @@ class _Search:
                     return True
         return False
 
-    def _dataset_above(self, call: _Call) -> bool:
+    @staticmethod
+    def _given_to(call: _Call, objects: Sequence[Any]) -> bool:
+        """Whether what a call makes is handed to one that makes something of the kind of these objects."""
         above = [node for node in call.above if isinstance(node, ast.Call)]
-        return bool(above) and any(call.source.makes(above[-1], type(each)) for each in self._datasets)
+        return bool(above) and any(call.source.makes(above[-1], type(each)) for each in objects)
 
 
 def _is_function(node: ast.Call, source: _Source) -> bool:
