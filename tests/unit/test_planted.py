@@ -5,8 +5,12 @@ That the programs run, and what the doctor says of them, is for `benchmarks/plan
 
 from __future__ import annotations
 
+import argparse
 import ast
+import subprocess
 import sys
+import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +22,10 @@ from bottleneck_doctor.diagnose import rules
 from bottleneck_doctor.fixes import catalogue
 
 planted = load("planted")
+truth = sys.modules[planted.Planted.__module__]
 SUITE = {program.name: program for program in planted.SUITE}
+KNOWN = {rule.id for rule in rules()} | {"unexplained-time"}
+"""Ids that the truth may name. The last is for time that no rule explains, whatever rule comes to say so."""
 
 
 # -- the programs ----------------------------------------------------------------------------------------------------
@@ -26,7 +33,7 @@ SUITE = {program.name: program for program in planted.SUITE}
 
 def test_there_is_a_program_for_every_entry_and_an_entry_for_every_program() -> None:
     assert {path.stem for path in (BENCHMARKS / "planted").glob("*.py")} == set(SUITE)
-    assert len(planted.SUITE) == len(SUITE) >= 24
+    assert len(planted.SUITE) == len(SUITE) >= 60
 
 
 @pytest.mark.parametrize("name", SUITE)
@@ -51,16 +58,35 @@ def test_a_program_is_an_ordinary_training_script(name: str) -> None:
 def test_a_program_states_its_truth(name: str) -> None:
     program = SUITE[name]
     assert program.expected
-    assert set(program.expected) <= {rule.id for rule in rules()}
+    assert set(program.expected) <= KNOWN
+    assert program.untrue <= KNOWN
+    assert not set(program.expected) & program.untrue, "what is so can't be not so"
     assert set(program.fix or ()) <= {fix.id for fix in catalogue()}
     assert bool(program.marked()) == program.place, "a line is marked where one is the cause, and nowhere else"
-    running = {node.lineno for node in ast.walk(ast.parse(program.file.read_text())) if isinstance(node, ast.stmt)}
+    # A call within a longer expression counts as well: an element of a chain has a line of its own.
+    tree = ast.parse(program.file.read_text())
+    running = {node.lineno for node in ast.walk(tree) if isinstance(node, ast.stmt | ast.Call)}
     assert program.marked() <= running, "a marked line runs"
 
 
 def test_most_causes_that_a_cpu_can_have_are_planted() -> None:
     planted_ids = {each for program in planted.SUITE for each in program.expected}
     assert len(planted_ids) >= 20
+
+
+def test_findings_of_a_cpu_are_asked_from_both_sides_over_all_programs() -> None:
+    """Each that some program has must be false of another, where a look-alike can be had."""
+    so = {each for program in planted.SUITE for each in program.expected}
+    not_so = {each for program in planted.SUITE for each in program.never}
+    # What looks like these costs the same, so that it is the same: they are asked on made-up evidence only.
+    alike = {"slow-hand-over", "oversubscribed-threads", "unexplained-time"}
+    assert so - not_so <= alike
+
+
+def test_a_program_that_has_nothing_but_a_look_is_compute_bound() -> None:
+    computing = [program for program in planted.SUITE if program.expected == ("compute-bound",)]
+    assert len(computing) >= 12
+    assert all(set(truth.WAITS) <= program.untrue for program in computing)
 
 
 def test_contradictions_are_of_findings_that_exist_and_never_of_two_right_ones() -> None:
@@ -92,7 +118,9 @@ def test_the_right_finding_first_with_a_marked_line_is_right() -> None:
     row = planted.judged(COLLATE, record(finding("slow-collate", str(COLLATE.file), SLOW), finding("step-jitter")))
     assert (row.right, row.line, row.contradictions) == (True, True, ())
     assert planted.missed([row]) == []
-    assert planted.sums([row]).startswith("right finding first in 1 of 1; right line in 1 of 1; contradictions 0")
+    assert planted.sums([row]).startswith(
+        "right finding first in 1 of 1; right line in 1 of 1; contradictions 0; falsehoods 0"
+    )
 
 
 @pytest.mark.parametrize(
@@ -108,22 +136,78 @@ def test_another_line_is_wrong(site: tuple[str, int]) -> None:
 def test_the_right_finding_second_is_wrong_though_its_line_is_right() -> None:
     row = planted.judged(COLLATE, record(finding("slow-fetch"), finding("slow-collate", str(COLLATE.file), SLOW)))
     assert (row.right, row.line) == (False, True)
-    assert planted.missed([row]) == ["the right finding first in 95%"]
+    assert row.falsehoods == ()
+    assert planted.missed([row]) == ["the right finding first in 97%"]
     assert "It is slow-fetch." in planted.report_text([row], long=False)
 
 
-def test_nineteen_of_twenty_are_enough_and_eighteen_are_not() -> None:
+def test_ninety_seven_of_a_hundred_are_enough_and_ninety_six_are_not() -> None:
     program = SUITE["conv_compute"]
     right, wrong = planted.judged(program, record(finding("compute-bound"))), planted.judged(program, record())
-    assert planted.missed([right] * 19 + [wrong]) == []
-    assert planted.missed([right] * 18 + [wrong] * 2) == ["the right finding first in 95%"]
+    assert planted.missed([right] * 97 + [wrong] * 3) == []
+    assert planted.missed([right] * 96 + [wrong] * 4) == ["the right finding first in 97%"]
+
+
+def test_what_is_not_so_counts_wherever_it_stands() -> None:
+    program = SUITE["sleep_in_getitem"]
+    line = min(program.marked())
+    row = planted.judged(program, record(finding("slow-fetch", str(program.file), line), finding("cold-cache")))
+    assert (row.right, row.line, row.falsehoods) == (True, True, ("cold-cache",))
+    assert planted.missed([row]) == ["no falsehood"]
+    told = planted.report_text([row], long=False)
+    assert "sleep_in_getitem: finds cold-cache, which is not so" in told
+    assert "falsehoods 1" in told
+
+
+def test_a_device_is_found_in_no_program() -> None:
+    row = planted.judged(SUITE["conv_compute"], record(finding("compute-bound"), finding("launch-bound")))
+    assert row.falsehoods == ("launch-bound",)
+
+
+ROWS = (
+    ("slow_collate", ["slow-collate"]),
+    ("pad_in_collate", ["slow-fetch", "slow-collate"]),
+    ("slow_storage", ["workers-io-bound"]),
+    ("sleep_in_getitem", ["workers-io-bound", "cold-cache"]),
+    ("conv_compute", []),
+)
+
+
+def rows() -> list[Any]:
+    return [planted.judged(SUITE[name], record(*map(finding, ids))) for name, ids in ROWS]
+
+
+def test_the_confusion_matrix_tells_right_from_wrong() -> None:
+    lines = planted.confusion_text(rows()).splitlines()
+    assert lines[:8] == [
+        "| planted | programs | 1 | 2 | 3 | 5 |",
+        "|---|--:|--:|--:|--:|--:|",
+        "| 1 slow-collate | 2 | 1 |  | **1** |  |",
+        "| 2 workers-io-bound | 1 |  | 1 |  |  |",
+        "| 3 slow-fetch | 1 |  | 1 |  |  |",
+        "| 4 compute-bound | 1 |  |  |  | **1** |",
+        "| 5 nothing |  |  |  |  |  |",
+        "",
+    ]
+    cells = {line.count("|") for line in lines[:7]}
+    assert cells == {7}, "every row has every column"
+    assert lines[-1] == "Falsehoods: pad_in_collate: slow-fetch; sleep_in_getitem: cold-cache."
+
+
+def test_every_rule_is_counted_from_both_sides() -> None:
+    made = {each.id: each for each in planted.sides(rows())}
+    assert made["slow-collate"] == planted.Sides(id="slow-collate", so=2, found=2, missed=0, not_so=2, false=0)
+    assert made["slow-fetch"] == planted.Sides(id="slow-fetch", so=1, found=0, missed=0, not_so=2, false=1)
+    assert made["cold-cache"] == planted.Sides(id="cold-cache", so=0, found=0, missed=0, not_so=5, false=1)
+    assert made["compute-bound"].missed == 1
+    assert "| cold-cache |  |  |  | 5 | **1** |" in planted.confusion_text(rows()).splitlines()
 
 
 def test_contradictory_findings_are_counted() -> None:
     both = record(finding("workers-io-bound"), finding("slow-fetch"), finding("workers-cpu-bound"))
     row = planted.judged(SUITE["slow_storage"], both)
     assert row.contradictions == ("workers-io-bound and workers-cpu-bound",)
-    assert planted.missed([replace(row, line=True)]) == ["no contradiction"]
+    assert planted.missed([replace(row, line=True)]) == ["no contradiction", "no falsehood"]
     unjudged = record(finding("compute-bound"), not_judged=[{"id": "compute-bound", "reason": "no phases"}])
     assert planted.judged(SUITE["conv_compute"], unjudged).contradictions == (
         "compute-bound and that it was not judged",
@@ -146,7 +230,7 @@ def test_the_first_faster_fix_is_compared_where_one_is_known() -> None:
 
 
 def test_a_changed_program_is_another_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planted, "PROGRAMS", tmp_path)
+    monkeypatch.setattr(truth, "PROGRAMS", tmp_path)
     program = planted.Planted(name="one", expected=("slow-fetch",))
     program.file.write_text("pass\n")
     before = program.fingerprint()
@@ -155,3 +239,81 @@ def test_a_changed_program_is_another_one(tmp_path: Path, monkeypatch: pytest.Mo
     program.file.write_text("pass  # the slow line\n")
     assert program.fingerprint() != before
     assert program.marked() == {1}
+
+
+# -- several examinations ----------------------------------------------------------------------------------------------
+
+
+def run_of(*names: str, **options: Any) -> tuple[list[Any], argparse.Namespace]:
+    given: dict[str, Any] = {"reports": None, "again": False, "budget": "", "jobs": 1, **options}
+    return [SUITE[name] for name in names], argparse.Namespace(**given)
+
+
+def test_examinations_beside_one_another_have_a_folder_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    both = threading.Barrier(2, timeout=20)
+    folders = []
+
+    def examine(program: Any, budget: str, scratch: Path, reports: Path | None) -> dict[str, Any]:
+        folders.append(scratch)
+        assert not list(scratch.iterdir())
+        both.wait()
+        return record(program=program.fingerprint(), wall=1.0)
+
+    monkeypatch.setattr(planted, "examine", examine)
+    programs, options = run_of("slow_collate", "conv_compute", jobs=2)
+    records: dict[str, Any] = {}
+    kept = []
+    planted._run(programs, records, options, lambda: kept.append(len(records)))
+    assert kept == [1, 2], "kept as they come"
+    assert len(set(folders)) == 2
+    assert not [folder for folder in folders if folder.exists()]
+    assert planted.beside_text(list(records.values())) == "examined: 2 with 2 beside one another"
+    # Nothing is left to do, so nothing is examined.
+    planted._run(programs, records, options, lambda: kept.append(0))
+    assert kept == [1, 2]
+
+
+def test_what_ran_alone_and_what_did_not_is_told() -> None:
+    told = planted.beside_text([record(), record(jobs=1), record(jobs=2)])
+    assert told == "examined: 2 alone, 1 with 2 beside one another"
+
+
+def test_an_interrupted_run_keeps_what_is_done_and_ends_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The examinations that are under way are ended: waiting for them would take minutes."""
+    ended: list[float] = []
+
+    def examine(program: Any, budget: str, scratch: Path, reports: Path | None) -> dict[str, Any]:
+        if program.name == "conv_compute":
+            begun = time.monotonic()
+            subprocess.run(["sleep", "60"], check=False)
+            ended.append(time.monotonic() - begun)
+        return record(program=program.fingerprint())
+
+    def keep() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(planted, "examine", examine)
+    programs, options = run_of("conv_compute", "slow_collate", "slow_storage", jobs=2)
+    records: dict[str, Any] = {}
+    with pytest.raises(KeyboardInterrupt):
+        planted._run(programs, records, options, keep)
+    assert "conv_compute" not in records
+    assert "slow_collate" in records
+    assert ended
+    assert ended[0] < 30
+
+
+def test_without_a_budget_the_doctor_keeps_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[list[str]] = []
+
+    def examination(words: list[str], cwd: Path, limit: float) -> tuple[int, str, float]:
+        seen.append(words)
+        return 5, "no loop", limit
+
+    monkeypatch.setattr(planted, "examination", examination)
+    assert planted.examine(COLLATE, "", tmp_path)["wall"] == planted.DEFAULT_LIMIT
+    assert planted.examine(COLLATE, "45s", tmp_path)["wall"] == 45 + planted.GRACE
+    assert "--budget" not in seen[0]
+    assert seen[1][seen[1].index("--budget") + 1] == "45s"
