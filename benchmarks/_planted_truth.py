@@ -126,7 +126,7 @@ SUITE = (
     _on_disk(
         "lock_in_getitem",
         expected=("workers-io-bound", "slow-fetch"),
-        never=(*FILES, "slow-decode", "slow-collate", "workers-cpu-bound", "too-few-workers"),
+        never=(*FILES, "slow-decode", "workers-cpu-bound", "oversubscribed-cores", "too-few-workers"),
     ),
     Planted(name="slow_collate", expected=("slow-collate",), never=(*FILES, "workers-io-bound")),
     Planted(name="pad_in_collate", expected=("slow-collate",), never=(*FILES, "slow-fetch", "slow-transform")),
@@ -136,7 +136,12 @@ SUITE = (
     Planted(name="dicts_of_numbers", expected=("slow-collate",), never=(*FILES, "slow-fetch"), place=False),
     Planted(name="big_hand_over", expected=("slow-hand-over",), never=FILES, place=False, fix=("no-workers",)),
     _on_disk("small_files", expected=("many-small-files",), never=("cold-cache", "slow-decode", "slow-transform")),
-    Planted(name="slow_storage", expected=("workers-io-bound",), never=(*FILES, "workers-cpu-bound"), fix=("workers",)),
+    Planted(
+        name="slow_storage",
+        expected=("workers-io-bound",),
+        never=(*FILES, "workers-cpu-bound", "oversubscribed-cores"),
+        fix=("workers",),
+    ),
     # Loading: how many make it, and on what cores.
     Planted(
         name="tokenize_in_workers",

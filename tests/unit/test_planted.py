@@ -164,7 +164,7 @@ def test_a_device_is_found_in_no_program() -> None:
     assert row.falsehoods == ("launch-bound",)
 
 
-ROWS = (
+ROWS: tuple[tuple[str, list[str]], ...] = (
     ("slow_collate", ["slow-collate"]),
     ("pad_in_collate", ["slow-fetch", "slow-collate"]),
     ("slow_storage", ["workers-io-bound"]),
