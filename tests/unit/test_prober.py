@@ -233,7 +233,7 @@ def test_progress_names_what_is_measured_as_a_user_would_write_it() -> None:
     said: list[str] = []
 
     class Heard(SilentProgress):
-        def update(self, text: str, spent: float, budget: float) -> None:
+        def update(self, text: str, spent: float, budget: float | None) -> None:
             said.append(text)
 
     made._progress = Heard()
@@ -243,10 +243,10 @@ def test_progress_names_what_is_measured_as_a_user_would_write_it() -> None:
     for each in (AS_WRITTEN, bfloat, replay, alone):
         made._tell(Told(), each)  # type: ignore[arg-type]
     assert [text.partition(": ")[2].partition(";")[0] for text in said] == [
-        "the training as written",
-        'torch.autocast("cpu", dtype=torch.bfloat16) and torch.set_num_threads(1)',
-        "the same batches again",
-        "loading alone, the training as written",
+        "measuring the training as written",
+        'measuring torch.autocast("cpu", dtype=torch.bfloat16) and torch.set_num_threads(1)',
+        "measuring the same batches again",
+        "measuring loading alone, the training as written",
     ]
     best = 'best so far torch.autocast("cpu", dtype=torch.bfloat16) and torch.set_num_threads(1) 2.00×'
     assert said[0].endswith(best)

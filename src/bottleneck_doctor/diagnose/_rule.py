@@ -112,6 +112,16 @@ def times(value: float) -> str:
     return f"{value:.0f}" if value >= 10 or value == round(value) else words.amount_text(value)
 
 
+def several(value: float, noun: str) -> str:
+    """A mean count of something: `64 files`, `1 file`, `2.5 files`."""
+    return f"{times(value)} {words.plural(noun, value)}"
+
+
+def often(value: float) -> str:
+    """How many times on average: `64 times`, `once`."""
+    return "once" if value == 1 else f"{times(value)} times"
+
+
 def waits(evidence: Evidence) -> str:
     """The beginning of every clause about data."""
     return f"waits for data {words.share_text(evidence.wait or 0.0)} of the time"

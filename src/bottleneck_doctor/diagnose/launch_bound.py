@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bottleneck_doctor.diagnose._device import launch_limited, stands_still
 from bottleneck_doctor.diagnose._evidence import Evidence
-from bottleneck_doctor.diagnose._rule import CAUSE, Rule, Statement, Unjudged, times
+from bottleneck_doctor.diagnose._rule import CAUSE, Rule, Statement, Unjudged, several
 from bottleneck_doctor.render import words
 
 
@@ -16,7 +16,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         return None
     return Statement(
         sentence=(
-            f"A step launches {times(profile.kernels_per_step)} kernels of "
+            f"A step launches {several(profile.kernels_per_step, 'kernel')} of "
             f"{profile.kernel_mean_us:.1f} µs on average, and the device stands still "
             f"{words.share_text(still)} of the time: launching takes longer than computing."
         ),

@@ -20,7 +20,7 @@ def judge(evidence: Evidence) -> Statement | None:
     throttled = _machine.mean(evidence, lambda use: use.throttled_share) or 0.0
     figures, told = {"noise_floor": noise.floor}, []
     if noise.floor >= NOISY:
-        told.append(f"the same training measured twice differs by up to {words.share_text(noise.floor)}")
+        told.append(f"differences of less than {words.share_text(noise.floor)} can't be told from chance")
     if stolen >= MATTERS:
         figures["steal_share"] = stolen
         told.append(f"other guests of its host take {words.share_text(stolen)} of its processor time")
@@ -31,9 +31,7 @@ def judge(evidence: Evidence) -> Statement | None:
         return None
     sentence = "; ".join(told)
     return Statement(
-        sentence=f"On this machine {sentence}: smaller gains than that can't be told from chance."
-        if noise.floor >= NOISY
-        else f"On this machine {sentence}.",
+        sentence=f"On this machine {sentence}.",
         figures=figures,
         # Noise costs no time: only what others took of it does.
         weight=clamp(max((part for part in (stolen, throttled) if part >= MATTERS), default=0.0)),

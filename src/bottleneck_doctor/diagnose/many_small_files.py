@@ -14,7 +14,7 @@ from bottleneck_doctor.diagnose._rule import (
     at,
     made_here,
     portion,
-    times,
+    several,
     waits,
 )
 from bottleneck_doctor.render import words
@@ -39,7 +39,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     wait = evidence.wait or 0.0
     return Statement(
         sentence=(
-            f"Every batch opens {times(files.per_batch)} files of {words.bytes_text(files.mean_bytes)} on "
+            f"Every batch opens {several(files.per_batch, 'file')} of {words.bytes_text(files.mean_bytes)} on "
             f"average{at(site)}: reading them is {words.share_text(share)} of making a batch, and training waits for "
             f"data {words.share_text(wait)} of the time."
         ),
@@ -52,7 +52,8 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         },
         weight=wait * share * evidence.in_steps,
         measured=made_here(evidence),
-        clause=f"{waits(evidence)}, {portion(share)} in opening {times(files.per_batch)} small files a batch{at(site)}",
+        clause=f"{waits(evidence)}, {portion(share)} in opening "
+        f"{several(files.per_batch, 'small file')} a batch{at(site)}",
         site=site,
     )
 

@@ -6,7 +6,7 @@ from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._files import reading
 from bottleneck_doctor.diagnose._loading import READING_LINES, fetch_site
 from bottleneck_doctor.diagnose._places import line_with
-from bottleneck_doctor.diagnose._rule import ORIGIN, Rule, Statement, Unjudged, made_here, portion, times, waits
+from bottleneck_doctor.diagnose._rule import ORIGIN, Rule, Statement, Unjudged, made_here, portion, several, waits
 from bottleneck_doctor.render import words
 
 
@@ -21,7 +21,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     wait = evidence.wait or 0.0
     return Statement(
         sentence=(
-            f"Every batch reads {times(files.per_batch)} files "
+            f"Every batch reads {several(files.per_batch, 'file')} "
             f"({words.bytes_text(files.per_batch * files.mean_bytes)}) from a network file system, "
             f"{files.file_system}: reading is {words.share_text(share)} of making a batch, and training waits for data "
             f"{words.share_text(wait)} of the time."

@@ -38,13 +38,14 @@ def _of_training(evidence: Evidence) -> Statement | None:
     site = line_with(evidence, SETS_THREADS)
     return Statement(
         sentence=(
-            f"torch computes with {threads} threads{at(site)} on {words.count_text(cores, 'usable core')}, and "
+            f"torch computes with {words.count_text(threads, 'thread')}{at(site)} on "
+            f"{words.count_text(cores, 'usable core')}, and "
             f"computing is {words.share_text(computing)} of a step: every operation waits for its slowest thread."
         ),
         figures={"threads": float(threads), "usable_cpus": float(cores), "computing_share": computing},
         weight=weight * evidence.in_steps,
         measured=False,
-        clause=f"computes with {threads} threads on {words.count_text(cores, 'core')}",
+        clause=f"computes with {words.count_text(threads, 'thread')} on {words.count_text(cores, 'core')}",
         site=site,
         advice="Leave `torch.set_num_threads` and `OMP_NUM_THREADS` at the number of usable cores, or below.",
         topic="host",

@@ -12,8 +12,8 @@ from bottleneck_doctor.diagnose._rule import (
     Unjudged,
     clamp,
     milliseconds,
+    often,
     place,
-    times,
 )
 from bottleneck_doctor.render import words
 from bottleneck_doctor.result import Site, SynchronisingCall
@@ -56,7 +56,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         lost = f"That is {words.share_text(clamp(spent))} of a step."
     return Statement(
         sentence=(
-            f"`{worst.name}`{where} takes a value out of a tensor {times(worst.per_step)} times a "
+            f"`{worst.name}`{where} takes a value out of a tensor {often(worst.per_step)} a "
             f"step{rest}: {milliseconds(total)} a step. {lost}"
         ),
         figures={
