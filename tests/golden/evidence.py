@@ -185,14 +185,24 @@ def timelines() -> list[Timeline]:
 
 def loading() -> list[Loading]:
     transforms = [
-        TransformCost(name="ColorJitter", ms_per_sample=11.8, share_of_fetch=0.195, file=HOME + "data.py", line=18),
         TransformCost(
-            name="RandomResizedCrop", ms_per_sample=3.1, share_of_fetch=0.051, file=HOME + "data.py", line=16
+            name="ColorJitter", ms_per_sample=11.8, share_of_fetch=0.195, made_file=HOME + "data.py", made_line=18
         ),
-        TransformCost(name="ToTensor", ms_per_sample=2.6, share_of_fetch=0.043, file=HOME + "data.py", line=19),
-        TransformCost(name="Normalize", ms_per_sample=0.9, share_of_fetch=0.015, file=HOME + "data.py", line=20),
         TransformCost(
-            name="RandomHorizontalFlip", ms_per_sample=0.2, share_of_fetch=0.003, file=HOME + "data.py", line=17
+            name="RandomResizedCrop", ms_per_sample=3.1, share_of_fetch=0.051, made_file=HOME + "data.py", made_line=16
+        ),
+        TransformCost(
+            name="ToTensor", ms_per_sample=2.6, share_of_fetch=0.043, made_file=HOME + "data.py", made_line=19
+        ),
+        TransformCost(
+            name="Normalize", ms_per_sample=0.9, share_of_fetch=0.015, made_file=HOME + "data.py", made_line=20
+        ),
+        TransformCost(
+            name="RandomHorizontalFlip",
+            ms_per_sample=0.2,
+            share_of_fetch=0.003,
+            made_file=HOME + "data.py",
+            made_line=17,
         ),
     ]
     files = FileUse(per_batch=32.0, mean_bytes=108_400.0, file_system="ext4", remote=False)
@@ -211,6 +221,8 @@ def loading() -> list[Loading]:
             transforms=transforms,
             files=files,
             fetch_site=Site(file=HOME + "data.py", line=28),
+            collate_name="default_collate",
+            collate_module="torch.utils.data._utils.collate",
         ),
         Loading(
             setting=BEST,

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from tests.unit.diagnosable import (
     BLUR,
+    BLUR_LISTING,
     BUSY_WORKERS,
     BY_ID,
     FILE,
@@ -21,6 +22,7 @@ from tests.unit.diagnosable import (
     SMALL,
     STEPS,
     TORCH,
+    TRAINING,
     WAITING,
     curve,
     finding,
@@ -53,12 +55,58 @@ from bottleneck_doctor.result import (
 )
 from bottleneck_doctor.runtime import messages
 
+FOREIGN = replace(BLUR[0], name="ColorJitter", file=TORCH.replace("torch/", "torchvision/transforms.py"))
+LOADER = messages.Site(FILE, 50)
+CALLED = Site(file=FILE, line=20)
 
-def test_a_library_s_transform_is_named_with_the_user_s_line() -> None:
-    foreign = [replace(BLUR[0], name="ColorJitter", file=TORCH.replace("torch/", "torchvision/transforms.py"))]
-    found = finding("slow-transform", healthy(WAITING, loop=loading(transforms=foreign)))
+
+@pytest.mark.parametrize(
+    ("transform", "fetch_site", "site", "told"),
+    [
+        (
+            replace(FOREIGN, made_file=FILE, made_line=7),
+            Site(file=FILE, line=20),
+            7,
+            "`ColorJitter` (train.py, line 7)",
+        ),
+        (FOREIGN, Site(file=FILE, line=20), 21, "`ColorJitter` (called from train.py, line 21)"),
+        (FOREIGN, None, 50, "`ColorJitter` (of the loader made at train.py, line 50)"),
+        (
+            replace(BLUR[0], made_file=FILE, made_line=7),
+            Site(file=FILE, line=20),
+            33,
+            "`RandomBlur` (train.py, line 33)",
+        ),
+    ],
+)
+def test_a_transform_is_named_with_the_line_that_its_author_would_change(
+    transform: TransformCost, fetch_site: Site | None, site: int, told: str
+) -> None:
+    evidence = healthy(WAITING, loop=loading(transforms=[transform], fetch_site=fetch_site))
+    evidence = profiled(evidence, lines=listings(GETITEM, BLUR_LISTING, TRAINING))
+    found = finding("slow-transform", replace(evidence, found=replace(evidence.found, loader_site=LOADER)))
     assert found is not None
-    assert found.site == Site(file=FILE, line=21)
+    assert found.site == Site(file=FILE, line=site)
+    assert found.sentence.startswith(told + " takes ")
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "site", "told"),
+    [
+        ("default_collate", "torch.utils.data._utils.collate", None, "torch's own collate function"),
+        ("Collater", "torch_geometric.loader.dataloader", 50, "`Collater` of torch_geometric (train.py, line 50)"),
+        ("", "", 50, "the loader's collate function (train.py, line 50)"),
+    ],
+)
+def test_a_library_s_collate_function_is_not_called_torch_s(
+    name: str, module: str, site: int | None, told: str
+) -> None:
+    loop = loading(collate_ms=30.0, collate_name=name, collate_module=module)
+    evidence = healthy(WAITING, loop=loop)
+    found = finding("slow-collate", replace(evidence, found=replace(evidence.found, loader_site=LOADER)))
+    assert found is not None
+    assert found.sentence.startswith(f"Putting samples together into a batch, by {told}, takes ")
+    assert (found.site.line if found.site is not None else None) == site
 
 
 def test_a_hot_line_is_followed_into_the_function_that_it_calls() -> None:

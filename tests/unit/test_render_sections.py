@@ -127,6 +127,19 @@ def test_loading_compares_settings_on_one_scale() -> None:
     assert one / best == pytest.approx(1938 / 2571, rel=0.01)
     assert "on a local disk (ext4)" in words_of(loading)
     assert "while a batch is being made, nothing trains" in words_of(loading)
+    assert "ColorJitter made at data.py:18" in words_of(loading)
+
+
+def test_a_library_s_collate_function_is_not_called_torch_s() -> None:
+    result = load("pets")
+    own = result.loading[0]
+    shown = words_of(section(html.render(result), "loading"))
+    assert "PyTorch’s own" in shown
+    library = replace(own, collate_name="Collater", collate_module="torch_geometric.loader.dataloader", fetch_site=None)
+    shown = words_of(section(html.render(replace(result, loading=[library])), "loading"))
+    assert "Collater of torch_geometric" in shown
+    assert "none of yours" in shown
+    assert "PyTorch’s own" not in shown
 
 
 def test_machine_shows_means_of_the_best_setting_that_was_watched() -> None:

@@ -13,16 +13,18 @@ from bottleneck_doctor.result import Loading, Result, Site, TransformCost, Worke
 MOST_SETTINGS = 4
 MOST_TRANSFORMS = 20
 MOST_WORKERS = 64
+TORCHS, NONE_OF_YOURS = "PyTorch’s own", "none of yours"
 
 
 @dataclass(frozen=True)
 class Part:
-    """One part of making a batch: milliseconds, and where the user's own code for it begins."""
+    """One part of making a batch: milliseconds, and where the user's own code for it begins; else `whose` it is."""
 
     key: str
     name: str
     ms: float
     site: Site | None
+    whose: str
 
 
 @dataclass(frozen=True)
@@ -51,12 +53,19 @@ def _whole(each: Loading) -> float:
 
 def _parts(each: Loading) -> list[Part]:
     parts = [
-        Part("fetch", words.LOADING_WORDS["fetch"], each.fetch_ms, each.fetch_site),
-        Part("collate", words.LOADING_WORDS["collate"], each.collate_ms, each.collate_site),
+        Part("fetch", words.LOADING_WORDS["fetch"], each.fetch_ms, each.fetch_site, NONE_OF_YOURS),
+        Part("collate", words.LOADING_WORDS["collate"], each.collate_ms, each.collate_site, _whose_collate(each)),
     ]
     if each.hand_over_ms is not None:
-        parts.append(Part("hand-over", words.LOADING_WORDS["hand_over"], each.hand_over_ms, None))
+        parts.append(Part("hand-over", words.LOADING_WORDS["hand_over"], each.hand_over_ms, None, TORCHS))
     return parts
+
+
+def _whose_collate(each: Loading) -> str:
+    if each.collate_module.startswith("torch.utils.data."):
+        return TORCHS
+    library = each.collate_module.partition(".")[0]
+    return f"{each.collate_name} of {library}" if each.collate_name and library else NONE_OF_YOURS
 
 
 def _way(each: Loading, longest: float, device: str) -> Way:
