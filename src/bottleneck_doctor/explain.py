@@ -127,7 +127,8 @@ class Explainer:
         self._make_sampler = sampler
         self._make_watch = watch
         self._tries = 0
-        self._hopeless = False
+        self._broke: set[str] = set()
+        """Parts under which a process crashed: they are not tried again."""
         self._tried: set[str] = set()
         """Parts that were gathered, or can't be."""
         self._phased: dict[str, list[tuple[Window, dict[str, Any]]]] = {}
@@ -152,7 +153,7 @@ class Explainer:
 
     def begun(self) -> bool:
         """Whether the two first windows were had, or are not tried any more."""
-        return self._tried >= {"phases", "sampled"} or self._hopeless or self._tries >= MOST_TRIES
+        return self._tried >= {"phases", "sampled"} or bool(self._broke) or self._tries >= MOST_TRIES
 
     def begin(self, session: Session) -> None:
         """Phases and a sampled window of the training as written, before anything is measured. Raises `SessionOver` and
@@ -183,6 +184,8 @@ class Explainer:
         best = self._best()
         if best is not None:
             self._phases(session, best)
+        if "sampled" not in self._tried:
+            self._sample(session, most_seconds=FIRST_SHARE * self.left())
         self._trace(session, setup_seconds)
 
     def _phases(self, session: Session, setting: Setting, *, most_seconds: float | None = None) -> None:
@@ -388,6 +391,8 @@ class Explainer:
     def _within(self, name: str, expected: float, gather: Callable[[], None], *, first: bool = False) -> None:
         """Gather something that takes `expected` seconds, about, if there is so much time. The `first` windows of all
         may take more than the allowance: what they lack is measuring's, without which they still say something."""
+        if name in self._broke:
+            return
         if not (expected <= self._clock.until_end() if first else self._room(expected)):
             if not first or name not in self._tried:
                 self._cut(name)
@@ -401,7 +406,8 @@ class Explainer:
                 self.busy = False
                 raise
             except SessionOver as over:
-                self._hopeless = self._hopeless or over.crashed or over.ours or over.apart
+                if over.crashed or over.ours or over.apart:
+                    self._broke.add(name)
                 self.explanation.miss(
                     slug="explanation-failed",
                     sentence=f"Part of the explanation ({name}) could not be had: {over.why}.",

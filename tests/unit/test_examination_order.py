@@ -121,6 +121,9 @@ def test_a_process_that_breaks_under_our_hooks_is_not_the_scripts_fault(mode: st
     profiles = examined.result.profiles
     assert profiles is not None
     assert any(each.slug == "explanation-failed" for each in profiles.missing)
+    # What did not break it is had once everything is measured.
+    assert (profiles.sampling is not None) == (mode == "phases")
+    assert sum(record.ended.startswith("the script failed") for record in examined.result.method.sessions) == 1
 
 
 @pytest.mark.parametrize("steps", [12, 16, 24])
