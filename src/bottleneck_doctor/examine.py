@@ -194,7 +194,7 @@ class _Examination:
 
     def _found(self, found: messages.Found, setup: float) -> None:
         """The loop is known: lay out the race and the plan."""
-        step = schedule.typical_step(found.step_seconds, found.num_workers)
+        step = schedule.typical_step(found.step_seconds, found.num_workers, found.period)
         self.race = Race(found, self.request.only, self.request.skip)
         if not self.clock.strict:
             self.clock.free = setup
@@ -447,6 +447,8 @@ class _Examination:
         ended = [record.ended == CAME_TO_ITS_END for record in self.processes.records]
         if self.found is not None and (all(ended) or self.clock.left() > self._least_session()):
             return outcome.no_training(self.processes.farewell, "")
+        if self.found is None:
+            return outcome.not_found(self.clock.total or self.clock.elapsed(), self.processes.seen)
         return outcome.out_of_time(self.clock.total or self.clock.elapsed())
 
     def _outcome(self) -> Outcome:

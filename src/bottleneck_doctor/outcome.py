@@ -28,6 +28,7 @@ from bottleneck_doctor.result import (
     Warning,
 )
 from bottleneck_doctor.runtime.messages import Ended, Found, Hello
+from bottleneck_doctor.runtime.seen import Counts
 
 NOISY_FLOOR = 0.05
 
@@ -343,24 +344,79 @@ def no_training(farewell: Ended | None, tail: str) -> DoctorError:
             Exit.NO_TRAINING,
             detail=tail,
         )
-    counted = (
-        f"{farewell.batches} loader batches, {farewell.backwards} backward passes, "
-        f"{farewell.optimizer_steps} optimizer steps"
-    )
-    if farewell.optimizer_steps or farewell.backwards:
-        return DoctorError(
-            "too-few-steps",
-            f"The script ended after too few training steps to measure ({counted}).",
-            "Give it more steps or epochs, so that it trains for a minute or more.",
-            Exit.NO_TRAINING,
-        )
+    seen = Counts(farewell.batches, farewell.evaluated, farewell.backwards, farewell.optimizer_steps)
+    if not farewell.served and _is_no_loop(seen):
+        return _no_loop(f"No training loop was found in the script ({_counted(seen)}).", seen, tail)
     return DoctorError(
-        "no-training-loop",
-        f"No training loop was found in the script ({counted}).",
-        "Give the script that trains, with the arguments that make it train.",
+        "too-few-steps",
+        f"The script ended after too few training steps to measure ({_counted(seen)}).",
+        "Give it more steps or epochs, so that it trains for a minute or more.",
         Exit.NO_TRAINING,
-        detail=tail,
     )
+
+
+def not_found(spent: float, seen: Counts | None) -> DoctorError:
+    """The time ended before a training loop was found; `seen` until then (None: torch was never imported)."""
+    after = f"after {spent:.0f} s"
+    if seen is not None and seen.backwards and _is_no_loop(seen):
+        return _no_loop(f"No training loop was found {after} ({_counted(seen)}).", seen, "")
+    longer = "give more time with --budget, such as --budget 10m"
+    other = "Otherwise give the script that trains, with the arguments that make it train."
+    if seen is None:
+        so_far, advice = (
+            "nothing in the script had imported torch by then",
+            f"If it takes that long to begin, {longer}.",
+        )
+    elif not any(seen):
+        so_far = "by then the script had taken no batch from a DataLoader and made no backward pass"
+        advice = f"If it takes that long to begin, {longer}."
+    elif max(seen.backwards, seen.optimizer_steps):
+        so_far, other = f"only {_counted(seen)} had been seen by then", ""
+        advice = f"It trains slowly, or begins late: {longer}."
+    else:
+        so_far = f"{_counted(seen)} had been seen by then, as in an evaluation"
+        advice = f"If it trains after that, {longer}."
+    return DoctorError(
+        "out-of-time", f"The time was over {after}: {so_far}.", f"{advice} {other}".strip(), Exit.OUT_OF_TIME
+    )
+
+
+MANY = 100
+"""Batches, passes or steps among which a training loop would have been found."""
+
+
+def _is_no_loop(seen: Counts) -> bool:
+    """Whether what was seen is no training, or none that a little more of it would show."""
+    trained = max(seen.backwards, seen.optimizer_steps)
+    return trained == 0 or (trained >= MANY and seen.optimizer_steps < MANY)
+
+
+def _no_loop(sentence: str, seen: Counts, tail: str) -> DoctorError:
+    if seen.backwards:
+        advice = (
+            "Its backward passes belong to no steps that follow one another, as inside one long step of LBFGS; with "
+            "steps that are shorter, such as a smaller max_iter, it can be measured."
+        )
+    elif seen.evaluated and not seen.batches:
+        advice = (
+            "It takes its batches with gradients off, as an evaluation does. Give the script that trains, with the "
+            "arguments that make it train."
+        )
+    else:
+        advice = "Give the script that trains, with the arguments that make it train."
+    return DoctorError("no-training-loop", sentence, advice, Exit.NO_TRAINING, detail=tail)
+
+
+def _counted(seen: Counts) -> str:
+    batches = _number(seen.batches + seen.evaluated, "loader batch", "loader batches")
+    if seen.evaluated:
+        batches += f", {'all' if not seen.batches else seen.evaluated} of them with gradients off"
+    passes = _number(seen.backwards, "backward pass", "backward passes")
+    return f"{batches}, {passes}, {_number(seen.optimizer_steps, 'optimizer step', 'optimizer steps')}"
+
+
+def _number(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"
 
 
 def out_of_time(seconds: float) -> DoctorError:

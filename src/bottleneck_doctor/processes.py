@@ -27,6 +27,7 @@ from bottleneck_doctor.protection.keeper import Keeper
 from bottleneck_doctor.request import Request
 from bottleneck_doctor.result import Rank, SessionRecord
 from bottleneck_doctor.runtime import messages
+from bottleneck_doctor.runtime.seen import Counts
 from bottleneck_doctor.session import Command, Session
 
 LONGEST_SETUP = 600.0
@@ -57,6 +58,7 @@ class Processes:
         self.records: list[SessionRecord] = []
         self.hello: messages.Hello | None = None
         self.farewell: messages.Ended | None = None
+        self.seen: Counts | None = None
         self.ranks: list[Rank] = []
         self.missing_ranks: list[int] = []
         self.keeper: Keeper | None = None
@@ -107,6 +109,7 @@ class Processes:
                 self._watching = None
             session.stop()
             self.farewell = session.farewell or self.farewell
+            self.seen = session.seen or self.seen
             self.records.append(
                 SessionRecord(
                     number=session.number,

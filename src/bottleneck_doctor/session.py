@@ -35,6 +35,7 @@ from bottleneck_doctor.protection.sandbox import NotHere
 from bottleneck_doctor.pseudo_terminal import PseudoTerminal, without_control
 from bottleneck_doctor.ranks import FOR_EVER, Company
 from bottleneck_doctor.runtime import channel, messages
+from bottleneck_doctor.runtime import seen as seen_so_far
 from bottleneck_doctor.runtime.sign import AWAY
 from bottleneck_doctor.runtime.sign import PREFIX as SIGN_PREFIX
 
@@ -113,6 +114,8 @@ class Session:
         """Whether the time of day went on as time did: else times of files say nothing of what was made when."""
         self.hello: messages.Hello | None = None
         self.farewell: messages.Ended | None = None
+        self.seen: seen_so_far.Counts | None = None
+        """Once it has ended: what was seen in it, of which no loop may have been made."""
         self.load = LoadWatch()
         self.company = Company(socket.gethostname())
         self.ranks: list[messages.Hello] = []
@@ -289,6 +292,7 @@ class Session:
         """End the guest and everything that it started, and remove the session's folder. Can be called twice."""
         if self._stopped:
             return
+        self.seen = self._look_up()
         self._stopped = True
         if self._process is not None:
             family = process_tree.descendants(self._process.pid)
@@ -333,6 +337,15 @@ class Session:
         with contextlib.suppress(OSError):
             return any(sign.read_bytes() == AWAY for sign in (self._folder / "scratch").glob(SIGN_PREFIX + "*"))
         return False
+
+    def _look_up(self) -> seen_so_far.Counts | None:
+        """What was seen so far by the process on this host that saw most; None where none has imported torch."""
+        found = []
+        with contextlib.suppress(OSError):
+            for file in (self._folder / "scratch").glob(seen_so_far.PREFIX + "*"):
+                found.append(seen_so_far.read(file.read_bytes()))
+        known = [counts for counts in found if counts is not None]
+        return max(known, key=lambda counts: (counts.optimizer_steps, counts.backwards, counts), default=None)
 
     def tail(self) -> str:
         """The end of what the process wrote, behind its first words where it wrote much, without what is secret."""

@@ -208,6 +208,17 @@ KNOWN = (
     ),
     Known(name="own_update", arguments=("90",), found={"rung": "backward"}, load=0.016, compute=0.004, slow=True),
     Known(
+        name="manual_update",
+        arguments=("110",),
+        found={"has_loader": False, "rung": "backward", "has_root_module": False},
+        samples=1.0,
+        load=0.0,
+        compute=0.06,
+        right=None,
+        wrong=None,
+        refused={"workers": "no torch DataLoader feeds this loop", "amp-bf16": "no module with parameters to train"},
+    ),
+    Known(
         name="unpicklable",
         arguments=("50",),
         found={"start_method": "forkserver"},

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
-from bottleneck_doctor.runtime.steps import MINIMUM_STEPS, Signature, batch_samples, find_period
+from bottleneck_doctor.runtime.period import MINIMUM_STEPS, Signature, find_period, find_rhythm, long_gaps
+from bottleneck_doctor.runtime.samples import batch_samples
 
 STEP: Signature = (("backward", 1), ("optimizer", 0))
 HALF: Signature = (("backward", 1),)
@@ -53,6 +56,46 @@ def test_longest_period_looked_for() -> None:
     cycle = [HALF, STEP, STEP, HALF, HALF, STEP, OTHER, HALF, OTHER, OTHER]
     assert find_period(cycle * 5, longest=9) is None
     assert find_period(cycle * 5, longest=10) == 10
+
+
+# -- a rhythm in time, of steps that are all alike ---------------------------------------------------------------------
+
+
+def rollouts(steps: int, *, rollout: float, count: int = 4, step: float = 0.003, seed: int = 0) -> list[float]:
+    """Gaps between optimizer steps: `steps` of `step` seconds or a little more, with a rollout before the first."""
+    luck = random.Random(seed)
+    gaps = [step * luck.uniform(1, 1.5) + (rollout * luck.uniform(1, 1.2)) * (n % steps == 0) for n in range(1, 1000)]
+    return gaps[: count * steps]
+
+
+@pytest.mark.parametrize("steps", [4, 16, 40, 128, 200])
+@pytest.mark.parametrize("rollout", [0.05, 2.0])
+def test_rollouts_come_after_every_so_many_steps(steps: int, rollout: float) -> None:
+    for seed in range(5):
+        gaps = rollouts(steps, rollout=max(rollout, 0.2 * steps * 0.003), seed=seed)
+        assert find_rhythm(gaps) == steps
+        assert find_rhythm(gaps[: 2 * steps]) is None, "a rhythm must be seen three times over"
+
+
+def test_a_rhythm_is_seen_through_stalls_and_a_warm_up() -> None:
+    gaps = rollouts(16, rollout=0.3, count=5)
+    for place in (20, 41, 77):
+        gaps[place] += 0.03
+    assert find_rhythm([9.0, 4.0, *gaps]) == 16
+
+
+def test_what_has_no_rhythm() -> None:
+    luck = random.Random(1)
+    alike = [0.01 * luck.uniform(0.8, 1.6) for _ in range(200)]
+    assert (find_rhythm(alike), long_gaps(alike)) == (None, 0)
+    stalls = [gap + 0.05 * (luck.random() < 0.03) for gap in alike]
+    assert find_rhythm(stalls) is None
+    # Episodes whose lengths differ.
+    episodes = [0.3 if place in (3, 9, 30, 38, 60, 61, 90, 99) else 0.01 for place in range(100)]
+    assert find_rhythm(episodes) is None
+    assert long_gaps(episodes) == 8
+    assert (find_rhythm([]), long_gaps([])) == (None, 0)
+    assert long_gaps([9.0, 5.0, *alike]) == 0, "a warm-up is no work of another kind"
 
 
 def test_samples_of_a_batch_are_its_first_dimension() -> None:

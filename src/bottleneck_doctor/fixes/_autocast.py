@@ -12,6 +12,8 @@ def propose_autocast(found: Found, dtype: str) -> Offer | NotApplicable:
         return NotApplicable(f"already on: the forward pass runs under autocast ({found.autocast})")
     if found.grad_scaler:
         return NotApplicable("the script scales its gradients itself")
+    if not found.has_root_module and found.rung not in ("optimizer step", "gradient scaler"):
+        return NotApplicable("no module with parameters to train was seen to be called")
     if not found.has_root_module:
         return NotApplicable("no module whose parameters the optimizer holds was seen to be called")
     return Offer(({"autocast": dtype},))

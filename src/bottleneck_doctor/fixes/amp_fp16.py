@@ -10,6 +10,8 @@ from bottleneck_doctor.runtime.messages import Found
 def propose(found: Found) -> Offer | NotApplicable:
     if not found.device.startswith("cuda"):
         return NotApplicable("float16 has no fast units on a CPU; bfloat16 is tried instead")
+    if found.rung not in ("optimizer step", "gradient scaler"):
+        return NotApplicable("no optimizer step was seen, before which gradients would be scaled back")
     return propose_autocast(found, "float16")
 
 

@@ -21,6 +21,7 @@ from .company import place, ranks_here
 from .messages import Crashed, End, Ended, Found, Grant, Hello, Trouble, WindowDone
 from .modes import loading as recording
 from .originals import exit_now, getpid, now, process_started, sleep, wall_clock
+from .seen import Seen
 from .serve import BareServer, LoaderServer
 from .sign import Sign
 from .steps import Loop, Steps, batch_samples
@@ -42,12 +43,15 @@ class Guest:
         self._off = False
         self._ending = False
         self._forked = False
-        self._asking = False
+        self._seen: Optional[Seen] = None
 
     def attach(self) -> None:
         """Hook torch. Called once torch is executed."""
         self._steps.install()
         self._steps.on_optimizer_step = self._optimizer_stepped
+        self._steps.on_backward_ended = self._backward_ended
+        self._steps.tell = self._tell
+        self._tell()  # That torch is here says something too.
         loading.install(self._next, self._get_iterator)
         recording.install()
         manners.install()
@@ -64,8 +68,10 @@ class Guest:
         # there. Where a loop is being served already, this is none of it.
         self._off = self._off or self._server is not None
         self._forked = True
+        self._seen = None
         if not self._off:
             self._steps.forget()
+            self._steps.tell = self._tell
         if self._channel is not None:
             self._channel.close_in_child()
             self._channel = None
@@ -95,7 +101,10 @@ class Guest:
             finally:
                 server.foreign_answered()
         if not torch.is_grad_enabled():
-            return loading.plain_next(iterator)
+            batch = loading.plain_next(iterator)
+            self._steps.evaluated += 1
+            self._tell()
+            return batch
         return self._observe(iterator, loader)
 
     def _served(self, server: LoaderServer, iterator: Any) -> Any:
@@ -158,11 +167,34 @@ class Guest:
             loop = self._steps.look()
             if loop is not None and loop.record is None:
                 self._begin(loop, None, None)
-        if isinstance(self._server, BareServer):
+        self._step_ended("optimizer step")
+
+    def _backward_ended(self) -> None:
+        if self._off or (threading.current_thread() is not threading.main_thread() and self._server is None):
+            return
+        if self._server is None:
+            try:
+                loop = self._steps.look_at_backwards()
+            except Exception:  # The user's program goes on alone.
+                self._off = True
+                return
+            if loop is not None:
+                self._begin(loop, None, None)
+        self._step_ended("backward")
+
+    def _step_ended(self, rung: str) -> None:
+        """Something is over that a step of a loop with no loader may end with."""
+        if isinstance(self._server, BareServer) and self._server.rung == rung:
             try:
                 self._server.step_ended()
             except Exception:
                 self._report_trouble()
+
+    def _tell(self) -> None:
+        """Leave word of what was seen so far, for the case that the time is over before a loop is found."""
+        if self._seen is None:
+            self._seen = Seen(json.loads(self._invitation).get("scratch", ""))
+        self._seen.set(self._steps.counts())
 
     # -- serving -----------------------------------------------------------------------------------------------------
 
@@ -182,7 +214,7 @@ class Guest:
         assert self._channel is not None
         self._channel.send(found)
         if loop.record is None:
-            self._server = BareServer(self._steps, self._ask, device)
+            self._server = BareServer(self._steps, loop.rung, self._ask, device)
         else:
             sign = Sign(json.loads(self._invitation).get("scratch", ""))
             self._server = LoaderServer(
@@ -259,6 +291,7 @@ class Guest:
                     optimizer_steps=steps.optimizer_steps,
                     backwards=steps.backwards,
                     served=self._server is not None,
+                    evaluated=steps.evaluated,
                 )
             )
         except Exception:  # Whatever it is, it must not be the last that the user reads.
@@ -288,12 +321,18 @@ class Guest:
             for group in optimizer.param_groups:
                 for parameter in group["params"]:
                     return str(parameter.device)
-        return "cpu"
+        return self._steps.backward_device or "cpu"
 
     def _found(self, loop: Loop, loader: Any, device: str) -> Found:
         steps = self._steps
         record = loop.record
         here = place()
+        row = steps.bare_backwards if loop.rung == "backward" else steps.bare_steps
+        # A step ends where ranks wait for one another: in an optimizer's, or in the backward pass.
+        made = steps.bare_position(loop.rung) if record is None else steps.optimizer_steps
+        began = steps.started
+        if began is None:
+            began = row.since if record is None and row.count else now()
         common: Dict[str, Any] = {
             "rung": loop.rung,
             "period": loop.period,
@@ -302,23 +341,21 @@ class Guest:
             "usable_cpus": usable_cpus(ranks_here(here), here.world),
             "threads": torch.get_num_threads(),
             "has_root_module": bool(steps.roots),
-            "autocast": steps.autocast_seen,
+            "autocast": steps.callers.autocast,
             "grad_scaler": steps.user_scaler,
-            "forward_site": steps.forward_site,
+            "forward_site": steps.callers.forward_site,
             "backward_site": steps.backward_site,
-            "position": record.batches if record is not None else steps.optimizer_steps,
-            "optimizer_steps": steps.optimizer_steps,
-            "first_batch": wall_clock() - (now() - (now() if steps.started is None else steps.started)),
+            "position": record.batches if record is not None else made,
+            "optimizer_steps": made,
+            "first_batch": wall_clock() - (now() - began),
         }
         if record is None:
-            times = [entry[0] for entry in steps.bare_steps]
-            gaps = [later - earlier for earlier, later in zip(times, times[1:])]
             return Found(
-                step_seconds=gaps,
+                step_seconds=row.gaps()[-max(512, 3 * loop.period) :],
                 wait_seconds=[],
                 samples_per_step=1.0,
                 has_loader=False,
-                setup_seconds=(times[0] if times else now()) - process_started,
+                setup_seconds=began - process_started,
                 **common,
             )
         requests = list(record.requests)

@@ -153,13 +153,18 @@ class WindowDone:
 
 @dataclass(frozen=True)
 class Ended:
-    """Last word of a guest whose entrypoint came to its own end: what was seen."""
+    """Last word of a guest whose entrypoint came to its own end: what was seen.
+
+    `batches` were taken with gradients on, `evaluated` with gradients off and before the loop was found. `served`:
+    whether it was.
+    """
 
     kind: ClassVar[str] = "ended"
     batches: int
     optimizer_steps: int
     backwards: int
     served: bool
+    evaluated: int = 0
 
 
 @dataclass(frozen=True)

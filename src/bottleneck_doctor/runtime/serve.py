@@ -417,18 +417,19 @@ class LoaderServer:
 
 
 class BareServer:
-    """Serves a loop that no loader feeds, at the optimizer's steps."""
+    """Serves a loop that no loader feeds, behind the optimizer's steps or, by its `rung`, behind backward passes."""
 
-    def __init__(self, steps: Steps, ask: Ask, device: str) -> None:
+    def __init__(self, steps: Steps, rung: str, ask: Ask, device: str) -> None:
+        self.rung = rung
         self._house = House(steps, device)
         self._synchronise = synchroniser(device)
         self._ask = ask
         self._run: Optional[BareRun] = None
-        self._position = steps.optimizer_steps
+        self._position = steps.bare_position(rung)
         self._failure = ""
 
     def step_ended(self) -> None:
-        """An optimizer step of the user's is done."""
+        """A step of the user's loop is done."""
         report: Optional[WindowDone] = None
         self._position += self._run is not None
         if self._run is not None:

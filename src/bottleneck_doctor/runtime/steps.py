@@ -8,103 +8,43 @@ backward, batches.
 from __future__ import annotations
 
 import functools
-import itertools
-import os
+import gc
+import math
 import weakref
-from collections import deque
-from types import FrameType
-from typing import Any, Callable, Deque, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from torch.utils.data import DataLoader
 
+from .callers import Callers
 from .messages import Site
-from .originals import get_frame, now
+from .originals import now
+from .period import MINIMUM_STEPS, find_period, find_rhythm, long_gaps
+from .records import Alone, LoaderRecord, likeness
+from .samples import batch_samples
+from .seen import Counts
+from .user_code import is_users_file, user_site
 
-Signature = Tuple[Any, ...]
-"""What happened between one batch and the next: optimizer steps by optimizer, scaler steps, backwards."""
-
-MINIMUM_STEPS = 6
-"""Fewer steps than this say nothing about a period."""
 PATIENCE_BATCHES = 40
 PATIENCE_SECONDS = 15.0
 """How long a loop may go on without an optimizer step before a lower rung of the ladder is taken."""
+PATIENCE_ALONE = 20, 3.0
+PATIENCE_WITH_LOADER = 40, PATIENCE_SECONDS
+PATIENCE_WITH_OPTIMIZER = 200, 30.0
+"""Backward passes in a row, and seconds, after which they are taken for the steps of a loop without loader or
+optimizer: where there is neither; where a loader is there, whose batches may come later; and where an optimizer is,
+which may step once gradients of many passes have been added up."""
 
-_LIBRARY_MARKS = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
-_OWN_FOLDER = os.path.dirname(os.path.abspath(__file__))
-_STDLIB_FOLDER = os.path.dirname(os.path.abspath(os.__file__))
-
-
-def find_period(signatures: Sequence[Signature], *, longest: int = 64) -> Optional[int]:
-    """The smallest p after which the sequence repeats, seen at least three times over at its end; None without one.
-
-    The first entries may be unlike the rest (warm-up): only the last 3·p (at least `MINIMUM_STEPS`) are looked at.
-    """
-    count = len(signatures)
-    for period in range(1, min(longest, count // 3) + 1):
-        span = max(3 * period, MINIMUM_STEPS)
-        if count < span:
-            return None
-        tail = signatures[count - span :]
-        if all(tail[i] == tail[i - period] for i in range(period, span)):
-            return period
-    return None
-
-
-def is_users_file(name: str) -> bool:
-    """Whether a file, as code objects name it, is the user's own: not ours, nor torch's or another library's."""
-    return not (
-        name.startswith(_OWN_FOLDER)
-        or name.startswith("<")
-        or any(mark in name for mark in _LIBRARY_MARKS)
-        or name.startswith(_STDLIB_FOLDER)
-    )
-
-
-def user_site(depth: int = 1) -> Optional[Site]:
-    """The innermost line of the user's own code on the stack: not ours, nor torch's or another library's."""
-    frame: Optional[FrameType] = get_frame(depth)
-    while frame is not None:
-        name = frame.f_code.co_filename
-        if is_users_file(name):
-            return Site(os.path.abspath(name), frame.f_lineno)
-        frame = frame.f_back
-    return None
-
-
-def likeness(loader: Any) -> Optional[Tuple[Any, ...]]:
-    """What a loader and the one made in its place for the next epoch share; None where nobody saw it being made."""
-    site = loader.__dict__.get("_doctor_site")
-    if site is None:
-        return None
-    try:
-        length = len(loader._index_sampler)
-    except (TypeError, NotImplementedError, AttributeError):
-        length = None
-    kinds = (type(loader), type(loader.dataset), type(loader.sampler))
-    return (site, *kinds, loader.batch_size, loader.drop_last, length)
-
-
-class LoaderRecord:
-    """What one loader did: batches, waits, and how often an optimizer step followed."""
-
-    def __init__(self, loader: Any) -> None:
-        self.loader = weakref.ref(loader)
-        self.likeness = likeness(loader)
-        self.made_anew = False
-        self.batches = 0
-        self.credited = 0
-        self.wait_total = 0.0
-        self.samples: List[float] = []
-        self.epoch_lengths: List[int] = []
-        self.in_epoch = 0
-        self.requests: Deque[Tuple[float, float, Signature]] = deque(maxlen=512)
-
-    def epoch_ended(self) -> None:
-        """Note how many batches the epoch had, however it ended."""
-        if self.in_epoch:
-            self.epoch_lengths.append(self.in_epoch)
-        self.in_epoch = 0
+RHYTHM_SECONDS = 20.0
+RHYTHM_GAPS = 8
+"""How long, and for how many long gaps between steps, a rhythm of rollouts is waited for."""
+ROLLOUT_SECONDS = 5.0
+ROLLOUTS = 5.0
+"""What the model did with gradients off before the first step may have been a rollout, where it took no longer than
+this; the steps on what it brought then take at most so many times as long."""
+LOOKS_EVERY = 16
+"""Steps between two looks at a loop that keeps us waiting: each look takes longer than the last."""
 
 
 class Watch:
@@ -118,14 +58,19 @@ class Watch:
 
 
 class Steps:
-    """Counts events and finds the loop. `on_optimizer_step` and `on_backward` are told of each such event."""
+    """Counts events and finds the loop. `on_optimizer_step`, `on_backward` and `on_backward_ended` are told of each."""
 
     def __init__(self) -> None:
         self.optimizer_steps = 0
         self.optimizer_ended_at = 0.0
         self.scaler_steps = 0
         self.backwards = 0
+        self.own_backwards = 0
+        """Those that are no part of another, nor of an optimizer's step."""
         self.batches = 0
+        self.evaluated = 0
+        """Batches that were taken with gradients off."""
+        self.on_backward_ended: Optional[Callable[[], None]] = None
         self.on_optimizer_step: Optional[Callable[[Any], None]] = None
         self.before_optimizer_step: Optional[Callable[[Any], None]] = None
         self.on_backward: Optional[Callable[[], None]] = None
@@ -138,19 +83,23 @@ class Steps:
         self._optimizer_order: Dict[int, int] = {}
         self._since_request: Dict[int, List[Any]] = {}
         self._lately: List[int] = []
-        self.bare_steps: Deque[Tuple[float, Signature]] = deque(maxlen=512)
-        self._steps_without_batch = 0
+        self.bare_steps = Alone()
+        """Optimizer steps since the last batch."""
+        self.bare_backwards = Alone()
+        """Backward passes since the last batch or optimizer step, those apart that are a part of either."""
+        self._patience: Optional[Tuple[int, float]] = None
+        self._looks_from = 0
+        self.backward_device = ""
+        self._passes = 0
+        """Backward passes that are under way: one may make others."""
+        self._in_optimizer = False
         self.started: Optional[float] = None
         """When the first batch was asked for, or the first step made without one."""
-        self._called: List[Tuple[Any, Optional[Site], str]] = []
-        """Modules that were called, held weakly: what the user lets go before training begins is gone."""
-        self._called_seen: Dict[int, Any] = {}
         self._observing = False
-        self._forward_hook: Any = None
-        self._compiled_hooks: List[Any] = []
-        self.roots: List[Any] = []
-        self.forward_site: Optional[Site] = None
-        self.autocast_seen = ""
+        self.callers = Callers()
+        self.roots = self.callers.roots
+        self.tell: Optional[Callable[[], None]] = None
+        """Told that something was seen, until the loop is found."""
 
     # -- hooks -------------------------------------------------------------------------------------------------------
 
@@ -160,63 +109,27 @@ class Steps:
         register_optimizer_step_post_hook(self._optimizer_ended)
         self._patch_backward()
         self._patch_scaler()
+        self._patch_grad()
         self._observing = True
-        self._forward_hook = torch.nn.modules.module.register_module_forward_pre_hook(self._module_called)
-        self._keep_hook_unseen()
-        self._patch_compile()
-
-    def _patch_compile(self) -> None:
-        original = torch.nn.Module.compile
-
-        @functools.wraps(original)
-        def compile_(module: Any, *args: Any, **kwargs: Any) -> Any:
-            self._drop_forward_hook()
-            return original(module, *args, **kwargs)
-
-        torch.nn.Module.compile = compile_  # type: ignore[method-assign, assignment]
-
-    def _drop_forward_hook(self) -> None:
-        """Take the hook on all modules off. A compiled graph is guarded by such hooks, and compiled again without."""
-        hook, self._forward_hook = self._forward_hook, None
-        if hook is not None:
-            hook.remove()
-
-    def _keep_hook_unseen(self) -> None:
-        """A compiled model warns of every hook on all modules: of this one the user must not hear, as it is not theirs.
-
-        The question is asked for nothing but that warning.
-        """
-        modules = torch.nn.modules.module
-        original = getattr(modules, "_has_any_global_hook", None)
-        if original is None:
-            return
-
-        @functools.wraps(original)
-        def has_any() -> bool:
-            hook = self._forward_hook
-            own = None if hook is None else modules._global_forward_pre_hooks.pop(hook.id, None)
-            try:
-                return bool(original())
-            finally:
-                if own is not None:
-                    modules._global_forward_pre_hooks[hook.id] = own
-
-        modules._has_any_global_hook = has_any
+        self.callers.install()
 
     def forget(self) -> None:
         """Begin anew, in a process that was forked from the one that saw all this. Hooks stay."""
+        self.callers.forget()
         fresh = vars(Steps())
-        for name in ("on_optimizer_step", "_observing", "_forward_hook", "_compiled_hooks"):
+        for name in ("on_optimizer_step", "on_backward_ended", "_observing", "callers"):
             del fresh[name]
-        self.__dict__.update(fresh)
+        self.__dict__.update({**fresh, "roots": self.callers.roots})
 
     def _optimizer_begins(self, optimizer: Any, args: Any, kwargs: Any) -> Any:
+        self._in_optimizer = True
         changed = self.watch.optimizer_begins(args, kwargs) if self.watch is not None else None
         if self.before_optimizer_step is not None:
             self.before_optimizer_step(optimizer)
         return changed
 
     def _optimizer_ended(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        self._in_optimizer = False
         self.optimizer_steps += 1
         self.optimizer_ended_at = now()
         if self.watch is not None:
@@ -231,17 +144,60 @@ class Steps:
 
         @functools.wraps(original)
         def backward(*args: Any, **kwargs: Any) -> Any:
-            self.backwards += 1
+            site = self._backward_begins(args[0] if args else kwargs.get("tensors"))
             if self._observing:
-                self.backward_site = user_site(2) or self.backward_site
                 self._credit("backward", 1)
-            if self.on_backward is not None:
-                self.on_backward()
             if self.gradient_for_backward is not None:
                 args, kwargs = self._with_gradient(args, kwargs)
-            return original(*args, **kwargs)
+            return self._passed(original, args, kwargs, site)
 
         torch.autograd.backward = backward
+
+    def _patch_grad(self) -> None:
+        original = torch.autograd.grad
+
+        @functools.wraps(original)
+        def grad(*args: Any, **kwargs: Any) -> Any:
+            # What is being traced must not depend on our counters; and a gradient that is a part of the loss, or of an
+            # inner loop, is differentiated again, so no step ends with it.
+            if torch.compiler.is_compiling() or (args[4] if len(args) > 4 else kwargs.get("create_graph")):
+                return original(*args, **kwargs)
+            return self._passed(original, args, kwargs, self._backward_begins(args[0] if args else None))
+
+        torch.autograd.grad = grad
+
+    def _backward_begins(self, tensors: Any) -> Optional[Site]:
+        """Count it, and return the user's line that asked for it, while that is of interest."""
+        self.backwards += 1
+        site = None
+        if self._observing:
+            site = user_site(3)
+            self.backward_site = site or self.backward_site
+            first = tensors[0] if isinstance(tensors, (list, tuple)) and tensors else tensors
+            self.backward_device = str(first.device) if isinstance(first, torch.Tensor) else self.backward_device
+        if self.on_backward is not None:
+            self.on_backward()
+        return site
+
+    def _passed(self, original: Any, args: Any, kwargs: Any, site: Optional[Site]) -> Any:
+        """What `original` returns. Tells that a backward pass has ended, unless it is a part of another or of an
+        optimizer's step, as those are that a checkpoint or a closure makes."""
+        self._passes += 1
+        self.callers.in_backward = True
+        try:
+            made = original(*args, **kwargs)
+        finally:
+            self._passes -= 1
+            self.callers.in_backward = self._passes > 0
+        if not self._passes and not self._in_optimizer:
+            self.own_backwards += 1
+            if self._observing:
+                self.bare_backwards.add(("backward", None if site is None else (site.file, site.line)))
+                if self.tell is not None:
+                    self.tell()
+            if self.on_backward_ended is not None:
+                self.on_backward_ended()
+        return made
 
     def _with_gradient(self, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Tuple[Tuple[Any, ...], Dict[str, Any]]:
         assert self.gradient_for_backward is not None
@@ -268,23 +224,27 @@ class Steps:
 
         scaler.step = step  # type: ignore[method-assign, assignment]  # patched in place, as frameworks expect
 
+    def bare_position(self, rung: str) -> int:
+        """Steps so far of a loop that no loader feeds, found by this rung."""
+        return self.own_backwards if rung == "backward" else self.optimizer_steps
+
+    def counts(self) -> Counts:
+        """What was seen so far."""
+        return Counts(self.batches, self.evaluated, self.backwards, self.optimizer_steps)
+
     # -- observation, until the loop is found ------------------------------------------------------------------------
 
     def stop_observing(self) -> None:
         """Take the costlier hooks away; counting goes on."""
         self._observing = False
-        self._drop_forward_hook()
-        for hook in self._compiled_hooks:
-            hook.remove()
-        self._compiled_hooks.clear()
-        self._called.clear()
-        self._called_seen.clear()
+        self.tell = None
+        self.callers.stop()
 
     def batch_delivered(self, loader: Any, requested: float, delivered: float, samples: float) -> None:
         """A loader handed out a batch that was asked for at `requested` (seconds)."""
         self.batches += 1
         self.started = requested if self.started is None else self.started
-        self._steps_without_batch = 0
+        self._no_longer_alone(self.bare_steps, self.bare_backwards)
         key = id(loader)
         record = self.records.get(key)
         if record is None or record.loader() is not loader:
@@ -323,42 +283,17 @@ class Steps:
         for key in set(self._lately):
             self.records[key].credited += 1
         self._lately.clear()
-        self._steps_without_batch += 1
-        self.bare_steps.append((now(), (order,)))
+        self.bare_steps.add((order,))
+        self._no_longer_alone(self.bare_backwards)
         if self.optimizer_steps <= MINIMUM_STEPS:
-            self._find_roots()
+            self.callers.find(self.optimizers)
 
-    def _module_called(self, module: Any, args: Any) -> None:
-        if torch.compiler.is_compiling():
-            return  # What is being traced must not become a part of the user's graph.
-        if self._forward_hook is not None and type(module).__name__ == "OptimizedModule":
-            self._drop_forward_hook()
-            # A function, which a copy of the model shares; of a method its object would be copied along.
-            hook = module.register_forward_pre_hook(lambda called, given: self._module_called(called, given))
-            self._compiled_hooks.append(hook)
-        seen = self._called_seen.get(id(module))
-        if (seen is not None and seen() is module) or len(self._called) > 4096:
-            return
-        if not torch.is_grad_enabled():
-            return  # An evaluation, perhaps before training begins: where that calls its model is no part of a step.
-        self._called_seen[id(module)] = reference = weakref.ref(module)
-        self._called.append((reference, user_site(3), _autocast_of(module)))
-
-    def _find_roots(self) -> None:
-        """Of the modules called since the last step, the outermost that hold the optimizers' parameters."""
-        held = {id(p) for o in self.optimizers for group in o.param_groups for p in group["params"]}
-        called = [(reference(), site, autocast) for reference, site, autocast in self._called]
-        owners = [
-            entry for entry in called if entry[0] is not None and any(id(p) in held for p in entry[0].parameters())
-        ]
-        inside = {id(child) for entry in owners for child in entry[0].modules() if child is not entry[0]}
-        for module, site, _ in owners:
-            if id(module) not in inside and all(module is not root for root in self.roots):
-                self.roots.append(module)
-                self.forward_site = self.forward_site or site
-        self.autocast_seen = next((entry[2] for entry in owners if entry[2]), self.autocast_seen)
-        self._called.clear()
-        self._called_seen.clear()
+    def _no_longer_alone(self, *rows: Alone) -> None:
+        for row in rows:
+            row.clear()
+        self._patience, self._looks_from = None, 0
+        if self.tell is not None:
+            self.tell()
 
     # -- the ladder --------------------------------------------------------------------------------------------------
 
@@ -369,13 +304,15 @@ class Steps:
         record = self._training_record()
         if record is not None and record.credited:
             return self._loader_loop(record, "optimizer step", "optimizer")
-        if self._steps_without_batch >= 2 * MINIMUM_STEPS:
-            return self._bare_loop()
+        if self.bare_steps.count >= 2 * MINIMUM_STEPS:
+            return self._bare_loop("optimizer step", self.bare_steps)
         patient = now() - self.started > PATIENCE_SECONDS
         if record is not None and (record.batches >= PATIENCE_BATCHES or (patient and record.batches >= 12)):
             for rung, event in (("gradient scaler", "scaler"), ("backward", "backward"), ("batches", "")):
                 loop = self._loader_loop(record, rung, event)
                 if loop is not None:
+                    if not self.optimizers:
+                        self.callers.find_without_optimizer()
                     return loop
         return None
 
@@ -398,12 +335,60 @@ class Steps:
             return None
         return Loop(rung, period or 1, period is not None, record)
 
-    def _bare_loop(self) -> Optional["Loop"]:
-        signatures = [entry[1] for entry in self.bare_steps]
+    def _bare_loop(self, rung: str, row: Alone) -> Optional["Loop"]:
+        if row.count > 4 * LOOKS_EVERY and row.count % LOOKS_EVERY:
+            return None
+        signatures = [entry[1] for entry in row.steps]
         period = find_period(signatures)
         if period is None and len(signatures) < 3 * 64:
             return None
-        return Loop("optimizer step", period or 1, period is not None, None)
+        gaps = row.gaps()
+        rhythm = find_rhythm(gaps)
+        if rhythm is not None and period is not None:
+            return Loop(rung, math.lcm(period, rhythm), True, None)
+        long = long_gaps(gaps)
+        if self._may_show_a_rhythm(row, long):
+            return None
+        return Loop(rung, period or 1, period is not None and long < 3, None)
+
+    def _may_show_a_rhythm(self, row: Alone, long: int) -> bool:
+        """Whether to wait for more steps, since rollouts may lie between some of them: long gaps were seen, or the
+        model was at work with gradients off before the first step, for a time after which that would come again."""
+        if row.lasted() > RHYTHM_SECONDS:
+            return False
+        if long:
+            return long < RHYTHM_GAPS
+        first = self.callers.first_without_gradients()
+        before = row.since - first if first is not None else 0.0
+        return before <= ROLLOUT_SECONDS and row.lasted() < ROLLOUTS * before
+
+    def look_at_backwards(self) -> Optional["Loop"]:
+        """A loop of which nothing but backward passes is seen, as where parameters are updated by hand: once there were
+        enough of them in a row, for long enough, that they can't be the beginning of anything else."""
+        row = self.bare_backwards
+        count, seconds = self._patience or PATIENCE_ALONE
+        if row.count < count or row.lasted() < seconds:
+            return None
+        if self._patience is None:
+            self._patience = _patience_with_backwards()
+            return self.look_at_backwards()
+        if not self._looks_from:
+            self._looks_from = row.count
+            self.callers.clear()
+        if row.count < self._looks_from + 2:
+            return None
+        self.callers.find_without_optimizer()
+        return self._bare_loop("backward", row)
+
+
+def _patience_with_backwards() -> Tuple[int, float]:
+    """By what there is in this process. Looking through all objects takes some 10 ms, so it is done when it matters."""
+    kinds = {type(each) for each in gc.get_objects()}
+    if any(issubclass(kind, torch.optim.Optimizer) for kind in kinds):
+        return PATIENCE_WITH_OPTIMIZER
+    if any(issubclass(kind, DataLoader) for kind in kinds):
+        return PATIENCE_WITH_LOADER
+    return PATIENCE_ALONE
 
 
 class Loop:
@@ -414,65 +399,6 @@ class Loop:
         self.period = period
         self.periodic = periodic
         self.record = record
-
-
-def _autocast_of(module: Any) -> str:
-    """The type to which autocast casts where this module computes; "" where it is off, or unknown there."""
-    kind = _device_type(module)
-    try:
-        if kind and torch.is_autocast_enabled(kind):
-            return str(torch.get_autocast_dtype(kind)).replace("torch.", "")
-    except RuntimeError:  # As on the `meta` device, where shapes are tried out.
-        pass
-    return ""
-
-
-def _device_type(module: Any) -> str:
-    for parameter in module.parameters():  # A compiled model, like many others, has none but its children's.
-        return str(parameter.device.type)
-    return ""
-
-
-_MOST_PARTS = 16
-"""Parts of a batch that are looked at: it is asked for every batch, and a list may hold thousands."""
-
-
-def batch_samples(batch: Any, batch_size: Optional[int] = None, depth: int = 0) -> float:
-    """Samples in a batch, counted from its first tensor's first dimension; 1 where there is none.
-
-    Where another part of the batch has `batch_size` rows, and the first has not (boxes before their pictures, time
-    before batch), that is believed. A list inside the batch that is `batch_size` long, of tensors that are not, holds
-    one tensor a sample (detection).
-    """
-    if isinstance(batch, torch.Tensor):
-        return float(batch.shape[0]) if batch.dim() else 1.0
-    graphs = getattr(batch, "num_graphs", None)
-    if isinstance(graphs, int):
-        return float(graphs)
-    if depth < 4:
-        values: Any = None
-        if isinstance(batch, dict) or hasattr(batch, "values"):
-            values = list(batch.values()) if callable(getattr(batch, "values", None)) else None
-        elif isinstance(batch, (list, tuple)):
-            values = batch
-        if depth and isinstance(batch, (list, tuple)) and len(batch) == batch_size and _one_a_sample(batch):
-            return float(len(batch))
-        parts = (value for value in values or () if isinstance(value, (torch.Tensor, dict, list, tuple)))
-        found = [
-            batch_samples(part, batch_size, depth + 1)
-            for part in itertools.islice(parts, _MOST_PARTS if depth < 2 else 1)
-        ]
-        if found:
-            return float(batch_size) if batch_size in found else found[0]
-        if values and all(isinstance(value, (int, float, str, bytes)) for value in values):
-            return float(len(values))
-    return 1.0
-
-
-def _one_a_sample(values: Sequence[Any]) -> bool:
-    return all(isinstance(value, torch.Tensor) for value in values) and any(
-        value.dim() == 0 or value.shape[0] != len(values) for value in values
-    )
 
 
 __all__ = ["LoaderRecord", "Loop", "Steps", "Watch", "batch_samples", "find_period", "is_users_file", "user_site"]

@@ -478,7 +478,7 @@ class EpochRun(FedRun):
 
 
 class BareRun(Run):
-    """A window in a loop that no loader feeds: steps are counted at the optimizer."""
+    """A window in a loop that no loader feeds: steps are counted at the optimizer, or at backward passes."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -488,7 +488,7 @@ class BareRun(Run):
         self._left = self.grant.lead_in + self.grant.steps
 
     def step_ended(self) -> bool:
-        """An optimizer step is done. True once the window is complete."""
+        """A step is done. True once the window is complete."""
         self.before_step()
         self.mode.step_ended()
         self._left -= 1

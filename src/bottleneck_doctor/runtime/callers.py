@@ -1,0 +1,158 @@
+"""Which modules a training loop calls, seen by a hook on all modules until the loop is found."""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+import torch
+
+from .messages import Site
+from .originals import now
+from .user_code import user_site
+
+_MOST_CALLED = 4096
+
+
+class Callers:
+    """Modules called with gradients enabled since `clear`. `roots`: the outermost of those that train, as far as known;
+    `forward_site` and `autocast` are of the first of them."""
+
+    def __init__(self) -> None:
+        self.roots: List[Any] = []
+        self.forward_site: Optional[Site] = None
+        self.autocast = ""
+        self.in_backward = False
+        """What is called now is computed again for a backward pass, and not where the user wrote it."""
+        self._without_gradients: Dict[int, float] = {}
+        """When each module was first called with gradients off, by its id."""
+        self._called: List[Tuple[Any, Optional[Site], str]] = []
+        """Modules that were called, held weakly: what the user lets go before training begins is gone."""
+        self._seen: Dict[int, Any] = {}
+        self._hook: Any = None
+        self._compiled_hooks: List[Any] = []
+
+    def install(self) -> None:
+        self._hook = torch.nn.modules.module.register_module_forward_pre_hook(self._module_called)
+        self._keep_hook_unseen()
+        self._patch_compile()
+
+    def stop(self) -> None:
+        """Take the hooks off, and forget what was called."""
+        self._drop_hook()
+        for hook in self._compiled_hooks:
+            hook.remove()
+        self._compiled_hooks.clear()
+        self.clear()
+
+    def clear(self) -> None:
+        self._called.clear()
+        self._seen.clear()
+
+    def forget(self) -> None:
+        """Begin anew, in a forked process. Hooks stay."""
+        fresh = vars(Callers())
+        for name in ("_hook", "_compiled_hooks"):
+            del fresh[name]
+        self.__dict__.update(fresh)
+
+    def _patch_compile(self) -> None:
+        original = torch.nn.Module.compile
+
+        @functools.wraps(original)
+        def compile_(module: Any, *args: Any, **kwargs: Any) -> Any:
+            self._drop_hook()
+            return original(module, *args, **kwargs)
+
+        torch.nn.Module.compile = compile_  # type: ignore[method-assign, assignment]
+
+    def _drop_hook(self) -> None:
+        """Take the hook on all modules off. A compiled graph is guarded by such hooks, and compiled again without."""
+        hook, self._hook = self._hook, None
+        if hook is not None:
+            hook.remove()
+
+    def _keep_hook_unseen(self) -> None:
+        """A compiled model warns of every hook on all modules: of this one the user must not hear, as it is not theirs.
+
+        The question is asked for nothing but that warning.
+        """
+        modules = torch.nn.modules.module
+        original = getattr(modules, "_has_any_global_hook", None)
+        if original is None:
+            return
+
+        @functools.wraps(original)
+        def has_any() -> bool:
+            hook = self._hook
+            own = None if hook is None else modules._global_forward_pre_hooks.pop(hook.id, None)
+            try:
+                return bool(original())
+            finally:
+                if own is not None:
+                    modules._global_forward_pre_hooks[hook.id] = own
+
+        modules._has_any_global_hook = has_any
+
+    def _module_called(self, module: Any, args: Any) -> None:
+        if torch.compiler.is_compiling():
+            return  # What is being traced must not become a part of the user's graph.
+        if self._hook is not None and type(module).__name__ == "OptimizedModule":
+            self._drop_hook()
+            # A function, which a copy of the model shares; of a method its object would be copied along.
+            hook = module.register_forward_pre_hook(lambda called, given: self._module_called(called, given))
+            self._compiled_hooks.append(hook)
+        if not torch.is_grad_enabled():
+            # An evaluation, or a rollout: where that calls its model is no part of a step.
+            if len(self._without_gradients) < _MOST_CALLED:
+                self._without_gradients.setdefault(id(module), now())
+            return
+        seen = self._seen.get(id(module))
+        if (seen is not None and seen() is module) or len(self._called) > _MOST_CALLED:
+            return
+        self._seen[id(module)] = reference = weakref.ref(module)
+        self._called.append((reference, None if self.in_backward else user_site(3), _autocast_of(module)))
+
+    def first_without_gradients(self) -> Optional[float]:
+        """When a root was first called with gradients off; None where that never happened."""
+        return min((at for at in (self._without_gradients.get(id(root)) for root in self.roots) if at), default=None)
+
+    def find(self, optimizers: Sequence[Any]) -> None:
+        """Add the outermost of the modules called since the last time that hold parameters of the optimizers."""
+        held = {id(p) for o in optimizers for group in o.param_groups for p in group["params"]}
+        self._add([entry for entry in self._alive() if any(id(p) in held for p in entry[0].parameters())])
+
+    def find_without_optimizer(self) -> None:
+        """Add the outermost of the modules called since the last time that hold parameters to train."""
+        self._add([entry for entry in self._alive() if any(p.requires_grad for p in entry[0].parameters())])
+
+    def _alive(self) -> List[Tuple[Any, Optional[Site], str]]:
+        called = [(reference(), site, autocast) for reference, site, autocast in self._called]
+        return [entry for entry in called if entry[0] is not None]
+
+    def _add(self, owners: List[Tuple[Any, Optional[Site], str]]) -> None:
+        inside = {id(child) for entry in owners for child in entry[0].modules() if child is not entry[0]}
+        for module, site, _ in owners:
+            if id(module) not in inside and all(module is not root for root in self.roots):
+                self.roots.append(module)
+                self.forward_site = self.forward_site or site
+        self.autocast = next((entry[2] for entry in owners if entry[2]), self.autocast)
+        self.clear()
+
+
+def _autocast_of(module: Any) -> str:
+    """The type to which autocast casts where this module computes; "" where it is off, or unknown there."""
+    kind = _device_type(module)
+    try:
+        if kind and torch.is_autocast_enabled(kind):
+            return str(torch.get_autocast_dtype(kind)).replace("torch.", "")
+    except RuntimeError:  # As on the `meta` device, where shapes are tried out.
+        pass
+    return ""
+
+
+def _device_type(module: Any) -> str:
+    for parameter in module.parameters():  # A compiled model, like many others, has none but its children's.
+        return str(parameter.device.type)
+    return ""

@@ -1,0 +1,80 @@
+"""The period of a loop: the smallest run of steps after which its work repeats. Pure.
+
+It shows in what happens between steps, or, where all steps look alike, in how long it takes: reinforcement learning
+rolls out for a while, and then makes a number of optimizer steps at once.
+"""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import Any, List, Optional, Sequence, Tuple
+
+Signature = Tuple[Any, ...]
+"""What happened between one batch and the next: optimizer steps by optimizer, scaler steps, backwards."""
+
+MINIMUM_STEPS = 6
+"""Fewer steps than this say nothing about a period."""
+
+
+def find_period(signatures: Sequence[Signature], *, longest: int = 64) -> Optional[int]:
+    """The smallest p after which the sequence repeats, seen at least three times over at its end; None without one.
+
+    The first entries may be unlike the rest (warm-up): only the last 3·p (at least `MINIMUM_STEPS`) are looked at.
+    """
+    count = len(signatures)
+    for period in range(1, min(longest, count // 3) + 1):
+        span = max(3 * period, MINIMUM_STEPS)
+        if count < span:
+            return None
+        tail = signatures[count - span :]
+        if all(tail[i] == tail[i - period] for i in range(period, span)):
+            return period
+    return None
+
+
+LONG = 4.0
+"""A gap between two steps that is so many times as long as most of them holds work of another kind."""
+LEAST_SHARE = 0.1
+"""Part of the time that such gaps must take together to matter."""
+LEAST_EXPLAINED = 0.8
+"""Part of it that comes at regular steps in a rhythm; the rest are stalls of the machine."""
+WARM_UP = 2
+"""The first gaps may hold compilation, and whatever else is done once."""
+
+
+def find_rhythm(gaps: Sequence[float]) -> Optional[int]:
+    """Steps after which long gaps come again, seen at least three times over at the end; None without such a rhythm.
+
+    `gaps`: seconds from each step to the next, in order.
+    """
+    places = _long(gaps)
+    if len(places) < 3:
+        return None
+    distances = {late - early for late in places[-3:] for early in places[-64:] if early < late}
+    for period in sorted(distances):
+        if 2 <= period <= len(gaps) // 3 and _keeps_time(gaps[len(gaps) - 3 * period :], period):
+            return period
+    return None
+
+
+def _keeps_time(gaps: Sequence[float], period: int) -> bool:
+    """Whether the long ones of three periods of gaps come at the same places of each."""
+    least = LONG * median(gaps)
+    beats = [
+        place for place in range(period) if min(gaps[place], gaps[place + period], gaps[place + 2 * period]) > least
+    ]
+    in_time = sum(gaps[place + turn * period] for place in beats for turn in range(3))
+    all_long = sum(gap for gap in gaps if gap > least)
+    return in_time > LEAST_SHARE * sum(gaps) and in_time >= LEAST_EXPLAINED * all_long
+
+
+def long_gaps(gaps: Sequence[float]) -> int:
+    """How many gaps are so long that they hold work of another kind; 0 where they take no noticeable time together."""
+    gaps = gaps[WARM_UP:]
+    places = _long(gaps)
+    return len(places) if sum(gaps[place] for place in places) > LEAST_SHARE * sum(gaps) else 0
+
+
+def _long(gaps: Sequence[float]) -> List[int]:
+    least = LONG * median(gaps) if gaps else 0.0
+    return [place for place, gap in enumerate(gaps) if gap > least]

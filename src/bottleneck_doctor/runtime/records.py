@@ -1,0 +1,77 @@
+"""What is kept of a loader, or of steps that no loader feeds, until the loop is found."""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from typing import Any, Deque, List, Optional, Tuple
+
+from .originals import now
+from .period import Signature
+
+
+class Alone:
+    """Events of one kind in a row, with nothing between them by which a loop would rather be found.
+
+    `since`: when the first of them was, in seconds. `steps`: when each was, and its signature.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.since = 0.0
+        self.steps: Deque[Tuple[float, Signature]] = deque(maxlen=4096)
+
+    def add(self, signature: Signature) -> None:
+        at = now()
+        if not self.count:
+            self.since = at
+        self.count += 1
+        self.steps.append((at, signature))
+
+    def clear(self) -> None:
+        self.count = 0
+        self.steps.clear()
+
+    def gaps(self) -> List[float]:
+        """Seconds from each of the last ones to the next."""
+        times = [at for at, _ in self.steps]
+        return [later - earlier for earlier, later in zip(times, times[1:])]
+
+    def lasted(self) -> float:
+        """Seconds since the first."""
+        return now() - self.since if self.count else 0.0
+
+
+def likeness(loader: Any) -> Optional[Tuple[Any, ...]]:
+    """What a loader and the one made in its place for the next epoch share; None where nobody saw it being made."""
+    site = loader.__dict__.get("_doctor_site")
+    if site is None:
+        return None
+    try:
+        length = len(loader._index_sampler)
+    except (TypeError, NotImplementedError, AttributeError):
+        length = None
+    kinds = (type(loader), type(loader.dataset), type(loader.sampler))
+    return (site, *kinds, loader.batch_size, loader.drop_last, length)
+
+
+class LoaderRecord:
+    """What one loader did: batches, waits, and how often an optimizer step followed."""
+
+    def __init__(self, loader: Any) -> None:
+        self.loader = weakref.ref(loader)
+        self.likeness = likeness(loader)
+        self.made_anew = False
+        self.batches = 0
+        self.credited = 0
+        self.wait_total = 0.0
+        self.samples: List[float] = []
+        self.epoch_lengths: List[int] = []
+        self.in_epoch = 0
+        self.requests: Deque[Tuple[float, float, Signature]] = deque(maxlen=512)
+
+    def epoch_ended(self) -> None:
+        """Note how many batches the epoch had, however it ended."""
+        if self.in_epoch:
+            self.epoch_lengths.append(self.in_epoch)
+        self.in_epoch = 0

@@ -1,0 +1,49 @@
+"""How many samples a batch holds, whatever it is made of."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, Optional, Sequence
+
+import torch
+
+_MOST_PARTS = 16
+"""Parts of a batch that are looked at: it is asked for every batch, and a list may hold thousands."""
+
+
+def batch_samples(batch: Any, batch_size: Optional[int] = None, depth: int = 0) -> float:
+    """Samples in a batch, counted from its first tensor's first dimension; 1 where there is none.
+
+    Where another part of the batch has `batch_size` rows, and the first has not (boxes before their pictures, time
+    before batch), that is believed. A list inside the batch that is `batch_size` long, of tensors that are not, holds
+    one tensor a sample (detection).
+    """
+    if isinstance(batch, torch.Tensor):
+        return float(batch.shape[0]) if batch.dim() else 1.0
+    graphs = getattr(batch, "num_graphs", None)
+    if isinstance(graphs, int):
+        return float(graphs)
+    if depth < 4:
+        values: Any = None
+        if isinstance(batch, dict) or hasattr(batch, "values"):
+            values = list(batch.values()) if callable(getattr(batch, "values", None)) else None
+        elif isinstance(batch, (list, tuple)):
+            values = batch
+        if depth and isinstance(batch, (list, tuple)) and len(batch) == batch_size and _one_a_sample(batch):
+            return float(len(batch))
+        parts = (value for value in values or () if isinstance(value, (torch.Tensor, dict, list, tuple)))
+        found = [
+            batch_samples(part, batch_size, depth + 1)
+            for part in itertools.islice(parts, _MOST_PARTS if depth < 2 else 1)
+        ]
+        if found:
+            return float(batch_size) if batch_size in found else found[0]
+        if values and all(isinstance(value, (int, float, str, bytes)) for value in values):
+            return float(len(values))
+    return 1.0
+
+
+def _one_a_sample(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, torch.Tensor) for value in values) and any(
+        value.dim() == 0 or value.shape[0] != len(values) for value in values
+    )
