@@ -208,12 +208,15 @@ def fitting(
     return chosen
 
 
-def typical_step(step_seconds: Sequence[float], num_workers: int) -> float:
+def typical_step(step_seconds: Sequence[float], num_workers: int, period: int = 1) -> float:
     """Seconds that a step seems to take, to plan by; nothing is claimed from it. 0.1 where no step was timed.
 
-    The median shrugs off a stall of a busy machine. With workers, waiting comes in bursts that a median does not see.
+    The median shrugs off a stall of a busy machine. With workers, waiting comes in bursts that a median does not see;
+    nor does it see what lies in one step of each `period` only, so it is that of whole periods.
     """
     steps = step_seconds[1:] or step_seconds
+    if period > 1 and len(steps) >= period:
+        steps = [fmean(steps[end - period : end]) for end in range(len(steps), period - 1, -period)]
     if not steps:
         return 0.1
     return max(1e-6, median(steps) if num_workers == 0 else fmean(steps))

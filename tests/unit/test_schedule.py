@@ -36,6 +36,7 @@ from bottleneck_doctor.schedule import (
     plan,
     probe,
     session_share,
+    typical_step,
     whole_epochs,
     window_size,
 )
@@ -342,3 +343,11 @@ def test_every_session_that_comes_has_its_share(left: float, others: int, setup:
             break
         left -= setup
     assert left >= -1e-6
+
+
+def test_step_to_plan_by_is_the_mean_of_a_period() -> None:
+    rollouts = [0.9, *([0.002] * 15 + [0.17]) * 4]
+    assert typical_step(rollouts, 0) == pytest.approx(0.002)
+    assert typical_step(rollouts, 0, 16) == pytest.approx((15 * 0.002 + 0.17) / 16)
+    assert typical_step([0.1, 0.2], 0, 16) == 0.2
+    assert typical_step([], 0, 4) == 0.1

@@ -386,7 +386,7 @@ def _prepare(corner: Corner, clock: Clock) -> None:
     found = corner.loop
     # No fix takes part: the race holds the windows, and nothing else.
     corner.race = Race(found, frozenset({"none"}), frozenset())
-    step = schedule.typical_step(found.step_seconds, found.num_workers)
+    step = schedule.typical_step(found.step_seconds, found.num_workers, found.period)
     one = Plan(1, clock.budget, plan.WINDOW_SECONDS)
     # Where nobody set a time, none is over: a window is waited for as long as its steps may take.
     patient = Clock(2 * clock.budget if clock.strict else math.inf, strict=False, started=clock.started)
