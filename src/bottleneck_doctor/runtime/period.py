@@ -6,6 +6,7 @@ rolls out for a while, and then makes a number of optimizer steps at once.
 
 from __future__ import annotations
 
+import math
 from statistics import median
 from typing import Any, List, Optional, Sequence, Tuple
 
@@ -38,6 +39,10 @@ LEAST_SHARE = 0.1
 """Part of the time that such gaps must take together to matter."""
 LEAST_EXPLAINED = 0.8
 """Part of it that comes at regular steps in a rhythm; the rest are stalls of the machine."""
+ALIKE = 0.3
+"""Part of the longest that the shortest of the gaps at one place must have."""
+SURE_STEPS = 32
+"""Steps over which a rhythm must have held, since short ones come about by chance."""
 WARM_UP = 2
 """The first gaps may hold compilation, and whatever else is done once."""
 
@@ -52,18 +57,18 @@ def find_rhythm(gaps: Sequence[float]) -> Optional[int]:
         return None
     distances = {late - early for late in places[-3:] for early in places[-64:] if early < late}
     for period in sorted(distances):
-        if 2 <= period <= len(gaps) // 3 and _keeps_time(gaps[len(gaps) - 3 * period :], period):
+        turns = max(3, math.ceil(SURE_STEPS / period))
+        if period >= 2 and period * turns <= len(gaps) and _keeps_time(gaps[len(gaps) - period * turns :], period):
             return period
     return None
 
 
 def _keeps_time(gaps: Sequence[float], period: int) -> bool:
-    """Whether the long ones of three periods of gaps come at the same places of each."""
+    """Whether the long ones of whole periods of gaps come at the same places of each, about as long each time."""
     least = LONG * median(gaps)
-    beats = [
-        place for place in range(period) if min(gaps[place], gaps[place + period], gaps[place + 2 * period]) > least
-    ]
-    in_time = sum(gaps[place + turn * period] for place in beats for turn in range(3))
+    turns = [gaps[place::period] for place in range(period)]
+    beats = [turn for turn in turns if min(turn) > max(least, ALIKE * max(turn))]
+    in_time = sum(map(sum, beats))
     all_long = sum(gap for gap in gaps if gap > least)
     return in_time > LEAST_SHARE * sum(gaps) and in_time >= LEAST_EXPLAINED * all_long
 
