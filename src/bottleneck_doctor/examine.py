@@ -245,6 +245,10 @@ class _Examination:
             if exploring and not first and self._goes_on():
                 # Repeating what is known here would take the time of another process, which would tell more.
                 probes = self.race.news(probes)
+            if first and not probes and not self._has_baseline():
+                # Nothing can be changed in this loop from outside; how fast it is, and why, is told all the same.
+                for _ in range(LEAST_WINDOWS):
+                    self.prober.measure(session, probe(BASELINE, {}))
             if not probes or (not first and left < 2.5 * self.prober.baseline_cost()):
                 break
             counts = Counter(window.label for window in self.race.windows if ev.usable(window))

@@ -31,6 +31,8 @@ from bottleneck_doctor.runtime.messages import Ended, Found, Hello
 from bottleneck_doctor.runtime.seen import Counts
 
 NOISY_FLOOR = 0.05
+RUNGS = {"backward": "backward passes", "gradient scaler": "those of the gradient scaler"}
+"""Some of `Found.rung` as a part of a sentence."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,7 +250,7 @@ def _weak_evidence(judged: judge.Judgement) -> list[Warning]:
             )
         )
     sessions = judged.baseline.sessions if judged.baseline else 0
-    if sessions < schedule.LEAST_SESSIONS:
+    if sessions < schedule.LEAST_SESSIONS and any(fix.status != "not_applicable" for fix in judged.fixes):
         found.append(
             Warning(
                 slug="few-processes",
@@ -270,7 +272,10 @@ def _odd_loop(found: Found) -> list[Warning]:
         )
     if found.rung != "optimizer step":
         odd.append(
-            Warning(slug="lower-rung", sentence=f"No optimizer step was seen; steps are counted by {found.rung}.")
+            Warning(
+                slug="lower-rung",
+                sentence=f"No optimizer step was seen; steps are counted by {RUNGS.get(found.rung, found.rung)}.",
+            )
         )
     if found.open_handle and found.num_workers == 0 and found.start_method in ("", "fork") and not found.workers_unsafe:
         odd.append(
@@ -388,14 +393,14 @@ MANY = 100
 def _is_no_loop(seen: Counts) -> bool:
     """Whether what was seen is no training, or none that a little more of it would show."""
     trained = max(seen.backwards, seen.optimizer_steps)
-    return trained == 0 or (trained >= MANY and seen.optimizer_steps < MANY)
+    return trained == 0 or (trained >= MANY and seen.optimizer_steps == 0)
 
 
 def _no_loop(sentence: str, seen: Counts, tail: str) -> DoctorError:
     if seen.backwards:
         advice = (
-            "Its backward passes belong to no steps that follow one another, as inside one long step of LBFGS; with "
-            "steps that are shorter, such as a smaller max_iter, it can be measured."
+            "In all that time no optimizer step came to its end, as with LBFGS and a large max_iter. With shorter "
+            "steps it can be measured."
         )
     elif seen.evaluated and not seen.batches:
         advice = (

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from tests.process.conftest import StartGuest
 from tests.process.driver import PRELUDE, Guest, wait_until
+from tests.process.known_programs import PROGRAMS
 from tests.quiet import lasting
 
 from bottleneck_doctor.runtime import messages
@@ -139,6 +144,18 @@ def test_two_updates_by_hand_are_one_period(guest: StartGuest) -> None:
     script = guest(TWO_LOSSES)
     found = script.found()
     assert (found.rung, found.period, found.periodic) == ("backward", 2, True)
+
+
+def test_a_loop_in_which_nothing_can_be_changed_is_measured_all_the_same(tmp_path: Path) -> None:
+    shutil.copy(PROGRAMS / "manual_update.py", tmp_path / "train.py")
+    command = [sys.executable, "-m", "bottleneck_doctor", "run", "--budget", "40s", "--no-explain", "train.py", "4000"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stderr
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["baseline"]["rung"] == "backward"
+    assert report["baseline"]["step_ms"] / 1000 in lasting(0.06, rel=0.3)
+    assert {fix["status"] for fix in report["fixes"]} == {"not_applicable"}
+    assert "few-processes" not in [each["slug"] for each in report["warnings"]], "more time would bring nothing"
 
 
 WARMING_UP = (

@@ -18,6 +18,7 @@ from bottleneck_doctor.runtime.seen import Counts
         (Counts(batches=3, backwards=3, optimizer_steps=3), "out-of-time", "3 loader batches"),
         (Counts(evaluated=40), "out-of-time", "40 loader batches, all of them with gradients off"),
         (Counts(batches=2, evaluated=40), "out-of-time", "42 loader batches, 40 of them with gradients off"),
+        (Counts(backwards=160, optimizer_steps=8), "out-of-time", "8 optimizer steps"),
         (Counts(backwards=5000), "no-training-loop", "5000 backward passes"),
         (Counts(batches=1, backwards=1, optimizer_steps=1), "out-of-time", "1 loader batch, 1 backward pass, 1 opti"),
     ],
@@ -40,7 +41,8 @@ def test_more_budget_is_never_all_that_a_script_without_training_is_told() -> No
     ("ended", "slug"),
     [
         (Ended(batches=0, optimizer_steps=0, backwards=0, served=False, evaluated=7), "no-training-loop"),
-        (Ended(batches=0, optimizer_steps=1, backwards=5000, served=False), "no-training-loop"),
+        (Ended(batches=0, optimizer_steps=0, backwards=5000, served=False), "no-training-loop"),
+        (Ended(batches=0, optimizer_steps=8, backwards=160, served=False), "too-few-steps"),
         (Ended(batches=5, optimizer_steps=5, backwards=5, served=False), "too-few-steps"),
         (Ended(batches=900, optimizer_steps=0, backwards=900, served=True), "too-few-steps"),
     ],

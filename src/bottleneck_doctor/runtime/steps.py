@@ -175,6 +175,8 @@ class Steps:
             self.backward_site = site or self.backward_site
             first = tensors[0] if isinstance(tensors, (list, tuple)) and tensors else tensors
             self.backward_device = str(first.device) if isinstance(first, torch.Tensor) else self.backward_device
+            if self.tell is not None:
+                self.tell()
         if self.on_backward is not None:
             self.on_backward()
         return site
@@ -193,8 +195,6 @@ class Steps:
             self.own_backwards += 1
             if self._observing:
                 self.bare_backwards.add(("backward", None if site is None else (site.file, site.line)))
-                if self.tell is not None:
-                    self.tell()
             if self.on_backward_ended is not None:
                 self.on_backward_ended()
         return made
