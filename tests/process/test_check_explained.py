@@ -1,7 +1,9 @@
-"""What grew, where py-spy may not look: the lines of both revisions are timed instead, the changed ones among them."""
+"""What grew: a transform that was planted in an example's chain, named with the line that adds it; and where py-spy may
+not look, the lines of both revisions, which are timed instead, the changed ones among them."""
 
 from __future__ import annotations
 
+import difflib
 import random
 import sys
 from collections.abc import Callable
@@ -41,16 +43,70 @@ DIFFERENCE = hunks.read(
 )
 
 
+DIGITS = """
+import torch
+from PIL import Image
+from torch import nn, optim
+from torch.nn import functional as F
+from torch.utils.data import DataLoader
+from torchvision import datasets, transforms
+
+
+class Digits(datasets.MNIST):
+    def __init__(self, transform):
+        self.data = torch.randint(0, 256, (4000, 28, 28), dtype=torch.uint8)
+        self.targets = torch.randint(0, 10, (4000,))
+        self.transform, self.target_transform = transform, None
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc1 = nn.Linear(784, 32)
+        self.fc2 = nn.Linear(32, 10)
+
+    def forward(self, x):
+        return F.log_softmax(self.fc2(F.relu(self.fc1(torch.flatten(x, 1)))), dim=1)
+
+
+def train(model, loader, optimizer, epoch):
+    model.train()
+    for batch_idx, (data, target) in enumerate(loader):
+        optimizer.zero_grad()
+        loss = F.nll_loss(model(data), target)
+        loss.backward()
+        optimizer.step()
+
+
+def main():
+    torch.set_num_threads(1)
+    transform = transforms.Compose([
+        transforms.ToTensor(),
+        transforms.Normalize((0.1307,), (0.3081,)),
+    ])
+    model = Net()
+    optimizer = optim.SGD(model.parameters(), lr=0.01)
+    for epoch in range(10000):
+        train(model, DataLoader(Digits(transform), batch_size=16, shuffle=True), optimizer, epoch)
+
+
+main()
+"""
+AUGMENTED = DIGITS.replace(
+    "        transforms.ToTensor(),\n",
+    "        transforms.RandomAffine(10, translate=(0.1, 0.1), scale=(0.9, 1.1)),\n        transforms.ToTensor(),\n",
+)
+
+
 @pytest.fixture
-def duel(tmp_path: Path) -> Callable[[], Duel]:
-    def made() -> Duel:
-        sides: dict[Name, str] = {"base": QUICK, "head": SLOW}
+def against(tmp_path: Path) -> Callable[[dict[Name, dict[str, str]]], Duel]:
+    def made(sides: dict[Name, dict[str, str]]) -> Duel:
         contenders: dict[Name, Contender] = {}
-        for name, helper in sides.items():
+        for name, files in sides.items():
             folder = tmp_path / name
             folder.mkdir()
-            (folder / "train.py").write_text(TRAIN)
-            (folder / "helper.py").write_text(helper)
+            for file, text in files.items():
+                (folder / file).write_text(text)
             contenders[name] = Contender(
                 name=name,
                 said=f"the {name}",
@@ -67,7 +123,32 @@ def duel(tmp_path: Path) -> Callable[[], Duel]:
 
 
 @pytest.mark.slow
-def test_lines_are_timed_where_py_spy_is_refused(duel: Callable[[], Duel], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_planted_transform_is_named_with_the_line_that_adds_it(
+    against: Callable[[dict[Name, dict[str, str]]], Duel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The dataset is the library's, so that the innermost line of the user's own is that of the loop."""
+    pytest.importorskip("torchvision")
+    monkeypatch.setattr(plan, "USUAL_SECONDS", 1.0)
+    before, after = (text.splitlines(keepends=True) for text in (DIGITS, AUGMENTED))
+    differences = hunks.read("".join(difflib.unified_diff(before, after, "train.py", "train.py", n=0)))
+    with against({"base": {"train.py": DIGITS}, "head": {"train.py": AUGMENTED}}).pair(1) as live:
+        sample = live.measure()
+        grew = sample.record().head_step_seconds - sample.record().base_step_seconds
+        found = explain.explain(live, [sample], grew, differences)
+    assert found.missing == []
+    first = found.culprits[0]
+    assert (first.kind, first.name, first.changed_here) == ("function", "RandomAffine.forward", True)
+    assert first.site is not None
+    assert "transforms.RandomAffine(10" in AUGMENTED.splitlines()[first.site.line - 1]
+    assert first.head - first.base > 0.3 * grew
+    loop = AUGMENTED.splitlines().index("    for batch_idx, (data, target) in enumerate(loader):") + 1
+    assert all(each.site is None or each.site.line != loop for each in found.culprits)
+
+
+@pytest.mark.slow
+def test_lines_are_timed_where_py_spy_is_refused(
+    against: Callable[[dict[Name, dict[str, str]]], Duel], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(plan, "USUAL_SECONDS", 1.0)
     monkeypatch.setattr(explain, "TIMED_SECONDS", 1.0)
 
@@ -80,7 +161,11 @@ def test_lines_are_timed_where_py_spy_is_refused(duel: Callable[[], Duel], monke
             return obstacle.explain("Permission Denied", here)
 
     monkeypatch.setattr(explain, "Sampler", Refused)
-    with duel().pair(1) as live:
+    sides: dict[Name, dict[str, str]] = {
+        "base": {"train.py": TRAIN, "helper.py": QUICK},
+        "head": {"train.py": TRAIN, "helper.py": SLOW},
+    }
+    with against(sides).pair(1) as live:
         sample = live.measure()
         found = explain.explain(live, [sample], GROWTH, DIFFERENCE)
     (warning,) = found.missing

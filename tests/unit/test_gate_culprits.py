@@ -6,6 +6,7 @@ from tests.unit.gate_samples import pair
 
 from bottleneck_doctor.gate import hunks
 from bottleneck_doctor.gate.culprits import Table, grown_functions, grown_lines, grown_phases
+from bottleneck_doctor.gate.reasons import Seen, reasons
 
 EDIT = hunks.read("--- data.py\n+++ data.py\n@@ -10,0 +11,2 @@\n+import time\n+time.sleep(1)\n")
 BASE = Table(
@@ -46,10 +47,11 @@ def test_luck_of_sampling_is_no_growth() -> None:
 def test_what_was_changed_comes_before_what_grew_with_the_machine() -> None:
     """All takes longer on the head, by a neighbour; the change explains what the pairs have shown."""
     slower = Table({**HEAD.seconds, ("train.py", "step", 3): 0.060}, 1e-4, 0.105)
-    assert [each.name for each in grown_functions(BASE, slower, 0.030, EDIT)] == ["load", "step"]
-    assert [each.name for each in grown_lines(BASE, slower, 0.030, EDIT)] == ["data.py:12", "train.py:3"]
-    # A change that explains little by itself is named by its size.
-    assert [each.name for each in grown_functions(BASE, slower, 0.070, EDIT)] == ["step", "load"]
+    assert [each.name for each in grown_functions(BASE, slower, 0.030, EDIT)] == ["step", "load"]
+    for grew in (0.030, 0.070):
+        found = reasons(Seen(BASE, slower, grew, EDIT))
+        assert [each.name for each in found] == ["load", "data.py:12", "step", "train.py:3"]
+        assert found[0].sentence.endswith("line 12 of it was changed.")
 
 
 def test_phases_that_grew_come_largest_first() -> None:

@@ -417,7 +417,7 @@ class _Checking:
                 *(self.revisions.base_commit, "--"),
             )
         except GitFailed:
-            return hunks.Differences()
+            return hunks.Differences(known=False)
         return hunks.read(text)
 
     # -- the end -------------------------------------------------------------------------------------------------------

@@ -1,4 +1,7 @@
-"""What grew: phases, functions and lines of both sides in; those that explain a regression out, largest first. Pure."""
+"""What grew: phases, functions and lines of both sides in; those that explain a regression out, largest first. Pure.
+
+Which of them is the reason is for `reasons` to say.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +19,12 @@ from bottleneck_doctor.result import Site
 
 LEAST_PART = 0.15
 """Part of a step's growth that a culprit explains at least."""
-MOSTLY = 0.5
-"""Part of a step's growth that explains most of it."""
 SIGMAS = 2.5
 """How many times its own luck of sampling a function must have grown by."""
 MOST = 3
 """Culprits of each kind."""
+LEAST_TOLD = 1e-6
+"""Seconds a step below which something takes nothing."""
 
 Place = tuple[str, str, int]
 """File from the repository's root, function, line."""
@@ -60,48 +63,56 @@ def grown(base: Mapping[str, float], head: Mapping[str, float], grew: float) -> 
     for name, title in words.PHASE_WORDS.items():
         before, after = base.get(name, 0.0), head.get(name, 0.0)
         if after - before >= max(LEAST_PART * grew, 1e-9):
-            sentence = _sentence(title, before, after)
-            found.append(Culprit(kind="phase", name=name, base=before, head=after, sentence=sentence))
-    return _largest(found, grew)
+            said = sentence(title, before, after)
+            found.append(Culprit(kind="phase", name=name, base=before, head=after, sentence=said))
+    return _largest(found)[:MOST]
 
 
 def grown_functions(base: Table, head: Table, grew: float, differences: Differences) -> list[Culprit]:
-    """Functions of the user's own that explain the growth, each with the line of it that grew most."""
+    """Functions of the user's own that explain the growth, the largest first, each with the line of it that grew most:
+    of its changed lines, where one of them matters."""
     totals: list[defaultdict[tuple[str, str], float]] = [defaultdict(float), defaultdict(float)]
     for (path, function, _), seconds in base.seconds.items():
         totals[0][differences.renamed.get(path, path), function] += seconds
     for (path, function, _), seconds in head.seconds.items():
         totals[1][path, function] += seconds
-    lines = _line_growth(base, head, differences)
+    lines = line_growth(base, head, differences)
     found = []
     for key, after in totals[1].items():
         before = totals[0].get(key, 0.0)
-        if not _matters(before, after, grew, base, head):
+        if not matters(before, after, grew, base, head):
             continue
         path, function = key
         own = {place: grown for place, grown in lines.items() if place[:2] == key}
-        line = max(own, key=lambda place: own[place])[2]
+        changed = {
+            place: grown
+            for place, grown in own.items()
+            if differences.changed(path, place[2])
+            and matters(head.seconds[place] - grown, head.seconds[place], grew, base, head)
+        }
+        line = _most(changed or own)[2]
         found.append(
             Culprit(
                 kind="function",
                 name=function,
                 base=before,
                 head=after,
-                sentence=_sentence(f"`{function}` in `{path}`", before, after),
+                sentence=sentence(f"`{function}` in `{path}`", before, after),
                 site=Site(file=path, line=line),
                 changed_here=differences.changed(path, line),
             )
         )
-    return _largest(found, grew)
+    return _largest(found)
 
 
 def grown_lines(base: Table, head: Table, grew: float, differences: Differences) -> list[Culprit]:
-    """Lines of the user's own that explain the growth. A line of the base is followed to where it is on the head."""
+    """Lines of the user's own that explain the growth, the largest first. A line of the base is followed to where it is
+    on the head."""
     found = []
-    for place, grown in _line_growth(base, head, differences).items():
+    for place, grown in line_growth(base, head, differences).items():
         after = head.seconds[place]
-        before = after - grown
-        if not _matters(before, after, grew, base, head):
+        before = max(0.0, after - grown)
+        if not matters(before, after, grew, base, head):
             continue
         path, _, line = place
         found.append(
@@ -110,15 +121,15 @@ def grown_lines(base: Table, head: Table, grew: float, differences: Differences)
                 name=f"{path}:{line}",
                 base=before,
                 head=after,
-                sentence=_sentence(f"`{path}`, line {line},", before, after),
+                sentence=sentence(f"`{path}`, line {line},", before, after),
                 site=Site(file=path, line=line),
                 changed_here=differences.changed(path, line),
             )
         )
-    return _largest(found, grew)
+    return _largest(found)
 
 
-def _line_growth(base: Table, head: Table, differences: Differences) -> dict[Place, float]:
+def line_growth(base: Table, head: Table, differences: Differences) -> dict[Place, float]:
     """Seconds by which each line of the head grew."""
     before: defaultdict[tuple[str, int], float] = defaultdict(float)
     for (path, _, line), seconds in base.seconds.items():
@@ -128,21 +139,21 @@ def _line_growth(base: Table, head: Table, differences: Differences) -> dict[Pla
     return {place: seconds - before.get((place[0], place[2]), 0.0) for place, seconds in head.seconds.items()}
 
 
-def _matters(before: float, after: float, grew: float, base: Table, head: Table) -> bool:
+def matters(before: float, after: float, grew: float, base: Table, head: Table) -> bool:
+    """Whether a growth explains a part of a step's, and is no luck of sampling."""
     luck = math.hypot(base.luck(before), head.luck(after))
     return after - before >= max(LEAST_PART * grew, SIGMAS * luck)
 
 
-def _largest(found: list[Culprit], grew: float) -> list[Culprit]:
-    """The largest first, behind what was changed between the revisions and explains most of the growth by itself: what
-    else grew may be the machine, which was another when the head was sampled."""
-
-    def place(each: Culprit) -> tuple[bool, float, str]:
-        explains = each.changed_here and each.head - each.base >= MOSTLY * grew
-        return not explains, each.base - each.head, each.name
-
-    return sorted(found, key=place)[:MOST]
+def _most(grown: Mapping[Place, float]) -> Place:
+    return max(grown, key=lambda place: (grown[place], place))
 
 
-def _sentence(what: str, base: float, head: float) -> str:
-    return f"{what} takes {words.duration_text(head)} a step, {words.duration_text(max(0.0, base))} on the base."
+def _largest(found: list[Culprit]) -> list[Culprit]:
+    return sorted(found, key=lambda each: (each.base - each.head, each.name))
+
+
+def sentence(what: str, base: float, head: float) -> str:
+    """What something took and takes. `what`: the subject."""
+    before = words.duration_text(base) if base >= LEAST_TOLD else "nothing"
+    return f"{what} takes {words.duration_text(head)} a step, {before} on the base."

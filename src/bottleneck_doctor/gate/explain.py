@@ -7,6 +7,7 @@ make a step, and of those that were changed, are timed instead. A part that can'
 
 from __future__ import annotations
 
+import functools
 import os
 from collections import defaultdict
 from collections.abc import Sequence
@@ -21,10 +22,12 @@ from bottleneck_doctor.gate import culprits, growth
 from bottleneck_doctor.gate.document import Culprit, GrowthTree
 from bottleneck_doctor.gate.duel import Contender, Corner, LivePair
 from bottleneck_doctor.gate.hunks import Differences
+from bottleneck_doctor.gate.mentions import Sources
 from bottleneck_doctor.gate.metrics import PairSample
 from bottleneck_doctor.gate.plan import Name
+from bottleneck_doctor.gate.reasons import Seen, reasons
 from bottleneck_doctor.prober import OutOfTime, SessionOver
-from bottleneck_doctor.profiling.lines import functions_to_profile, line_setting
+from bottleneck_doctor.profiling.lines import functions_to_profile, line_setting, source_lines
 from bottleneck_doctor.profiling.pyspy import RATE, Sampler
 from bottleneck_doctor.profiling.sampling import open_recording
 from bottleneck_doctor.result import CallNode, Warning
@@ -45,7 +48,7 @@ MOST_CHANGED = 40
 
 @dataclass
 class Explanation:
-    """What grew, phases before functions before lines; call by call; and what could not be found out."""
+    """What grew, what was changed first; call by call; and what could not be found out."""
 
     culprits: list[Culprit]
     growth: list[GrowthTree] = field(default_factory=list)
@@ -96,9 +99,10 @@ def explain(live: LivePair, pairs: Sequence[PairSample], grew: float, difference
             found.missing.append(_missing(f"{corner.contender.said} could not be sampled: {problem}"))
             return found
     base, head = sides
-    found.culprits += culprits.grown_functions(base.table, head.table, grew, differences)
-    found.culprits += culprits.grown_lines(base.table, head.table, grew, differences)
     found.growth = _grown_trees(live, base, head, differences)
+    sources = _sources(live.head.contender)
+    seen = Seen(base.table, head.table, grew, differences, found.growth, sources)
+    found.culprits = reasons(seen, found.culprits)
     return found
 
 
@@ -186,9 +190,8 @@ def _by_lines(
             return
         tables.append(made)
     base, head = tables
-    seen = culprits.grown_functions(base, head, grew, differences) + culprits.grown_lines(base, head, grew, differences)
-    # A line has the time of all that it calls, so callers grow with what they call: what was changed comes first.
-    found.culprits += sorted(seen, key=lambda each: (each.kind != "function", not each.changed_here))
+    seen = Seen(base, head, grew, differences, sources=_sources(live.head.contender))
+    found.culprits = reasons(seen, found.culprits)
     workers = " with batches made in the main process" if live.head.loop.num_workers else ""
     said = f"{refused.sentence} Lines were timed instead{workers}: each has the time of all that it calls."
     found.missing.append(replace(refused, sentence=said))
@@ -238,6 +241,16 @@ def _from_root(path: str, contender: Contender) -> str:
     """A file as both revisions call it: from the root of the repository, if it lies there."""
     real = Path(os.path.realpath(path))
     return next((str(real.relative_to(root)) for root in contender.roots if real.is_relative_to(root)), path)
+
+
+def _sources(head: Contender) -> Sources:
+    """The text of the head's files, and of libraries', each read once."""
+
+    @functools.cache
+    def read(path: str) -> str:
+        return "\n".join(source_lines(str(head.roots[0] / path)))
+
+    return read
 
 
 def _missing(why: str) -> Warning:

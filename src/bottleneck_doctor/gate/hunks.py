@@ -33,6 +33,8 @@ class Differences:
     hunks: Mapping[str, list[Hunk]] = field(default_factory=dict)
     renamed: Mapping[str, str] = field(default_factory=dict)
     """By the path on the base."""
+    known: bool = True
+    """Whether it could be found out what differs."""
 
     def on_head(self, path: str, line: int) -> tuple[str, int] | None:
         """Where a line of the base is on the head; None where it was changed or removed."""

@@ -20,6 +20,8 @@ LONG = 1.25
 """A window that takes so many times what is typical of its process was held up."""
 RARE = 0.02
 """Chance below which it is no accident that only the head's were."""
+NEARLY = 0.75
+"""What grew by this part of the most has grown as much, as far as a few seconds of samples can tell."""
 MOST_USEFUL = 0.5
 """Nobody holds a training to a threshold above this: to suggest one would be no help."""
 QUIETER = "Check where nothing else runs meanwhile"
@@ -79,14 +81,19 @@ def sentence(
         told = [metric for metric in deciding(metrics) if metric.id != STEP_TIME]
         said += [metric.sentence for metric in told if metric.verdict in UNTOLD or step is None]
     if step in failed:
-        phase = next((each for each in culprits if each.kind == "phase"), None)
-        lines = [each for each in culprits if each.kind != "phase" and each.site is not None]
-        line = next((each for each in lines if each.changed_here), lines[0] if lines else None)
-        if line is not None and line.site is not None:
-            said.append(f"What grew most is at {words.place_text(line.site.file, line.site.line)}.")
-        elif phase is not None:
-            said.append(f"What grew most: {words.PHASE_WORDS[phase.name].lower()}.")
+        said += _what_grew(culprits)
     return " ".join(said) if said else "No metric was asked to be compared that could fail the check."
+
+
+def _what_grew(culprits: Sequence[Culprit]) -> list[str]:
+    """The first that is no phase, else the first phase. What was changed stands first, and something else may have
+    grown more."""
+    found = next((each for each in culprits if each.kind != "phase"), None)
+    if found is None:
+        return [f"What grew most: {words.PHASE_WORDS[each.name].lower()}." for each in culprits[:1]]
+    most = max(each.head - each.base for each in culprits if each.kind != "phase")
+    where = "" if found.head - found.base >= NEARLY * most else " of what was changed"
+    return [f"What grew most{where}: {found.sentence}"]
 
 
 def _of_steps(step: Metric, base: str, counted: str) -> str:
