@@ -96,6 +96,8 @@ AUGMENTED = DIGITS.replace(
     "        transforms.ToTensor(),\n",
     "        transforms.RandomAffine(10, translate=(0.1, 0.1), scale=(0.9, 1.1)),\n        transforms.ToTensor(),\n",
 )
+AFFINE_SECONDS = 0.0015
+"""At least, a step: 16 images."""
 
 
 @pytest.fixture
@@ -132,15 +134,15 @@ def test_a_planted_transform_is_named_with_the_line_that_adds_it(
     before, after = (text.splitlines(keepends=True) for text in (DIGITS, AUGMENTED))
     differences = hunks.read("".join(difflib.unified_diff(before, after, "train.py", "train.py", n=0)))
     with against({"base": {"train.py": DIGITS}, "head": {"train.py": AUGMENTED}}).pair(1) as live:
-        sample = live.measure()
-        grew = sample.record().head_step_seconds - sample.record().base_step_seconds
-        found = explain.explain(live, [sample], grew, differences)
+        # What the pair says of the growth is no matter here: other processes of the machine may have a part in it.
+        found = explain.explain(live, [live.measure()], AFFINE_SECONDS, differences)
     assert found.missing == []
     first = found.culprits[0]
     assert (first.kind, first.name, first.changed_here) == ("function", "RandomAffine.forward", True)
     assert first.site is not None
     assert "transforms.RandomAffine(10" in AUGMENTED.splitlines()[first.site.line - 1]
-    assert first.head - first.base > 0.3 * grew
+    assert first.base == 0
+    assert first.head > AFFINE_SECONDS / 2
     loop = AUGMENTED.splitlines().index("    for batch_idx, (data, target) in enumerate(loader):") + 1
     assert all(each.site is None or each.site.line != loop for each in found.culprits)
 

@@ -230,6 +230,18 @@ PLANTED = {
         "RandomAffine.forward",
         "train.py: transforms.RandomAffine(10),",
     ),
+    "the same, while the machine makes all else slower": (
+        Case(
+            {"train.py": WITH_AFFINE},
+            [
+                *((stack, base, 1.5 * head) for stack, base, head in USUAL),
+                ([*FEED, MNIST, COMPOSE, TENSOR], 3.0, 5.0),
+                ([*FEED, MNIST, COMPOSE, CALL, AFFINE], 0.0, 2.8),
+            ],
+        ),
+        "RandomAffine.forward",
+        "train.py: transforms.RandomAffine(10),",
+    ),
     "a lone transform instead of none": (
         Case(
             in_train("Digits(20000, transform=transform)", "Digits(20000, transform=transforms.RandomAffine(9))"),

@@ -19,6 +19,8 @@ AROUND = 0.97
 """What has this part of a step on both sides stands around the loop."""
 SAYS_ALL = 0.8
 """Part of a caller's growth that what it calls explains, so that the caller itself says nothing more."""
+MOSTLY = 0.5
+"""Part of a growth that explains most of it."""
 _EVERYBODYS = frozenset({"forward", "backward", "step", "__init__", "__call__", "__getitem__", "__iter__", "__next__"})
 """Methods that so many classes have that their name alone names none."""
 _FETCHES = ("torch/utils/data/dataloader.py", "__next__")
@@ -120,8 +122,8 @@ class Calls:
         kept = [
             each
             for each in made
-            if not any(_says_more(other.called, each) for other in made)
-            and (each.called.own or not any(_says_more(other, each) for other in own))
+            if not _is_said_inside(each, [other.called for other in made])
+            and (each.called.own or not _is_said_inside(each, own))
         ]
         once: dict[Function, Named] = {}
         for each in sorted(kept, key=lambda each: (-each.called.grew, bool(each.mention.through), each.mention.line)):
@@ -292,13 +294,23 @@ def is_above(upper: Called, lower: Called) -> bool:
     return upper is not lower and upper.function in lower.callers
 
 
-def _says_more(inner: Called, outer: Named) -> bool:
-    """Whether a function lies inside what is named, is no part of it, and explains it."""
+def _is_said_inside(outer: Named, others: Iterable[Called]) -> bool:
+    """Whether what is named only calls what explains its growth: others that lie inside it and are no part of it.
+
+    A library's container (a chain of transforms, a loader) does nothing by itself, so it is not named where something
+    in it is newly called: what else grew in it is the machine's.
+    """
+    inside = [each for each in others if _is_inside(each, outer)]
+    if outer.called.own:
+        return any(each.grew >= SAYS_ALL * outer.called.grew for each in inside)
+    return any(each.is_new for each in inside) or sum(each.grew for each in inside) >= MOSTLY * outer.called.grew
+
+
+def _is_inside(inner: Called, outer: Named) -> bool:
     if inner.function == outer.called.function or outer.mention.name in inner.name.split("."):
         return False
     callers = {name for _, caller in inner.callers for name in caller.split(".")}
-    below = is_above(outer.called, inner) or outer.mention.name in callers
-    return below and inner.grew >= SAYS_ALL * outer.called.grew
+    return is_above(outer.called, inner) or outer.mention.name in callers
 
 
 def _is_wrapper(name: str) -> bool:

@@ -15,11 +15,8 @@ from bottleneck_doctor.gate.culprits import MOST, Table
 from bottleneck_doctor.gate.document import Culprit, GrowthTree
 from bottleneck_doctor.gate.hunks import Differences
 from bottleneck_doctor.gate.mentions import LOADER, Sources, for_lines, function_lines, is_read, mentions
-from bottleneck_doctor.gate.named import SAYS_ALL, Called, Calls, Function, Named, is_above
+from bottleneck_doctor.gate.named import MOSTLY, SAYS_ALL, Called, Calls, Function, Named, is_above
 from bottleneck_doctor.result import Site
-
-MOSTLY = 0.5
-"""Part of a growth that explains most of it."""
 
 
 def no_sources(path: str) -> str:
@@ -93,9 +90,9 @@ class _Reasons:
 
     def _line(self, found: Culprit) -> _Own:
         assert found.site is not None
+        path, line = found.site.file, found.site.line
         if found.changed_here:
             found = replace(found, sentence=f"{found.sentence.rstrip('.')}; it was changed.")
-        path, line = found.site.file, found.site.line
         function = next(each[:2] for each in self._grown if (each[0], each[2]) == (path, line))
         return _Own(found, function, found.head - found.base, self._calls.total(function))
 
@@ -169,26 +166,22 @@ class _Reasons:
         return 0.0 if known is None else sum(each.grew for each in below if known.function in each.callers)
 
     def _is_too_general(self, own: _Own) -> bool:
-        """Whether this grew only by what it calls, which is named, and is the loop or stands around it."""
+        """Whether this is the loop or stands around it, and something below it is named."""
         site = own.culprit.site
-        if site is None:
-            return False
-        explained = self._explains(own.function) >= MOSTLY * own.weight
+        explained = self._explains(own.function) > 0
         around = own.called is not None and own.called.around
-        if around and site.line in for_lines(self._seen.sources(site.file)):
-            return explained or self._loading() >= MOSTLY * own.weight
+        if site is None or not around:
+            return explained and own.culprit.name == "<module>"
+        if site.line in for_lines(self._seen.sources(site.file)):
+            return explained or self._is_loading_named()
         led = any(each.general and each.lead == own.function for each in self._unnamed)
-        return explained and (own.culprit.name == "<module>" or (around and (own.culprit.kind == "function" or led)))
+        return explained and (own.culprit.kind == "function" or led)
 
-    def _loading(self) -> float:
-        """Seconds by which what makes batches grew, of what is named more closely. The loop waits for it, and workers'
-        calls stand below no line of it."""
-        grown = {each.called.function: each.called.grew for each in self._named if each.called.loads}
-        grown |= {each.function: each.grew for each in self._unnamed if each.loads}
-        for each in self._functions:
-            if each.called is not None and each.called.loads:
-                grown.setdefault(each.called.function, each.weight)
-        return sum(grown.values())
+    def _is_loading_named(self) -> bool:
+        """Whether something is named that makes batches. The loop waits for it, and what workers call stands below no
+        line of it."""
+        called = [*(each.called for each in self._named), *self._unnamed, *(each.called for each in self._functions)]
+        return any(each is not None and each.loads for each in called)
 
     def _of_named(self, named: Named) -> Culprit:
         called, mention = named.called, named.mention
