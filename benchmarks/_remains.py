@@ -19,12 +19,15 @@ SETTLES = 3.0
 """Seconds that the kernel may take until the killed are gone."""
 
 
-def hashes(*folders: Path) -> dict[str, str]:
-    """A digest of every file, and of every folder's name. What Python itself caches of modules is left out."""
+def hashes(*folders: Path, without: Collection[str] = ("__pycache__",)) -> dict[str, str]:
+    """A digest of every file, and of every folder's name.
+
+    Left out is what lies in folders of the names `without`: by default what Python itself caches of modules.
+    """
     found = {}
     for folder in folders:
         for path in sorted(folder.rglob("*")):
-            if "__pycache__" in path.parts:
+            if not set(without).isdisjoint(path.parts):
                 continue
             digest = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "folder"
             found[str(path.relative_to(folder.parent))] = digest
