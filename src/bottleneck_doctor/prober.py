@@ -10,20 +10,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from bottleneck_doctor import autopsy, evidence, judge, phases, schedule
+from bottleneck_doctor import autopsy, evidence, judge, schedule
 from bottleneck_doctor.clock import Clock as Clock
 from bottleneck_doctor.clock import OutOfTime as OutOfTime
 from bottleneck_doctor.failure import Cause, Failure, Stack, cause, signal_name
 from bottleneck_doctor.progress import Progress
 from bottleneck_doctor.race import Race
-from bottleneck_doctor.ranks import Apart, Together
+from bottleneck_doctor.ranks import Apart
 from bottleneck_doctor.render import words
-from bottleneck_doctor.result import RankPart, Setting, Window
+from bottleneck_doctor.result import Setting, Window
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.schedule import BASELINE, LoopShape, Plan, Probe
 from bottleneck_doctor.session import Exited, Session
+from bottleneck_doctor.windows import BURN_IN as BURN_IN
+from bottleneck_doctor.windows import kept
 
-BURN_IN = "burn-in"
 CAME_TO_ITS_END = "the script came to its end"
 """Why a session ended, where the script did."""
 RANKS_APART = "its ranks did not come to one step"
@@ -42,6 +43,8 @@ GRACE_SECONDS = 30.0
 
 HARDLY_WORTH = 0.5
 """A window for less than this part of which there is time is not begun: its time belongs to what still fits."""
+MOST_OF_AN_EPOCH = 1.5
+"""Epochs that pass, about, until one is timed from its start to its end."""
 
 NAMES = {BASELINE: "the training as written", BURN_IN: "warming up"}
 EXPLAINING = {
@@ -122,11 +125,16 @@ class Prober:
         size = self._size(each, seconds, warm=warm)
         first = each.key in NAMES and not self.has_baseline()
         grace = self._grace(self.spare if first else 0.0)
-        timed = self._timed_seconds(each, size)
-        room = min(self._clock.left() + grace, self._clock.until_end()) - (self._whole_seconds(each, size) - timed)
+        there = min(self._clock.left() + grace, self._clock.until_end())
         # Of the very first window it is not known how long it takes: a guess from the first steps is no reason to end.
         guessed = first and not any(window.status in ("ok", "discarded") for window in self._race.windows)
-        if not guessed and room < HARDLY_WORTH * timed:
+        if first and self.epochs and not guessed and there < MOST_OF_AN_EPOCH * self.epoch_seconds:
+            self.epochs = False
+            size = self._size(each, seconds, warm=warm)
+        timed = self._timed_seconds(each, size)
+        room = there - (self._whole_seconds(each, size) - timed)
+        needed = timed / size.epochs if size.epochs else HARDLY_WORTH * timed
+        if not guessed and room < needed:
             raise OutOfTime
         event = self._granted(
             session,
@@ -134,7 +142,7 @@ class Prober:
             size,
             {},
             grace=grace,
-            most_seconds=min(TOO_LONG * max(seconds, timed), max(room, HARDLY_WORTH * timed)),
+            most_seconds=min(TOO_LONG * max(seconds, timed), max(room, needed)),
         )
         if isinstance(event, messages.WindowDone):
             self.cost_seconds[each.key] = self._clock.now() - begun
@@ -165,7 +173,7 @@ class Prober:
         event = self._granted(session, each, size, options, grace=self._grace(EXPLAINING_GRACE), most_seconds=late)
         if not isinstance(event, messages.WindowDone):
             raise ended(event)
-        window = _window(session.number, self.block, each, event)
+        window = kept(session.number, self.block, each, event)
         self._race.windows.append(window)
         if window.status == "ok" and window.steps and not window.setting and not self.has_baseline():
             # The first windows of all: what is known of a step until then are the few in which the loop was found.
@@ -272,7 +280,8 @@ class Prober:
 
     def _whole_seconds(self, each: Probe, size: schedule.WindowSize) -> float:
         """Seconds that a window is expected to take with its lead-in."""
-        lead_in = size.lead_in * (self._shape.epoch_batches or 1) if size.epochs else size.lead_in
+        # Of the epoch in which an epoch's window is granted, half is still to come.
+        lead_in = (size.lead_in + 0.5) * (self._shape.epoch_batches or 1) if size.epochs else size.lead_in
         return self._timed_seconds(each, size) + lead_in * self._step(each)
 
     def _timed_seconds(self, each: Probe, size: schedule.WindowSize) -> float:
@@ -287,7 +296,7 @@ class Prober:
         return size.steps + size.lead_in
 
     def _keep(self, session: Session, each: Probe, done: messages.WindowDone) -> Window:
-        window = _window(session.number, self.block, each, done)
+        window = kept(session.number, self.block, each, done)
         self._race.windows.append(window)
         if window.status in ("ok", "discarded") and window.steps:
             self._step_seconds[each.key] = window.seconds / window.steps
@@ -325,7 +334,7 @@ class Prober:
         if hung or known.certain or "autocast" in each.as_setting() or self._crashes[each.key] >= 2:
             self._rule_out(each, known)
         done = messages.WindowDone(window=self._number, status="failed", reason=known.sentence)
-        self._race.windows.append(_window(session.number, self.block, each, done))
+        self._race.windows.append(kept(session.number, self.block, each, done))
 
     def _rule_out(self, each: Probe, known: Cause) -> None:
         self._race.rule_out(each, known.sentence, failed=True)
@@ -454,58 +463,3 @@ def _stacks(session: Session) -> list[Stack]:
 
 def _larger(first: int | None, second: int | None) -> int | None:
     return max((each for each in (first, second) if each is not None), default=None)
-
-
-def _window(session: int, block: int, each: Probe, done: messages.WindowDone) -> Window:
-    return Window(
-        session=session,
-        rank=done.slowest if isinstance(done, Together) else 0,
-        block=block,
-        setting=each.as_setting(),
-        mode=each.mode,
-        steps=done.steps,
-        samples=done.samples,
-        seconds=done.seconds,
-        lead_in_steps=done.lead_in_steps,
-        lead_in_seconds=done.lead_in_seconds,
-        wait_seconds=done.wait_seconds,
-        turn_seconds=done.turn_seconds,
-        whole_epochs=done.whole_epochs,
-        queue_change=done.queue_change,
-        ready_share=done.ready_batches / done.steps if done.steps else None,
-        effect=done.effect,
-        started=done.started,
-        ended=done.ended or None,
-        status=_status(each, done),
-        reason=done.reason,
-        label=each.key,
-        parts=_parts(done),
-    )
-
-
-def _parts(done: messages.WindowDone) -> list[RankPart]:
-    """Each rank's own figures; none where one process trains."""
-    parts = (done.parts or {}) if isinstance(done, Together) else {}
-    return [
-        RankPart(
-            rank=rank,
-            steps=part.steps,
-            samples=part.samples,
-            seconds=part.seconds,
-            wait_seconds=part.wait_seconds,
-            status=_part_status(part),
-            reason=part.reason,
-            phases=phases.phases([part.detail]),
-        )
-        for rank, part in sorted(parts.items())
-    ]
-
-
-def _part_status(part: messages.WindowDone) -> Any:
-    return part.status if part.status in ("ok", "no_effect") else "failed"
-
-
-def _status(each: Probe, done: messages.WindowDone) -> Any:
-    if each.key == BURN_IN and done.status == "ok":
-        return "discarded"
-    return _part_status(done)

@@ -137,8 +137,8 @@ def window_size(
         count = max(1, round(target_seconds / max(1e-9, shape.epoch_batches * step_seconds)))
         persistent = workers > 0 and bool(setting.get("persistent_workers", shape.persistent))
         settles = persistent or ("autocast" in setting and not warm)
-        # Sums over at least a dozen steps, however short the epochs.
-        count = max(count, math.ceil(2 * LEAST_STEPS / shape.epoch_batches))
+        # Sums over at least a dozen steps, however short the epochs; over half as many where they are long.
+        count = max(count, math.ceil(2 * least / shape.epoch_batches))
         return WindowSize(1 if settles else 0, 0, min(count, LONGEST_WINDOW_STEPS))
     depth = workers * prefetch
     lead_in = _up(max(PLAIN_LEAD_IN, depth + workers if workers else PLAIN_LEAD_IN), shape.period)

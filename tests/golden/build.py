@@ -526,6 +526,7 @@ def hostile_finding(attack: str, path: str) -> Finding:
         evidence={attack: 1.0},
         fixes=[attack, "</style>"],
         weight=0.4,
+        share=0.3,
         site=Site(file=path, line=3),
         advice=attack,
     )

@@ -56,6 +56,7 @@ def findings() -> list[Finding]:
             evidence={"data_wait_share": 0.731, "step_seconds": 2.667},
             fixes=["workers", "persistent-workers"],
             weight=0.731,
+            share=0.731,
             site=Site(file=HOME + "train.py", line=58),
             advice="Let worker processes make batches while the model computes.",
         ),
