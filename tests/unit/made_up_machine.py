@@ -37,16 +37,17 @@ STACK = 'process {pid}:"python train.py";thread (12): "MainThread";<module> ({fi
 class Machine:
     """One that trains at `step` seconds a step, `wait` of it for data. All figures are seconds of its own clock.
 
-    `start`: from the start of a process to its first step. `speeds`: how many times as fast a setting is, by key.
-    `steps`: how many a process makes before it ends, and `code` with what exit code. `late`: how many times as long
-    steps take once the loop is found. `stopping`: what it takes to end a process. `under`: what timers and py-spy
-    break: the modes in which a process crashes.
+    `start`: from the start of a process to its first step. `epoch`: batches of one. `speeds`: how many times as fast a
+    setting is, by key. `steps`: how many a process makes before it ends, and `code` with what exit code. `late`: how
+    many times as long steps take once the loop is found. `stopping`: what it takes to end a process. `under`: the modes
+    in which a process crashes.
     """
 
     step: float = 0.01
     start: float = 2.0
     wait: float = 0.7
     workers: int = 0
+    epoch: int = 100_000
     speeds: Mapping[str, float] = field(default_factory=dict)
     steps: int | None = None
     code: int = 0
@@ -156,7 +157,7 @@ class MadeUpSession:
             wait_seconds=[machine.step * machine.wait] * FOUND_AFTER,
             num_workers=machine.workers,
             prefetch_factor=2 if machine.workers else None,
-            epoch_batches=100_000,
+            epoch_batches=machine.epoch,
             setup_seconds=machine.start,
         )
 
@@ -168,12 +169,13 @@ class MadeUpSession:
     def grant(self, grant: Grant) -> None:
         machine = self._machine
         step = machine.step_seconds(grant)
-        steps = grant.steps
-        for done in range(grant.unit, grant.steps, grant.unit):
-            if 0 < grant.most_seconds < done * step:
-                steps = done
-                break
-        whole = grant.lead_in + steps
+        unit, most, lead_in = grant.unit, grant.steps, grant.lead_in
+        if grant.epochs:
+            unit, most = machine.epoch, grant.epochs * machine.epoch
+            lead_in = grant.lead_in * machine.epoch + machine.epoch // 2  # The rest of the epoch that it stands in.
+        late = (done for done in range(unit, most, unit) if 0 < grant.most_seconds < done * step)
+        steps = next(late, most)
+        whole = lead_in + steps
         name = NAMES.get(key_of(grant.setting), key_of(grant.setting)) if grant.mode == "timed" else grant.mode
         self._granted = Happened(self.number, name, machine.now, machine.now + whole * step, steps)
         if grant.mode in machine.under:
@@ -184,9 +186,9 @@ class MadeUpSession:
             self._made = machine.steps
             return
         self._made += whole
-        self._next = (machine.now + whole * step, self._done(grant, steps, step))
+        self._next = (machine.now + whole * step, self._done(grant, lead_in, steps, step))
 
-    def _done(self, grant: Grant, steps: int, step: float) -> WindowDone:
+    def _done(self, grant: Grant, lead_in: int, steps: int, step: float) -> WindowDone:
         machine = self._machine
         wait = 0.0 if grant.setting.get("replay") else machine.wait * step
         return WindowDone(
@@ -195,11 +197,12 @@ class MadeUpSession:
             steps=steps,
             samples=4.0 * steps,
             seconds=steps * step,
-            lead_in_steps=grant.lead_in,
-            lead_in_seconds=grant.lead_in * step,
+            lead_in_steps=lead_in,
+            lead_in_seconds=lead_in * step,
+            whole_epochs=steps // machine.epoch if grant.epochs else 0,
             wait_seconds=steps * wait,
             started=machine.now,
-            ended=machine.now + (grant.lead_in + steps) * step,
+            ended=machine.now + (lead_in + steps) * step,
             detail=_told(grant.mode, steps, step, wait),
         )
 

@@ -64,6 +64,15 @@ def test_burn_in_is_no_longer_than_it_has_to_be() -> None:
     assert timed[0].began - first.began < 0.2 * (DEFAULT_BUDGET + ALLOWANCE)
 
 
+@pytest.mark.parametrize(("step", "epoch", "whole"), [(0.1, 8, True), (1.1, 8, True), (3.0, 8, False)])
+def test_short_epochs_are_timed_whole_where_they_fit(step: float, epoch: int, whole: bool) -> None:
+    """What is measured of long steps is better than nothing, where whole epochs would not end in time."""
+    examined = Examined(Machine(step=step, start=10.0, epoch=epoch), budget=75.0).expects("phases", "sampled")
+    assert examined.result.baseline is not None
+    timed = [window for window in examined.result.windows if window.label == "baseline"]
+    assert all(bool(window.whole_epochs) == whole for window in timed)
+
+
 # -- whatever ends it --------------------------------------------------------------------------------------------------
 
 
@@ -157,13 +166,16 @@ def test_interrupted_it_tells_what_is_known(at: float) -> None:
     late=st.floats(0.5, 4.0),
     workers=st.sampled_from([0, 4]),
     slow=st.floats(0.05, 4.0),
+    epoch=st.sampled_from([3, 8, 40, 100_000]),
 )
-@example(step=2.0, start=10.0, budget=60.0, late=1.0, workers=0, slow=1.0)
-@example(step=7.0, start=40.0, budget=180.0, late=4.0, workers=4, slow=0.05)
-def test_a_budget_is_kept(step: float, start: float, budget: float, late: float, workers: int, slow: float) -> None:
+@example(step=2.0, start=10.0, budget=60.0, late=1.0, workers=0, slow=1.0, epoch=8)
+@example(step=7.0, start=40.0, budget=180.0, late=4.0, workers=4, slow=0.05, epoch=100_000)
+def test_a_budget_is_kept(
+    step: float, start: float, budget: float, late: float, workers: int, slow: float, epoch: int
+) -> None:
     """However long a step takes once the loop is found, and however slow a setting is."""
     speeds = {f"num_workers={count}": slow for count in (0, 1, 2, 4, 8)}
-    machine = Machine(step=step, start=start, late=late, workers=workers, speeds=speeds)
+    machine = Machine(step=step, start=start, late=late, workers=workers, speeds=speeds, epoch=epoch)
     examined = Examined(machine, budget=budget)
     assert machine.now <= KEPT * budget + machine.stopping
     assert examined.totals <= {budget}
