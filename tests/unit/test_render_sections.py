@@ -98,7 +98,7 @@ def test_findings_and_fixes_point_at_each_other() -> None:
 
 def test_a_finding_of_an_older_release_is_named_by_its_id() -> None:
     result = load("pets")
-    old = [replace(result.findings[0], title="", weight=0.0, site=None, advice="")]
+    old = [replace(result.findings[0], title="", share=None, site=None, advice="")]
     why = section(html.render(replace(result, findings=old)), "why")
     assert ">Input bound <" in why
     assert "of the time</p>" not in why
