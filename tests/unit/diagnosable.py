@@ -257,6 +257,7 @@ FOUND = Found(
     usable_cpus=4,
     threads=4,
     has_loader=True,
+    has_root_module=True,
     dataset_type="Pets",
     forward_site=messages.Site(FILE, 52),
     backward_site=messages.Site(FILE, 53),

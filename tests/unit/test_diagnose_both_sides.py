@@ -286,7 +286,7 @@ PAIRS: dict[str, Pair] = {
     "slow-epoch-turn": Pair("seconds between epochs of 10 s", evaluated, (2.0, 60.0), (0.0, 0.6)),
     "slow-start": Pair(
         "seconds until the first step",
-        lambda amount, _: healthy(steps=replace(STEPS, first_step_seconds=amount)),
+        lambda amount, _: healthy(steps=replace(STEPS, first_step_seconds=amount), setup_seconds=[amount]),
         (20.0, 300.0),
         (0.5, 8.0),
     ),

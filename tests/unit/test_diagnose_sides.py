@@ -48,6 +48,7 @@ from bottleneck_doctor.result import (
     GarbageCollection,
     HotFunction,
     Operator,
+    Phases,
     PhaseTable,
     Site,
     TransformCost,
@@ -504,3 +505,23 @@ def test_what_workers_say_of_their_computing_is_believed_before_what_was_seen_fr
     queued = healthy(WAITING, loop=in_workers(computing=0.4, delayed=0.55), utilization=use(workers=BUSY_WORKERS))
     assert finding("workers-io-bound", queued) is None, "they stood ready and had no core"
     assert finding("workers-cpu-bound", queued) is not None
+
+
+def test_a_forward_pass_of_no_module_is_no_work_between_the_steps() -> None:
+    """Weights and slices of tensors: what nobody calls as a module is seen as operations only."""
+    bare = replace(FOUND, has_root_module=False, has_loader=False)
+    seen = Phases(
+        data_wait=0.0, host_to_device=0.0, forward=0.0, backward=0.5, optimizer=0.0, zero_grad=0.0, between=0.5
+    )
+    evidence = healthy(phases=seen, found=bare)
+    assert finding("work-between-steps", evidence) is None, "operations take 95 % of the time"
+    computes = finding("compute-bound", evidence)
+    assert computes is not None
+    assert "take 95 % of the time (45 %, 50 % and 0 %)" in computes.sentence.replace("\u202f", " ")
+    few = [Operator(name="aten::mm", calls=100, cpu_ms=550.0, device_ms=0.0, share=0.55)]
+    loops = finding("work-between-steps", profiled(evidence, device=operators(operators=few)))
+    assert loops is not None
+    assert loops.evidence["between_share"] == pytest.approx(0.45)
+    assert loops.site is None, "the hottest line may be the forward pass"
+    unknown = diagnose(profiled(evidence, device=None), [BY_ID["work-between-steps"]])
+    assert unknown.not_judged

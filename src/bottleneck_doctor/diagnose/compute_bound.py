@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bottleneck_doctor.diagnose._device import forward_of_no_module
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._rule import GENERAL, MATTERS, Rule, Statement
 from bottleneck_doctor.render import words
@@ -18,10 +19,11 @@ def judge(evidence: Evidence) -> Statement | None:
     shares = evidence.shares
     if shares is None or (evidence.wait or 0.0) >= MATTERS:
         return None
-    passes = shares.forward + shares.backward + shares.optimizer + shares.zero_grad + shares.communication
+    forward = shares.forward + (forward_of_no_module(evidence) or 0.0)
+    passes = forward + shares.backward + shares.optimizer + shares.zero_grad + shares.communication
     if passes < PASSES:
         return None
-    figures = {"passes_share": passes, "forward_share": shares.forward, "backward_share": shares.backward}
+    figures = {"passes_share": passes, "forward_share": forward, "backward_share": shares.backward}
     ceiling = evidence.ceilings.get("synthetic")
     near = ""
     if ceiling is not None and ceiling.estimate > 0:
@@ -32,7 +34,7 @@ def judge(evidence: Evidence) -> Statement | None:
     return Statement(
         sentence=(
             f"Forward, backward and optimizer take {words.share_text(passes)} of the time "
-            f"({words.share_text(shares.forward)}, {words.share_text(shares.backward)} and "
+            f"({words.share_text(forward)}, {words.share_text(shares.backward)} and "
             f"{words.share_text(shares.optimizer)}){near}: computing is what limits it."
         ),
         figures=figures,

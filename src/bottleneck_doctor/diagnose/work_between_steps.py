@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bottleneck_doctor.diagnose._device import forward_of_no_module
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._places import hottest_between, met_between, sampled_share
 from bottleneck_doctor.diagnose._rule import (
@@ -26,7 +27,10 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     collected = evidence.garbage.share if evidence.garbage is not None else 0.0
     if shares is None:
         return None
-    between = shares.between
+    forward = forward_of_no_module(evidence)
+    if forward is None:
+        return Unjudged("the model is no module, so its forward pass can't be told from other work of the loop")
+    between = shares.between - forward
     if not evidence.found.periodic:
         # Where steps repeat in no way that was found, one window may hold what the next does not: two have to say so.
         seen = sampled_share(evidence, "between")
@@ -35,7 +39,8 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         between = min(between, seen)
     if between - collected < LARGE:
         return None
-    hot = hottest_between(evidence)
+    # Where the model is no module, the hottest line may well be its forward pass.
+    hot = hottest_between(evidence) if evidence.found.has_root_module else None
     site = hot.site if hot is not None else None
     figures = {"between_share": between}
     each = ""
@@ -50,12 +55,12 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     named = f", {portion_of(hot.share)} at {place(site)}" if hot is not None else ""
     return Statement(
         sentence=(
-            f"{words.share_text(between)} of the time goes by in the training process outside of loading, the passes "
-            f"and the optimizer{each}{where or at(site)}.{inside}"
+            f"{words.share_text(between)} of the time goes by in the training process outside of loading, the "
+            f"model's passes and the optimizer{each}{where or at(site)}.{inside}"
         ),
         figures=figures,
         weight=(between - collected) * evidence.in_steps,
-        clause=f"spends {words.share_text(between)} of the time outside of its passes{named}",
+        clause=f"spends {words.share_text(between)} of the time outside of the model's passes{named}",
         site=site,
     )
 
