@@ -129,9 +129,9 @@ def test_a_regression_fails_and_is_explained(repository: Path, tmp_path: Path) -
     assert 0.3 < step.change < 2
     assert len(found.pairs) == 3
     assert found.commits[0].endswith("Prepare with care")
-    assert found.culprits[0].name == "data_wait"
-    (function,) = (each for each in found.culprits if each.kind == "function")
-    assert function.name == "prepare"
+    assert next(each.name for each in found.culprits if each.kind == "phase") == "data_wait"
+    function = found.culprits[0]
+    assert (function.kind, function.name) == ("function", "prepare")
     assert function.changed_here
     assert function.site is not None
     assert Path(function.site.file) == repository / "helper.py"

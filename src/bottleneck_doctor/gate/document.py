@@ -54,9 +54,10 @@ class Metric:
 
 @dataclass(frozen=True, kw_only=True)
 class Culprit:
-    """Something that grew from base to head and explains a regression, the largest first.
+    """Something that grew from base to head and explains a regression: first what was changed, the largest first.
 
-    `base` and `head`: seconds per step. `changed_here`: the line lies in a hunk that differs between the revisions.
+    `base` and `head`: seconds per step. `changed_here`: the line lies in a hunk that differs between the revisions. Of
+    a library's function `site` is the changed line that names it; None where no line of the user's own says anything.
     """
 
     kind: Literal["phase", "function", "line"]

@@ -20,8 +20,9 @@ LONG = 1.25
 """A window that takes so many times what is typical of its process was held up."""
 RARE = 0.02
 """Chance below which it is no accident that only the head's were."""
-NEARLY = 0.75
-"""What grew by this part of the most has grown as much, as far as a few seconds of samples can tell."""
+NEARLY = 2 / 3
+"""What grew by this part of the most has grown as much, as far as a few seconds of samples can tell; its callers hold a
+little more than it."""
 MOST_USEFUL = 0.5
 """Nobody holds a training to a threshold above this: to suggest one would be no help."""
 QUIETER = "Check where nothing else runs meanwhile"
@@ -92,8 +93,8 @@ def _what_grew(culprits: Sequence[Culprit]) -> list[str]:
     if found is None:
         return [f"What grew most: {words.PHASE_WORDS[each.name].lower()}." for each in culprits[:1]]
     most = max(each.head - each.base for each in culprits if each.kind != "phase")
-    where = "" if found.head - found.base >= NEARLY * most else " of what was changed"
-    return [f"What grew most{where}: {found.sentence}"]
+    grew_most = found.head - found.base >= NEARLY * most
+    return [f"{'What grew most' if grew_most else 'Of what was changed, this grew most'}: {found.sentence}"]
 
 
 def _of_steps(step: Metric, base: str, counted: str) -> str:

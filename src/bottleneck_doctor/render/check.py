@@ -47,7 +47,8 @@ def render(check: Check, *, width: int | None, color: bool) -> str:
         console.print()
         console.print(Text("What grew:", style="bold" if color else ""))
         for culprit in check.culprits:
-            changed = " (changed)" if culprit.changed_here else ""
+            told = "was changed" in culprit.sentence
+            changed = " (changed)" if culprit.changed_here and not told else ""
             console.print(Padding(Text(words.visible(f"- {culprit.sentence.rstrip('.')}{changed}")), (0, 0, 0, 2)))
     if check.warnings:
         console.print()
