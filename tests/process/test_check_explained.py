@@ -96,7 +96,7 @@ AUGMENTED = DIGITS.replace(
     "        transforms.ToTensor(),\n",
     "        transforms.RandomAffine(10, translate=(0.1, 0.1), scale=(0.9, 1.1)),\n        transforms.ToTensor(),\n",
 )
-AFFINE_SECONDS = 0.0015
+AFFINE_SECONDS = 0.0005
 """At least, a step: 16 images."""
 
 

@@ -234,6 +234,14 @@ def test_times_that_differ_more_than_the_threshold_are_named() -> None:
     assert "threshold-below-noise" in [each.slug for each in said]
 
 
+def test_times_that_differ_by_far_suggest_no_threshold_that_nobody_would_want() -> None:
+    base = stored(takes=[take([draw(0.02 * factor, day)] * 3) for day, factor in enumerate((1.0, 3.0, 0.5, 2.0))])
+    found = list(judged(base, head(0.02, 5)).values())
+    said = unpaired.weak_evidence(times(base.takes), head(0.02, 5), how(base, 5), found)
+    (told,) = (each.sentence for each in said if each.slug == "threshold-below-noise")
+    assert told.endswith("that not even 50 % can be judged. Draw it at more times, or give `--base-ref` instead.")
+
+
 def test_every_figure_is_a_metric_and_every_metric_a_figure() -> None:
     """A metric that is new in checks of pairs is one here as well."""
     assert {STEP_TIME, *unpaired.FIGURES} == {name for name in KINDS if not name.startswith(PHASE)}
