@@ -12,7 +12,7 @@ import pytest
 from bottleneck_doctor.gate import growth, hunks, verdict
 from bottleneck_doctor.gate.culprits import Table
 from bottleneck_doctor.gate.document import Culprit
-from bottleneck_doctor.gate.mentions import Mention, bases, mentions, qualified
+from bottleneck_doctor.gate.mentions import Mention, mentions, qualified
 from bottleneck_doctor.gate.reasons import Seen, reasons
 from bottleneck_doctor.result import CallNode
 
@@ -130,7 +130,7 @@ class Case:
         return hunks.read(text)
 
     def line(self, frame: Frame, *, on_head: bool) -> int:
-        text = (self.files() if on_head else self.base).get(frame[1], "").splitlines()
+        text = ({**self.library, **(self.files() if on_head else self.base)}).get(frame[1], "").splitlines()
         found = [number for number, line in enumerate(text, 1) if frame[2] and frame[2] in line]
         return found[0] if found else 1
 
@@ -445,17 +445,17 @@ def test_a_layer_s_class_is_known_by_what_it_is_made_from() -> None:
 
 
 def test_functions_of_python_3_10_get_their_class_from_the_file() -> None:
+    """Their frames have the bare name, `forward`."""
     path = LIB + "torchvision/transforms/transforms.py"
-    case = Case(
-        {"train.py": WITH_AFFINE},
-        [*USUAL, ([*FEED, ("__getitem__", *GET[1:]), ("__call__", path, ""), ("forward", path, "")], 0.0, 2.8)],
-        library={path: "class RandomAffine:\n    def forward(self, image): return image\n"},
-    )
     source = "class RandomAffine:\n    def forward(self, image): return image\n\n\ndef forward(): pass\n"
     assert [qualified(source, line, "forward") for line in (2, 5)] == ["RandomAffine.forward", "forward"]
-    # The frames of these made-up stacks are at line 1.
-    case = replace(case, library={path: "class RandomAffine: \n  def forward(self): 0\n".replace("\n  ", " ", 0)})
-    assert bases(case.library[path]) == {"RandomAffine": set()}
+    case = Case(
+        {"train.py": WITH_AFFINE},
+        [*USUAL, ([*FEED, ("__getitem__", *GET[1:]), ("forward", path, "def forward(self")], 0.0, 2.8)],
+        library={path: source},
+    )
+    found = case.found()[0]
+    assert (found.name, place(case, found)) == ("RandomAffine.forward", "train.py: transforms.RandomAffine(10),")
 
 
 def test_luck_is_no_reason_though_its_line_was_changed() -> None:
