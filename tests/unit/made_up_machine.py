@@ -130,6 +130,7 @@ class MadeUpSession:
         self.started = 0.0
         self.hello: Hello | None = None
         self.farewell: Ended | None = None
+        self.seen = None
         self.ranks: list[Hello] = []
         self.company = Company()
         self.load = SimpleNamespace(mean=lambda: None)

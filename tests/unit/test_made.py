@@ -201,7 +201,10 @@ def test_no_line_where_more_than_one_could_be_meant(load: Load, kind: str) -> No
     assert lines(load(NOT_FOUND[kind])) == {}
 
 
-def test_of_two_files_that_which_makes_the_loader(load: Load) -> None:
+def test_of_two_files_that_which_makes_the_loader(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Beside all tests more files are loaded than a training has.
+    monkeypatch.setattr(made, "_MOST_FILES", 10_000)
+    monkeypatch.setattr(made, "_SECONDS", 60.0)
     module = load("to_tensor = transforms.ToTensor()  # it\ndataset = Rows(to_tensor)")
     load("\n\nto_tensor = transforms.ToTensor()", "made_elsewhere")
     assert lines(module) == {}

@@ -69,7 +69,8 @@ def made_sites(groups: Sequence[Group], datasets: Sequence[Any], loader_file: st
         kinds = {type(each) for group in groups for each in group.elements if _is_made(each)}
         if not kinds:
             return {}
-        calls, presets = _calls(kinds | {type(each) for each in datasets}, kinds)
+        near = {loader_file, *(_file_of(sys.modules.get(type(each).__module__)) for each in datasets)}
+        calls, presets = _calls(kinds | {type(each) for each in datasets}, kinds, near)
         found: Dict[int, Site] = {}
         for group in groups:
             found.update(_Search(group, datasets, loader_file, calls).sites() or _preset(group, presets))
@@ -90,13 +91,13 @@ class _TooLong(Exception):
     pass
 
 
-def _calls(kinds: Set[type], wanted: Set[type]) -> Tuple[Dict[type, List[_Call]], List[_Call]]:
+def _calls(kinds: Set[type], wanted: Set[type], near: Set[str]) -> Tuple[Dict[type, List[_Call]], List[_Call]]:
     """All calls of each class, and those of presets, in the user's files. Raises `_TooLong` past the time."""
     end = now() + _SECONDS
     found: Dict[type, List[_Call]] = {kind: [] for kind in kinds}
     presets: List[_Call] = []
     words = {kind.__name__ for kind in wanted} | _PRESETS | {".transforms("}
-    for path, module in _users_files():
+    for path, module in _users_files(near):
         if now() > end:
             raise _TooLong
         text = _text(path)
@@ -118,19 +119,21 @@ def _calls(kinds: Set[type], wanted: Set[type]) -> Tuple[Dict[type, List[_Call]]
     return found, presets
 
 
-def _users_files() -> Iterator[Tuple[str, types.ModuleType]]:
-    seen: Set[str] = set()
-    modules = [sys.modules.get("__main__"), *list(sys.modules.values())]
-    for module in modules:
-        if not isinstance(module, types.ModuleType):
-            continue
-        path = vars(module).get("__file__")
-        if not isinstance(path, str) or not path.endswith(".py") or not is_users_file(path):
-            continue
-        path = os.path.abspath(path)
-        if path not in seen and len(seen) < _MOST_FILES:
-            seen.add(path)
-            yield path, module
+def _users_files(near: Set[str]) -> List[Tuple[str, types.ModuleType]]:
+    """The user's loaded files: the script and those `near` first, since of a large project not all are read."""
+    found: Dict[str, types.ModuleType] = {}
+    for module in [sys.modules.get("__main__"), *list(sys.modules.values())]:
+        path = _file_of(module)
+        if path.endswith(".py") and is_users_file(path):
+            found.setdefault(path, module)  # type: ignore[arg-type]  # what has a file is a module
+    first = next(iter(found), "")
+    return sorted(found.items(), key=lambda each: each[0] != first and each[0] not in near)[:_MOST_FILES]
+
+
+def _file_of(module: Any) -> str:
+    """The path of a module's source; "" where it has none."""
+    path = vars(module).get("__file__") if isinstance(module, types.ModuleType) else None
+    return os.path.abspath(path) if isinstance(path, str) else ""
 
 
 def _text(path: str) -> str:
