@@ -468,7 +468,7 @@ def _verdict(
 
 def _too_noisy(evidence: Evidence, floor: float) -> str:
     """Others are blamed where they were seen, and only there: training can vary by itself."""
-    vary = f"measurements of the same training differ so much that nothing below {words.share_text(floor)} is claimed"
+    vary = f"measurements of the same training differ so much that nothing{words.below_text(floor)} is claimed"
     load = evidence.other_load
     if load is None or load <= OTHER_LOAD:
         return vary

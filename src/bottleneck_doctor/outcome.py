@@ -245,8 +245,8 @@ def _weak_evidence(judged: judge.Judgement) -> list[Warning]:
         found.append(
             Warning(
                 slug="noisy",
-                sentence="Measurements of the training as written differ among themselves: no difference below "
-                f"{words.share_text(judged.floor)} is claimed.",
+                sentence="Measurements of the training as written differ among themselves: no "
+                f"difference{words.below_text(judged.floor)} is claimed.",
             )
         )
     sessions = judged.baseline.sessions if judged.baseline else 0

@@ -114,3 +114,8 @@ def test_what_is_copied_is_code_and_patch() -> None:
     diff = "@@ -1 +1 @@\n-f(1)\n+f(2)\n"
     assert words.added_lines(diff) == "f(2)"
     assert words.patch_text("train.py", diff) == "--- a/train.py\n+++ b/train.py\n@@ -1 +1 @@\n-f(1)\n+f(2)\n"
+
+
+def test_what_a_noise_floor_leaves_out() -> None:
+    assert words.below_text(0.12) == " below 12 %"
+    assert words.below_text(2.18) == "", "and not `nothing below 218 % is claimed`"

@@ -216,6 +216,11 @@ def share_text(share: float) -> str:
     return f"{percent:.0f} %"
 
 
+def below_text(floor: float) -> str:
+    """What a noise floor leaves out, to go behind a noun: ` below 12 %`; "" where it leaves out whatever there is."""
+    return f" below {share_text(floor)}" if floor < 1.0 else ""
+
+
 def amount_text(value: float) -> str:
     """A number to three figures, grouped by thousands: `12.4`, `980`, `12 400`."""
     if not math.isfinite(value):
