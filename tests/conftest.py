@@ -18,6 +18,7 @@ HERE = Path(__file__).parent
 MEASURING = (HERE / "process", HERE / "truth")
 """Real processes and clocks: a neighbour's burst of a second can fail any of them once."""
 HARDLY_MEASURING = {
+    "test_bare_loops.py",
     "test_baseline.py",
     "test_check.py",
     "test_clock.py",
@@ -39,6 +40,7 @@ HARDLY_MEASURING = {
     "test_run.py",
     "test_secrets.py",
     "test_trace.py",
+    "test_transforms.py",
     "test_windows.py",
 }
 """Of these, what can run two at a time: it asks what happens, and not how fast. Dear ones in them do measure, and
