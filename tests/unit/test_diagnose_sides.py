@@ -525,3 +525,20 @@ def test_a_forward_pass_of_no_module_is_no_work_between_the_steps() -> None:
     assert loops.site is None, "the hottest line may be the forward pass"
     unknown = diagnose(profiled(evidence, device=None), [BY_ID["work-between-steps"]])
     assert unknown.not_judged
+
+
+def test_the_first_batch_of_an_epoch_counts_for_what_it_takes_longer_than_others() -> None:
+    """Without workers every batch is waited for: the first of an epoch as long as the others, and no longer."""
+    slow = replace(STEPS, wait_mean_ms=600.0)
+    made_alike = healthy(WAITING, steps=slow, epoch_pause=pause(first_batch=0.61, first_batches_seen=4), windows=[])
+    assert made_alike.pause_seconds == pytest.approx(0.01)
+    started = healthy(WAITING, steps=slow, epoch_pause=pause(first_batch=5.6, first_batches_seen=4), windows=[])
+    assert started.pause_seconds == pytest.approx(5.0)
+
+
+def test_workers_at_a_lock_on_a_machine_that_others_keep_busy_are_not_too_many() -> None:
+    full = use(workers={"cpu_user": 1.0}, count=8, cores_busy=3.95)
+    waiting = healthy(WAITING, loop=in_workers(8, computing=0.15, delayed=0.5), utilization=full)
+    assert finding("oversubscribed-cores", waiting) is None, "they use one core of four together"
+    working = healthy(WAITING, loop=in_workers(8, computing=0.45, delayed=0.5), utilization=full)
+    assert finding("oversubscribed-cores", working) is not None

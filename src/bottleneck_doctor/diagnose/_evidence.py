@@ -129,7 +129,7 @@ class Evidence:
             return 0.0
         if not any(window.whole_epochs and window.label == BASELINE for window in self.windows):
             return 0.0
-        return min(1.0, max(0.0, pause.first_batch) / (baseline.epoch_batches * baseline.step_ms / 1000))
+        return min(1.0, (self._first_batch or 0.0) / (baseline.epoch_batches * baseline.step_ms / 1000))
 
     @property
     def step_ms(self) -> float | None:
@@ -189,7 +189,8 @@ class Evidence:
         between the epochs of the training itself, or in windows that began with an epoch."""
         pause = self.epoch_pause
         if pause is not None and pause.first_batches_seen >= SEEN_OFTEN:
-            return max(0.0, pause.first_batch)
+            usual = self.steps.wait_mean_ms / 1000 if self.steps is not None else 0.0
+            return max(0.0, pause.first_batch - usual)
         turns = [each.turn_seconds for each in self.windows if each.label == BASELINE and each.turn_seconds is not None]
         return max(0.0, median(turns)) if len(turns) >= SEEN_OFTEN else None
 

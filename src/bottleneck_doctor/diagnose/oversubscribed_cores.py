@@ -30,6 +30,11 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     short = full if full is not None else (pressure or 0.0) >= PRESSURE
     if not short or busy <= cores or (bound is not None and bound.kind == "io"):
         return None
+    if loading.computing is not None:
+        # Cores that others took, and workers that wait for a lock, are not too many workers.
+        own = busy * loading.computing + (_machine.of(evidence, "main", _machine.cpu) or 0.0)
+        if own < _machine.CORES_FULL * cores:
+            return None
     if better is not None and better.direction == "more":
         return None
     wait = evidence.wait or 0.0
