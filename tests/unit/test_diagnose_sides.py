@@ -51,6 +51,7 @@ from bottleneck_doctor.result import (
     Phases,
     PhaseTable,
     Site,
+    Speedup,
     TransformCost,
     Workers,
 )
@@ -332,7 +333,10 @@ def test_without_listings_a_slow_transform_is_named_by_the_line_that_was_sampled
 
 def test_the_start_of_epochs_that_are_timed_whole_counts_once() -> None:
     """Epochs of 100 steps that take a second, 800 ms of which wait for the first batch: they are no part of a step."""
-    start = EpochPause(seen=3, seconds=0.8, evaluation=0.0, saving=0.0, first_batch=0.8, rest=0.0, first_batches_seen=3)
+    first = 0.8 + STEPS.wait_mean_ms / 1000
+    start = EpochPause(
+        seen=3, seconds=first, evaluation=0.0, saving=0.0, first_batch=first, rest=0.0, first_batches_seen=3
+    )
     evidence = healthy(0.85, loop=in_workers(), epoch_pause=start)
     assert evidence.baseline is not None
     evidence = replace(evidence, baseline=replace(evidence.baseline, step_ms=10.0))
@@ -542,3 +546,12 @@ def test_workers_at_a_lock_on_a_machine_that_others_keep_busy_are_not_too_many()
     assert finding("oversubscribed-cores", waiting) is None, "they use one core of four together"
     working = healthy(WAITING, loop=in_workers(8, computing=0.45, delayed=0.5), utilization=full)
     assert finding("oversubscribed-cores", working) is not None
+
+
+def test_a_ceiling_that_one_noisy_window_set_is_not_told_beside_computing() -> None:
+    """`At 66 % of the speed with free data: computing is what limits it` contradicts itself."""
+    noisy = {"synthetic": Speedup(estimate=1.5, low=0.2, high=9.0, pairs=2, sessions=1)}
+    found = finding("compute-bound", healthy(ceilings=noisy))
+    assert found is not None
+    assert "free" not in found.sentence
+    assert "of_ceiling" not in found.evidence

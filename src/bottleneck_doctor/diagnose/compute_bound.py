@@ -29,8 +29,11 @@ def judge(evidence: Evidence) -> Statement | None:
     if ceiling is not None and ceiling.estimate > 0:
         if ceiling.estimate > AT_CEILING and ceiling.low > 1.0:
             return None
-        figures["of_ceiling"] = min(1.0, 1.0 / ceiling.estimate)
-        near = f", at {words.share_text(figures['of_ceiling'])} of the speed that training would have were data free"
+        # A ceiling far above, with an interval that holds 1 as well, is noise and says neither.
+        if ceiling.estimate <= AT_CEILING:
+            share = min(1.0, 1.0 / ceiling.estimate)
+            figures["of_ceiling"] = share
+            near = f", at {words.share_text(share)} of the speed that training would have were data free"
     return Statement(
         sentence=(
             f"Forward, backward and optimizer take {words.share_text(passes)} of the time "
