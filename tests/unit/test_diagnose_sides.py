@@ -555,3 +555,13 @@ def test_a_ceiling_that_one_noisy_window_set_is_not_told_beside_computing() -> N
     assert found is not None
     assert "free" not in found.sentence
     assert "of_ceiling" not in found.evidence
+
+
+def test_steps_of_a_window_that_had_neighbours_are_not_taken_for_all_steps() -> None:
+    """Half of them took 35 ms and two of 37 more than a second, where timed windows have 63 ms a step."""
+    restless = replace(STEPS, mean_ms=250.0, p50_ms=35.0, p95_ms=1800.0, jitter=50.4, outliers=2, steps=37)
+    made = diagnose(healthy(steps=restless), [BY_ID["step-jitter"]])
+    assert made.findings == []
+    assert "was disturbed" in made.not_judged[0].reason
+    always = replace(restless, mean_ms=100.0)
+    assert finding("step-jitter", healthy(steps=always)) is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._loading import fetch_site
-from bottleneck_doctor.diagnose._rule import CAUSE, MATTERS, SYMPTOM, Rule, Statement, clamp, milliseconds
+from bottleneck_doctor.diagnose._rule import CAUSE, MATTERS, SYMPTOM, Rule, Statement, Unjudged, clamp, milliseconds
 from bottleneck_doctor.render import words
 
 JITTER = 1.5
@@ -20,10 +20,19 @@ DATA_EXPLAINS = 0.5
 """Part of the spread that waiting for data may account for before it is said to be its cause."""
 
 
-def judge(evidence: Evidence) -> Statement | None:
+DISTURBED = 1.5
+"""Mean step of the window that looked at single steps over that of all timed windows, from which on something else ran
+beside it, and its steps say nothing of the others. Ours, as where windows of phases are taken again."""
+
+
+def judge(evidence: Evidence) -> Statement | Unjudged | None:
     steps = evidence.steps
     if steps is None or steps.steps < 20 or steps.p50_ms <= 0:
         return None
+    if evidence.baseline is not None and steps.mean_ms > DISTURBED * evidence.baseline.step_ms > 0:
+        return Unjudged(
+            "the window in which steps were looked at one by one was disturbed: they took longer than usual"
+        )
     often = steps.outliers / steps.steps
     if steps.jitter < JITTER and often < OUTLIERS:
         return None
