@@ -565,3 +565,26 @@ def test_steps_of_a_window_that_had_neighbours_are_not_taken_for_all_steps() -> 
     assert "was disturbed" in made.not_judged[0].reason
     always = replace(restless, mean_ms=100.0)
     assert finding("step-jitter", healthy(steps=always)) is not None
+
+
+def test_uneven_steps_beside_other_programs_are_not_the_training_s() -> None:
+    uneven = replace(STEPS, p50_ms=80.0, p95_ms=200.0, jitter=2.5, outliers=12)
+    busy = healthy(steps=uneven, utilization=use(others_cpu=1.3))
+    made = diagnose(busy, [BY_ID["step-jitter"]])
+    assert made.findings == []
+    assert "other programs kept 1.3 cores busy" in made.not_judged[0].reason
+    assert finding("step-jitter", healthy(steps=uneven, utilization=use(others_cpu=0.1))) is not None
+    of_data = replace(uneven, wait_mean_ms=10.0, wait_p95_ms=125.0)
+    late = healthy(0.5, steps=of_data, loop=loading(fetch_p95_ms=60.0), utilization=use(others_cpu=1.3))
+    assert finding("step-jitter", late) is not None, "samples that take longer do so whoever runs beside"
+
+
+def test_the_dataset_that_makes_a_sample_is_named_and_not_the_one_that_holds_it() -> None:
+    wrapped = replace(FOUND, dataset_type="ConcatDataset")
+    found = finding("slow-fetch", healthy(WAITING, found=wrapped))
+    assert found is not None
+    assert "`Pets.__getitem__` (train.py, line 21)" in found.sentence
+    unlisted = finding("slow-fetch", profiled(healthy(WAITING, found=wrapped), lines=None))
+    assert unlisted is not None
+    assert "`__getitem__`" in unlisted.sentence
+    assert "ConcatDataset" not in unlisted.sentence

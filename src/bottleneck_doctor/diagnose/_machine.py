@@ -76,6 +76,11 @@ def usable_by_all(evidence: Evidence) -> int:
     return usable_cpus(evidence) * max(1, hosts.count(hosts[0]) if hosts else 1)
 
 
+def others(evidence: Evidence) -> float | None:
+    """Cores that other programs kept busy while training ran as written; None where that is not known."""
+    return mean(evidence, lambda use: use.others_cpu)
+
+
 CORES_FULL = 0.9
 """Part of the usable cores from which on they are taken for busy: what is left is the sampling's own error."""
 

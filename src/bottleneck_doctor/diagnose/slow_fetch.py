@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._loading import fetch_site, waited_making
-from bottleneck_doctor.diagnose._places import hottest_loading, loader_place, met_in_loading
+from bottleneck_doctor.diagnose._places import hottest_loading, listing_at, loader_place, met_in_loading
 from bottleneck_doctor.diagnose._rule import (
     DATA_GUIDE,
     PART,
@@ -18,6 +18,9 @@ from bottleneck_doctor.diagnose._rule import (
     waits,
 )
 from bottleneck_doctor.render import words
+
+WRAPPERS = ("Subset", "ConcatDataset", "ChainDataset", "StackDataset")
+"""Datasets of torch's that make no sample themselves."""
 
 
 def judge(evidence: Evidence) -> Statement | None:
@@ -52,9 +55,18 @@ def judge(evidence: Evidence) -> Statement | None:
 
 
 def loading_name(evidence: Evidence) -> str:
-    """The dataset's method as the user knows it."""
+    """The method in which samples are made, as the user knows it.
+
+    The loader's dataset may wrap the one that does the work. Where that one is the user's own and was timed line by
+    line, its name is known.
+    """
+    loading = evidence.as_written
+    listing = listing_at(evidence, loading.fetch_site) if loading is not None else None
+    if listing is not None and "." in listing.name:
+        return listing.name
     method = "__iter__" if evidence.found.iterable else "__getitem__"
-    return f"{evidence.found.dataset_type}.{method}" if evidence.found.dataset_type else method
+    wraps = evidence.found.dataset_type in WRAPPERS
+    return f"{evidence.found.dataset_type}.{method}" if evidence.found.dataset_type and not wraps else method
 
 
 RULE = Rule(

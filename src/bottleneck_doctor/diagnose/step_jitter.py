@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bottleneck_doctor.diagnose import _machine
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._loading import fetch_site
 from bottleneck_doctor.diagnose._rule import CAUSE, MATTERS, SYMPTOM, Rule, Statement, Unjudged, clamp, milliseconds
+from bottleneck_doctor.judge import OTHER_LOAD
 from bottleneck_doctor.render import words
 
 JITTER = 1.5
@@ -43,6 +45,9 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     # Workers bring batches in bursts, however even their work is. That is waiting for data, and said there.
     if of_data and not uneven:
         return None
+    others = _machine.others(evidence) or 0.0
+    if not of_data and others > OTHER_LOAD:
+        return Unjudged(f"other programs kept {others:.1f} cores busy, which makes steps differ by itself")
     lost = clamp((steps.mean_ms - steps.p50_ms) / steps.mean_ms) if steps.mean_ms > 0 else 0.0
     if lost < MATTERS:
         return None
