@@ -267,6 +267,8 @@ class _Examination:
             if self.request.sessions is None:
                 self._plan_the_rest(session)
             if self.explainer is not None and not self.explainer.done:
+                if not self._wanted():
+                    self.explainer.inherit()
                 self.explainer.explain(session, self.processes.setup())
 
     def _look_first(self, session: Session) -> None:
@@ -371,6 +373,8 @@ class _Examination:
         explainer = self.explainer
         if explainer is None or not self._has_baseline():
             return
+        if not self._wanted() or self.clock.left() <= self._least_session():
+            explainer.inherit()
         if not explainer.done:
             self._explain_in_a_session(explainer, self._explain_all)
         self._explain_in_a_session(explainer, explainer.lines)

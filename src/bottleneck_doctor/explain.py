@@ -363,6 +363,12 @@ class Explainer:
             self._clock.budget -= back
             self.allowance = self._spent + back
 
+    def inherit(self) -> None:
+        """Nothing more is to be measured, or nothing fits the time: what that leaves goes to explaining."""
+        left = max(0.0, self._clock.left())
+        self.allowance += left
+        self._clock.budget -= left
+
     def give_back(self) -> None:
         """Nothing more is to be explained: what is left of a budget that the user set goes to measuring."""
         left, self.allowance = self.left(), self._spent

@@ -7,6 +7,7 @@ with as many decimals as it takes for them to stand on the same side of 1, and o
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
 from bottleneck_doctor import stats
@@ -102,7 +103,9 @@ def sentence(unsettled: Sequence[FixOutcome], others: Sequence[FixOutcome], devi
         told = f"Cannot tell: {name} measured {words.speedup_text(leading.speedup)}"
         if leading.added is None and leading.speedup.low < 1 < leading.speedup.high:
             return f"{told}: it may be slower or faster."  # The interval stands there already.
-        return f"{told}, but {leading.reason}."
+        # That it looks faster is told by the figure.
+        rest = re.sub("^it looks faster, (and|but) ", "", leading.reason)
+        return f"{told}: {rest}." if rest != leading.reason else f"{told}, but {rest}."
     rest = f", and {cut} before {words.count_text(late, 'more fix')} could be measured" if late else ""
     few = [outcome for outcome in measured if _sessions(outcome) < stats.MINIMUM_SESSIONS]
     if few:

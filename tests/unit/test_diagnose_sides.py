@@ -567,6 +567,15 @@ def test_steps_of_a_window_that_had_neighbours_are_not_taken_for_all_steps() -> 
     assert finding("step-jitter", healthy(steps=always)) is not None
 
 
+@pytest.mark.parametrize("loop", [replace(FOUND, period=16), replace(FOUND, periodic=False)])
+def test_steps_that_do_different_work_differ_in_length(loop: messages.Found) -> None:
+    """Sixteen updates a rollout: the first of them holds the rollout, and takes a hundred times as long."""
+    uneven = replace(STEPS, p50_ms=1.6, p95_ms=240.0, jitter=148.0, outliers=12)
+    made = diagnose(healthy(steps=uneven, found=loop), [BY_ID["step-jitter"]])
+    assert made.findings == []
+    assert "differ by what they do" in made.not_judged[0].reason
+
+
 def test_uneven_steps_beside_other_programs_are_not_the_training_s() -> None:
     uneven = replace(STEPS, p50_ms=80.0, p95_ms=200.0, jitter=2.5, outliers=12)
     busy = healthy(steps=uneven, utilization=use(others_cpu=1.3))

@@ -40,10 +40,11 @@ DOMINATES = 0.3
 
 @dataclass(frozen=True)
 class HotLine:
-    """A line of the user's and the share of what was asked about that went by there."""
+    """A line of the user's and the share of what was asked about that went by there. `listed`: timed line by line."""
 
     site: Site
     share: float
+    listed: bool = False
 
 
 # -- stacks ----------------------------------------------------------------------------------------------------------
@@ -222,8 +223,8 @@ def _followed(evidence: Evidence, listing: LineListing, seen: set[str], without:
     if callee is not None:
         below = _followed(evidence, callee, seen, "")
         if below is not None and below.share >= DOMINATES:
-            return HotLine(below.site, share)
-    return HotLine(Site(file=listing.path, line=hot.line), share)
+            return HotLine(below.site, share, listed=True)
+    return HotLine(Site(file=listing.path, line=hot.line), share, listed=True)
 
 
 def _matching(
@@ -287,7 +288,7 @@ def hottest_between(evidence: Evidence) -> HotLine | None:
         hot = _followed(evidence, training, set(), without)
         rest = sum(line.seconds or 0.0 for line in training.lines if not _left_out(line, training, without))
         if hot is not None and rest > 0:
-            return HotLine(hot.site, min(1.0, hot.share * training.seconds / rest))
+            return HotLine(hot.site, min(1.0, hot.share * training.seconds / rest), listed=True)
     return _most_sampled(_main_stacks(evidence, ("between",)), evidence)
 
 

@@ -47,7 +47,8 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     if evidence.step_ms is not None:
         figures["between_ms"] = between * evidence.step_ms
         each = f", {milliseconds(figures['between_ms'])} a step"
-    met = met_between(evidence)
+    # Samples come from another window than lines do, and may say otherwise of an uneven training.
+    met = met_between(evidence) if hot is None or not hot.listed else None
     inside = f" {words.share_text(met.share)} of the samples of its stack are in {met.text}." if met is not None else ""
     where = f"; most of that work is done at {place(site)}" if hot is not None and hot.share > 0.5 else ""
     if hot is not None and PART <= hot.share <= 0.5:
