@@ -10,9 +10,16 @@ from tests.unit.made_up_machine import Examined, Machine
 from bottleneck_doctor.errors import Exit
 from bottleneck_doctor.examine import DEFAULT_BUDGET
 from bottleneck_doctor.explain import ALLOWANCE
+from bottleneck_doctor.fixes import catalogue
+from bottleneck_doctor.result import Profiles
 
 KEPT = 1.03
 """Part of a budget in which all has to be over."""
+
+
+def profiles_of(examined: Examined) -> Profiles:
+    assert examined.result.profiles is not None
+    return examined.result.profiles
 
 
 def test_the_reason_comes_before_any_figure() -> None:
@@ -71,6 +78,15 @@ def test_short_epochs_are_timed_whole_where_they_fit(step: float, epoch: int, wh
     assert examined.result.baseline is not None
     timed = [window for window in examined.result.windows if window.label == "baseline"]
     assert all(bool(window.whole_epochs) == whole for window in timed)
+
+
+def test_where_nothing_can_be_tried_the_time_goes_to_explaining() -> None:
+    """Steps of a third of a second: the allowance of a minute's budget holds neither trace nor lines."""
+    skipped = frozenset(fix.id for fix in catalogue())
+    examined = Examined(Machine(step=0.34, start=7.0), budget=60.0, skip=skipped)
+    assert {"trace", "lines"} <= set(examined.names)
+    assert examined.machine.now <= KEPT * 60.0
+    assert "explanation-cut" not in [each.slug for each in profiles_of(examined).missing]
 
 
 # -- whatever ends it --------------------------------------------------------------------------------------------------
