@@ -47,6 +47,7 @@ from bottleneck_doctor.result import (
     EpochPause,
     GarbageCollection,
     HotFunction,
+    Noise,
     Operator,
     Phases,
     PhaseTable,
@@ -597,3 +598,10 @@ def test_the_dataset_that_makes_a_sample_is_named_and_not_the_one_that_holds_it(
     assert unlisted is not None
     assert "`__getitem__`" in unlisted.sentence
     assert "ConcatDataset" not in unlisted.sentence
+
+
+def test_no_finding_claims_what_noise_keeps_the_verdict_from_claiming() -> None:
+    """`num_workers=0` measured 1.10 (1.03 to 1.18) where nothing below 1.05 is claimed."""
+    near = healthy(0.2, loop=in_workers(8), workers=curve(8, w2=1.10))
+    assert finding("too-many-workers", near) is not None
+    assert finding("too-many-workers", replace(near, noise=Noise(aa_ratio=None, floor=0.08))) is None

@@ -27,9 +27,13 @@ class Better:
         return 1.0 - 1.0 / self.point.speedup.estimate
 
 
-def clearly_faster(speedup: Speedup) -> bool:
-    """Whether a finding may rest on it: clear of 1, worth a word, and from as many processes as any claim needs."""
-    return speedup.sessions >= MINIMUM_SESSIONS and speedup.estimate >= WORTHWHILE and speedup.low > 1.0
+def clearly_faster(evidence: Evidence, speedup: Speedup) -> bool:
+    """Whether a finding may rest on it: worth a word, clear of 1 and of the noise, and from as many processes as any
+    claim needs. What the verdict can't tell, no finding tells either."""
+    floor = evidence.noise.floor if evidence.noise is not None else 0.0
+    return (
+        speedup.sessions >= MINIMUM_SESSIONS and speedup.estimate >= WORTHWHILE and speedup.low > 1.0 + max(0.0, floor)
+    )
 
 
 def better_workers(evidence: Evidence) -> Better | None:
@@ -42,7 +46,7 @@ def better_workers(evidence: Evidence) -> Better | None:
     others = [
         point for point in evidence.workers.curve if not point.is_baseline and point.num_workers != own.num_workers
     ]
-    faster = [point for point in others if clearly_faster(point.speedup)]
+    faster = [point for point in others if clearly_faster(evidence, point.speedup)]
     if not faster:
         return None
     best = max(faster, key=lambda point: point.speedup.estimate)

@@ -29,7 +29,7 @@ def judge(evidence: Evidence) -> Statement | None:
     if own_cost > max(CHEAP_MS, hand_over):
         return None
     none = without_workers(evidence)
-    measured = none is not None and clearly_faster(none.speedup)
+    measured = none is not None and clearly_faster(evidence, none.speedup)
     # Also where too few processes say so to claim it: against what was measured nothing is inferred.
     if none is not None and (none.speedup.high < WORTHWHILE or none.speedup.estimate < 1.0):
         return None
