@@ -605,3 +605,35 @@ def test_no_finding_claims_what_noise_keeps_the_verdict_from_claiming() -> None:
     near = healthy(0.2, loop=in_workers(8), workers=curve(8, w2=1.10))
     assert finding("too-many-workers", near) is not None
     assert finding("too-many-workers", replace(near, noise=Noise(aa_ratio=None, floor=0.08))) is None
+
+
+def test_the_line_that_calls_a_framework_s_trainer_is_not_where_its_callbacks_work() -> None:
+    lightning = "/x/site-packages/lightning/"
+    step = node(
+        "run",
+        lightning + "loops/fit_loop.py",
+        100,
+        node("_call_impl", TORCH + "nn/modules/module.py", 1500, count=20),
+        node("backward", TORCH + "_tensor.py", 500, count=30),
+        node("log_metrics", lightning + "loggers/csv_logs.py", 70, count=50),
+    )
+    fit = node("fit", lightning + "trainer/trainer.py", 500, step)
+    tree = node("main", "", 0, node("main", FILE, 90, fit, own=True))
+    sampling = replace(sampled(), trees={"main": tree})
+    evidence = profiled(healthy(phases=shares(between=0.5)), sampling=sampling, lines=None)
+    found = finding("work-between-steps", evidence)
+    assert found is not None
+    assert found.site is None, "nobody would change line 90, `trainer.fit(model)`, for what a logger does"
+    assert "`log_metrics` (csv_logs.py)" in found.sentence
+    callback = node("on_batch_end", FILE, 30, node("write", "/x/site-packages/x/w.py", 1, count=60), own=True)
+    own = replace(step, children=[*step.children, callback])
+    tree = node("main", "", 0, node("main", FILE, 90, replace(fit, children=[own]), own=True))
+    found = finding("work-between-steps", profiled(evidence, sampling=replace(sampling, trees={"main": tree})))
+    assert found is not None
+    assert found.site == Site(file=FILE, line=30), "a callback of the user's own is a place"
+    assert "most of that work is done at train.py, line 30" in found.sentence
+    seldom = replace(own, children=[*step.children, replace(callback, count=8, children=[])])
+    tree = node("main", "", 0, node("main", FILE, 90, replace(fit, children=[seldom]), own=True))
+    found = finding("work-between-steps", profiled(evidence, sampling=replace(sampling, trees={"main": tree})))
+    assert found is not None
+    assert found.site is None, "8 of 58 samples are not where it goes by"

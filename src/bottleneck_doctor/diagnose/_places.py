@@ -289,7 +289,37 @@ def hottest_between(evidence: Evidence) -> HotLine | None:
         rest = sum(line.seconds or 0.0 for line in training.lines if not _left_out(line, training, without))
         if hot is not None and rest > 0:
             return HotLine(hot.site, min(1.0, hot.share * training.seconds / rest), listed=True)
-    return _most_sampled(_main_stacks(evidence, ("between",)), evidence)
+    return _most_sampled(_below_the_loop(evidence, _main_stacks(evidence, ("between",))), evidence)
+
+
+def _below_the_loop(
+    evidence: Evidence, found: list[tuple[tuple[CallNode, ...], int]]
+) -> list[tuple[tuple[CallNode, ...], int]]:
+    """The stacks without the user's frames above a framework's loop.
+
+    The line that calls `trainer.fit` leads to all that is done in a step: nobody would change it for one thing of it.
+    """
+
+    def call(frames: tuple[CallNode, ...]) -> tuple[int, tuple[str, ...]] | None:
+        place = max((at for at, frame in enumerate(frames) if is_own(frame)), default=len(frames))
+        if place + 1 >= len(frames):
+            return None
+        own, below = frames[place], frames[place + 1]
+        return place, (own.path, own.name, below.path, below.name)
+
+    passes = _main_stacks(evidence, ("forward", "backward", "optimizer"))
+    # A user's loop calls each pass by a function of its own; one that leads to two of them holds the loop.
+    led: dict[tuple[str, ...], set[str]] = {}
+    for frames, _ in passes:
+        called = call(frames)
+        if called is not None:
+            led.setdefault(called[1], set()).add(kind_of(frames))
+    loops = {key for key, kinds in led.items() if len(kinds) > 1}
+    kept = []
+    for frames, count in found:
+        called = call(frames)
+        kept.append((frames[called[0] + 1 :] if called is not None and called[1] in loops else frames, count))
+    return kept
 
 
 def _main_stacks(evidence: Evidence, kinds: tuple[str, ...]) -> list[tuple[tuple[CallNode, ...], int]]:
@@ -323,7 +353,8 @@ def _most_sampled(found: list[tuple[tuple[CallNode, ...], int]], evidence: Evide
     if evidence is not None and evidence.sampling is not None:
         alone = (row for row in evidence.sampling.functions if row.role == "main" and row.path == path)
         line = next((row.line for row in alone if row.name == row.own_name == name and row.line > 0), line)
-    return HotLine(Site(file=path, line=line), most / sum(counts.values()))
+    # Of all stacks, those too in which nothing of the user's was met.
+    return HotLine(Site(file=path, line=line), most / sum(count for _, count in found))
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from bottleneck_doctor.diagnose._rule import (
     Rule,
     Statement,
     Unjudged,
-    at,
     milliseconds,
     place,
 )
@@ -41,6 +40,8 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         return None
     # Where the model is no module, the hottest line may well be its forward pass.
     hot = hottest_between(evidence) if evidence.found.has_root_module else None
+    if hot is not None and hot.share < PART:
+        hot = None
     site = hot.site if hot is not None else None
     figures = {"between_share": between}
     each = ""
@@ -50,14 +51,14 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     # Samples come from another window than lines do, and may say otherwise of an uneven training.
     met = met_between(evidence) if hot is None or not hot.listed else None
     inside = f" {words.share_text(met.share)} of the samples of its stack are in {met.text}." if met is not None else ""
-    where = f"; most of that work is done at {place(site)}" if hot is not None and hot.share > 0.5 else ""
-    if hot is not None and PART <= hot.share <= 0.5:
-        where = f"; the largest part of that work is done at {place(site)}"
+    where = ""
+    if hot is not None:
+        where = f"; {'most' if hot.share > 0.5 else 'the largest part'} of that work is done at {place(site)}"
     named = f", {portion_of(hot.share)} at {place(site)}" if hot is not None else ""
     return Statement(
         sentence=(
             f"{words.share_text(between)} of the time goes by in the training process outside of loading, the "
-            f"model's passes and the optimizer{each}{where or at(site)}.{inside}"
+            f"model's passes and the optimizer{each}{where}.{inside}"
         ),
         figures=figures,
         weight=(between - collected) * evidence.in_steps,
