@@ -91,3 +91,35 @@ def test_a_thread_leaves_what_it_entered_though_the_window_ends_in_another(model
         other.join()
     steps.on_backward()
     assert not torch.is_autocast_enabled("cpu")
+
+
+class Recurrent(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.cells = nn.LSTM(4, 4)
+
+    def forward(self, x: torch.Tensor, *, state: tuple[torch.Tensor, torch.Tensor]) -> tuple[torch.Tensor, object]:
+        out, after = self.cells(x, state)
+        return out, after
+
+
+def test_what_a_loop_carries_from_step_to_step_is_of_the_model_s_type_behind_a_window() -> None:
+    """The state of an LSTM came out of autocast in bfloat16, and the next step as written failed on it."""
+    model = Recurrent()
+    steps = Steps()
+    steps.roots = [model]
+    house = House(steps, "cpu")
+    x = torch.ones(2, 3, 4)
+    state = torch.zeros(1, 3, 4), torch.zeros(1, 3, 4)
+    knob = Autocast()
+    knob.apply("bfloat16", house)
+    _, carried = model(x, state=state)
+    knob.before_step(house)
+    knob.revert(house)
+    carried = tuple(each.detach() for each in carried)
+    assert torch.bfloat16 in {each.dtype for each in carried}
+    with torch.no_grad():
+        model(x, state=state)  # An evaluation comes between.
+    out, _ = model(x, state=carried)
+    assert out.dtype is torch.float32
+    assert not model._forward_pre_hooks, "nothing stays behind"

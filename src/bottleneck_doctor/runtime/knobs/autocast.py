@@ -27,14 +27,45 @@ class _Hook:
     """A hook of ours on a module of the user's. A copy of that module, as weights are averaged or a best model is kept,
     gets one that does nothing: nobody would ever take ours off it. So does a pickled one, and needs nothing of ours."""
 
-    def __init__(self, told: Callable[..., None]) -> None:
+    def __init__(self, told: Callable[..., Any]) -> None:
         self._told = told
 
-    def __call__(self, *args: Any) -> None:
-        self._told(*args)
+    def __call__(self, *args: Any) -> Any:
+        return self._told(*args)
 
     def __reduce__(self) -> Tuple[Any, Tuple[Any, str]]:
         return getattr, (nullcontext(), "__exit__")
+
+
+class _CarriedOver:
+    """What a loop carries from step to step, such as the state of a recurrent network, is of autocast's type when that
+    ends. A user who writes autocast never leaves it; to the first step behind ours it is given in the model's own type,
+    or the model could not compute."""
+
+    def __init__(self, root: Any, carried: torch.dtype) -> None:
+        self._carried = carried
+        self._own = next((each.dtype for each in root.parameters() if each.is_floating_point()), carried)
+        self._root = root
+        self._handle: Any = None
+
+    def watch(self) -> None:
+        """From the next call of the model on, until one with gradients is through."""
+        if self._own is not self._carried:
+            self._handle = self._root.register_forward_pre_hook(_Hook(self._called), with_kwargs=True)
+
+    def _called(self, module: Any, args: Any, kwargs: Any) -> Any:
+        if torch.is_grad_enabled():
+            self._handle.remove()
+        return self._given(args), self._given(kwargs)
+
+    def _given(self, value: Any, depth: int = 0) -> Any:
+        if isinstance(value, torch.Tensor):
+            return value.to(self._own) if value.dtype is self._carried else value
+        if type(value) in (list, tuple) and depth < 4:
+            return type(value)(self._given(each, depth + 1) for each in value)
+        if type(value) is dict and depth < 4:
+            return {name: self._given(each, depth + 1) for name, each in value.items()}
+        return value
 
 
 class Autocast(Knob):
@@ -84,6 +115,9 @@ class Autocast(Knob):
             _overdue.setdefault(self._thread, []).append(context)
         self._remove(self._hooks)
         self._remove(self._checks)
+        for root in house.steps.roots:
+            if getattr(root, "_compiled_call_impl", None) is None:
+                _CarriedOver(root, self._dtype).watch()
         while self._wrapped:
             root, compiled = self._wrapped.pop()
             root._compiled_call_impl = compiled
