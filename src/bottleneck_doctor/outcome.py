@@ -26,6 +26,7 @@ from bottleneck_doctor.result import (
     Utilization,
     Verdict,
     Warning,
+    Window,
 )
 from bottleneck_doctor.runtime.messages import Ended, Found, Hello
 from bottleneck_doctor.runtime.seen import Counts
@@ -215,10 +216,18 @@ def _warnings(gathered: Gathered, judged: judge.Judgement | None) -> list[Warnin
     apart = [record.ended for record in gathered.records if record.ended.startswith(RANKS_APART)]
     if apart:
         found.append(Warning(slug="ranks-apart-later", sentence=f"A process was given up because {apart[-1]}."))
-    failed = [record.ended for record in gathered.records if record.ended.startswith("the script failed")]
+    failed = [record for record in gathered.records if record.ended.startswith("the script failed")]
     if failed:
-        found.append(Warning(slug="script-failed-later", sentence=f"After some windows were measured, {failed[-1]}."))
+        found.append(failed_later(failed[-1], gathered.race.windows if gathered.race is not None else ()))
     return found
+
+
+def failed_later(record: SessionRecord, windows: Sequence[Window]) -> Warning:
+    """That the script failed after it had been measured: perhaps for what was switched in that process before."""
+    sentence = f"After some windows were measured, {record.ended.rstrip('.')}."
+    if any(window.session == record.number and window.setting for window in windows):
+        sentence += " Settings had been switched in that process by then, which may be why."
+    return Warning(slug="script-failed-later", sentence=sentence)
 
 
 def _cut(gathered: Gathered) -> str:
