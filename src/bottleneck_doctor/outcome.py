@@ -276,7 +276,7 @@ def _odd_loop(found: Found) -> list[Warning]:
         odd.append(
             Warning(
                 slug="no-period",
-                sentence="The loop's work shows no regular period, so windows may hold unequal work.",
+                sentence="No regular period was seen in the loop's steps, so windows may hold unequal work.",
             )
         )
     if found.rung != "optimizer step":

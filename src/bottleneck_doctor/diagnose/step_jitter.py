@@ -32,7 +32,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     if steps is None or steps.steps < 20 or steps.p50_ms <= 0:
         return None
     if evidence.found.period > 1 or not evidence.found.periodic:
-        return Unjudged("steps of this loop differ by what they do, so that some take longer says nothing")
+        return Unjudged("steps of this loop may differ by what they do, so that some take longer says nothing")
     if evidence.baseline is not None and steps.mean_ms > DISTURBED * evidence.baseline.step_ms > 0:
         return Unjudged(
             "the window in which steps were looked at one by one was disturbed: they took longer than usual"
