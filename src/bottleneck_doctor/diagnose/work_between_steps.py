@@ -34,7 +34,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         # Where steps repeat in no way that was found, one window may hold what the next does not: two have to say so.
         seen = sampled_share(evidence, "between")
         if seen is None:
-            return Unjudged("no regular period was seen in the loop's steps, and no second window confirms what one showed")
+            return Unjudged("no regular period was seen in the steps, and no second window confirms what one showed")
         between = min(between, seen)
     if between - collected < LARGE:
         return None
