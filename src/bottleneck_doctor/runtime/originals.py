@@ -18,6 +18,7 @@ processor_time = time.process_time
 wall_clock = time.time
 """Unix time, as files are stamped with it."""
 
+open_file = open
 exit_now = os._exit
 getpid = os.getpid
 get_frame = sys._getframe
