@@ -182,12 +182,12 @@ SUITE = (
     # No loader: time goes by between passes, and nobody told the doctor that it is loading, or playing.
     Planted(
         name="own_batches",
-        expected=("work-between-steps", "unexplained-time"),
+        expected=("work-between-steps",),
         never=(*WAITS, "compute-bound", "slow-epoch-turn"),
     ),
     Planted(
         name="rollout",
-        expected=("work-between-steps", "python-bound", "unexplained-time"),
+        expected=("work-between-steps", "python-bound"),
         never=(*WAITS, "compute-bound", "slow-optimizer"),
     ),
     # Between epochs, and the whole run.

@@ -24,7 +24,7 @@ from bottleneck_doctor.fixes import catalogue
 planted = load("planted")
 truth = sys.modules[planted.Planted.__module__]
 SUITE = {program.name: program for program in planted.SUITE}
-KNOWN = {rule.id for rule in rules()} | {"unexplained-time"}
+KNOWN = {rule.id for rule in rules()}
 """Ids that the truth may name. The last is for time that no rule explains, whatever rule comes to say so."""
 
 
@@ -79,7 +79,7 @@ def test_findings_of_a_cpu_are_asked_from_both_sides_over_all_programs() -> None
     so = {each for program in planted.SUITE for each in program.expected}
     not_so = {each for program in planted.SUITE for each in program.never}
     # What looks like these costs the same, so that it is the same: they are asked on made-up evidence only.
-    alike = {"slow-hand-over", "oversubscribed-threads", "unexplained-time"}
+    alike = {"slow-hand-over", "oversubscribed-threads"}
     assert so - not_so <= alike
 
 
