@@ -25,7 +25,7 @@ planted = load("planted")
 truth = sys.modules[planted.Planted.__module__]
 SUITE = {program.name: program for program in planted.SUITE}
 KNOWN = {rule.id for rule in rules()}
-"""Ids that the truth may name. The last is for time that no rule explains, whatever rule comes to say so."""
+"""Ids that the truth may name."""
 
 
 # -- the programs ----------------------------------------------------------------------------------------------------
