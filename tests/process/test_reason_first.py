@@ -95,6 +95,7 @@ def test_slow_steps_leave_a_reason_and_a_place(tmp_path: Path) -> None:
     assert ran.totals() == {"1 min"}
 
 
+@pytest.mark.slow
 @pytest.mark.alone
 def test_out_of_time_before_a_figure_the_report_still_says_why(tmp_path: Path) -> None:
     ran = Ran(tmp_path, program(2.0, 10.0), 40.0)
