@@ -637,3 +637,42 @@ def test_the_line_that_calls_a_framework_s_trainer_is_not_where_its_callbacks_wo
     found = finding("work-between-steps", profiled(evidence, sampling=replace(sampling, trees={"main": tree})))
     assert found is not None
     assert found.site is None, "8 of 58 samples are not where it goes by"
+
+
+def test_the_line_of_the_optimizer_is_not_that_of_another_phase() -> None:
+    """One function holds the loop: the tree knows it by the line of its backward pass, the table by every line."""
+    step = node("_multi_tensor_rmsprop", TORCH + "optim/rmsprop.py", 463, count=25)
+    tree = node("main", "", 0, node("train", FILE, 114, node("backward", TORCH + "_tensor.py", 5, count=40), own=True))
+    tree = replace(tree, children=[replace(tree.children[0], count=65, children=[*tree.children[0].children, step])])
+    common = {"role": "main", "own_name": "train", "own_path": FILE}
+    rows = [
+        HotFunction(
+            name="backward",
+            path=TORCH + "_tensor.py",
+            line=5,
+            own_line=114,
+            share=0.6,
+            count=40,
+            **common,  # type: ignore[arg-type]
+        ),
+        HotFunction(
+            name="_multi_tensor_rmsprop",
+            path=TORCH + "optim/rmsprop.py",
+            line=463,
+            own_line=117,
+            share=0.4,
+            count=25,
+            **common,  # type: ignore[arg-type]
+        ),
+    ]
+    sampling = replace(sampled(), trees={"main": tree}, functions=rows)
+    evidence = profiled(healthy(phases=shares(optimizer=0.4)), sampling=sampling, lines=None)
+    found = finding("slow-optimizer", evidence)
+    assert found is not None
+    assert found.site == Site(file=FILE, line=117)
+    lines = [("def train():", 0.0), *[("x = 1", 0.0)] * 3, ("loss.backward()", 0.6), ("x = 2", 0.0), ("y = 2", 0.0)]
+    listed = listing("train", 110, *lines, ("scaler.step(optimizer)", 0.4))
+    at_loop = replace(evidence, found=replace(FOUND, backward_site=messages.Site(FILE, 114), forward_site=None))
+    found = finding("slow-optimizer", profiled(at_loop, lines=listings(listed)))
+    assert found is not None
+    assert found.site == Site(file=FILE, line=117), "and not the hottest line of the function around it"

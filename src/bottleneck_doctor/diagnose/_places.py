@@ -142,6 +142,18 @@ def refined(evidence: Evidence, site: Site | None) -> Site | None:
     return hot.site if hot is not None and hot.share >= DOMINATES else site
 
 
+def refined_below_the_loop(evidence: Evidence, site: Site | None) -> Site | None:
+    """As `refined`, of a function that is called in a step; a line of the function that holds the loop stays itself.
+
+    The hottest line of that function is another phase's, as often as not.
+    """
+    listing = listing_at(evidence, site)
+    passes = [each for each in (evidence.found.forward_site, evidence.found.backward_site) if each is not None]
+    if listing is not None and any(listing_at(evidence, each) is listing for each in passes):
+        return site
+    return refined(evidence, site)
+
+
 def refined_in_loading(evidence: Evidence, site: Site | None) -> Site | None:
     """As `refined`, of a function that makes batches; by sampled stacks where it was not timed line by line."""
     if site is not None and listing_at(evidence, site) is None:
@@ -168,7 +180,7 @@ def _sampled_in(evidence: Evidence, site: Site) -> Site | None:
     # Where few stacks pass through, it is some other function that happens to stand below.
     if sum(count for _, count in through) < DOMINATES * sum(count for _, count in found) or not through:
         return None
-    hot = _most_sampled(through)
+    hot = _most_sampled(evidence, through)
     return hot.site if hot is not None and hot.share >= DOMINATES else None
 
 
@@ -276,7 +288,7 @@ def hottest_loading(evidence: Evidence) -> HotLine | None:
     hot = _followed(evidence, listing, set(), "") if listing is not None else None
     if hot is not None:
         return hot
-    return _most_sampled(loading_stacks(evidence))
+    return _most_sampled(evidence, loading_stacks(evidence))
 
 
 def hottest_between(evidence: Evidence) -> HotLine | None:
@@ -289,7 +301,7 @@ def hottest_between(evidence: Evidence) -> HotLine | None:
         rest = sum(line.seconds or 0.0 for line in training.lines if not _left_out(line, training, without))
         if hot is not None and rest > 0:
             return HotLine(hot.site, min(1.0, hot.share * training.seconds / rest), listed=True)
-    return _most_sampled(_below_the_loop(evidence, _main_stacks(evidence, ("between",))), evidence)
+    return _most_sampled(evidence, _below_the_loop(evidence, _main_stacks(evidence, ("between",))))
 
 
 def _below_the_loop(
@@ -329,30 +341,33 @@ def _main_stacks(evidence: Evidence, kinds: tuple[str, ...]) -> list[tuple[tuple
 
 def hottest_of(evidence: Evidence, *kinds: str) -> HotLine | None:
     """The user's line on which the main process spends most of these phases, by sampled stacks."""
-    return _most_sampled(_main_stacks(evidence, kinds))
+    return _most_sampled(evidence, _main_stacks(evidence, kinds))
 
 
-def _most_sampled(found: list[tuple[tuple[CallNode, ...], int]], evidence: Evidence | None = None) -> HotLine | None:
-    """The innermost function of the user's that most stacks lead to, at the line that the tree gives it.
+def _most_sampled(evidence: Evidence, found: list[tuple[tuple[CallNode, ...], int]]) -> HotLine | None:
+    """The innermost function of the user's that most stacks lead to, at the line from which they do.
 
-    In a tree a function has one line, and that of the training function may be another phase's: with `evidence`, the
-    table is asked for the line on which the function itself, and nothing that it calls, was met.
+    In a tree a function has one line, and that of a training function may be another phase's. The table knows from
+    which line each deepest function was reached, and is asked first.
     """
     counts: Counter[tuple[str, str]] = Counter()
     lines: dict[tuple[str, str], tuple[int, int]] = {}
+    leaves: dict[tuple[str, str], set[tuple[str, str]]] = {}
     for frames, count in found:
         own = deepest_own(frames)
         if own is not None:
             key = own.path, own.name
             counts[key] += count
             lines[key] = max(lines.get(key, (0, 0)), (count, own.line))
+            leaves.setdefault(key, set()).add((frames[-1].path, frames[-1].name))
     if not counts:
         return None
     (path, name), most = counts.most_common(1)[0]
-    line = lines[path, name][1]
-    if evidence is not None and evidence.sampling is not None:
-        alone = (row for row in evidence.sampling.functions if row.role == "main" and row.path == path)
-        line = next((row.line for row in alone if row.name == row.own_name == name and row.line > 0), line)
+    reached: Counter[int] = Counter()
+    for row in evidence.sampling.functions if evidence.sampling is not None else []:
+        if (row.own_path, row.own_name) == (path, name) and (row.path, row.name) in leaves[path, name]:
+            reached[row.own_line] += row.count
+    line = reached.most_common(1)[0][0] if reached else lines[path, name][1]
     # Of all stacks, those too in which nothing of the user's was met.
     return HotLine(Site(file=path, line=line), most / sum(count for _, count in found))
 

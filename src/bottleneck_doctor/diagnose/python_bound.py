@@ -5,7 +5,7 @@ from __future__ import annotations
 from bottleneck_doctor.diagnose import _machine
 from bottleneck_doctor.diagnose._device import launch_limited, outside_operators
 from bottleneck_doctor.diagnose._evidence import Evidence
-from bottleneck_doctor.diagnose._places import hottest_of, refined
+from bottleneck_doctor.diagnose._places import hottest_of, refined_below_the_loop
 from bottleneck_doctor.diagnose._rule import PART, PLACE, Rule, Statement, at, clamp, place
 from bottleneck_doctor.render import words
 
@@ -24,7 +24,7 @@ def judge(evidence: Evidence) -> Statement | None:
     if share < PART:
         return None
     hot = hottest_of(evidence, "forward") if shares.forward >= shares.optimizer else hottest_of(evidence, "optimizer")
-    site = refined(evidence, hot.site) if hot is not None and hot.share >= PART else None
+    site = refined_below_the_loop(evidence, hot.site) if hot is not None and hot.share >= PART else None
     cores = _machine.of(evidence, "main", _machine.cpu)
     figures = {"python_share": share, "passes_share": passes}
     used = ""

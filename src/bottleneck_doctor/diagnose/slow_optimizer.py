@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bottleneck_doctor.diagnose._evidence import Evidence
-from bottleneck_doctor.diagnose._places import hottest_of, refined
+from bottleneck_doctor.diagnose._places import hottest_of, refined_below_the_loop
 from bottleneck_doctor.diagnose._rule import CAUSE, PART, TUNING_GUIDE, Rule, Statement, at, milliseconds
 from bottleneck_doctor.render import words
 
@@ -18,7 +18,7 @@ def judge(evidence: Evidence) -> Statement | None:
         return None
     hot = hottest_of(evidence, "optimizer")
     # Where the optimizer is the user's own its line is named; else the one that calls it.
-    site = refined(evidence, hot.site) if hot is not None and hot.share >= PART else None
+    site = refined_below_the_loop(evidence, hot.site) if hot is not None and hot.share >= PART else None
     each = f", {milliseconds(shares.optimizer * evidence.step_ms)} a step" if evidence.step_ms else ""
     return Statement(
         sentence=f"The optimizer{at(site)} takes {words.share_text(shares.optimizer)} of the time{each}.",
