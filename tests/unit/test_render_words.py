@@ -118,4 +118,4 @@ def test_what_is_copied_is_code_and_patch() -> None:
 
 def test_what_a_noise_floor_leaves_out() -> None:
     assert words.below_text(0.12) == " below 12 %"
-    assert words.below_text(2.18) == "", "and not `nothing below 218 % is claimed`"
+    assert words.below_text(2.18) == " below 3.2×", "and not `nothing below 218 % is claimed`"

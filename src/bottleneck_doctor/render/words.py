@@ -217,8 +217,8 @@ def share_text(share: float) -> str:
 
 
 def below_text(floor: float) -> str:
-    """What a noise floor leaves out, to go behind a noun: ` below 12 %`; "" where it leaves out whatever there is."""
-    return f" below {share_text(floor)}" if floor < 1.0 else ""
+    """What a noise floor leaves out, to go behind a noun: ` below 12 %`, or ` below 3.2×` where it is that high."""
+    return f" below {share_text(floor) if floor < 1.0 else ratio_text(1.0 + floor, 1)}"
 
 
 def amount_text(value: float) -> str:
