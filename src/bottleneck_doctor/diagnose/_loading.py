@@ -115,8 +115,8 @@ def costliest_transform(loading: Loading) -> TransformCost | None:
 def decode_share(evidence: Evidence) -> float | None:
     """The part of fetching that goes by in decoders of pictures, sound or video; None without any profile.
 
-    Listings are wall time and are believed. Sampled stacks see only what computes, so that a fetch that mostly sleeps
-    would seem to be all decoding; they are bounded by what listings say of the lines that led to the decoder.
+    Listings time each line and are believed. Sampled stacks, of another window, are bounded by what listings say of the
+    lines that led to the decoder.
     """
     loading = evidence.as_written
     listed = share_of_lines(evidence, loading.fetch_site, DECODING_LINES) if loading is not None else None

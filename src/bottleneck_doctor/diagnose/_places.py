@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from bottleneck_doctor.diagnose._evidence import Evidence
+from bottleneck_doctor.render import words
 from bottleneck_doctor.result import CallNode, LineCost, LineListing, Site
 from bottleneck_doctor.runtime import messages
 
@@ -90,11 +91,12 @@ def loading_stacks(evidence: Evidence) -> list[tuple[tuple[CallNode, ...], int]]
         return []
     making = ("torch/utils/data/_utils/fetch.py", "torch/utils/data/_utils/collate.py")
 
-    def inner(frames: tuple[CallNode, ...]) -> tuple[CallNode, ...]:
-        first = next((at for at, frame in enumerate(frames) if any(part in frame.path for part in making)), len(frames))
-        return frames[first:]
-
-    return [(inner(frames), count) for frames, count in stacks(tree) if inner(frames)]
+    found = []
+    for frames, count in stacks(tree):
+        first = next((at for at, frame in enumerate(frames) if any(part in frame.path for part in making)), None)
+        if first is not None:
+            found.append((frames[first:], count))
+    return found
 
 
 def deepest_own(frames: tuple[CallNode, ...]) -> CallNode | None:
@@ -384,6 +386,11 @@ class Met:
     def text(self) -> str:
         """As a sentence names it: `inflate` (gzip.py)."""
         return f"`{self.name}` ({PurePath(self.file).name})" if self.file else f"`{self.name}`"
+
+    @property
+    def sentence(self) -> str:
+        """To go behind another sentence."""
+        return f" {words.share_text(self.share)} of the samples of its stack are in {self.text}."
 
 
 def met_in_loading(evidence: Evidence) -> Met | None:

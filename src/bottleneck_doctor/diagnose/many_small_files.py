@@ -33,8 +33,10 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     if loading is None or files is None or files.mean_bytes > SMALL:
         return None
     each = files.per_batch / loading.samples_per_batch if loading.samples_per_batch > 0 else files.per_batch
-    if each < FILES_A_SAMPLE or share is None or isinstance(share, Unjudged):
-        return share if isinstance(share, Unjudged) and each >= FILES_A_SAMPLE else None
+    if each < FILES_A_SAMPLE:
+        return None
+    if share is None or isinstance(share, Unjudged):
+        return share
     site = line_with(evidence, READING_LINES) or fetch_site(evidence)
     wait = evidence.wait or 0.0
     return Statement(

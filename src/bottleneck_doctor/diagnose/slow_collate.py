@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._loading import waited_making
-from bottleneck_doctor.diagnose._places import refined_in_loading
+from bottleneck_doctor.diagnose._places import loader_place, refined_in_loading
 from bottleneck_doctor.diagnose._rule import (
     DATA_GUIDE,
     PART,
@@ -17,7 +17,6 @@ from bottleneck_doctor.diagnose._rule import (
     waits,
 )
 from bottleneck_doctor.render import words
-from bottleneck_doctor.result import Site
 
 TORCHS = "torch.utils.data._utils.collate"
 
@@ -36,9 +35,9 @@ def judge(evidence: Evidence) -> Statement | None:
         name = f"`{loading.collate_name}` of {loading.collate_module.partition('.')[0] or 'a library'}"
     else:
         name = "the loader's collate function"
-    if site is None and not torchs and evidence.found.loader_site is not None:
+    if site is None and not torchs:
         # A library's collate function is changed where the loader is made.
-        site = Site(file=evidence.found.loader_site.file, line=evidence.found.loader_site.line)
+        site = loader_place(evidence)
     wait = evidence.wait or 0.0
     return Statement(
         sentence=(

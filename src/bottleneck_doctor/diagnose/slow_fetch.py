@@ -32,7 +32,7 @@ def judge(evidence: Evidence) -> Statement | None:
     where = f"`{loading_name(evidence)}`{at(site)}"
     # Samples come from another window than lines do, and may say otherwise of an uneven training.
     met = met_in_loading(evidence) if hot is None or not hot.listed else None
-    inside = f" {words.share_text(met.share)} of the samples of its stack are in {met.text}." if met is not None else ""
+    inside = met.sentence if met is not None else ""
     sample = loading.fetch_ms / loading.samples_per_batch if loading.samples_per_batch > 0 else loading.fetch_ms
     wait = evidence.wait or 0.0
     return Statement(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._loading import costliest_transform, fetch_site, waited_making
-from bottleneck_doctor.diagnose._places import own_path, refined_in_loading
+from bottleneck_doctor.diagnose._places import loader_place, own_path, refined_in_loading
 from bottleneck_doctor.diagnose._rule import (
     PART,
     Rule,
@@ -57,11 +57,8 @@ def _place(evidence: Evidence, loading: Loading, transform: TransformCost) -> tu
     if loading.fetch_site is not None:
         site = fetch_site(evidence)
         return site, f" (called from {place(site)})"
-    loader = evidence.found.loader_site
-    if loader is None:
-        return None, ""
-    site = Site(file=loader.file, line=loader.line)
-    return site, f" (of the loader made at {place(site)})"
+    loader = loader_place(evidence)
+    return loader, f" (of the loader made at {place(loader)})" if loader is not None else ""
 
 
 RULE = Rule(

@@ -50,7 +50,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         each = f", {milliseconds(figures['between_ms'])} a step"
     # Samples come from another window than lines do, and may say otherwise of an uneven training.
     met = met_between(evidence) if hot is None or not hot.listed else None
-    inside = f" {words.share_text(met.share)} of the samples of its stack are in {met.text}." if met is not None else ""
+    inside = met.sentence if met is not None else ""
     where = ""
     if hot is not None:
         where = f"; {'most' if hot.share > 0.5 else 'the largest part'} of that work is done at {place(site)}"
