@@ -481,3 +481,14 @@ def test_a_decorator_that_was_taken_away() -> None:
     case = Case({"image.py": before.replace("@functools.cache\n", "")}, base={"image.py": before})
     (found,) = mentions(lambda path: case.files()[path], case.differences())
     assert (found.name, found.line, found.defined) == ("decode", 4, True)
+
+
+def test_a_function_comes_before_its_only_changed_line_also_where_samples_say_that_the_line_grew_more() -> None:
+    slow = line_of(GET, "time.sleep(0.001)")
+    head = in_data("        if self.transform", "        time.sleep(0.001)\n        if self.transform")
+    case = Case(head, [*USUAL, ([*FEED, OPEN], 2.0, 1.6), ([*FEED, slow], 0.0, 5.0)])
+    first, second = case.found()[:2]
+    assert (first.kind, first.name) == ("function", "Digits.__getitem__")
+    assert second.kind == "line"
+    assert second.head - second.base > first.head - first.base, "what was planted"
+    assert place(case, first) == place(case, second) == "data.py: time.sleep(0.001)"

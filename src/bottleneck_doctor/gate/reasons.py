@@ -140,7 +140,7 @@ class _Reasons:
     # -- in order ------------------------------------------------------------------------------------------------------
 
     def ordered(self, phases: Sequence[Culprit]) -> list[Culprit]:
-        own = [*self._functions, *self._lines]
+        own = [*self._functions, *(self._no_more_than_its_function(each) for each in self._lines)]
         changed = [(each.weight, each.culprit) for each in own if each.culprit.changed_here]
         changed += [(each.called.grew, self._of_named(each)) for each in self._named]
         changed.sort(key=lambda each: (-round(each[0], 6), each[1].kind, each[1].name))
@@ -158,6 +158,12 @@ class _Reasons:
         others.sort(key=lambda each: (each[2].kind, each[0], -each[1], each[2].name))
         last = [replace(each, sentence=each.sentence.rstrip(".") + f"{note}.") for _, _, each in others]
         return [*_most(first), *phases, *_most(last)]
+
+    def _no_more_than_its_function(self, line: _Own) -> _Own:
+        """A line explains no more than the function that is named with it, whatever the luck of sampling says, so that
+        the function comes first."""
+        same = [each.weight for each in self._functions if each.culprit.site == line.culprit.site]
+        return replace(line, weight=min([line.weight, *same]))
 
     def _explains(self, function: Function) -> float:
         """Seconds of a function's growth that what is named more closely below it explains."""
