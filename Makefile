@@ -35,15 +35,15 @@ format: $(VENV)/.installed-dev
 
 # The schemas are generated from the dataclasses; they are compared and then left as they were.
 generated: $(VENV)/.installed
-	@$(BIN)/python -c "import pathlib, sys; from bottleneck_doctor.result import json_schema; \
+	@$(BIN)/python -c "import pathlib, sys; from bottleneck_doctor.documents.report import json_schema; \
 	sys.exit(pathlib.Path('docs/report.schema.json').read_bytes() != json_schema() and \
-	'docs/report.schema.json is out of date: run .venv/bin/python -m bottleneck_doctor.result')"
-	@$(BIN)/python -c "import pathlib, sys; from bottleneck_doctor.gate.encoding import json_schema; \
+	'docs/report.schema.json is out of date: run .venv/bin/python -m bottleneck_doctor.documents.report')"
+	@$(BIN)/python -c "import pathlib, sys; from bottleneck_doctor.documents.check_json import json_schema; \
 	sys.exit(pathlib.Path('docs/check.schema.json').read_bytes() != json_schema() and \
-	'docs/check.schema.json is out of date: run .venv/bin/python -m bottleneck_doctor.gate.encoding')"
-	@$(BIN)/python -c "import pathlib, sys; from bottleneck_doctor.gate.stored import json_schema; \
+	'docs/check.schema.json is out of date: run .venv/bin/python -m bottleneck_doctor.documents.check_json')"
+	@$(BIN)/python -c "import pathlib, sys; from bottleneck_doctor.documents.stored_baseline import json_schema; \
 	sys.exit(pathlib.Path('docs/baseline.schema.json').read_bytes() != json_schema() and \
-	'docs/baseline.schema.json is out of date: run .venv/bin/python -m bottleneck_doctor.gate.stored')"
+	'docs/baseline.schema.json is out of date: run .venv/bin/python -m bottleneck_doctor.documents.stored_baseline')"
 	@echo "generated files are up to date"
 
 $(BIN)/python:

@@ -34,7 +34,7 @@ from _common import Start, machine, machine_line, save, say, setting_text, shuff
 from _common import start as start_script
 from edited import SCRIPTS, NoEdit, Script, edit, examine, promises
 
-from bottleneck_doctor.result import Result, from_json
+from bottleneck_doctor.documents.report import Result, from_json
 from bottleneck_doctor.stats import student_t_quantile
 
 TARGET = 1 / 3

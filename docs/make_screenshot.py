@@ -11,8 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from bottleneck_doctor.documents.report import from_json
 from bottleneck_doctor.render import html
-from bottleneck_doctor.result import from_json
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULT = ROOT / "tests" / "golden" / "pets.json"

@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from bottleneck_doctor.change import autocast_change, loader_change
+from bottleneck_doctor.documents.report import Change, Setting
 from bottleneck_doctor.render import words
-from bottleneck_doctor.result import Change, Setting
 from bottleneck_doctor.runtime.messages import Found, Site
 
 LOADER_KEYWORDS = ("num_workers", "prefetch_factor", "persistent_workers", "pin_memory")

@@ -14,8 +14,8 @@ from statistics import fmean
 from typing import Literal
 
 from bottleneck_doctor import evidence, stats
+from bottleneck_doctor.documents.report import Phases, Result
 from bottleneck_doctor.render import words
-from bottleneck_doctor.result import Phases, Result
 from bottleneck_doctor.schedule import BASELINE
 
 Unit = Literal["per_second", "seconds", "share", "bytes"]

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
+from bottleneck_doctor.documents.check import Level, Unit
 from bottleneck_doctor.duration import parse_duration
 from bottleneck_doctor.errors import DoctorError, reason_of
-from bottleneck_doctor.gate.document import Level, Unit
 
 if sys.version_info >= (3, 11):
     import tomllib

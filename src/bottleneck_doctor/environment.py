@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from bottleneck_doctor.result import Environment
+from bottleneck_doctor.documents.report import Environment
 from bottleneck_doctor.runtime.messages import Found, Hello
 
 TOLD_VARIABLES = (

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from bottleneck_doctor.result import Setting, Window
+from bottleneck_doctor.documents.report import Setting, Window
 from bottleneck_doctor.schedule import BASELINE, CONTROL
 from bottleneck_doctor.stats import Observation, baseline_at, promised_log_ratio
 

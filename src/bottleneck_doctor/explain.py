@@ -21,6 +21,11 @@ from typing import Any
 from bottleneck_doctor import evidence as ev
 from bottleneck_doctor import judge
 from bottleneck_doctor.clock import Clock, OutOfTime
+from bottleneck_doctor.documents.report import (
+    Setting,
+    Warning,
+    Window,
+)
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.explanation import Explanation as Explanation
 from bottleneck_doctor.monitor import Watch
@@ -32,11 +37,6 @@ from bottleneck_doctor.profiling.pyspy import RATE, Sampler
 from bottleneck_doctor.profiling.sampling import sampling_profile
 from bottleneck_doctor.progress import Progress
 from bottleneck_doctor.race import Race
-from bottleneck_doctor.result import (
-    Setting,
-    Warning,
-    Window,
-)
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.schedule import BASELINE, Probe, probe
 from bottleneck_doctor.session import Session

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bottleneck_doctor import phases
-from bottleneck_doctor.monitor import Watch, utilization
-from bottleneck_doctor.result import (
+from bottleneck_doctor.documents.report import (
     DeviceProfile,
     EpochPause,
     GarbageCollection,
@@ -25,6 +24,7 @@ from bottleneck_doctor.result import (
     Warning,
     Window,
 )
+from bottleneck_doctor.monitor import Watch, utilization
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.schedule import BASELINE
 

@@ -12,7 +12,7 @@ import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from bottleneck_doctor.result import Setting
+from bottleneck_doctor.documents.report import Setting
 
 MEBIBYTE = 1 << 20
 

@@ -13,9 +13,7 @@ from statistics import fmean
 from bottleneck_doctor import evidence as ev
 from bottleneck_doctor import stats, undecided
 from bottleneck_doctor.advice import changes_for
-from bottleneck_doctor.fixes import Fix as Fix
-from bottleneck_doctor.render import ranking, words
-from bottleneck_doctor.result import (
+from bottleneck_doctor.documents.report import (
     Baseline,
     Combination,
     FixOutcome,
@@ -30,6 +28,8 @@ from bottleneck_doctor.result import (
     WorkerPoint,
     Workers,
 )
+from bottleneck_doctor.fixes import Fix as Fix
+from bottleneck_doctor.render import ranking, words
 from bottleneck_doctor.runtime.messages import Found
 from bottleneck_doctor.schedule import BASELINE, CONTROL, fewest_workers
 

@@ -9,12 +9,7 @@ from pathlib import Path
 
 from bottleneck_doctor import __version__, environment, judge, schedule, stats
 from bottleneck_doctor.diagnose import Diagnosis, Evidence, diagnose, headline
-from bottleneck_doctor.errors import DoctorError, Exit
-from bottleneck_doctor.explain import Explanation
-from bottleneck_doctor.prober import RANKS_APART, SessionOver
-from bottleneck_doctor.race import Race
-from bottleneck_doctor.render import words
-from bottleneck_doctor.result import (
+from bottleneck_doctor.documents.report import (
     Entrypoint,
     Environment,
     Method,
@@ -28,6 +23,11 @@ from bottleneck_doctor.result import (
     Warning,
     Window,
 )
+from bottleneck_doctor.errors import DoctorError, Exit
+from bottleneck_doctor.explain import Explanation
+from bottleneck_doctor.prober import RANKS_APART, SessionOver
+from bottleneck_doctor.race import Race
+from bottleneck_doctor.render import words
 from bottleneck_doctor.runtime.messages import Ended, Found, Hello
 from bottleneck_doctor.runtime.seen import Counts
 

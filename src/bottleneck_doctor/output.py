@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from bottleneck_doctor.errors import DoctorError, Exit, reason_of
 
 if TYPE_CHECKING:
-    from bottleneck_doctor.result import Result
+    from bottleneck_doctor.documents.report import Result
 
 HTML_NAME = "report.html"
 JSON_NAME = "report.json"
@@ -71,7 +71,7 @@ def write(directory: Path, result: Result, html: str, artifacts: Path | None = N
 
     Artifacts of an earlier run are replaced, or removed where this one has none. Raises `DoctorError` `output-failed`.
     """
-    from bottleneck_doctor.result import to_json
+    from bottleneck_doctor.documents.report import to_json
 
     _write(directory, {JSON_NAME: to_json(result), HTML_NAME: html.encode()})
     try:
@@ -100,7 +100,7 @@ def _write_artifacts(directory: Path, artifacts: Path | None) -> None:
 
 def write_json(directory: Path, result: Result) -> None:
     """Write `report.json` alone: what is left to save where the page could not be drawn."""
-    from bottleneck_doctor.result import to_json
+    from bottleneck_doctor.documents.report import to_json
 
     _write(directory, {JSON_NAME: to_json(result)})
 

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from bottleneck_doctor.result import (
+from bottleneck_doctor.documents.report import (
     EpochPause,
     Event,
     FileUse,

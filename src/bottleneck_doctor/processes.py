@@ -18,6 +18,7 @@ from pathlib import Path
 
 from bottleneck_doctor import launch
 from bottleneck_doctor.clock import Clock, OutOfTime
+from bottleneck_doctor.documents.report import Rank, SessionRecord
 from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.monitor import Watch
 from bottleneck_doctor.prober import await_event, ended
@@ -25,7 +26,6 @@ from bottleneck_doctor.profiling.pyspy import Sampler
 from bottleneck_doctor.progress import Progress
 from bottleneck_doctor.protection.keeper import Keeper
 from bottleneck_doctor.request import Request
-from bottleneck_doctor.result import Rank, SessionRecord
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.runtime.seen import Counts
 from bottleneck_doctor.session import Command, Session

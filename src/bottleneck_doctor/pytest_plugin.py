@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from bottleneck_doctor.gate.document import Check
+    from bottleneck_doctor.documents.check import Check
 
 PATIENCE = 15.0
 """Seconds that a check has to end its sessions once it was told to stop."""
@@ -97,7 +97,7 @@ class Doctor:
             code, output = _run(command, self._folder if cwd is None else Path(cwd))
             if code not in _MADE_A_CHECK or not document.exists():
                 pytest.fail(f"doctor check ended with exit code {code}:\n\n{output}".rstrip(), pytrace=False)
-            from bottleneck_doctor.gate.encoding import from_json
+            from bottleneck_doctor.documents.check_json import from_json
 
             return Checked(from_json(document.read_bytes(), source=str(document)), output, code)
 

@@ -12,8 +12,8 @@ from enum import IntEnum
 
 from bottleneck_doctor import evidence as ev
 from bottleneck_doctor import judge, schedule
+from bottleneck_doctor.documents.report import Setting, Window
 from bottleneck_doctor.fixes import NotApplicable, catalogue
-from bottleneck_doctor.result import Setting, Window
 from bottleneck_doctor.runtime.messages import Found
 from bottleneck_doctor.schedule import Probe, probe
 

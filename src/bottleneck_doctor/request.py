@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bottleneck_doctor.discretion import Discretion
+from bottleneck_doctor.documents.redaction import Discretion
+from bottleneck_doctor.documents.report import Result
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.explain import Wishes
-from bottleneck_doctor.result import Result
 from bottleneck_doctor.start import Start
 
 

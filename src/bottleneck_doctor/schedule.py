@@ -13,7 +13,7 @@ from itertools import pairwise
 from statistics import fmean, median
 from typing import Literal
 
-from bottleneck_doctor.result import Setting
+from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.runtime.messages import Found
 
 BASELINE = "baseline"

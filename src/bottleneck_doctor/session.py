@@ -25,7 +25,7 @@ from typing import Any, BinaryIO
 import psutil
 
 from bottleneck_doctor import process_tree, scratch
-from bottleneck_doctor.discretion import Discretion
+from bottleneck_doctor.documents.redaction import Discretion
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.monitor import LoadWatch, cpu_seconds
 from bottleneck_doctor.output_log import OutputLog, megabytes

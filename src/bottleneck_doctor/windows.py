@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from bottleneck_doctor import phases
+from bottleneck_doctor.documents.report import RankPart, Window
 from bottleneck_doctor.ranks import Together
-from bottleneck_doctor.result import RankPart, Window
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.schedule import Probe
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from bottleneck_doctor.documents.report import from_json
 from bottleneck_doctor.render import html
-from bottleneck_doctor.result import from_json
 
 pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 from selenium.webdriver.common.by import By

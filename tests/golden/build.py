@@ -13,7 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from bottleneck_doctor.result import (
+from bottleneck_doctor.documents.report import (
     Baseline,
     CallNode,
     Change,

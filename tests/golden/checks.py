@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from bottleneck_doctor.gate.document import (
+from bottleneck_doctor.documents.check import (
     Check,
     Culprit,
     GrowthNode,
@@ -19,9 +19,9 @@ from bottleneck_doctor.gate.document import (
     Side,
     StoredBase,
 )
-from bottleneck_doctor.gate.encoding import to_json
-from bottleneck_doctor.gate.fingerprint import Difference
-from bottleneck_doctor.result import Entrypoint, Environment, Site, Tool, Warning
+from bottleneck_doctor.documents.check_json import to_json
+from bottleneck_doctor.documents.fingerprint import Difference
+from bottleneck_doctor.documents.report import Entrypoint, Environment, Site, Tool, Warning
 
 HERE = Path(__file__).parent / "checks"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from bottleneck_doctor.result import (
+from bottleneck_doctor.documents.report import (
     CallNode,
     DeviceProfile,
     DeviceUse,

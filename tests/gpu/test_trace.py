@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from tests.process.driver import Guest
 
+from bottleneck_doctor.documents.report import DeviceProfile
 from bottleneck_doctor.profiling import device
 from bottleneck_doctor.profiling.device import device_profile
-from bottleneck_doctor.result import DeviceProfile
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.session import Command
 

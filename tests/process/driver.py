@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bottleneck_doctor.documents.report import SettingValue
 from bottleneck_doctor.protection.keeper import Keeper
-from bottleneck_doctor.result import SettingValue
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.session import Command, Exited, Session
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from tests.process.driver import PRELUDE
 
+from bottleneck_doctor.documents import stored_baseline
+from bottleneck_doctor.documents.check_json import from_json
+from bottleneck_doctor.documents.stored_baseline import Stored
 from bottleneck_doctor.errors import Exit
-from bottleneck_doctor.gate import stored
-from bottleneck_doctor.gate.encoding import from_json
-from bottleneck_doctor.gate.stored import Stored
 
 pytestmark = pytest.mark.process
 
@@ -64,7 +64,7 @@ def spread(baseline: Stored, times: int) -> Stored:
         factor = 1 + 0.004 * ((7 * day + 3) % 5 - 2)
 
         def earlier(text: str, day: int = day) -> str:
-            return (stored.moment(text) - timedelta(days=day)).isoformat()
+            return (stored_baseline.moment(text) - timedelta(days=day)).isoformat()
 
         for take in baseline.takes:
             draws = [
@@ -79,7 +79,7 @@ def test_a_baseline_is_made_and_knows_its_machine(folder: Path) -> None:
     done = doctor("baseline", "--sessions", "1", "train.py", cwd=folder)
     assert done.returncode == Exit.DONE, done.stderr
     assert "baseline.json holds 1 process, drawn at 1 time" in done.stdout
-    made = stored.read(folder / "baseline.json")
+    made = stored_baseline.read(folder / "baseline.json")
     (draw,) = made.draws
     assert all(0.004 < step < 1 for step in draw.steps)
     assert {"data_wait", "host_memory", "phase_data_wait"} <= draw.figures.keys()
@@ -87,7 +87,7 @@ def test_a_baseline_is_made_and_knows_its_machine(folder: Path) -> None:
     assert made.calibrations[0].compute_seconds is not None
     assert sorted(path.name for path in folder.iterdir()) == ["baseline.json", "train.py"]
     other = replace(made, machine=replace(made.machine, usable_cpus=made.machine.usable_cpus + 1))
-    (folder / "other.json").write_bytes(stored.to_json(other))
+    (folder / "other.json").write_bytes(stored_baseline.to_json(other))
     refused = doctor("check", "--baseline", "other.json", "train.py", cwd=folder)
     assert refused.returncode == Exit.USAGE, refused.stdout
     assert "[different-machine]" in refused.stderr
@@ -97,8 +97,8 @@ def test_a_baseline_is_made_and_knows_its_machine(folder: Path) -> None:
 @pytest.mark.slow
 def test_a_slower_head_is_found_against_stored_times(folder: Path) -> None:
     assert doctor("baseline", "--sessions", "3", "train.py", cwd=folder).returncode == Exit.DONE
-    made = stored.read(folder / "baseline.json")
-    (folder / "baseline.json").write_bytes(stored.to_json(spread(made, 6)))
+    made = stored_baseline.read(folder / "baseline.json")
+    (folder / "baseline.json").write_bytes(stored_baseline.to_json(spread(made, 6)))
     # Whoever else uses this machine may make it look like another.
     options = ("check", "--baseline", "baseline.json", "--allow-different-machine", "--json", "out.json")
     same = doctor(*options, "--threshold", "20%", "train.py", cwd=folder)

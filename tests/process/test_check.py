@@ -17,9 +17,9 @@ from tests.process.driver import PRELUDE, wait_until
 from tests.process.test_ranks import LOOP as RANKS_LOOP
 from tests.process.test_ranks import RANKS
 
+from bottleneck_doctor.documents.check import Check, GrowthNode
+from bottleneck_doctor.documents.check_json import from_json
 from bottleneck_doctor.errors import Exit
-from bottleneck_doctor.gate.document import Check, GrowthNode
-from bottleneck_doctor.gate.encoding import from_json
 
 pytestmark = pytest.mark.process
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from tests.process.driver import PRELUDE
 
+from bottleneck_doctor.documents.report import Warning
 from bottleneck_doctor.gate import explain, hunks, plan
 from bottleneck_doctor.gate.duel import Contender, Duel
 from bottleneck_doctor.gate.plan import Name
@@ -20,7 +21,6 @@ from bottleneck_doctor.profiling import obstacle
 from bottleneck_doctor.profiling.pyspy import Sampler
 from bottleneck_doctor.progress import SilentProgress
 from bottleneck_doctor.protection.keeper import Keeper
-from bottleneck_doctor.result import Warning
 
 pytestmark = pytest.mark.process
 

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bottleneck_doctor.gate.encoding import from_json
+from bottleneck_doctor.documents.check_json import from_json
 
 TRAIN = """\
 import sys, time

@@ -17,8 +17,8 @@ from tests.process.conftest import StartGuest
 from tests.process.driver import PRELUDE, write
 from tests.quiet import lasting
 
+from bottleneck_doctor.documents.report import from_json
 from bottleneck_doctor.errors import Exit
-from bottleneck_doctor.result import from_json
 
 pytestmark = pytest.mark.process
 

@@ -13,7 +13,7 @@ from tests.process.driver import PRELUDE, run_plain
 from tests.quiet import LOOSE, POINTS, lasting
 
 from bottleneck_doctor import phases
-from bottleneck_doctor.result import Phases
+from bottleneck_doctor.documents.report import Phases
 from bottleneck_doctor.runtime import messages
 
 pytestmark = pytest.mark.process

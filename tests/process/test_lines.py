@@ -15,8 +15,8 @@ import pytest
 from tests.process.conftest import StartGuest
 from tests.process.driver import PRELUDE, Guest
 
+from bottleneck_doctor.documents.report import LineListing
 from bottleneck_doctor.profiling.lines import line_profile
-from bottleneck_doctor.result import LineListing
 from bottleneck_doctor.runtime import messages
 
 pytestmark = pytest.mark.process

@@ -16,10 +16,10 @@ import pytest
 from tests.process.conftest import StartGuest
 from tests.process.driver import LOOP
 
+from bottleneck_doctor.documents.report import ProcessUse, Setting, Utilization, Window
 from bottleneck_doctor.monitor import Watch, utilization
 from bottleneck_doctor.monitor.accounts import Accounts
 from bottleneck_doctor.monitor.elsewhere import PsutilMachine, PsutilTree
-from bottleneck_doctor.result import ProcessUse, Setting, Utilization, Window
 
 pytestmark = pytest.mark.process
 

@@ -16,10 +16,10 @@ import pytest
 from tests.process.conftest import StartGuest
 from tests.process.driver import PRELUDE, run_plain, write
 
+from bottleneck_doctor.documents.report import Warning
 from bottleneck_doctor.profiling import pyspy
 from bottleneck_doctor.profiling.pyspy import Sampler
 from bottleneck_doctor.profiling.sampling import open_recording, sampling_profile
-from bottleneck_doctor.result import Warning
 from bottleneck_doctor.runtime import permission
 
 pytestmark = pytest.mark.process

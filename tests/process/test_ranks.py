@@ -15,9 +15,9 @@ import psutil
 import pytest
 from tests.process.driver import IMPATIENT, PRELUDE, Guest, run_plain, wait_until, write
 
+from bottleneck_doctor.documents.report import Result, from_json
 from bottleneck_doctor.errors import Exit
 from bottleneck_doctor.ranks import Together
-from bottleneck_doctor.result import Result, from_json
 from bottleneck_doctor.session import Command, Exited
 
 pytestmark = [

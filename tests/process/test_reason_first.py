@@ -15,9 +15,9 @@ import pytest
 from tests.process.conftest import StartGuest
 from tests.process.driver import PRELUDE, write
 
+from bottleneck_doctor.documents.report import Result, from_json
 from bottleneck_doctor.errors import Exit
 from bottleneck_doctor.profiling.pyspy import Sampler
-from bottleneck_doctor.result import Result, from_json
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(240)]
 

@@ -14,8 +14,8 @@ import psutil
 import pytest
 from tests.process.driver import PRELUDE, wait_until, write
 
+from bottleneck_doctor.documents.report import Result, from_json
 from bottleneck_doctor.errors import Exit
-from bottleneck_doctor.result import Result, from_json
 
 pytestmark = pytest.mark.process
 

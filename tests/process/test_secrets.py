@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from tests.process.driver import PRELUDE, write
 
+from bottleneck_doctor.documents.report import Result, from_json
 from bottleneck_doctor.errors import Exit
-from bottleneck_doctor.result import Result, from_json
 
 pytestmark = pytest.mark.process
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from bottleneck_doctor.diagnose import Evidence, diagnose, rules
-from bottleneck_doctor.result import (
+from bottleneck_doctor.documents.report import (
     Baseline,
     CallNode,
     DeviceProfile,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from bottleneck_doctor.documents.report import Window
 from bottleneck_doctor.gate.metrics import PairSample, SideSample
-from bottleneck_doctor.result import Window
 
 ROUNDS = 3
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
-from bottleneck_doctor.gate.fingerprint import Calibration, Fingerprint
-from bottleneck_doctor.gate.stored import Draw, Stored, Take
-from bottleneck_doctor.result import Entrypoint, Tool
+from bottleneck_doctor.documents.fingerprint import Calibration, Fingerprint
+from bottleneck_doctor.documents.report import Entrypoint, Tool
+from bottleneck_doctor.documents.stored_baseline import Draw, Stored, Take
 
 FIRST = datetime(2026, 11, 14, 3, 17, tzinfo=timezone.utc)
 NOISE = (0.002, -0.003, 0.001, -0.001, 0.003)

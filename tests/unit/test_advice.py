@@ -9,7 +9,7 @@ import pytest
 from tests.unit.diagnosable import FOUND
 
 from bottleneck_doctor.advice import changes_for
-from bottleneck_doctor.result import Setting
+from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.runtime.messages import Found, Site
 
 SCRIPT = """\

@@ -15,10 +15,11 @@ from click.testing import CliRunner
 from tests.unit import stored_samples
 
 from bottleneck_doctor.cli._check_outputs import asked, output_options
+from bottleneck_doctor.documents import stored_baseline
+from bottleneck_doctor.documents.check import Check
+from bottleneck_doctor.documents.check_json import to_json
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.gate import outputs, stored
-from bottleneck_doctor.gate.document import Check
-from bottleneck_doctor.gate.encoding import to_json
+from bottleneck_doctor.gate import outputs
 from bottleneck_doctor.gate.outputs import OUTPUTS, Output, Wanted, prepare, wanted, write_all
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -73,7 +74,7 @@ def test_documents_of_other_commands_are_left_alone(tmp_path: Path, name: str) -
     """A baseline is the work of days; a report is another command's."""
     contents = [(GOLDEN / f"pets.{name}").read_bytes()]
     if name == "json":
-        contents.append(stored.to_json(stored_samples.stored()))
+        contents.append(stored_baseline.to_json(stored_samples.stored()))
     for content in contents:
         theirs = tmp_path / "file"
         theirs.write_bytes(content)

@@ -23,9 +23,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from bottleneck_doctor.documents.check import Check
+from bottleneck_doctor.documents.check_json import from_json, json_schema, to_json
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.gate.document import Check
-from bottleneck_doctor.gate.encoding import from_json, json_schema, to_json
 from bottleneck_doctor.gate.outputs import OUTPUTS
 from bottleneck_doctor.render import check_github, check_gitlab, check_junit, check_markdown, check_page
 from bottleneck_doctor.render.check_places import from_root
@@ -71,7 +71,7 @@ def test_every_golden_check_is_what_its_builder_makes() -> None:
 
 def test_committed_schema_is_generated() -> None:
     path = ROOT / "docs" / "check.schema.json"
-    assert path.read_bytes() == json_schema(), "run python -m bottleneck_doctor.gate.encoding"
+    assert path.read_bytes() == json_schema(), "run python -m bottleneck_doctor.documents.check_json"
 
 
 @pytest.mark.parametrize("name", NAMES)

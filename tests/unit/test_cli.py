@@ -18,10 +18,10 @@ import pytest
 import bottleneck_doctor.examine
 from bottleneck_doctor import __version__
 from bottleneck_doctor.cli import main
+from bottleneck_doctor.documents.report import Result, from_json
 from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.examine import Request
 from bottleneck_doctor.progress import Progress
-from bottleneck_doctor.result import Result, from_json
 from bottleneck_doctor.start import Start
 
 GOLDEN = Path(__file__).parents[1] / "golden"

@@ -15,8 +15,8 @@ from scipy.stats import ttest_ind
 from bottleneck_doctor import stats
 from bottleneck_doctor.cli import main
 from bottleneck_doctor.compare import Named, compare
+from bottleneck_doctor.documents.report import Result, Window, from_json, to_json
 from bottleneck_doctor.render import comparison
-from bottleneck_doctor.result import Result, Window, from_json, to_json
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from bottleneck_doctor.config import Config, MetricConfig, load, parse
+from bottleneck_doctor.documents.check import Unit
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.gate.document import Unit
 
 UNITS: dict[str, Unit] = {"step_time": "seconds", "peak_memory": "bytes", "data_wait": "share"}
 

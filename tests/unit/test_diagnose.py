@@ -23,7 +23,7 @@ from bottleneck_doctor.diagnose import (
     rules,
 )
 from bottleneck_doctor.diagnose._evidence import NEEDS
-from bottleneck_doctor.result import FixOutcome, Site, Status
+from bottleneck_doctor.documents.report import FixOutcome, Site, Status
 from bottleneck_doctor.runtime.messages import Found
 
 DOCS = Path(__file__).parents[2] / "docs" / "findings.md"

@@ -42,7 +42,7 @@ from tests.unit.diagnosable import (
 )
 
 from bottleneck_doctor.diagnose import Evidence
-from bottleneck_doctor.result import (
+from bottleneck_doctor.documents.report import (
     EpochPause,
     FileUse,
     GarbageCollection,

@@ -32,7 +32,7 @@ from tests.unit.diagnosable import (
 )
 
 from bottleneck_doctor.diagnose import Evidence, diagnose
-from bottleneck_doctor.result import (
+from bottleneck_doctor.documents.report import (
     GarbageCollection,
     Phases,
     Speedup,

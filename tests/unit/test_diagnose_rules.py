@@ -52,7 +52,7 @@ from tests.unit.diagnosable import (
 
 from bottleneck_doctor.diagnose import Evidence, diagnose, headline
 from bottleneck_doctor.diagnose._evidence import NEEDS, missing
-from bottleneck_doctor.result import (
+from bottleneck_doctor.documents.report import (
     EpochPause,
     GarbageCollection,
     Noise,

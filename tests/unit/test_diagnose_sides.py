@@ -43,7 +43,7 @@ from tests.unit.diagnosable import (
 from tests.unit.test_diagnose_rules import CASES
 
 from bottleneck_doctor.diagnose import diagnose
-from bottleneck_doctor.result import (
+from bottleneck_doctor.documents.report import (
     EpochPause,
     GarbageCollection,
     HotFunction,

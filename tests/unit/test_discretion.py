@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from bottleneck_doctor.cli._secrets import gathered
-from bottleneck_doctor.discretion import MASK, Discretion, discretion, is_secret_name
+from bottleneck_doctor.documents.redaction import MASK, Discretion, discretion, is_secret_name
+from bottleneck_doctor.documents.report import from_json, to_json
 from bottleneck_doctor.render import html, terminal
-from bottleneck_doctor.result import from_json, to_json
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 

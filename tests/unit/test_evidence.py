@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bottleneck_doctor import evidence
-from bottleneck_doctor.result import Setting, Window
+from bottleneck_doctor.documents.report import Setting, Window
 from bottleneck_doctor.schedule import BASELINE, CONTROL
 
 FAST: Setting = {"num_workers": 2}

@@ -7,11 +7,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.unit.made_up_machine import Examined, Machine
 
+from bottleneck_doctor.documents.report import Profiles
 from bottleneck_doctor.errors import Exit
 from bottleneck_doctor.examine import DEFAULT_BUDGET
 from bottleneck_doctor.explain import ALLOWANCE
 from bottleneck_doctor.fixes import catalogue
-from bottleneck_doctor.result import Profiles
 
 KEPT = 1.03
 """Part of a budget in which all has to be over."""

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.unit.test_evidence import window
 
+from bottleneck_doctor.documents.report import Window
 from bottleneck_doctor.explain import (
     ALLOWANCE,
     ALLOWANCE_SHARE,
@@ -21,7 +22,6 @@ from bottleneck_doctor.explain import (
 )
 from bottleneck_doctor.prober import Clock, SessionOver
 from bottleneck_doctor.progress import choose_progress
-from bottleneck_doctor.result import Window
 
 
 def make(clock: Clock, allowance: float) -> Explainer:

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from bottleneck_doctor import fixes
+from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.fixes import RETIRED_IDS, NotApplicable, Offer, catalogue
 from bottleneck_doctor.fixes.workers import sweep
-from bottleneck_doctor.result import Setting
 from bottleneck_doctor.runtime.knobs import registry
 from bottleneck_doctor.runtime.messages import Found
 

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from bottleneck_doctor import autopsy
 from bottleneck_doctor.cli import main
 from bottleneck_doctor.compare import Named, compare
-from bottleneck_doctor.discretion import Discretion, discretion
+from bottleneck_doctor.documents.redaction import Discretion, discretion
+from bottleneck_doctor.documents.report import from_json, to_json
 from bottleneck_doctor.duration import format_duration, parse_duration
 from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.monitor import procfs
@@ -31,7 +32,6 @@ from bottleneck_doctor.profiling.raw import without_arguments
 from bottleneck_doctor.profiling.sampling import sampling_profile
 from bottleneck_doctor.protection import journal
 from bottleneck_doctor.render import comparison, html, terminal
-from bottleneck_doctor.result import from_json, to_json
 from bottleneck_doctor.runtime import channel, messages
 
 GOLDEN = Path(__file__).parents[1] / "golden"

@@ -11,9 +11,9 @@ import pytest
 
 import bottleneck_doctor.gate.check
 from bottleneck_doctor.cli import main
+from bottleneck_doctor.documents.check import Check, Status
 from bottleneck_doctor.errors import Exit
 from bottleneck_doctor.gate.check import Outcome, Request
-from bottleneck_doctor.gate.document import Check, Status
 from bottleneck_doctor.gate.limits import DEFAULTS, STEP_TIME
 from bottleneck_doctor.progress import Progress
 from bottleneck_doctor.render import check as text

@@ -13,13 +13,13 @@ from tests.unit.diagnosable import FOUND
 from tests.unit.gate_samples import pair as gate_pair
 from tests.unit.gate_samples import window
 
+from bottleneck_doctor.documents.report import Window
 from bottleneck_doctor.gate.check import Request, _Checking
 from bottleneck_doctor.gate.duel import Broken, Contender, Corner, LivePair
 from bottleneck_doctor.gate.metrics import PairSample
 from bottleneck_doctor.prober import CAME_TO_ITS_END, Clock, SessionOver
 from bottleneck_doctor.progress import SilentProgress
 from bottleneck_doctor.protection.keeper import Keeper
-from bottleneck_doctor.result import Window
 from bottleneck_doctor.session import Command, Session
 from bottleneck_doctor.start import Start
 

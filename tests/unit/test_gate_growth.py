@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from bottleneck_doctor.gate.document import GrowthNode, GrowthTree
+from bottleneck_doctor.documents.check import GrowthNode, GrowthTree
+from bottleneck_doctor.documents.report import CallNode
 from bottleneck_doctor.gate.growth import Grown, merged
 from bottleneck_doctor.render import flame_growth
-from bottleneck_doctor.result import CallNode
 
 
 def node(name: str, count: int, *children: CallNode, path: str = "/lib/x.py", line: int = 7) -> CallNode:

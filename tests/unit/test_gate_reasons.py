@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from bottleneck_doctor.documents.check import Culprit
+from bottleneck_doctor.documents.report import CallNode
 from bottleneck_doctor.gate import growth, hunks, verdict
 from bottleneck_doctor.gate.culprits import Table
-from bottleneck_doctor.gate.document import Culprit
 from bottleneck_doctor.gate.mentions import Mention, mentions, qualified
 from bottleneck_doctor.gate.reasons import Seen, reasons
-from bottleneck_doctor.result import CallNode
 
 LIB = "/venv/lib/python3.11/site-packages/"
 GRAIN = 1e-5

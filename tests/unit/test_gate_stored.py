@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from tests.unit.gate_samples import side
 from tests.unit.stored_samples import CALIBRATION, NOISE, draw, moment, stored, take
 
+from bottleneck_doctor.documents import stored_baseline as stored_
+from bottleneck_doctor.documents.check import Metric
+from bottleneck_doctor.documents.fingerprint import differences, drifted
+from bottleneck_doctor.documents.stored_baseline import Draw, Stored, from_json, times, to_json
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.gate import against, metrics, unpaired, verdict
-from bottleneck_doctor.gate import stored as stored_
-from bottleneck_doctor.gate.document import Metric
-from bottleneck_doctor.gate.fingerprint import differences, drifted
 from bottleneck_doctor.gate.limits import DEFAULTS, FIRST_STEP, KINDS, PHASE, STEP_TIME
 from bottleneck_doctor.gate.metrics import Judging
-from bottleneck_doctor.gate.stored import Draw, Stored, from_json, times, to_json
 from bottleneck_doctor.render import baseline as text
 
 ROOT = Path(__file__).parents[2]
@@ -39,7 +39,7 @@ def test_it_is_read_as_it_was_written() -> None:
 
 def test_committed_schema_is_generated_and_holds() -> None:
     path = ROOT / "docs" / "baseline.schema.json"
-    assert path.read_bytes() == stored_.json_schema(), "run python -m bottleneck_doctor.gate.stored"
+    assert path.read_bytes() == stored_.json_schema(), "run python -m bottleneck_doctor.documents.stored_baseline"
     schema = json.loads(path.read_bytes())
     jsonschema.Draft202012Validator.check_schema(schema)
     jsonschema.validate(SAMPLE, schema, cls=jsonschema.Draft202012Validator)

@@ -15,12 +15,12 @@ import bottleneck_doctor.gate.machine
 import bottleneck_doctor.gate.recording
 import bottleneck_doctor.gate.stored_check
 from bottleneck_doctor.cli import main
+from bottleneck_doctor.documents.check_json import from_json as check_from_json
+from bottleneck_doctor.documents.report import Environment
+from bottleneck_doctor.documents.stored_baseline import Draw, from_json, to_json
 from bottleneck_doctor.errors import Exit
 from bottleneck_doctor.gate import recording, solo, stored_check
-from bottleneck_doctor.gate.encoding import from_json as check_from_json
 from bottleneck_doctor.gate.machine import Machine
-from bottleneck_doctor.gate.stored import Draw, from_json, to_json
-from bottleneck_doctor.result import Environment
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 ENVIRONMENT = Environment(

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bottleneck_doctor.documents.report import Utilization, Window
 from bottleneck_doctor.monitor.recording import Device, Recorder, Recording
 from bottleneck_doctor.monitor.usage import MOST_POINTS, fastest, summarise, timed
-from bottleneck_doctor.result import Utilization, Window
 
 NAN = math.nan
 

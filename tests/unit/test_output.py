@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from bottleneck_doctor import output
+from bottleneck_doctor.documents.report import Entrypoint, Environment, Method, Result, Tool, Verdict, from_json
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.result import Entrypoint, Environment, Method, Result, Tool, Verdict, from_json
 
 OURS_HTML = '<!doctype html><html><head><meta charset="utf-8"><meta name="generator" content="bottleneck-doctor 0.1.0">'
 
@@ -142,7 +142,7 @@ def test_a_full_disk_leaves_the_old_report_and_no_half_file(tmp_path: Path) -> N
         sys.path.insert(0, sys.argv[2])
         from bottleneck_doctor import output
         from bottleneck_doctor.errors import DoctorError
-        from bottleneck_doctor.result import from_json
+        from bottleneck_doctor.documents.report import from_json
         directory = Path(sys.argv[1])
         result = from_json((directory / "report.json").read_bytes(), source="it")
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))  # stands in for a full disk

@@ -9,11 +9,11 @@ import pytest
 from tests.unit.test_race import FOUND
 
 from bottleneck_doctor import judge, prober
+from bottleneck_doctor.documents.report import Window
 from bottleneck_doctor.prober import Clock, OutOfTime, Prober, SessionOver
 from bottleneck_doctor.progress import SilentProgress
 from bottleneck_doctor.race import Race
 from bottleneck_doctor.ranks import Company
-from bottleneck_doctor.result import Window
 from bottleneck_doctor.runtime.messages import Found, Grant, Hello, WindowDone
 from bottleneck_doctor.schedule import BASELINE, LoopShape, Plan, Probe, probe
 from bottleneck_doctor.session import Exited

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from bottleneck_doctor.documents.report import DeviceProfile
 from bottleneck_doctor.profiling.device import (
     HOST_WORK,
     LAUNCHING,
@@ -20,7 +21,6 @@ from bottleneck_doctor.profiling.device import (
     uses_tensor_cores,
     without,
 )
-from bottleneck_doctor.result import DeviceProfile
 
 WAITING = "waiting for the next batch"
 Event = dict[str, Any]

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bottleneck_doctor.documents.report import CallNode, HotFunction
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.profiling import speedscope
 from bottleneck_doctor.profiling.origin import Origin, in_package
 from bottleneck_doctor.profiling.sampling import WAITING, open_recording, sampling_profile
 from bottleneck_doctor.profiling.tree import DEEPEST, CallTree, Frames, Freezer
-from bottleneck_doctor.result import CallNode, HotFunction
 
 SITE = "/env/lib/python3.11/site-packages"
 LOOP = f"_worker_loop ({SITE}/torch/utils/data/_utils/worker.py:349)"

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from bottleneck_doctor.documents.report import CallNode, HotFunction, SamplingProfile
 from bottleneck_doctor.profiling.lines import (
     CONTEXT_LINES,
     WHOLE_LINES,
@@ -15,7 +16,6 @@ from bottleneck_doctor.profiling.lines import (
     line_setting,
     source_lines,
 )
-from bottleneck_doctor.result import CallNode, HotFunction, SamplingProfile
 from bottleneck_doctor.runtime.messages import Found, Site
 
 

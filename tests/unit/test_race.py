@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from bottleneck_doctor import judge
+from bottleneck_doctor.documents.report import Setting, Window
 from bottleneck_doctor.race import Race
-from bottleneck_doctor.result import Setting, Window
 from bottleneck_doctor.runtime.messages import Found
 from bottleneck_doctor.schedule import BASELINE, Probe, probe
 

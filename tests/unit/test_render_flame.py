@@ -7,10 +7,10 @@ from xml.etree import ElementTree
 
 import pytest
 
+from bottleneck_doctor.documents.report import CallNode, HotFunction
 from bottleneck_doctor.render import flame_page
 from bottleneck_doctor.render.flame import DEEPEST, ROW, flame, placed, short_path
 from bottleneck_doctor.render.page import content_security_policy
-from bottleneck_doctor.result import CallNode, HotFunction
 
 HOSTILE = "</svg><script>alert(1)</script>\"onload='x' &amp; \x1b[31m\u202e"
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from bottleneck_doctor.documents.report import Result, from_json, to_json
 from bottleneck_doctor.render import html, terminal
-from bottleneck_doctor.result import Result, from_json, to_json
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 NAMES = ["pets", "gpu", "nothing-faster", "interrupted", "no-baseline", "hostile"]

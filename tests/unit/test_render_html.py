@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from bottleneck_doctor.documents.report import Change, FixOutcome, Phases, PhaseTable, Result, Speedup, from_json
 from bottleneck_doctor.render import html, markup, terminal
-from bottleneck_doctor.result import Change, FixOutcome, Phases, PhaseTable, Result, Speedup, from_json
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 NAMES = ["pets", "gpu", "nothing-faster", "interrupted", "no-baseline", "hostile"]

@@ -7,9 +7,9 @@ from xml.etree import ElementTree
 
 import pytest
 
+from bottleneck_doctor.documents.report import Event, Span, Timeline
 from bottleneck_doctor.render import machine
 from bottleneck_doctor.render.timeline import timeline
-from bottleneck_doctor.result import Event, Span, Timeline
 
 
 def runs(values: list[float | None], times: list[float]) -> list[list[tuple[float, float]]]:

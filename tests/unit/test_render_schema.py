@@ -8,7 +8,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from bottleneck_doctor.result import json_schema
+from bottleneck_doctor.documents.report import json_schema
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = ROOT / "docs" / "report.schema.json"
@@ -16,7 +16,7 @@ REPORTS = sorted((ROOT / "tests" / "golden").glob("*.json"))
 
 
 def test_committed_schema_is_generated() -> None:
-    assert SCHEMA.read_bytes() == json_schema(), "run python -m bottleneck_doctor.result"
+    assert SCHEMA.read_bytes() == json_schema(), "run python -m bottleneck_doctor.documents.report"
 
 
 @pytest.mark.parametrize("path", REPORTS, ids=lambda path: path.stem)

@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bottleneck_doctor.render import html, thinning
-from bottleneck_doctor.render.embedded import embedded_data
-from bottleneck_doctor.result import (
+from bottleneck_doctor.documents.report import (
     CallNode,
     DeviceProfile,
     Event,
@@ -24,6 +22,8 @@ from bottleneck_doctor.result import (
     Timeline,
     from_json,
 )
+from bottleneck_doctor.render import html, thinning
+from bottleneck_doctor.render.embedded import embedded_data
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 

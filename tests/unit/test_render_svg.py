@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from bottleneck_doctor.documents.report import Speedup
 from bottleneck_doctor.render import bars, curves
-from bottleneck_doctor.result import Speedup
 
 
 def speedup(estimate: float, low: float, high: float) -> Speedup:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from bottleneck_doctor.documents.report import Change, Result, from_json
 from bottleneck_doctor.render import terminal
-from bottleneck_doctor.result import Change, Result, from_json
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 

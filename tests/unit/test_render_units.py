@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bottleneck_doctor.render import html, ranking, rates, terminal, words
-from bottleneck_doctor.result import (
+from bottleneck_doctor.documents.report import (
     Baseline,
     Combination,
     LadderStep,
@@ -21,6 +20,7 @@ from bottleneck_doctor.result import (
     Workers,
     from_json,
 )
+from bottleneck_doctor.render import html, ranking, rates, terminal, words
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
+from bottleneck_doctor.documents.report import Speedup
 from bottleneck_doctor.render import words
-from bottleneck_doctor.result import Speedup
 
 
 def speedup(estimate: float, low: float, high: float, sessions: int = 3) -> Speedup:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bottleneck_doctor.result import Setting
+from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.schedule import (
     BASELINE,
     BASELINE_EVERY,

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from bottleneck_doctor import stats, undecided
-from bottleneck_doctor.result import FixOutcome, Speedup
+from bottleneck_doctor.documents.report import FixOutcome, Speedup
 
 logs = st.floats(-1.5, 1.5).filter(lambda value: value == 0 or abs(value) > 1e-5)
 floors = st.floats(stats.MINIMUM_FLOOR, 0.5)

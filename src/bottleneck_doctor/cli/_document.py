@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bottleneck_doctor.errors import DoctorError
 
 if TYPE_CHECKING:
-    from bottleneck_doctor.result import Result
+    from bottleneck_doctor.documents.report import Result
 
 
 def document_at(path: Path) -> Path:
@@ -23,7 +23,7 @@ def document_at(path: Path) -> Path:
 
 def read_result(path: Path) -> Result:
     """Raises `DoctorError` `report-missing`, and as `result.from_json` does."""
-    from bottleneck_doctor.result import from_json
+    from bottleneck_doctor.documents.report import from_json
 
     document = document_at(path)
     try:

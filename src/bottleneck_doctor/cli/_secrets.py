@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bottleneck_doctor.discretion import Discretion, discretion
+from bottleneck_doctor.documents.redaction import Discretion, discretion
 
 _CONFIGURATION = re.compile(r"\.(ya?ml|json|toml|ini|cfg|conf|env)$|(^|[/\\])\.env$", re.IGNORECASE)
 _LARGEST = 256 * 1024

@@ -75,7 +75,7 @@ def command(
 
     from bottleneck_doctor.cli._secrets import gathered
     from bottleneck_doctor.cli._terminal import say, stdout_width
-    from bottleneck_doctor.gate import stored
+    from bottleneck_doctor.documents import stored_baseline
     from bottleneck_doctor.gate.limits import configured
     from bottleneck_doctor.gate.outputs import check_writable, write_file
     from bottleneck_doctor.gate.recording import Request, record
@@ -84,14 +84,14 @@ def command(
     from bottleneck_doctor.render import baseline as text
 
     # What is begun anew is not read before.
-    check_writable(output, stored.MARK if anew else stored.FAMILY_MARK, "-o")
+    check_writable(output, stored_baseline.MARK if anew else stored_baseline.FAMILY_MARK, "-o")
     there = output.exists() and output.stat().st_size > 0
-    before = stored.read(output) if there and not anew else None
+    before = stored_baseline.read(output) if there and not anew else None
     usual = next(way for way in (steady, config.steady, True if before is None else before.steady) if way is not None)
     request = Request(
         training=Training(
             start=given.start,
-            steady=usual if before is None else stored.way(before, usual, str(output)),
+            steady=usual if before is None else stored_baseline.way(before, usual, str(output)),
             verbose=verbose,
             discretion=gathered(given.told),
         ),
@@ -105,7 +105,7 @@ def command(
         outcome = record(request, progress)
     finally:
         progress.close()
-    write_file(output, stored.to_json(outcome.baseline))
+    write_file(output, stored_baseline.to_json(outcome.baseline))
     summary = text.render(
         outcome.baseline,
         outcome.warnings,

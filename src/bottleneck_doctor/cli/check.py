@@ -16,8 +16,8 @@ from bottleneck_doctor.cli._start import start_in_project, start_options, talk_o
 from bottleneck_doctor.errors import Exit
 
 if TYPE_CHECKING:
+    from bottleneck_doctor.documents.check import Check
     from bottleneck_doctor.gate.check import Outcome
-    from bottleneck_doctor.gate.document import Check
     from bottleneck_doctor.progress import Progress
 
 
@@ -118,14 +118,15 @@ def command(
     budget_seconds = seconds if seconds is not None or pairs is not None else config.budget
     measure: Callable[[Progress], Outcome]
     if baseline is not None:
-        from bottleneck_doctor.gate import stored, stored_check
+        from bottleneck_doctor.documents import stored_baseline
+        from bottleneck_doctor.gate import stored_check
         from bottleneck_doctor.gate.solo import Training
 
-        before = stored.read(baseline)
+        before = stored_baseline.read(baseline)
         held = stored_check.Request(
             training=Training(
                 start=given.start,
-                steady=stored.way(before, _first(steady, config.steady, before.steady), str(baseline)),
+                steady=stored_baseline.way(before, _first(steady, config.steady, before.steady), str(baseline)),
                 verbose=verbose,
                 discretion=gathered(given.told),
             ),

@@ -19,7 +19,7 @@ from bottleneck_doctor.diagnose._evidence import Evidence, missing
 from bottleneck_doctor.diagnose._headline import Headline, headline
 from bottleneck_doctor.diagnose._order import settle
 from bottleneck_doctor.diagnose._rule import Rule, Statement, Unjudged
-from bottleneck_doctor.result import Finding, FixOutcome, NotJudged
+from bottleneck_doctor.documents.report import Finding, FixOutcome, NotJudged
 
 RETIRED_IDS: frozenset[str] = frozenset()
 """Ids of findings that are gone, so that they never come back as something else."""

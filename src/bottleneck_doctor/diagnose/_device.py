@@ -6,7 +6,7 @@ import re
 
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._rule import PART, clamp
-from bottleneck_doctor.result import DeviceProfile
+from bottleneck_doctor.documents.report import DeviceProfile
 
 TINY_US = 10.0
 """Microseconds of its own below which an operation is mostly overhead: Python and dispatcher take some microseconds a

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from types import MappingProxyType
 
-from bottleneck_doctor.result import (
+from bottleneck_doctor.documents.report import (
     Baseline,
     DeviceProfile,
     Environment,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bottleneck_doctor.diagnose._rule import MATTERS
-from bottleneck_doctor.result import Finding
+from bottleneck_doctor.documents.report import Finding
 
 
 @dataclass(frozen=True)

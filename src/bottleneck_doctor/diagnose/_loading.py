@@ -25,7 +25,7 @@ from bottleneck_doctor.diagnose._places import (
     share_of_sites,
 )
 from bottleneck_doctor.diagnose._rule import MATTERS, clamp
-from bottleneck_doctor.result import Loading, Site, TransformCost
+from bottleneck_doctor.documents.report import Loading, Site, TransformCost
 
 DECODERS = re.compile(
     r"PIL/ImageFile\.py|torchvision/io/|imageio/|skimage/io/|librosa/core/audio\.py|soundfile\.py|audioread/"

@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Literal
 
 from bottleneck_doctor.diagnose._evidence import Evidence
-from bottleneck_doctor.result import DeviceUse, ProcessUse, WindowUse
+from bottleneck_doctor.documents.report import DeviceUse, ProcessUse, WindowUse
 from bottleneck_doctor.schedule import BASELINE
 
 PLAIN_MODES = ("timed", "sampled")

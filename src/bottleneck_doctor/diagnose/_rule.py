@@ -12,8 +12,8 @@ from pathlib import PurePath
 from typing import Literal
 
 from bottleneck_doctor.diagnose._evidence import Evidence
+from bottleneck_doctor.documents.report import Site
 from bottleneck_doctor.render import words
-from bottleneck_doctor.result import Site
 
 Topic = Literal["data", "host", "device", "epoch", "start", "memory", "machine", "rest"]
 """What a statement is about. Statements on one topic explain one another; those on different topics add up."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bottleneck_doctor.diagnose._evidence import Evidence
-from bottleneck_doctor.result import Speedup, WorkerPoint
+from bottleneck_doctor.documents.report import Speedup, WorkerPoint
 from bottleneck_doctor.stats import MINIMUM_SESSIONS
 
 WORTHWHILE = 1.05

@@ -17,8 +17,8 @@ from bottleneck_doctor.diagnose._rule import (
     portion,
     waits,
 )
+from bottleneck_doctor.documents.report import Loading, Site, TransformCost
 from bottleneck_doctor.render import words
-from bottleneck_doctor.result import Loading, Site, TransformCost
 
 
 def judge(evidence: Evidence) -> Statement | None:

@@ -15,8 +15,8 @@ from bottleneck_doctor.diagnose._rule import (
     often,
     place,
 )
+from bottleneck_doctor.documents.report import Site, SynchronisingCall
 from bottleneck_doctor.render import words
-from bottleneck_doctor.result import Site, SynchronisingCall
 
 LOOP = 20.0
 """Calls a step at one place from which on they stand in a loop over samples, so that what the loop itself costs is

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from bottleneck_doctor.result import Risk, Setting
+from bottleneck_doctor.documents.report import Risk, Setting
 from bottleneck_doctor.runtime.messages import Found
 
 Target = Literal["data", "compute", "transfer"]

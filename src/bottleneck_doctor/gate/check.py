@@ -17,10 +17,11 @@ from statistics import median
 from typing import Any
 
 from bottleneck_doctor import __version__, environment, outcome
-from bottleneck_doctor.discretion import Discretion
+from bottleneck_doctor.documents.check import Check, Culprit, GrowthTree, Metric, Side
+from bottleneck_doctor.documents.redaction import Discretion
+from bottleneck_doctor.documents.report import Entrypoint, Tool, Warning
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.gate import culprits, decide, hunks, imports, metrics, plan, revision, steady, verdict, worktree
-from bottleneck_doctor.gate.document import Check, Culprit, GrowthTree, Metric, Side
 from bottleneck_doctor.gate.duel import MOST_BROKEN_PAIRS, Broken, Contender, Duel, LivePair, failure
 from bottleneck_doctor.gate.explain import explain
 from bottleneck_doctor.gate.git import Git, GitFailed
@@ -32,7 +33,6 @@ from bottleneck_doctor.prober import CAME_TO_ITS_END, Clock, OutOfTime
 from bottleneck_doctor.progress import Progress
 from bottleneck_doctor.protection.keeper import Keeper, protecting
 from bottleneck_doctor.render import words
-from bottleneck_doctor.result import Entrypoint, Tool, Warning
 from bottleneck_doctor.start import Start
 
 DEFAULT_BUDGET = 300.0

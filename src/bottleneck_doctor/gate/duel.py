@@ -22,7 +22,8 @@ from typing import Any
 
 from bottleneck_doctor import evidence as ev
 from bottleneck_doctor import launch, outcome, phases, schedule
-from bottleneck_doctor.discretion import Discretion
+from bottleneck_doctor.documents.redaction import Discretion
+from bottleneck_doctor.documents.report import Window
 from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.examine import (
     BURN_IN_LEVEL,
@@ -38,7 +39,6 @@ from bottleneck_doctor.prober import BURN_IN, CAME_TO_ITS_END, Clock, OutOfTime,
 from bottleneck_doctor.progress import Progress, SilentProgress
 from bottleneck_doctor.protection.keeper import Keeper
 from bottleneck_doctor.race import Race
-from bottleneck_doctor.result import Window
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.schedule import BASELINE, Plan, probe
 from bottleneck_doctor.session import Command, Session

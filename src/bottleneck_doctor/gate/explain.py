@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from bottleneck_doctor import scratch
+from bottleneck_doctor.documents.check import Culprit, GrowthTree
+from bottleneck_doctor.documents.report import CallNode, Warning
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.explain import elsewhere, folder_of, not_sampled_elsewhere, sampled
 from bottleneck_doctor.gate import culprits, growth
-from bottleneck_doctor.gate.document import Culprit, GrowthTree
 from bottleneck_doctor.gate.duel import Contender, Corner, LivePair
 from bottleneck_doctor.gate.hunks import Differences
 from bottleneck_doctor.gate.mentions import Sources
@@ -30,7 +31,6 @@ from bottleneck_doctor.prober import OutOfTime, SessionOver
 from bottleneck_doctor.profiling.lines import functions_to_profile, line_setting, source_lines
 from bottleneck_doctor.profiling.pyspy import RATE, Sampler
 from bottleneck_doctor.profiling.sampling import open_recording
-from bottleneck_doctor.result import CallNode, Warning
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.schedule import BASELINE, probe
 

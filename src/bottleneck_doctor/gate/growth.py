@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from bottleneck_doctor.gate.document import GrowthNode, GrowthTree
-from bottleneck_doctor.result import CallNode
+from bottleneck_doctor.documents.check import GrowthNode, GrowthTree
+from bottleneck_doctor.documents.report import CallNode
 
 LEAST_SHARE = 0.005
 """Calls that take a smaller part of a step on both sides are left out, and counted in their callers."""

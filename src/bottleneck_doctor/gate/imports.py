@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bottleneck_doctor.result import Warning
+from bottleneck_doctor.documents.report import Warning
 
 _ASKED = """
 import json, sys

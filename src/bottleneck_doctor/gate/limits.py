@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bottleneck_doctor.config import Config
+from bottleneck_doctor.documents.check import Level, Unit
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.gate.document import Level, Unit
 from bottleneck_doctor.render.words import PHASE_WORDS
 
 STEP_TIME = "step_time"

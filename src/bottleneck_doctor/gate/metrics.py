@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean, variance
 
 from bottleneck_doctor import evidence as ev
+from bottleneck_doctor.documents.check import Metric, PairRecord, Unit, Verdict
+from bottleneck_doctor.documents.report import Window
 from bottleneck_doctor.gate import decide
-from bottleneck_doctor.gate.document import Metric, PairRecord, Unit, Verdict
 from bottleneck_doctor.gate.limits import (
     DATA_WAIT,
     DEVICE_MEMORY,
@@ -28,7 +29,6 @@ from bottleneck_doctor.gate.limits import (
 )
 from bottleneck_doctor.gate.prospect import Prospect, prospect
 from bottleneck_doctor.render.check_words import amount_text, value_text
-from bottleneck_doctor.result import Window
 
 LEAST_TURN = 0.05
 """Seconds below which an epoch's start and end are nobody's concern; shorter ones count as this."""

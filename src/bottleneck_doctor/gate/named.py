@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bottleneck_doctor.gate.document import GrowthNode, GrowthTree
+from bottleneck_doctor.documents.check import GrowthNode, GrowthTree
 from bottleneck_doctor.gate.mentions import LOADER, Mention, Sources, bases, qualified
 
 NEW = 0.1

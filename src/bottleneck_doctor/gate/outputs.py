@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TextIO
 from bottleneck_doctor.errors import DoctorError, Exit, reason_of, stdout_failed
 
 if TYPE_CHECKING:  # It brings what reads documents, and `doctor --help` should answer at once.
-    from bottleneck_doctor.gate.document import Check
+    from bottleneck_doctor.documents.check import Check
 
 STDOUT = "-"
 """What stands for standard output in place of a file."""
@@ -47,7 +47,7 @@ class Output:
 
 
 def _json(check: Check, root: Path) -> str:
-    from bottleneck_doctor.gate.encoding import to_json
+    from bottleneck_doctor.documents.check_json import to_json
 
     return to_json(check).decode()
 

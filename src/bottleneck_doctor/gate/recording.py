@@ -7,17 +7,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bottleneck_doctor import __version__
+from bottleneck_doctor.documents import stored_baseline
+from bottleneck_doctor.documents.check import Side
+from bottleneck_doctor.documents.report import Entrypoint, Tool, Warning
+from bottleneck_doctor.documents.stored_baseline import Stored, Take
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.gate import decide, machine, plan, revision, stored
-from bottleneck_doctor.gate.document import Side
+from bottleneck_doctor.gate import decide, machine, plan, revision
 from bottleneck_doctor.gate.machine import Machine
 from bottleneck_doctor.gate.solo import Drawing, Training
-from bottleneck_doctor.gate.stored import Stored, Take
 from bottleneck_doctor.interrupt import terminate_as_interrupt
 from bottleneck_doctor.prober import Clock
 from bottleneck_doctor.progress import Progress
 from bottleneck_doctor.render import words
-from bottleneck_doctor.result import Entrypoint, Tool, Warning
 
 PROCESSES = 8
 """What a take has where nothing else is said: more of one time say little of another."""
@@ -93,7 +94,7 @@ def _record(request: Request, progress: Progress, look: Look) -> Outcome:
             return count < wanted
         return count < wanted and plan.another_fits(drawing.seconds_each(), clock.left())
 
-    begun = stored.now()
+    begun = stored_baseline.now()
     drawing.run(more, whole=None if before is None else all(draw.whole_epochs for draw in before.draws))
     take = Take(taken=begun, commit=head.commit, dirty=head.dirty, calibration=now.calibration, draws=drawing.draws)
     made = Stored(

@@ -6,8 +6,8 @@ import difflib
 from dataclasses import dataclass
 from pathlib import Path
 
+from bottleneck_doctor.documents.check import Side
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.gate.document import Side
 from bottleneck_doctor.gate.git import Git, GitFailed
 
 MOST_COMMITS = 1000

@@ -12,10 +12,13 @@ from pathlib import Path
 from statistics import median
 
 from bottleneck_doctor import environment, outcome
-from bottleneck_doctor.discretion import Discretion
+from bottleneck_doctor.documents import stored_baseline
+from bottleneck_doctor.documents.check import Side
+from bottleneck_doctor.documents.redaction import Discretion
+from bottleneck_doctor.documents.report import Environment, Warning
+from bottleneck_doctor.documents.stored_baseline import Draw
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.gate import plan, steady, stored, unpaired
-from bottleneck_doctor.gate.document import Side
+from bottleneck_doctor.gate import plan, steady, unpaired
 from bottleneck_doctor.gate.duel import (
     LEAST_KEPT_ROUNDS,
     MOST_BROKEN_PAIRS,
@@ -29,11 +32,9 @@ from bottleneck_doctor.gate.duel import (
     sample_of,
 )
 from bottleneck_doctor.gate.metrics import SideSample
-from bottleneck_doctor.gate.stored import Draw
 from bottleneck_doctor.prober import CAME_TO_ITS_END, Clock, OutOfTime, SessionOver
 from bottleneck_doctor.progress import Progress
 from bottleneck_doctor.protection.keeper import Keeper, protecting
-from bottleneck_doctor.result import Environment, Warning
 from bottleneck_doctor.start import Start
 
 
@@ -152,7 +153,7 @@ class Drawing:
     def _one(self, contender: Contender, whole: bool | None) -> bool:
         number = len(self.draws) + len(self._broken) + 1
         self._progress.stage(f"Starting (process {number})")
-        taken = stored.now()
+        taken = stored_baseline.now()
         with self._starts.live([contender], number, "Process") as corners:
             live = LiveOne(number, corners["head"], self._clock, self._starts.setup_seconds, whole)
             self._progress.update(f"Process {number}: windows", self._clock.spent(), self._clock.budget)

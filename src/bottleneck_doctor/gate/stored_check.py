@@ -11,22 +11,22 @@ from pathlib import Path
 from statistics import fmean
 
 from bottleneck_doctor import __version__
+from bottleneck_doctor.documents import stored_baseline as stored_
+from bottleneck_doctor.documents.check import Check, Culprit, Metric, ProcessRecord, Side, StoredBase
+from bottleneck_doctor.documents.fingerprint import Difference
+from bottleneck_doctor.documents.report import Entrypoint, Tool, Warning
+from bottleneck_doctor.documents.stored_baseline import Stored
 from bottleneck_doctor.gate import against, decide, machine, plan, revision, unpaired, verdict
-from bottleneck_doctor.gate import stored as stored_
 from bottleneck_doctor.gate.check import DEFAULT_BUDGET, Outcome
-from bottleneck_doctor.gate.document import Check, Culprit, Metric, ProcessRecord, Side, StoredBase
-from bottleneck_doctor.gate.fingerprint import Difference
 from bottleneck_doctor.gate.limits import DEFAULTS, STEP_TIME, Limit
 from bottleneck_doctor.gate.machine import Machine
 from bottleneck_doctor.gate.metrics import Judging
 from bottleneck_doctor.gate.solo import Drawing, Training
-from bottleneck_doctor.gate.stored import Stored
 from bottleneck_doctor.interrupt import terminate_as_interrupt
 from bottleneck_doctor.prober import Clock
 from bottleneck_doctor.progress import Progress
 from bottleneck_doctor.render import words
 from bottleneck_doctor.render.check_words import change_text, is_finding
-from bottleneck_doctor.result import Entrypoint, Tool, Warning
 
 
 @dataclass(frozen=True, kw_only=True)

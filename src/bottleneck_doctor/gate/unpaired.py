@@ -11,9 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean, variance
 
+from bottleneck_doctor.documents.check import Culprit, Metric
+from bottleneck_doctor.documents.report import Warning
+from bottleneck_doctor.documents.stored_baseline import Draw
 from bottleneck_doctor.gate import against, decide, metrics, verdict
 from bottleneck_doctor.gate.culprits import grown
-from bottleneck_doctor.gate.document import Culprit, Metric
 from bottleneck_doctor.gate.limits import (
     DATA_WAIT,
     DEVICE_MEMORY,
@@ -27,10 +29,8 @@ from bottleneck_doctor.gate.limits import (
     Limit,
 )
 from bottleneck_doctor.gate.metrics import LEAST_PHASE, Judging, Series, SideSample
-from bottleneck_doctor.gate.stored import Draw
 from bottleneck_doctor.render import words
 from bottleneck_doctor.render.check_words import amount_text
-from bottleneck_doctor.result import Warning
 
 ASSUMED = {"seconds": 0.15, "bytes": 0.02, "share": 0.05}
 """How much times are supposed to differ where fewer than three are stored, as a standard deviation, by unit (relative,

@@ -6,15 +6,15 @@ import math
 from collections.abc import Sequence
 from statistics import median
 
+from bottleneck_doctor.documents.check import Culprit, Metric, Status
+from bottleneck_doctor.documents.report import Warning
 from bottleneck_doctor.gate import metrics as figures
 from bottleneck_doctor.gate.decide import LEAST_PAIRS
-from bottleneck_doctor.gate.document import Culprit, Metric, Status
 from bottleneck_doctor.gate.limits import PHASE, STEP_TIME
 from bottleneck_doctor.gate.metrics import Judging, PairSample
 from bottleneck_doctor.gate.prospect import Prospect
 from bottleneck_doctor.render import words
 from bottleneck_doctor.render.check_words import amount_text, fails
-from bottleneck_doctor.result import Warning
 
 LONG = 1.25
 """A window that takes so many times what is typical of its process was held up."""

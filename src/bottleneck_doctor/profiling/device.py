@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from bottleneck_doctor.result import DeviceProfile, Operator
+from bottleneck_doctor.documents.report import DeviceProfile, Operator
 
 WAITING_FOR_DATA = "the host waits for its next batch"
 SYNCHRONISING = "the host waits for the device, then has nothing queued"

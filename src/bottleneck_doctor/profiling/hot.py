@@ -10,8 +10,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from bottleneck_doctor.documents.report import HotFunction
 from bottleneck_doctor.profiling.raw import Process, RawProfile
-from bottleneck_doctor.result import HotFunction
 
 Role = Literal["main", "workers"]
 ROLES: tuple[Role, ...] = ("main", "workers")

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bottleneck_doctor.result import CallNode, LineCost, LineListing, LineProfile, SamplingProfile, Setting
+from bottleneck_doctor.documents.report import CallNode, LineCost, LineListing, LineProfile, SamplingProfile, Setting
 from bottleneck_doctor.runtime.messages import Found
 
 WHOLE_LINES = 80

@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from bottleneck_doctor.result import Warning
+from bottleneck_doctor.documents.report import Warning
 
 _CAP_SYS_PTRACE = 19
 """From linux/capability.h."""

@@ -26,9 +26,9 @@ import time
 from pathlib import Path
 from typing import IO
 
+from bottleneck_doctor.documents.report import Warning
 from bottleneck_doctor.profiling import obstacle, raw
 from bottleneck_doctor.profiling.promptness import make_prompt
-from bottleneck_doctor.result import Warning
 
 RATE = 100
 """Samples a second of each process."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
+from bottleneck_doctor.documents.report import CallNode, HotFunction, SamplingProfile
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.profiling import speedscope
 from bottleneck_doctor.profiling.hot import ROLES, Roles, assign_roles, hot_functions
@@ -14,7 +15,6 @@ from bottleneck_doctor.profiling.origin import Origin, in_package
 from bottleneck_doctor.profiling.raw import RawProfile, read
 from bottleneck_doctor.profiling.tree import LEAST_SHARE, MOST_NODES, Freezer
 from bottleneck_doctor.render.words import count_text, share_text
-from bottleneck_doctor.result import CallNode, HotFunction, SamplingProfile
 
 MOST_FUNCTIONS = 60
 """Rows of each role that `report.json` holds; the raw file has all."""

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from bottleneck_doctor.result import CallNode
+from bottleneck_doctor.documents.report import CallNode
 
 LEAST_SHARE = 0.003
 """Nodes with a smaller share of the samples are left out of a frozen tree."""

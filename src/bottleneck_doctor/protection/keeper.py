@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from bottleneck_doctor import scratch
+from bottleneck_doctor.documents.report import Protection
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.protection import journal
 from bottleneck_doctor.protection.keep import Moments, kept
 from bottleneck_doctor.protection.sandbox import Entered, NotHere, Sandbox
-from bottleneck_doctor.result import Protection
 
 NETWORK = "what it sends over the network, such as uploads of a logger that it configures itself"
 NATIVE = "files that native libraries (HDF5, LMDB, OpenCV …) or other programs write"

@@ -9,12 +9,13 @@ from statistics import fmean
 
 from rich.text import Text
 
-from bottleneck_doctor.gate import against, stored, unpaired
+from bottleneck_doctor.documents import stored_baseline
+from bottleneck_doctor.documents.report import Warning
+from bottleneck_doctor.documents.stored_baseline import Stored
+from bottleneck_doctor.gate import against, unpaired
 from bottleneck_doctor.gate.limits import STEP_TIME, Limit
-from bottleneck_doctor.gate.stored import Stored
 from bottleneck_doctor.render import words
 from bottleneck_doctor.render.console import text_console
-from bottleneck_doctor.result import Warning
 
 PLAIN_WIDTH = 120
 
@@ -30,7 +31,7 @@ def render(
 ) -> str:
     """The text, ending in a newline. `check`: the command that uses it. `width`: columns of the terminal, None where
     there is none."""
-    times = stored.times(baseline.takes)
+    times = stored_baseline.times(baseline.takes)
     step = fmean(fmean(draw.steps) for draw in baseline.draws)
     lines = [
         f"{file} holds {unpaired.processes_text(len(baseline.draws))}, drawn at "
@@ -54,7 +55,7 @@ def render(
 
 
 def _visible(baseline: Stored, limits: Mapping[str, Limit]) -> str:
-    least = unpaired.expected(stored.times(baseline.takes), limits)
+    least = unpaired.expected(stored_baseline.times(baseline.takes), limits)
     limit = words.share_text(limits[STEP_TIME].threshold)
     if least is None:
         return "A check against it would see no change: too few processes."

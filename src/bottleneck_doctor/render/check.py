@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from bottleneck_doctor.gate.document import Check, Metric, Verdict
+from bottleneck_doctor.documents.check import Check, Metric, Verdict
 from bottleneck_doctor.render import words
 from bottleneck_doctor.render.check_words import (
     VERDICT_WORDS,

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from bottleneck_doctor.gate.document import Check
+from bottleneck_doctor.documents.check import Check
+from bottleneck_doctor.documents.report import Site
 from bottleneck_doctor.render import check_markdown, check_words
 from bottleneck_doctor.render.check_words import one_line
-from bottleneck_doctor.result import Site
 
 ANNOTATIONS = 10
 """The most that are made."""

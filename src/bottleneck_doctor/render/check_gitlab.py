@@ -12,7 +12,7 @@ import json
 from pathlib import PurePosixPath
 from typing import Any
 
-from bottleneck_doctor.gate.document import Check, Metric
+from bottleneck_doctor.documents.check import Check, Metric
 from bottleneck_doctor.render import check_words
 from bottleneck_doctor.render.check_words import one_line
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
-from bottleneck_doctor.gate.document import Check, Metric
+from bottleneck_doctor.documents.check import Check, Metric
 from bottleneck_doctor.render import check_words, words
 
 MOST_NOTES = 20

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from bottleneck_doctor.gate.document import Check, Culprit, Metric
+from bottleneck_doctor.documents.check import Check, Culprit, Metric
 from bottleneck_doctor.render import check_words, words
 from bottleneck_doctor.render.check_words import one_line
 

@@ -5,7 +5,7 @@ It reads without its stylesheet too, which Jenkins refuses: what a reader needs 
 
 from __future__ import annotations
 
-from bottleneck_doctor.gate.document import Check, Metric
+from bottleneck_doctor.documents.check import Check, Metric
 from bottleneck_doctor.render import check_words, flame_growth, words
 from bottleneck_doctor.render.check_words import one_line
 from bottleneck_doctor.render.flame import ROLE_WORDS

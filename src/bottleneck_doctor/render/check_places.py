@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from bottleneck_doctor.gate.document import Check
+from bottleneck_doctor.documents.check import Check
+from bottleneck_doctor.documents.report import Site
 from bottleneck_doctor.render.check_words import inside
-from bottleneck_doctor.result import Site
 
 
 def from_root(check: Check, root: Path) -> Check:

@@ -7,10 +7,10 @@ import os.path
 import re
 from pathlib import Path
 
-from bottleneck_doctor.gate.document import Check, Culprit, Metric, Side, Status, Unit, Verdict
+from bottleneck_doctor.documents.check import Check, Culprit, Metric, Side, Status, Unit, Verdict
+from bottleneck_doctor.documents.report import Site
 from bottleneck_doctor.gate.limits import PHASE, STEP_TIME
 from bottleneck_doctor.render import words
-from bottleneck_doctor.result import Site
 
 VERDICT_WORDS: dict[Verdict, str] = {
     "regression": "worse",

@@ -8,8 +8,8 @@ from dataclasses import asdict
 
 import msgspec
 
+from bottleneck_doctor.documents.report import Result
 from bottleneck_doctor.render import thinning
-from bottleneck_doctor.result import Result
 
 DATA_LIMIT = 300_000
 """Bytes of the embedded data; beyond it the bulky parts are left to report.json."""

@@ -15,9 +15,9 @@ import jinja2
 from markupsafe import Markup, escape
 
 import bottleneck_doctor
+from bottleneck_doctor.documents.report import Change, Speedup
 from bottleneck_doctor.render import ranking, svg, words
 from bottleneck_doctor.render.sections import links
-from bottleneck_doctor.result import Change, Speedup
 
 TEXT_LIMIT = 4_000
 """Characters of one text from the user's side: an error may carry a whole build log."""

@@ -10,8 +10,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from bottleneck_doctor.render import words
-from bottleneck_doctor.result import (
+from bottleneck_doctor.documents.report import (
     Change,
     Finding,
     FixOutcome,
@@ -22,6 +21,7 @@ from bottleneck_doctor.result import (
     WorkerPoint,
     Workers,
 )
+from bottleneck_doctor.render import words
 from bottleneck_doctor.stats import MINIMUM_SESSIONS
 
 FOLDED: tuple[Status, ...] = ("no_difference", "slower", "cannot_tell", "not_applicable", "failed")

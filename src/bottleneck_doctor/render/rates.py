@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from bottleneck_doctor.result import Baseline, Window
+from bottleneck_doctor.documents.report import Baseline, Window
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from bottleneck_doctor.documents.report import FixOutcome, Result, Site
 from bottleneck_doctor.render import ranking, rates, words
 from bottleneck_doctor.render.console import text_console
 from bottleneck_doctor.render.flame import short_path
-from bottleneck_doctor.result import FixOutcome, Result, Site
 
 FIRST_ROWS = 5
 FIRST_WARNINGS = 3

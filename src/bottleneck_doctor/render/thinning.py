@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from bottleneck_doctor.result import CallNode, LineListing, Profiles, Result, Utilization
+from bottleneck_doctor.documents.report import CallNode, LineListing, Profiles, Result, Utilization
 
 SERIES_POINTS = 300
 LISTING_LINES = 60

@@ -13,8 +13,8 @@ import shlex
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from bottleneck_doctor.discretion import MASK
-from bottleneck_doctor.result import Protection, Rank, Risk, Setting, Speedup, Status, Window
+from bottleneck_doctor.documents.redaction import MASK
+from bottleneck_doctor.documents.report import Protection, Rank, Risk, Setting, Speedup, Status, Window
 
 DASH = "–"
 TIMES = "×"

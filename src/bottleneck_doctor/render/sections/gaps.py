@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bottleneck_doctor.documents.report import NotJudged, Result, Warning
 from bottleneck_doctor.render import ranking
-from bottleneck_doctor.result import NotJudged, Result, Warning
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from bottleneck_doctor.documents.report import Finding, FixOutcome, Result, Site
 from bottleneck_doctor.render import words
 from bottleneck_doctor.render.flame import short_path
-from bottleneck_doctor.result import Finding, FixOutcome, Result, Site
 
 
 @dataclass(frozen=True)

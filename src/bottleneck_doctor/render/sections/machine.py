@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
+from bottleneck_doctor.documents.report import DeviceUse, ProcessUse, Result, Setting, Utilization, WindowUse
 from bottleneck_doctor.render import machine, ranking, words
-from bottleneck_doctor.result import DeviceUse, ProcessUse, Result, Setting, Utilization, WindowUse
 
 MOST_DEVICES = 8
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from bottleneck_doctor.documents.report import Result, WorkerPoint, Workers
 from bottleneck_doctor.render import curves, ranking, rates, words
-from bottleneck_doctor.result import Result, WorkerPoint, Workers
 
 
 @dataclass(frozen=True)

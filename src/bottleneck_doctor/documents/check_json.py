@@ -1,20 +1,20 @@
 """A check's outcome as JSON: a `Check` in, bytes that other programs read out, and back.
 
-`docs/check.schema.json` is generated from the document's classes by `python -m bottleneck_doctor.gate.encoding`.
+`docs/check.schema.json` is generated from the document's classes by `python -m bottleneck_doctor.documents.check_json`.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from bottleneck_doctor import documents
+from bottleneck_doctor.documents import codec
+from bottleneck_doctor.documents.check import FORMAT, Check
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.gate.document import FORMAT, Check
 
 
 def to_json(check: Check) -> bytes:
     """Encode as indented UTF-8 JSON that ends in a newline."""
-    return documents.encode(check)
+    return codec.encode(check)
 
 
 def from_json(data: bytes, *, source: str) -> Check:
@@ -24,14 +24,14 @@ def from_json(data: bytes, *, source: str) -> Check:
     newer than this release reads.
     """
     try:
-        return documents.decode(data, Check, newest=FORMAT)
-    except documents.OtherFormat as other:
+        return codec.decode(data, Check, newest=FORMAT)
+    except codec.OtherFormat as other:
         raise DoctorError(
             "check-too-new",
             f"{source} has format {other.found}; this release reads up to {FORMAT}.",
             "Install a newer bottleneck-doctor.",
         ) from other
-    except documents.Unreadable as error:
+    except codec.Unreadable as error:
         raise DoctorError(
             "check-unreadable",
             f"{source} is not the outcome of a check by bottleneck-doctor: {error}.",
@@ -41,7 +41,7 @@ def from_json(data: bytes, *, source: str) -> Check:
 
 def json_schema() -> bytes:
     """JSON Schema of the document, generated from its classes."""
-    return documents.schema(Check, "bottleneck-doctor check")
+    return codec.schema(Check, "bottleneck-doctor check")
 
 
 if __name__ == "__main__":

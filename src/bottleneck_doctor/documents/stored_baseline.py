@@ -3,7 +3,7 @@ reads.
 
 It holds figures of processes, drawn at one time or several, and the machine that they were drawn on. Units: seconds,
 bytes, shares from 0 to 1. `docs/baseline.schema.json` is generated from these classes by
-`python -m bottleneck_doctor.gate.stored`.
+`python -m bottleneck_doctor.documents.stored_baseline`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from bottleneck_doctor import documents
+from bottleneck_doctor.documents import codec
+from bottleneck_doctor.documents.fingerprint import Calibration, Fingerprint
+from bottleneck_doctor.documents.report import Entrypoint, Environment, Tool
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.gate.fingerprint import Calibration, Fingerprint
-from bottleneck_doctor.result import Entrypoint, Environment, Tool
 
 FORMAT = 1
 """Number of the document's shape, and of the way in which its figures are measured: raised when figures of the old way
@@ -124,7 +124,7 @@ def now() -> str:
 
 def to_json(baseline: Stored) -> bytes:
     """Encode as indented UTF-8 JSON that ends in a newline."""
-    return documents.encode(baseline)
+    return codec.encode(baseline)
 
 
 def from_json(data: bytes, *, source: str) -> Stored:
@@ -134,16 +134,16 @@ def from_json(data: bytes, *, source: str) -> Stored:
     other formats, and `baseline-unreadable` for anything else.
     """
     try:
-        head = documents.plain(data)
+        head = codec.plain(data)
         if isinstance(head, dict) and head.get("kind") != KIND:
             if {"verdict", "windows", "fixes"} <= head.keys():
                 raise _is_report(source)
-            raise documents.Unreadable(f"its kind is not {KIND!r}")
-        read = documents.decode(data, Stored, newest=FORMAT, oldest=OLDEST_FORMAT)
+            raise codec.Unreadable(f"its kind is not {KIND!r}")
+        read = codec.decode(data, Stored, newest=FORMAT, oldest=OLDEST_FORMAT)
         for text in (*(take.taken for take in read.takes), *(draw.taken for draw in read.draws)):
             moment(text)
         return read
-    except documents.OtherFormat as other:
+    except codec.OtherFormat as other:
         if other.found > FORMAT:
             raise DoctorError(
                 "baseline-too-new",
@@ -155,7 +155,7 @@ def from_json(data: bytes, *, source: str) -> Stored:
             f"{source} has format {other.found}, whose figures were measured in another way than today's.",
             "Make it anew: doctor baseline --new.",
         ) from other
-    except (documents.Unreadable, ValueError, OverflowError) as error:
+    except (codec.Unreadable, ValueError, OverflowError) as error:
         raise DoctorError(
             "baseline-unreadable",
             f"{source} is not a baseline of bottleneck-doctor: {error}.",
@@ -203,7 +203,7 @@ def _is_report(source: str) -> DoctorError:
 
 def json_schema() -> bytes:
     """JSON Schema of the document, generated from its classes."""
-    return documents.schema(Stored, "bottleneck-doctor baseline")
+    return codec.schema(Stored, "bottleneck-doctor baseline")
 
 
 if __name__ == "__main__":

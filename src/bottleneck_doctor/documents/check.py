@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from bottleneck_doctor.gate.fingerprint import Difference
-from bottleneck_doctor.result import Entrypoint, Environment, Site, Tool, Warning
+from bottleneck_doctor.documents.fingerprint import Difference
+from bottleneck_doctor.documents.report import Entrypoint, Environment, Site, Tool, Warning
 
 FORMAT = 1
 """Number of the document's shape. Raised when a reader of the old shape would misread the new one."""

@@ -3,7 +3,7 @@
 Everything that a report, the terminal, a comparison or the gate may say comes from a `Result`; `report.json` is its
 JSON form and its shape is a promise to other programs. Units: seconds, bytes, shares from 0 to 1, ratios to the
 baseline (above 1 is faster). `docs/report.schema.json` is generated from these classes by `python -m
-bottleneck_doctor.result`.
+bottleneck_doctor.documents.report`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Union
 
-from bottleneck_doctor import documents
+from bottleneck_doctor.documents import codec
 from bottleneck_doctor.errors import DoctorError
 
 FORMAT = 1
@@ -745,7 +745,7 @@ class Result:
 
 def to_json(result: Result) -> bytes:
     """Encode as indented UTF-8 JSON that ends in a newline."""
-    return documents.encode(result)
+    return codec.encode(result)
 
 
 def from_json(data: bytes, *, source: str) -> Result:
@@ -755,8 +755,8 @@ def from_json(data: bytes, *, source: str) -> Result:
     newer than this release reads.
     """
     try:
-        return documents.decode(data, Result, newest=FORMAT)
-    except documents.OtherFormat as other:
+        return codec.decode(data, Result, newest=FORMAT)
+    except codec.OtherFormat as other:
         if other_kind := _other_kind(data):
             raise _unreadable(source, other_kind) from other
         raise DoctorError(
@@ -764,7 +764,7 @@ def from_json(data: bytes, *, source: str) -> Result:
             f"{source} has format {other.found}; this release reads up to {FORMAT}.",
             "Install a newer bottleneck-doctor.",
         ) from other
-    except documents.Unreadable as error:
+    except codec.Unreadable as error:
         raise _unreadable(source, _other_kind(data) or str(error)) from error
 
 
@@ -778,8 +778,8 @@ def _unreadable(source: str, why: str) -> DoctorError:
 
 def _other_kind(data: bytes) -> str:
     """What another document of ours is; "" of all else."""
-    with contextlib.suppress(documents.Unreadable):
-        head = documents.plain(data)
+    with contextlib.suppress(codec.Unreadable):
+        head = codec.plain(data)
         if isinstance(head, dict) and head.get("kind") == "bottleneck-doctor baseline":
             return "it is what `doctor baseline` wrote, for `doctor check --baseline`"
         if isinstance(head, dict) and {"base", "head", "metrics"} <= head.keys():
@@ -789,7 +789,7 @@ def _other_kind(data: bytes) -> str:
 
 def json_schema() -> bytes:
     """JSON Schema of `report.json`, generated from the classes above."""
-    return documents.schema(Result, "bottleneck-doctor report")
+    return codec.schema(Result, "bottleneck-doctor report")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""What is written and read again: reports, checks, baselines. One file a document, one codec for all."""
