@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Literal
 
-from bottleneck_doctor import stats
+from bottleneck_doctor.statistics import speedups
 
 CONTROL = "aa"
 LOSER = math.log(0.7)
@@ -79,7 +79,7 @@ def full_grid() -> Iterator[Scenario]:
                 yield replace(noise, sessions=sessions, settings=settings)
 
 
-def examine(scenario: Scenario, truth: list[float], rng: random.Random) -> list[stats.Observation]:
+def examine(scenario: Scenario, truth: list[float], rng: random.Random) -> list[speedups.Observation]:
     """The observations of one examination; `truth` holds the log speedup of every setting."""
 
     def draw(deviation: float) -> float:
@@ -100,7 +100,7 @@ def examine(scenario: Scenario, truth: list[float], rng: random.Random) -> list[
             return 0.0 if setting == 0 else 0.12
         return scenario.own * noisy(setting)
 
-    seen: list[stats.Observation] = []
+    seen: list[speedups.Observation] = []
     lost: set[int] = set()
     for session in range(scenario.sessions):
         shared = draw(scenario.shared)
@@ -108,13 +108,13 @@ def examine(scenario: Scenario, truth: list[float], rng: random.Random) -> list[
         for block in range(scenario.blocks):
             baseline = draw(scenario.window)
             control = draw(scenario.window) - baseline
-            seen.append(stats.Observation(session, block, CONTROL, control))
+            seen.append(speedups.Observation(session, block, CONTROL, control))
             for setting in range(scenario.settings):
                 if setting in lost and (session > 1 if scenario.race == "leave" else block > 0):
                     continue
                 window = draw(scenario.window * noisy(setting)) - baseline
                 value = truth[setting] + luck[setting] + window
-                seen.append(stats.Observation(session, block, f"fix {setting}", value))
+                seen.append(speedups.Observation(session, block, f"fix {setting}", value))
         if session == 0 and scenario.race != "full":
             first = [(fmean(s.log_ratio for s in seen if s.setting == f"fix {k}"), k) for k in range(len(truth))]
             lost = {k for mean, k in first if mean < LOSER / 2}
@@ -137,7 +137,7 @@ def coverage(scenario: Scenario, replications: int, seed: int) -> Coverage:
     held = [0] * scenario.settings
     widths = []
     for _ in range(replications):
-        estimates = stats.estimate_all(examine(scenario, truth, rng))
+        estimates = speedups.estimate_all(examine(scenario, truth, rng))
         for k, log_ratio in enumerate(truth):
             estimate = estimates[f"fix {k}"]
             held[k] += estimate.low <= math.exp(log_ratio) <= estimate.high
@@ -146,13 +146,13 @@ def coverage(scenario: Scenario, replications: int, seed: int) -> Coverage:
     return Coverage(scenario, fmean(shares), min(shares), sorted(widths)[len(widths) // 2])
 
 
-def verdicts(scenario: Scenario, truth: list[float], rng: random.Random) -> list[stats.Verdict]:
+def verdicts(scenario: Scenario, truth: list[float], rng: random.Random) -> list[speedups.Verdict]:
     """The verdicts of one examination, in the order of `truth`."""
-    estimates = stats.estimate_all(examine(scenario, truth, rng))
-    floor = stats.noise_floor(estimates, CONTROL)
+    estimates = speedups.estimate_all(examine(scenario, truth, rng))
+    floor = speedups.noise_floor(estimates, CONTROL)
     fixes = [estimates[f"fix {k}"] for k in range(scenario.settings)]
-    adjusted = stats.holm([fix.p_value for fix in fixes])
-    return [stats.verdict(fix, adjusted_p=p, floor=floor) for fix, p in zip(fixes, adjusted, strict=True)]
+    adjusted = speedups.holm([fix.p_value for fix in fixes])
+    return [speedups.verdict(fix, adjusted_p=p, floor=floor) for fix, p in zip(fixes, adjusted, strict=True)]
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,11 @@ from dataclasses import dataclass, fields
 from statistics import fmean
 from typing import Literal
 
-from bottleneck_doctor import evidence, stats
+from bottleneck_doctor import evidence
 from bottleneck_doctor.documents.report import Phases, Result
 from bottleneck_doctor.render import words
 from bottleneck_doctor.schedule import BASELINE
+from bottleneck_doctor.statistics import speedups
 
 Unit = Literal["per_second", "seconds", "share", "bytes"]
 MEMORY_TOLERANCE = 0.02
@@ -121,7 +122,7 @@ def _speed_ratio(first: Result, other: Result, *, by_sample: bool) -> Ratio | No
     if not ours or not theirs:
         return None
     # These are logs of costs: a speed is their inverse.
-    interval = stats.difference(ours, theirs)
+    interval = speedups.difference(ours, theirs)
     if interval is None:
         return Ratio(math.exp(fmean(ours) - fmean(theirs)))
     middle, half_width = interval

@@ -14,7 +14,7 @@ from statistics import fmean
 
 from bottleneck_doctor.documents.report import Setting, Window
 from bottleneck_doctor.schedule import BASELINE, CONTROL
-from bottleneck_doctor.stats import Observation, baseline_at, promised_log_ratio
+from bottleneck_doctor.statistics.speedups import Observation, baseline_at, promised_log_ratio
 
 LOADER_KNOBS = ("num_workers", "prefetch_factor", "persistent_workers", "pin_memory", "replay")
 QUEUE_TOLERANCE = 0.02

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 
 from bottleneck_doctor import evidence as ev
-from bottleneck_doctor import stats, undecided
+from bottleneck_doctor import undecided
 from bottleneck_doctor.advice import changes_for
 from bottleneck_doctor.documents.report import (
     Baseline,
@@ -32,6 +32,7 @@ from bottleneck_doctor.fixes import Fix as Fix
 from bottleneck_doctor.render import ranking, words
 from bottleneck_doctor.runtime.messages import Found
 from bottleneck_doctor.schedule import BASELINE, CONTROL, fewest_workers
+from bottleneck_doctor.statistics import speedups
 
 REPLAY = "replay=True"
 LOADER_ONLY = "loader_only:"
@@ -116,18 +117,18 @@ class Estimates:
     def __init__(self, evidence: Evidence) -> None:
         made = ev.pairs(evidence.windows, evidence.epoch_batches)
         self.pairs = made
-        self.promised = stats.estimate_all(ev.observations(made))
-        self.steady = stats.estimate_all(ev.observations(made, steady=True))
+        self.promised = speedups.estimate_all(ev.observations(made))
+        self.steady = speedups.estimate_all(ev.observations(made, steady=True))
         late = [pair for pair in made if pair.session > evidence.chosen_after]
-        self.confirmed = stats.estimate_all(ev.observations(late))
+        self.confirmed = speedups.estimate_all(ev.observations(late))
         over = {
             candidate.key(setting): key_of(candidate.base)
             for candidate in evidence.candidates
             for setting in candidate.settings
             if candidate.base
         }
-        self.added = stats.estimate_all(ev.added(made, over), control="")
-        self.floor = stats.noise_floor(self.promised)
+        self.added = speedups.estimate_all(ev.added(made, over), control="")
+        self.floor = speedups.noise_floor(self.promised)
 
 
 def quick_speeds(windows: Sequence[Window], epoch_batches: int | None) -> dict[str, float]:
@@ -152,7 +153,7 @@ def judge(evidence: Evidence) -> Judgement:
     return Judgement(baseline, noise, ceilings, outcomes, combination, workers, verdict, estimates.floor)
 
 
-def speedup(estimate: stats.Estimate) -> Speedup:
+def speedup(estimate: speedups.Estimate) -> Speedup:
     """As it stands in the result: bounded, since JSON has no infinity."""
     return Speedup(
         estimate=estimate.estimate,
@@ -172,7 +173,7 @@ def _outcomes(evidence: Evidence, estimates: Estimates) -> list[FixOutcome]:
     ]
     tried = [(candidate, setting) for candidate, setting in measured if setting is not None]
     decisive = [_decisive(candidate, setting, estimates) for candidate, setting in tried]
-    adjusted = stats.holm([estimate.p_value for estimate in decisive])
+    adjusted = speedups.holm([estimate.p_value for estimate in decisive])
     p_of = {id(candidate): p for (candidate, _), p in zip(tried, adjusted, strict=True)}
     outcomes = []
     for candidate, setting in measured:
@@ -197,7 +198,7 @@ def _best_setting(candidate: Candidate, estimates: Estimates, best_workers: Sett
     return max(known, key=lambda setting: estimates.promised[candidate.key(setting)].low)
 
 
-def _decisive(candidate: Candidate, setting: Setting, estimates: Estimates) -> stats.Estimate:
+def _decisive(candidate: Candidate, setting: Setting, estimates: Estimates) -> speedups.Estimate:
     """The estimate that a fix is judged by: against the baseline, or against what it builds on."""
     key = candidate.key(setting)
     if candidate.base and key in estimates.added:
@@ -211,20 +212,20 @@ def _measured(
     whole: Setting = {**candidate.base, **setting}
     key = key_of(whole)
     decisive = _decisive(candidate, setting, estimates)
-    status: Status = stats.verdict(decisive, adjusted_p=p_value, floor=estimates.floor)
+    status: Status = speedups.verdict(decisive, adjusted_p=p_value, floor=estimates.floor)
     promised, steady = estimates.promised[key], estimates.steady.get(key)
     if status == "faster" and promised.estimate <= 1.0:
         # It makes up for some of what its base costs, and no more: not a fix to offer.
-        status = "no_difference" if promised.high <= 1 + stats.EQUIVALENCE else "cannot_tell"
+        status = "no_difference" if promised.high <= 1 + speedups.EQUIVALENCE else "cannot_tell"
     confirmed = estimates.confirmed.get(key)
     added = estimates.added.get(key) if candidate.base else None
     more = None
     reason = ""
     if status == "cannot_tell":
-        more = stats.blocks_needed(decisive, floor=estimates.floor, fixes_tried=tried)
+        more = speedups.blocks_needed(decisive, floor=estimates.floor, fixes_tried=tried)
         base = words.setting_code(candidate.base, evidence.found.device) if added is decisive else ""
         reason = undecided.reason(decisive, floor=estimates.floor, tried=tried, over=base)
-        if stats.verdict(decisive, adjusted_p=p_value, floor=estimates.floor) == "faster":
+        if speedups.verdict(decisive, adjusted_p=p_value, floor=estimates.floor) == "faster":
             reason = undecided.reason(promised, floor=estimates.floor, tried=tried)
     changes = changes_for(whole, evidence.found) if status in ("faster", "cannot_tell") else []
     return FixOutcome(
@@ -331,7 +332,7 @@ def _ceilings(evidence: Evidence, estimates: Estimates) -> dict[str, Speedup]:
     ]
     settings = {label: setting for label, setting in measured if label != REPLAY}
 
-    def above(name: str, ceiling: stats.Estimate, workers: int | None = None) -> Speedup:
+    def above(name: str, ceiling: speedups.Estimate, workers: int | None = None) -> Speedup:
         worth = [
             speedup(table[label])
             for table in (estimates.promised, estimates.confirmed)
@@ -398,7 +399,7 @@ def _combination(evidence: Evidence, estimates: Estimates) -> Combination | None
         if estimate is None:
             break
         # A rung that does not go higher is not climbed: fewer changes for the same speed.
-        if ladder and estimate.estimate < ladder[-1].speedup.estimate * (1 + 0.5 * stats.EQUIVALENCE):
+        if ladder and estimate.estimate < ladder[-1].speedup.estimate * (1 + 0.5 * speedups.EQUIVALENCE):
             continue
         ladder.append(LadderStep(fix=fix, setting=setting, speedup=speedup(estimate)))
     if len(ladder) < 2:
@@ -440,7 +441,7 @@ def _verdict(
         # What stands on fewer processes than a claim needs is shown, but not promised.
         if (
             combination is not None
-            and combination.speedup.sessions >= stats.MINIMUM_SESSIONS
+            and combination.speedup.sessions >= speedups.MINIMUM_SESSIONS
             and words.lower_end(combination.speedup) > words.lower_end(best.speedup)
         ):
             setting, figure, risk, together = combination.setting, combination.speedup, combination.risk, True

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-from bottleneck_doctor import __version__, environment, judge, schedule, stats
+from bottleneck_doctor import __version__, environment, judge, schedule
 from bottleneck_doctor.diagnose import Diagnosis, Evidence, diagnose, headline
 from bottleneck_doctor.documents.report import (
     Entrypoint,
@@ -30,6 +30,7 @@ from bottleneck_doctor.race import Race
 from bottleneck_doctor.render import words
 from bottleneck_doctor.runtime.messages import Ended, Found, Hello
 from bottleneck_doctor.runtime.seen import Counts
+from bottleneck_doctor.statistics import speedups
 
 NOISY_FLOOR = 0.05
 RUNGS = {"backward": "backward passes", "gradient scaler": "those of the gradient scaler"}
@@ -111,7 +112,7 @@ def result(gathered: Gathered) -> Result:
             seconds=gathered.seconds,
             ways="fresh-runs" if gathered.fresh_runs else "windows",
             sessions=gathered.records,
-            equivalence=stats.EQUIVALENCE,
+            equivalence=speedups.EQUIVALENCE,
             protection=gathered.protection,
             source=gathered.source,
         ),

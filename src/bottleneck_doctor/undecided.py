@@ -10,26 +10,26 @@ import math
 import re
 from collections.abc import Sequence
 
-from bottleneck_doctor import stats
 from bottleneck_doctor.documents.report import FixOutcome, Speedup
 from bottleneck_doctor.render import words
+from bottleneck_doctor.statistics import speedups
 
 MOST_DIGITS = 6
-WORTH_NAMING = 1 + stats.EQUIVALENCE
+WORTH_NAMING = 1 + speedups.EQUIVALENCE
 """Estimate above which a setting that is not decided is worth naming: what is nearer to 1 is no difference."""
 
 
-def reason(estimate: stats.Estimate | Speedup, *, floor: float, tried: int, over: str = "") -> str:
+def reason(estimate: speedups.Estimate | Speedup, *, floor: float, tried: int, over: str = "") -> str:
     """Why `stats.verdict` can tell nothing of this estimate.
 
     `floor`: the deviation from 1 below which nothing is claimed. `tried`: fixes that a claim is one of. `over`: what
     the estimate is relative to where that is not the training as written, in words.
     """
     subject = f"on top of {over} it" if over else "it"
-    if estimate.sessions < stats.MINIMUM_SESSIONS:
+    if estimate.sessions < speedups.MINIMUM_SESSIONS:
         return (
             f"{subject} was measured in {words.count_text(estimate.sessions, 'process')} only, and a claim needs "
-            f"{stats.MINIMUM_SESSIONS}: processes differ"
+            f"{speedups.MINIMUM_SESSIONS}: processes differ"
         )
     low, high = estimate.low, estimate.high
     if low < 1 < high:
@@ -94,11 +94,11 @@ def sentence(unsettled: Sequence[FixOutcome], others: Sequence[FixOutcome], devi
     leading = max(filter(_gains, measured), key=_estimate, default=None)
     if leading is not None and leading.speedup is not None:
         name = words.setting_code(leading.setting, device)
-        if leading.speedup.sessions < stats.MINIMUM_SESSIONS:
+        if leading.speedup.sessions < speedups.MINIMUM_SESSIONS:
             return (
                 f"Cannot tell yet: {name} looked {words.estimate_text(leading.speedup)} as fast, but in "
                 f"{words.count_text(leading.speedup.sessions, 'process')} only, and a claim needs "
-                f"{stats.MINIMUM_SESSIONS}."
+                f"{speedups.MINIMUM_SESSIONS}."
             )
         told = f"Cannot tell: {name} measured {words.speedup_text(leading.speedup)}"
         if leading.added is None and leading.speedup.low < 1 < leading.speedup.high:
@@ -107,12 +107,12 @@ def sentence(unsettled: Sequence[FixOutcome], others: Sequence[FixOutcome], devi
         rest = re.sub("^it looks faster, (and|but) ", "", leading.reason)
         return f"{told}: {rest}." if rest != leading.reason else f"{told}, but {rest}."
     rest = f", and {cut} before {words.count_text(late, 'more fix')} could be measured" if late else ""
-    few = [outcome for outcome in measured if _sessions(outcome) < stats.MINIMUM_SESSIONS]
+    few = [outcome for outcome in measured if _sessions(outcome) < speedups.MINIMUM_SESSIONS]
     if few:
         least = words.count_text(min(map(_sessions, few)), "process")
         return (
             f"Cannot tell yet: nothing that was tried looks faster so far, but some of it was measured in {least} "
-            f"only, and a claim needs {stats.MINIMUM_SESSIONS}{rest}."
+            f"only, and a claim needs {speedups.MINIMUM_SESSIONS}{rest}."
         )
     highest = max((outcome.speedup.high for outcome in measured if outcome.speedup is not None), default=0.0)
     if highest > WORTH_NAMING:

@@ -12,11 +12,11 @@ from statistics import variance
 import pytest
 from scipy.stats import ttest_ind
 
-from bottleneck_doctor import stats
 from bottleneck_doctor.cli import main
 from bottleneck_doctor.compare import Named, compare
 from bottleneck_doctor.documents.report import Result, Window, from_json, to_json
 from bottleneck_doctor.render import comparison
+from bottleneck_doctor.statistics import speedups
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -108,13 +108,13 @@ def test_differences_agree_with_scipy() -> None:
     for _ in range(50):
         one = [generator.gauss(0.1, 0.05) for _ in range(generator.randint(2, 6))]
         two = [generator.gauss(0.0, 0.2) for _ in range(generator.randint(2, 6))]
-        found = stats.difference(one, two)
+        found = speedups.difference(one, two)
         assert found is not None
         expected = ttest_ind(one, two, equal_var=False).confidence_interval(0.95)
         assert found[0] == pytest.approx((expected.low + expected.high) / 2)
-        if min(variance(one) / len(one), variance(two) / len(two)) > stats.MINIMUM_STANDARD_ERROR**2:
+        if min(variance(one) / len(one), variance(two) / len(two)) > speedups.MINIMUM_STANDARD_ERROR**2:
             assert found[1] == pytest.approx((expected.high - expected.low) / 2)
-    assert stats.difference([1.0], [1.0, 2.0]) is None
+    assert speedups.difference([1.0], [1.0, 2.0]) is None
 
 
 # -- the command -------------------------------------------------------------------------------------------------------

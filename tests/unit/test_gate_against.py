@@ -10,10 +10,10 @@ from statistics import median
 
 import pytest
 
-from bottleneck_doctor import stats
 from bottleneck_doctor.gate import against, decide
 from bottleneck_doctor.gate.against import Against
 from bottleneck_doctor.gate.decide import Answer
+from bottleneck_doctor.statistics import speedups
 
 ASSUMED = 0.15
 
@@ -92,7 +92,7 @@ def test_processes_taken_for_draws_of_luck_would_cry_wolf() -> None:
     for _ in range(200):
         stored = [each for _ in range(4) for each in luck.time(generator, 8)]
         head = luck.time(generator, 8)
-        seen = stats.difference(head, stored, level=1 - 2 * decide.ERROR_RATE)
+        seen = speedups.difference(head, stored, level=1 - 2 * decide.ERROR_RATE)
         assert seen is not None
         alarms += seen[0] > seen[1]
     assert alarms / 200 > 5 * decide.ERROR_RATE

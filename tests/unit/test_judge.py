@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 
-from bottleneck_doctor import judge, stats
+from bottleneck_doctor import judge
 from bottleneck_doctor import outcome as outcome_module
 from bottleneck_doctor.documents.report import FixOutcome, Setting, Window
 from bottleneck_doctor.fixes import catalogue
 from bottleneck_doctor.judge import LOADER_ONLY, REPLAY, Candidate, Evidence, Judgement, key_of
 from bottleneck_doctor.runtime.messages import Found, Site
 from bottleneck_doctor.schedule import BASELINE
+from bottleneck_doctor.statistics import speedups
 
 BY_ID = {fix.id: fix for fix in catalogue()}
 STEP = 0.02
@@ -188,7 +189,7 @@ def test_many_fixes_tried_need_stronger_evidence() -> None:
         .promised[key_of(BF16)]
         .p_value
     )
-    adjusted = stats.holm([p_value, *([0.5] * 40)])[0]
+    adjusted = speedups.holm([p_value, *([0.5] * 40)])[0]
     assert adjusted == pytest.approx(min(1.0, 41 * p_value))
 
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from scipy import special
 from scipy import stats as reference
 
-from bottleneck_doctor import stats
-from bottleneck_doctor.stats import Estimate, Observation
+from bottleneck_doctor.statistics import speedups
+from bottleneck_doctor.statistics.speedups import Estimate, Observation
 
 DEGREES = [0.3, 0.7, 1, 1.33, 2, 3.7, 10, 100, 1e4]
 
@@ -28,7 +28,7 @@ def observed(table: dict[str, list[float]]) -> list[Observation]:
 
 def an_estimate(low: float, high: float, sessions: int = 4) -> Estimate:
     log_mean = (math.log(low) + math.log(high)) / 2
-    error = (math.log(high) - math.log(low)) / 2 / stats.student_t_quantile(0.975, sessions - 1)
+    error = (math.log(high) - math.log(low)) / 2 / speedups.student_t_quantile(0.975, sessions - 1)
     return Estimate("x", math.exp(log_mean), low, high, 2 * sessions, sessions, log_mean, error, sessions - 1, 0.01)
 
 
@@ -39,32 +39,32 @@ def an_estimate(low: float, high: float, sessions: int = 4) -> Estimate:
 @pytest.mark.parametrize("probability", [0.5001, 0.6, 0.9, 0.975, 0.9958, 0.9999, 1 - 1e-9])
 def test_student_t_quantile_is_that_of_scipy(probability: float, df: float) -> None:
     expected = float(reference.t.ppf(probability, df))
-    assert stats.student_t_quantile(probability, df) == pytest.approx(expected, rel=1e-8)
+    assert speedups.student_t_quantile(probability, df) == pytest.approx(expected, rel=1e-8)
 
 
 @pytest.mark.parametrize("df", DEGREES)
 @pytest.mark.parametrize("t", [0, 1e-6, 0.3, 1, 2.5, 12, 1e3, 1e8])
 def test_student_t_tail_is_that_of_scipy(t: float, df: float) -> None:
-    assert stats.student_t_tail(t, df) == pytest.approx(float(reference.t.sf(t, df)), rel=1e-9)
+    assert speedups.student_t_tail(t, df) == pytest.approx(float(reference.t.sf(t, df)), rel=1e-9)
 
 
 @pytest.mark.parametrize("x", [0.005, 0.3, 1, 5, 7.99, 8, 80, 1e5])
 def test_digamma_and_trigamma_are_those_of_scipy(x: float) -> None:
-    assert stats.digamma(x) == pytest.approx(float(special.digamma(x)), rel=1e-12)
-    assert stats.trigamma(x) == pytest.approx(float(special.polygamma(1, x)), rel=1e-12)
+    assert speedups.digamma(x) == pytest.approx(float(special.digamma(x)), rel=1e-12)
+    assert speedups.trigamma(x) == pytest.approx(float(special.polygamma(1, x)), rel=1e-12)
 
 
 @pytest.mark.parametrize("value", [1e-8, 1e-3, 0.5, 3, 50, 1e8])
 def test_trigamma_inverse_undoes_trigamma(value: float) -> None:
-    assert stats.trigamma(stats.trigamma_inverse(value)) == pytest.approx(value, rel=1e-6)
+    assert speedups.trigamma(speedups.trigamma_inverse(value)) == pytest.approx(value, rel=1e-6)
 
 
 def test_quantile_refuses_what_has_no_answer() -> None:
-    assert stats.student_t_quantile(0.5, 3) == 0
+    assert speedups.student_t_quantile(0.5, 3) == 0
     with pytest.raises(ValueError, match="probability"):
-        stats.student_t_quantile(1.0, 3)
+        speedups.student_t_quantile(1.0, 3)
     with pytest.raises(ValueError, match="degrees of freedom"):
-        stats.student_t_quantile(0.975, 0)
+        speedups.student_t_quantile(0.975, 0)
 
 
 # Estimates
@@ -74,7 +74,7 @@ def test_one_setting_alone_gets_the_t_interval_of_its_session_means() -> None:
     # GIVEN two windows in each of three sessions, whose means are 0.1, 0.2 and 0.3
     seen = [Observation(s, b, "x", 0.1 * (s + 1) + (0.05 if b else -0.05)) for s in range(3) for b in range(2)]
     # WHEN
-    estimate = stats.estimate_all(seen)["x"]
+    estimate = speedups.estimate_all(seen)["x"]
     # THEN the windows inside a session add nothing to what the sessions say
     interval = reference.t.interval(0.95, 2, loc=0.2, scale=0.1 / math.sqrt(3))
     assert estimate.estimate == pytest.approx(math.exp(0.2))
@@ -84,14 +84,14 @@ def test_one_setting_alone_gets_the_t_interval_of_its_session_means() -> None:
 
 
 def test_two_settings_are_too_few_to_speak_of_one_another() -> None:
-    estimates = stats.estimate_all(observed({"x": [0.1, 0.2, 0.3], "y": [0.0, 0.4, 0.1]}))
+    estimates = speedups.estimate_all(observed({"x": [0.1, 0.2, 0.3], "y": [0.0, 0.4, 0.1]}))
     assert {e.degrees_of_freedom for e in estimates.values()} == {2}
     assert estimates["x"].standard_error == pytest.approx(0.1 / math.sqrt(3))
 
 
 def test_settings_with_luck_of_their_own_lend_degrees_of_freedom() -> None:
     rng = random.Random(4)
-    estimates = stats.estimate_all(observed({f"fix {k}": [rng.gauss(0, 0.05) for _ in range(3)] for k in range(8)}))
+    estimates = speedups.estimate_all(observed({f"fix {k}": [rng.gauss(0, 0.05) for _ in range(3)] for k in range(8)}))
     freedom = sorted(estimate.degrees_of_freedom for estimate in estimates.values())
     assert freedom[0] >= 1
     assert freedom[4] > 3
@@ -103,7 +103,7 @@ def test_luck_that_all_settings_share_is_known_only_as_well_as_there_are_session
     shared = [-0.2, 0.0, 0.2]
     table = {f"fix {k}": [luck + rng.gauss(0, 0.01) for luck in shared] for k in range(12)}
     # WHEN
-    estimates = stats.estimate_all(observed(table))
+    estimates = speedups.estimate_all(observed(table))
     # THEN twelve settings do not make three sessions more than three
     for estimate in estimates.values():
         assert estimate.degrees_of_freedom == pytest.approx(2, abs=0.1)
@@ -114,7 +114,7 @@ def test_a_setting_wilder_than_the_others_keeps_its_own_spread() -> None:
     rng = random.Random(6)
     table = {f"fix {k}": [rng.gauss(0, 0.01) for _ in range(4)] for k in range(8)}
     table["wild"] = [-0.2, 0.1, 0.3, 0.0]
-    estimates = stats.estimate_all(observed(table))
+    estimates = speedups.estimate_all(observed(table))
     assert estimates["wild"].standard_error == pytest.approx(stdev(table["wild"]) / 2, rel=0.1)
     assert estimates["wild"].degrees_of_freedom < 4
     assert max(e.standard_error for name, e in estimates.items() if name != "wild") < 0.02
@@ -124,24 +124,24 @@ def test_a_spread_that_is_small_by_luck_is_drawn_up() -> None:
     rng = random.Random(7)
     table = {f"fix {k}": [rng.gauss(0, 0.05) for _ in range(3)] for k in range(8)}
     table["lucky"] = [0.1001, 0.1, 0.0999]
-    lucky = stats.estimate_all(observed(table))["lucky"]
+    lucky = speedups.estimate_all(observed(table))["lucky"]
     assert lucky.standard_error > 50 * stdev(table["lucky"]) / math.sqrt(3)
 
 
 def test_the_control_neither_lends_nor_borrows() -> None:
     # GIVEN sessions whose luck cancels in the control, as it does when the baseline is compared with itself
     fixes = {"x": [-0.2, 0.0, 0.2], "y": [-0.15, 0.05, 0.25], "z": [-0.22, 0.01, 0.19]}
-    with_control = stats.estimate_all(observed({**fixes, "aa": [0.001, -0.002, 0.001]}))
+    with_control = speedups.estimate_all(observed({**fixes, "aa": [0.001, -0.002, 0.001]}))
     # THEN the fixes are what they are without it, and it is what it is alone
-    assert {name: with_control[name] for name in fixes} == stats.estimate_all(observed(fixes))
-    assert with_control["aa"] == stats.estimate_all(observed({"aa": [0.001, -0.002, 0.001]}))["aa"]
+    assert {name: with_control[name] for name in fixes} == speedups.estimate_all(observed(fixes))
+    assert with_control["aa"] == speedups.estimate_all(observed({"aa": [0.001, -0.002, 0.001]}))["aa"]
 
 
 def test_settings_of_different_sessions_do_not_speak_of_one_another() -> None:
     here = observed({"x": [0.1, 0.2, 0.3], "y": [0.0, 0.4, 0.1], "z": [0.3, 0.1, 0.2]})
     there = [replace(seen, session=seen.session + 10, setting="other " + seen.setting) for seen in here]
-    both = stats.estimate_all(here + there)
-    assert {name: both[name] for name in "xyz"} == stats.estimate_all(here)
+    both = speedups.estimate_all(here + there)
+    assert {name: both[name] for name in "xyz"} == speedups.estimate_all(here)
 
 
 def test_a_setting_that_left_the_race_is_judged_by_its_own_sessions() -> None:
@@ -149,7 +149,7 @@ def test_a_setting_that_left_the_race_is_judged_by_its_own_sessions() -> None:
     table = {f"fix {k}": [rng.gauss(0, 0.05) for _ in range(5)] for k in range(6)}
     table["loser"] = [-0.5, -0.52]
     table["gone"] = [-0.7]
-    estimates = stats.estimate_all(observed(table))
+    estimates = speedups.estimate_all(observed(table))
     assert estimates["loser"].estimate == pytest.approx(math.exp(-0.51))
     assert estimates["loser"].sessions == 2
     assert estimates["loser"].standard_error > 1.3 * estimates["fix 0"].standard_error * math.sqrt(2 / 5)
@@ -159,42 +159,42 @@ def test_a_setting_that_left_the_race_is_judged_by_its_own_sessions() -> None:
 def test_settings_that_hardly_overlap_fall_back_on_their_own_spread() -> None:
     chain = {"x": (0, 1), "y": (1, 2), "z": (2, 3)}
     seen = [Observation(s, 0, name, 0.1 * s) for name, sessions in chain.items() for s in sessions]
-    assert {e.degrees_of_freedom for e in stats.estimate_all(seen).values()} == {1}
+    assert {e.degrees_of_freedom for e in speedups.estimate_all(seen).values()} == {1}
 
 
 @pytest.mark.parametrize("fixes", [1, 2, 5])
 def test_one_session_claims_nothing(fixes: int) -> None:
     seen = [Observation(0, b, f"fix {k}", 0.5) for b in range(4) for k in range(fixes)]
-    for estimate in stats.estimate_all(seen).values():
+    for estimate in speedups.estimate_all(seen).values():
         assert (estimate.low, estimate.high, estimate.p_value) == (0, math.inf, 1)
         assert estimate.estimate == pytest.approx(math.exp(0.5))
-        assert stats.verdict(estimate, adjusted_p=0.0, floor=0.01) == "cannot_tell"
+        assert speedups.verdict(estimate, adjusted_p=0.0, floor=0.01) == "cannot_tell"
 
 
 @pytest.mark.parametrize("fixes", [1, 2, 3, 8])
 @pytest.mark.parametrize("sessions", [2, 3, 6])
 def test_identical_values_still_have_an_interval(fixes: int, sessions: int) -> None:
-    estimates = stats.estimate_all(observed({f"fix {k}": [0.3] * sessions for k in range(fixes)}))
+    estimates = speedups.estimate_all(observed({f"fix {k}": [0.3] * sessions for k in range(fixes)}))
     for estimate in estimates.values():
-        assert estimate.standard_error >= stats.MINIMUM_STANDARD_ERROR
+        assert estimate.standard_error >= speedups.MINIMUM_STANDARD_ERROR
         assert estimate.low < estimate.estimate < estimate.high
         assert 0 < estimate.p_value < 0.01
 
 
 def test_nothing_in_nothing_out() -> None:
-    assert stats.estimate_all([]) == {}
-    assert stats.holm([]) == []
+    assert speedups.estimate_all([]) == {}
+    assert speedups.holm([]) == []
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_a_ratio_that_is_not_finite_is_refused(value: float) -> None:
     with pytest.raises(ValueError, match="'x' in session 2"):
-        stats.estimate_all([Observation(2, 0, "x", value)])
+        speedups.estimate_all([Observation(2, 0, "x", value)])
 
 
 def test_a_level_outside_0_to_1_is_refused() -> None:
     with pytest.raises(ValueError, match="level"):
-        stats.estimate_all([], level=95)
+        speedups.estimate_all([], level=95)
 
 
 log_ratios = st.floats(-2, 2).map(lambda x: round(x, 6))
@@ -209,16 +209,16 @@ examinations = st.lists(
 def test_order_of_observations_changes_nothing(seen: list[Observation], rng: random.Random) -> None:
     shuffled = list(seen)
     rng.shuffle(shuffled)
-    assert stats.estimate_all(shuffled) == stats.estimate_all(seen)
+    assert speedups.estimate_all(shuffled) == speedups.estimate_all(seen)
 
 
 @given(examinations)
 def test_every_interval_holds_its_estimate_and_agrees_with_its_p_value(seen: list[Observation]) -> None:
-    for estimate in stats.estimate_all(seen).values():
+    for estimate in speedups.estimate_all(seen).values():
         assert 0 <= estimate.low < estimate.estimate < estimate.high
         assert 0 <= estimate.p_value <= 1
         if estimate.sessions > 1:
-            assert estimate.standard_error >= stats.MINIMUM_STANDARD_ERROR
+            assert estimate.standard_error >= speedups.MINIMUM_STANDARD_ERROR
             assert estimate.degrees_of_freedom >= 1 - 1e-9
         if abs(estimate.p_value - 0.05) > 1e-6:
             assert (estimate.p_value < 0.05) == (not estimate.low <= 1 <= estimate.high)
@@ -226,8 +226,8 @@ def test_every_interval_holds_its_estimate_and_agrees_with_its_p_value(seen: lis
 
 @given(examinations, st.floats(-1, 1))
 def test_a_constant_moves_every_estimate_and_no_spread(seen: list[Observation], constant: float) -> None:
-    moved = stats.estimate_all([replace(each, log_ratio=each.log_ratio + constant) for each in seen])
-    for name, before in stats.estimate_all(seen).items():
+    moved = speedups.estimate_all([replace(each, log_ratio=each.log_ratio + constant) for each in seen])
+    for name, before in speedups.estimate_all(seen).items():
         assert moved[name].log_mean == pytest.approx(before.log_mean + constant, abs=1e-9)
         assert moved[name].standard_error == pytest.approx(before.standard_error, rel=1e-4, abs=1e-7)
 
@@ -238,9 +238,9 @@ def test_scaling_log_ratios_scales_everything(seed: int, factor: float, fixes: i
     rng = random.Random(seed)
     table = {f"fix {k}": [rng.gauss(0.1, 0.3) for _ in range(sessions)] for k in range(fixes)}
     scaled = {name: [factor * value for value in row] for name, row in table.items()}
-    after = stats.estimate_all(observed(scaled))
-    for name, before in stats.estimate_all(observed(table)).items():
-        if before.standard_error > 10 * stats.MINIMUM_STANDARD_ERROR:
+    after = speedups.estimate_all(observed(scaled))
+    for name, before in speedups.estimate_all(observed(table)).items():
+        if before.standard_error > 10 * speedups.MINIMUM_STANDARD_ERROR:
             assert after[name].log_mean == pytest.approx(factor * before.log_mean)
             assert after[name].standard_error == pytest.approx(factor * before.standard_error, rel=1e-3)
             assert after[name].p_value == pytest.approx(before.p_value, rel=1e-2, abs=1e-9)
@@ -248,7 +248,7 @@ def test_scaling_log_ratios_scales_everything(seed: int, factor: float, fixes: i
 
 @given(examinations, st.floats(0.5, 0.94), st.floats(0.96, 0.999))
 def test_a_higher_level_is_a_wider_interval(seen: list[Observation], lower: float, higher: float) -> None:
-    narrow, wide = stats.estimate_all(seen, level=lower), stats.estimate_all(seen, level=higher)
+    narrow, wide = speedups.estimate_all(seen, level=lower), speedups.estimate_all(seen, level=higher)
     assert all(wide[name].low <= narrow[name].low and narrow[name].high <= wide[name].high for name in narrow)
 
 
@@ -256,14 +256,14 @@ def test_a_higher_level_is_a_wider_interval(seen: list[Observation], lower: floa
 
 
 def test_holm_known_answers() -> None:
-    assert stats.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert stats.holm([0.2]) == [0.2]
-    assert stats.holm([0.9, 0.8]) == [1.0, 1.0]
+    assert speedups.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert speedups.holm([0.2]) == [0.2]
+    assert speedups.holm([0.9, 0.8]) == [1.0, 1.0]
 
 
 @given(st.lists(st.floats(0, 1), max_size=15))
 def test_holm_keeps_the_order_and_lies_between_the_raw_and_the_bonferroni_values(p_values: list[float]) -> None:
-    adjusted = stats.holm(p_values)
+    adjusted = speedups.holm(p_values)
     for raw, after in zip(p_values, adjusted, strict=True):
         assert raw <= after <= min(1, len(p_values) * raw)
     ordered = [after for _, after in sorted(zip(p_values, adjusted, strict=True))]
@@ -274,37 +274,37 @@ def test_holm_keeps_the_order_and_lies_between_the_raw_and_the_bonferroni_values
 
 
 def test_the_floor_without_a_control_is_the_minimum() -> None:
-    assert stats.noise_floor({}) == 0.01
-    assert stats.noise_floor(stats.estimate_all(observed({"x": [0.1, 0.2, 0.3]})), minimum=0.03) == 0.03
+    assert speedups.noise_floor({}) == 0.01
+    assert speedups.noise_floor(speedups.estimate_all(observed({"x": [0.1, 0.2, 0.3]})), minimum=0.03) == 0.03
 
 
 def test_a_quiet_control_leaves_the_minimum() -> None:
-    assert stats.noise_floor(stats.estimate_all(observed({"aa": [0.002, -0.001, 0.001]}))) == 0.01
+    assert speedups.noise_floor(speedups.estimate_all(observed({"aa": [0.002, -0.001, 0.001]}))) == 0.01
 
 
 def test_the_floor_is_what_doing_nothing_looks_like() -> None:
-    estimates = stats.estimate_all(observed({"aa": [0.08, -0.02, 0.03], "x": [0.1, 0.2, 0.3]}))
+    estimates = speedups.estimate_all(observed({"aa": [0.08, -0.02, 0.03], "x": [0.1, 0.2, 0.3]}))
     error = stdev([0.08, -0.02, 0.03]) / math.sqrt(3)
-    assert stats.noise_floor(estimates) == pytest.approx(math.exp(max(0.03, error)) - 1)
+    assert speedups.noise_floor(estimates) == pytest.approx(math.exp(max(0.03, error)) - 1)
 
 
 def test_one_wild_window_of_the_control_widens_the_floor_and_does_not_hide_everything() -> None:
     rng = random.Random(9)
     table = {f"fix {k}": [0.4 + rng.gauss(0, 0.02) for _ in range(4)] for k in range(8)}
-    calm = stats.noise_floor(stats.estimate_all(observed({**table, "aa": [0.01, -0.01, 0.0, 0.01]})))
-    wild = stats.noise_floor(stats.estimate_all(observed({**table, "aa": [0.01, -0.01, 0.0, 1.5]})))
+    calm = speedups.noise_floor(speedups.estimate_all(observed({**table, "aa": [0.01, -0.01, 0.0, 0.01]})))
+    wild = speedups.noise_floor(speedups.estimate_all(observed({**table, "aa": [0.01, -0.01, 0.0, 1.5]})))
     assert calm < wild < 0.1
 
 
 def test_a_control_that_leans_beyond_luck_counts_in_full() -> None:
     rng = random.Random(10)
     table = {f"fix {k}": [rng.gauss(0, 0.005) for _ in range(4)] for k in range(8)}
-    estimates = stats.estimate_all(observed({**table, "aa": [0.2, 0.21, 0.19, 0.2]}))
-    assert stats.noise_floor(estimates) == pytest.approx(math.exp(0.2) - 1)
+    estimates = speedups.estimate_all(observed({**table, "aa": [0.2, 0.21, 0.19, 0.2]}))
+    assert speedups.noise_floor(estimates) == pytest.approx(math.exp(0.2) - 1)
 
 
 def test_the_floor_of_a_single_session_is_the_deviation_of_the_control() -> None:
-    assert stats.noise_floor(stats.estimate_all(observed({"aa": [0.05], "x": [0.3]}))) == pytest.approx(
+    assert speedups.noise_floor(speedups.estimate_all(observed({"aa": [0.05], "x": [0.3]}))) == pytest.approx(
         math.exp(0.05) - 1
     )
 
@@ -323,38 +323,38 @@ def test_the_floor_of_a_single_session_is_the_deviation_of_the_control() -> None
     ],
 )
 def test_verdicts(low: float, high: float, expected: str) -> None:
-    assert stats.verdict(an_estimate(low, high), adjusted_p=0.01, floor=0.01) == expected
+    assert speedups.verdict(an_estimate(low, high), adjusted_p=0.01, floor=0.01) == expected
 
 
 def test_a_difference_needs_the_corrected_p_value() -> None:
-    assert stats.verdict(an_estimate(1.05, 1.3), adjusted_p=0.051, floor=0.01) == "cannot_tell"
-    assert stats.verdict(an_estimate(0.7, 0.9), adjusted_p=0.051, floor=0.01) == "cannot_tell"
+    assert speedups.verdict(an_estimate(1.05, 1.3), adjusted_p=0.051, floor=0.01) == "cannot_tell"
+    assert speedups.verdict(an_estimate(0.7, 0.9), adjusted_p=0.051, floor=0.01) == "cannot_tell"
 
 
 def test_every_claim_needs_three_sessions() -> None:
     for low, high in [(1.05, 1.3), (0.7, 0.9), (0.99, 1.01)]:
-        assert stats.verdict(an_estimate(low, high, sessions=2), adjusted_p=0.0, floor=0.01) == "cannot_tell"
-        assert stats.verdict(an_estimate(low, high, sessions=3), adjusted_p=0.0, floor=0.01) != "cannot_tell"
+        assert speedups.verdict(an_estimate(low, high, sessions=2), adjusted_p=0.0, floor=0.01) == "cannot_tell"
+        assert speedups.verdict(an_estimate(low, high, sessions=3), adjusted_p=0.0, floor=0.01) != "cannot_tell"
 
 
 def test_the_equivalence_is_the_user_s() -> None:
     estimate = an_estimate(0.97, 1.04)
-    assert stats.verdict(estimate, adjusted_p=1, floor=0.01) == "cannot_tell"
-    assert stats.verdict(estimate, adjusted_p=1, floor=0.01, equivalence=0.05) == "no_difference"
+    assert speedups.verdict(estimate, adjusted_p=1, floor=0.01) == "cannot_tell"
+    assert speedups.verdict(estimate, adjusted_p=1, floor=0.01, equivalence=0.05) == "no_difference"
 
 
 # How much more would decide
 
 
 def test_sessions_needed_of_a_decided_setting_is_none_more() -> None:
-    assert stats.sessions_needed(an_estimate(1.2, 1.3), floor=0.01) == 0
-    assert stats.sessions_needed(an_estimate(0.99, 1.01), floor=0.01) == 0
+    assert speedups.sessions_needed(an_estimate(1.2, 1.3), floor=0.01) == 0
+    assert speedups.sessions_needed(an_estimate(0.99, 1.01), floor=0.01) == 0
 
 
 def test_sessions_needed_grows_with_the_spread_and_with_the_fixes_tried() -> None:
-    near = stats.sessions_needed(an_estimate(0.98, 1.2), floor=0.01)
-    far = stats.sessions_needed(an_estimate(0.9, 1.3), floor=0.01)
-    many = stats.sessions_needed(an_estimate(0.98, 1.2), floor=0.01, fixes_tried=12)
+    near = speedups.sessions_needed(an_estimate(0.98, 1.2), floor=0.01)
+    far = speedups.sessions_needed(an_estimate(0.9, 1.3), floor=0.01)
+    many = speedups.sessions_needed(an_estimate(0.98, 1.2), floor=0.01, fixes_tried=12)
     assert near is not None
     assert far is not None
     assert many is not None
@@ -364,19 +364,19 @@ def test_sessions_needed_grows_with_the_spread_and_with_the_fixes_tried() -> Non
 
 def test_blocks_needed_counts_the_blocks_of_the_new_sessions() -> None:
     estimate = an_estimate(0.98, 1.2)
-    sessions = stats.sessions_needed(estimate, floor=0.01)
+    sessions = speedups.sessions_needed(estimate, floor=0.01)
     assert sessions is not None
-    assert stats.blocks_needed(estimate, floor=0.01) == 2 * sessions
+    assert speedups.blocks_needed(estimate, floor=0.01) == 2 * sessions
 
 
 def test_an_estimate_between_the_floor_and_the_equivalence_is_not_decided_by_more() -> None:
-    assert stats.blocks_needed(an_estimate(0.95, 1.09), floor=0.05) is None
+    assert speedups.blocks_needed(an_estimate(0.95, 1.09), floor=0.05) is None
 
 
 def test_one_session_needs_two_more() -> None:
-    estimate = stats.estimate_all([Observation(0, b, "x", 0.3) for b in range(4)])["x"]
-    assert stats.sessions_needed(estimate, floor=0.01) == 2
-    assert stats.blocks_needed(estimate, floor=0.01) == 8
+    estimate = speedups.estimate_all([Observation(0, b, "x", 0.3) for b in range(4)])["x"]
+    assert speedups.sessions_needed(estimate, floor=0.01) == 2
+    assert speedups.blocks_needed(estimate, floor=0.01) == 8
 
 
 # Epochs and baselines
@@ -384,21 +384,21 @@ def test_one_session_needs_two_more() -> None:
 
 def test_promised_speedup_of_the_measured_jpeg_script() -> None:
     # steps 0.74 of the baseline's speed, and a worker restart of 3.4 baseline steps every 25 batches
-    promised = stats.promised_log_ratio(25, 1.0, 0.0, 1 / 0.74, 3.4)
+    promised = speedups.promised_log_ratio(25, 1.0, 0.0, 1 / 0.74, 3.4)
     assert math.exp(promised) == pytest.approx(25 / (25 / 0.74 + 3.4))
     assert math.exp(promised) == pytest.approx(0.67, abs=0.005)
 
 
 def test_an_endless_epoch_promises_the_steady_ratio() -> None:
-    assert stats.promised_log_ratio(None, 1.0, 50.0, 0.5, 90.0) == pytest.approx(math.log(2))
-    assert stats.promised_log_ratio(10**9, 1.0, 50.0, 0.5, 90.0) == pytest.approx(math.log(2), abs=1e-6)
+    assert speedups.promised_log_ratio(None, 1.0, 50.0, 0.5, 90.0) == pytest.approx(math.log(2))
+    assert speedups.promised_log_ratio(10**9, 1.0, 50.0, 0.5, 90.0) == pytest.approx(math.log(2), abs=1e-6)
 
 
 @pytest.mark.parametrize(
     ("at", "expected"), [(0, 1.0), (10, 1.0), (15, 2.0), (20, 4.0), (25, 2.0), (30, 1.0), (99, 1.0)]
 )
 def test_the_baseline_moves_log_linearly_between_its_windows(at: float, expected: float) -> None:
-    assert stats.baseline_at([20, 10, 30], [4.0, 1.0, 1.0], at) == pytest.approx(expected)
+    assert speedups.baseline_at([20, 10, 30], [4.0, 1.0, 1.0], at) == pytest.approx(expected)
 
 
 def test_exponential_drift_cancels() -> None:
@@ -406,22 +406,22 @@ def test_exponential_drift_cancels() -> None:
         return 0.1 * math.exp(0.03 * at)
 
     times = [0.0, 7.0, 31.0]
-    assert stats.baseline_at(times, [drift(t) for t in times], 12.5) == pytest.approx(drift(12.5))
+    assert speedups.baseline_at(times, [drift(t) for t in times], 12.5) == pytest.approx(drift(12.5))
 
 
 def test_a_block_without_a_baseline_is_refused() -> None:
     with pytest.raises(ValueError, match="no baseline window"):
-        stats.baseline_at([], [], 1.0)
+        speedups.baseline_at([], [], 1.0)
 
 
 def test_two_baseline_windows_at_one_moment() -> None:
-    assert stats.baseline_at([5, 5, 9], [2.0, 3.0, 3.0], 5) in (2.0, 3.0)
+    assert speedups.baseline_at([5, 5, 9], [2.0, 3.0, 3.0], 5) in (2.0, 3.0)
 
 
 # Weight
 
 
 def test_importing_the_statistics_imports_no_library() -> None:
-    code = "import sys, bottleneck_doctor.stats; print({'numpy', 'scipy', 'torch'} & set(sys.modules))"
+    code = "import sys, bottleneck_doctor.statistics.speedups; print({'numpy', 'scipy', 'torch'} & set(sys.modules))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "set()"

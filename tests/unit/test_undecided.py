@@ -9,11 +9,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from bottleneck_doctor import stats, undecided
+from bottleneck_doctor import undecided
 from bottleneck_doctor.documents.report import FixOutcome, Speedup
+from bottleneck_doctor.statistics import speedups
 
 logs = st.floats(-1.5, 1.5).filter(lambda value: value == 0 or abs(value) > 1e-5)
-floors = st.floats(stats.MINIMUM_FLOOR, 0.5)
+floors = st.floats(speedups.MINIMUM_FLOOR, 0.5)
 
 
 def estimate(low: float, high: float, sessions: int = 3) -> Speedup:
@@ -27,7 +28,7 @@ def figures(sentence: str) -> list[float]:
 @given(one=logs, other=logs, floor=floors, tried=st.integers(1, 12))
 def test_every_reason_is_true_of_its_interval(one: float, other: float, floor: float, tried: int) -> None:
     low, high = sorted((math.exp(one), math.exp(other)))
-    assume(not (low >= 1 / (1 + stats.EQUIVALENCE) and high <= 1 + stats.EQUIVALENCE))
+    assume(not (low >= 1 / (1 + speedups.EQUIVALENCE) and high <= 1 + speedups.EQUIVALENCE))
     assume(all(abs(end / bound - 1) > 1e-5 for end in (low, high) for bound in (1 + floor, 1 / (1 + floor))))
     said = undecided.reason(estimate(low, high), floor=floor, tried=tried)
     numbers = figures(said)

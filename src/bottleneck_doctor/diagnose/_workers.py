@@ -7,7 +7,7 @@ from typing import Literal
 
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.documents.report import Speedup, WorkerPoint
-from bottleneck_doctor.stats import MINIMUM_SESSIONS
+from bottleneck_doctor.statistics.speedups import MINIMUM_SESSIONS
 
 WORTHWHILE = 1.05
 """Speedup from which on another number of workers is spoken of. Ours: `MATTERS` as a ratio."""

@@ -21,7 +21,7 @@ from statistics import NormalDist, fmean, variance
 
 from bottleneck_doctor.gate import decide
 from bottleneck_doctor.gate.decide import POWER, Estimate, Look
-from bottleneck_doctor.stats import MINIMUM_STANDARD_ERROR, student_t_quantile
+from bottleneck_doctor.statistics.speedups import MINIMUM_STANDARD_ERROR, student_t_quantile
 
 LEAST_TIMES = 3
 """As many times are needed to tell from them how much times differ."""

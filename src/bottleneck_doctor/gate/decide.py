@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from statistics import NormalDist, fmean, median, stdev
 from typing import Literal
 
-from bottleneck_doctor.stats import MINIMUM_STANDARD_ERROR, student_t_quantile
+from bottleneck_doctor.statistics.speedups import MINIMUM_STANDARD_ERROR, student_t_quantile
 
 ERROR_RATE = 0.01
 """The promised share of checks of identical revisions that call a metric worse, all looks taken together."""

@@ -22,7 +22,7 @@ from bottleneck_doctor.documents.report import (
     Workers,
 )
 from bottleneck_doctor.render import words
-from bottleneck_doctor.stats import MINIMUM_SESSIONS
+from bottleneck_doctor.statistics.speedups import MINIMUM_SESSIONS
 
 FOLDED: tuple[Status, ...] = ("no_difference", "slower", "cannot_tell", "not_applicable", "failed")
 """Outcomes told after the faster ones, in this order."""

@@ -1,0 +1,1 @@
+"""Values in; intervals, verdicts and distributions out. Pure, standard library only."""
