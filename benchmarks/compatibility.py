@@ -174,7 +174,7 @@ def report_text(rows: Sequence[Row], missing: dict[str, str]) -> str:
 
 
 def _seconds(budget: str) -> float:
-    from bottleneck_doctor.duration import parse_duration
+    from bottleneck_doctor.wording.durations import parse_duration
 
     return parse_duration(budget)
 

@@ -407,7 +407,7 @@ def empty() -> dict[str, Any]:
 
 def measure(known: Sequence[tuple[Case, dict[str, Any]]], kept: dict[str, Any], options: argparse.Namespace) -> None:
     """Rounds over all cases, so that the machine's good and bad hours meet all of them."""
-    from bottleneck_doctor.duration import parse_duration
+    from bottleneck_doctor.wording.durations import parse_duration
 
     with tempfile.TemporaryDirectory(prefix="gate-") as scratch:
         folder = repository(Path(scratch) / "repository")

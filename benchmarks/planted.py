@@ -132,7 +132,7 @@ def examine(program: Planted, budget: str, scratch: Path, reports: Path | None =
 
 
 def _seconds(budget: str) -> float:
-    from bottleneck_doctor.duration import parse_duration
+    from bottleneck_doctor.wording.durations import parse_duration
 
     return parse_duration(budget)
 

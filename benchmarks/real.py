@@ -35,9 +35,9 @@ import msgspec
 from _common import DOCTOR, machine, machine_line, save, say
 from _remains import MARK, difference, hashes, left_behind, shared_memory
 
-from bottleneck_doctor.duration import parse_duration
 from bottleneck_doctor.examine import DEFAULT_BUDGET
 from bottleneck_doctor.explain import ALLOWANCE
+from bottleneck_doctor.wording.durations import parse_duration
 
 FORMAT = 1
 OVER = 0.03

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from bottleneck_doctor.change import autocast_change, loader_change
 from bottleneck_doctor.documents.report import Change, Setting
-from bottleneck_doctor.render import words
 from bottleneck_doctor.runtime.messages import Found, Site
+from bottleneck_doctor.wording import words
 
 LOADER_KEYWORDS = ("num_workers", "prefetch_factor", "persistent_workers", "pin_memory")
 

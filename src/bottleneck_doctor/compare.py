@@ -15,9 +15,9 @@ from typing import Literal
 
 from bottleneck_doctor import evidence
 from bottleneck_doctor.documents.report import Phases, Result
-from bottleneck_doctor.render import words
 from bottleneck_doctor.schedule import BASELINE
 from bottleneck_doctor.statistics import speedups
+from bottleneck_doctor.wording import words
 
 Unit = Literal["per_second", "seconds", "share", "bytes"]
 MEMORY_TOLERANCE = 0.02

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 from bottleneck_doctor.documents.check import Level, Unit
-from bottleneck_doctor.duration import parse_duration
 from bottleneck_doctor.errors import DoctorError, reason_of
+from bottleneck_doctor.wording.durations import parse_duration
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -28,12 +28,12 @@ from bottleneck_doctor.processes import Outside, Processes
 from bottleneck_doctor.progress import Progress
 from bottleneck_doctor.protection.keeper import Keeper, protecting
 from bottleneck_doctor.race import Race
-from bottleneck_doctor.render import words
 from bottleneck_doctor.request import Outcome as Outcome
 from bottleneck_doctor.request import Request as Request
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.schedule import BASELINE, Plan, Probe, probe
 from bottleneck_doctor.session import Session
+from bottleneck_doctor.wording import words
 
 DEFAULT_BUDGET = 180.0
 """Seconds for an ordinary script; the first set-up, which may have to make caches, comes on top."""

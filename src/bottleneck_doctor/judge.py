@@ -29,10 +29,10 @@ from bottleneck_doctor.documents.report import (
     Workers,
 )
 from bottleneck_doctor.fixes import Fix as Fix
-from bottleneck_doctor.render import ranking, words
 from bottleneck_doctor.runtime.messages import Found
 from bottleneck_doctor.schedule import BASELINE, CONTROL, fewest_workers
 from bottleneck_doctor.statistics import speedups
+from bottleneck_doctor.wording import ranking, words
 
 REPLAY = "replay=True"
 LOADER_ONLY = "loader_only:"

@@ -27,10 +27,10 @@ from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.explain import Explanation
 from bottleneck_doctor.prober import RANKS_APART, SessionOver
 from bottleneck_doctor.race import Race
-from bottleneck_doctor.render import words
 from bottleneck_doctor.runtime.messages import Ended, Found, Hello
 from bottleneck_doctor.runtime.seen import Counts
 from bottleneck_doctor.statistics import speedups
+from bottleneck_doctor.wording import words
 
 NOISY_FLOOR = 0.05
 RUNGS = {"backward": "backward passes", "gradient scaler": "those of the gradient scaler"}

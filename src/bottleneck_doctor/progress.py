@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, TextIO
 
-from bottleneck_doctor.duration import format_duration
+from bottleneck_doctor.wording.durations import format_duration
 
 if TYPE_CHECKING:
     from rich.status import Status

@@ -11,8 +11,8 @@ import re
 from collections.abc import Sequence
 
 from bottleneck_doctor.documents.report import FixOutcome, Speedup
-from bottleneck_doctor.render import words
 from bottleneck_doctor.statistics import speedups
+from bottleneck_doctor.wording import words
 
 MOST_DIGITS = 6
 WORTH_NAMING = 1 + speedups.EQUIVALENCE

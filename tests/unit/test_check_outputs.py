@@ -29,7 +29,7 @@ from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.gate.outputs import OUTPUTS
 from bottleneck_doctor.render import check_github, check_gitlab, check_junit, check_markdown, check_page
 from bottleneck_doctor.render.check_places import from_root
-from bottleneck_doctor.render.check_words import amount_text, change_text, side_text, value_text
+from bottleneck_doctor.wording.check_words import amount_text, change_text, side_text, value_text
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "golden"

@@ -17,7 +17,7 @@ import yaml
 
 from bottleneck_doctor.cli import doctor
 from bottleneck_doctor.gate.limits import KINDS
-from bottleneck_doctor.render.check_words import amount_text
+from bottleneck_doctor.wording.check_words import amount_text
 
 ROOT = Path(__file__).parents[2]
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bottleneck_doctor.duration import format_duration, parse_duration
+from bottleneck_doctor.wording.durations import format_duration, parse_duration
 
 
 @pytest.mark.parametrize(

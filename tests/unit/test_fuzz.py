@@ -22,7 +22,6 @@ from bottleneck_doctor.cli import main
 from bottleneck_doctor.compare import Named, compare
 from bottleneck_doctor.documents.redaction import Discretion, discretion
 from bottleneck_doctor.documents.report import from_json, to_json
-from bottleneck_doctor.duration import format_duration, parse_duration
 from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.monitor import procfs
 from bottleneck_doctor.profiling.device import device_profile
@@ -33,6 +32,7 @@ from bottleneck_doctor.profiling.sampling import sampling_profile
 from bottleneck_doctor.protection import journal
 from bottleneck_doctor.render import comparison, html, terminal
 from bottleneck_doctor.runtime import channel, messages
+from bottleneck_doctor.wording.durations import format_duration, parse_duration
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 DOCUMENTS = {name: json.loads((GOLDEN / f"{name}.json").read_bytes()) for name in ("pets", "gpu", "no-baseline")}

@@ -14,7 +14,7 @@ from bottleneck_doctor.documents.check import Metric
 from bottleneck_doctor.gate import culprits, decide, verdict
 from bottleneck_doctor.gate.limits import DEFAULTS, STEP_TIME, Limit, configured
 from bottleneck_doctor.gate.metrics import Judging, PairSample, judged, sentence
-from bottleneck_doctor.render.check_words import is_shown
+from bottleneck_doctor.wording.check_words import is_shown
 
 NOISE = (0.002, -0.003, 0.001, -0.001, 0.003)
 

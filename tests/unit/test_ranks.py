@@ -14,9 +14,9 @@ from tests.unit.diagnosable import finding, healthy, shares, window
 from bottleneck_doctor import launch, ranks
 from bottleneck_doctor.documents.report import Rank, RankPart
 from bottleneck_doctor.ranks import Apart, Company, Together, merged_done
-from bottleneck_doctor.render import words
 from bottleneck_doctor.runtime import company, suitability
 from bottleneck_doctor.runtime.messages import Found, Grant, Hello, WindowDone
+from bottleneck_doctor.wording import words
 
 
 def hello(rank: int, world: int = 2, host: str = "a") -> Hello:

@@ -20,7 +20,8 @@ from bottleneck_doctor.documents.report import (
     Workers,
     from_json,
 )
-from bottleneck_doctor.render import html, ranking, rates, terminal, words
+from bottleneck_doctor.render import html, terminal
+from bottleneck_doctor.wording import ranking, rates, words
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from bottleneck_doctor.documents.report import Speedup
-from bottleneck_doctor.render import words
+from bottleneck_doctor.wording import words
 
 
 def speedup(estimate: float, low: float, high: float, sessions: int = 3) -> Speedup:

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import click
 
-from bottleneck_doctor.duration import parse_duration
 from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.launch import launcher_words, located
+from bottleneck_doctor.wording.durations import parse_duration
 
 _VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 _LARGEST_SCRIPT = 16 * 1024 * 1024

@@ -15,8 +15,8 @@ from pathlib import PurePath
 
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.documents.report import CallNode, LineCost, LineListing, Site
-from bottleneck_doctor.render import words
 from bottleneck_doctor.runtime import messages
+from bottleneck_doctor.wording import words
 
 LIBRARY = re.compile(r"(site|dist)-packages/|/lib/python3|^<|^$|bottleneck_doctor/runtime/")
 MARKERS = (

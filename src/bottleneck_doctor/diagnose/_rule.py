@@ -13,7 +13,7 @@ from typing import Literal
 
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.documents.report import Site
-from bottleneck_doctor.render import words
+from bottleneck_doctor.wording import words
 
 Topic = Literal["data", "host", "device", "epoch", "start", "memory", "machine", "rest"]
 """What a statement is about. Statements on one topic explain one another; those on different topics add up."""

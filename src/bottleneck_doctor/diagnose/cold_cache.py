@@ -8,7 +8,7 @@ from bottleneck_doctor.diagnose._files import reading
 from bottleneck_doctor.diagnose._loading import READING_LINES, fetch_site
 from bottleneck_doctor.diagnose._places import line_with
 from bottleneck_doctor.diagnose._rule import ORIGIN, Rule, Statement, Unjudged, clamp, portion, waits
-from bottleneck_doctor.render import words
+from bottleneck_doctor.wording import words
 
 FROM_DISK = 0.5
 """Part of what loading opens that the disk has to deliver, from which on the cache is called cold. Ours: half."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bottleneck_doctor.diagnose._device import forward_of_no_module
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._rule import GENERAL, MATTERS, Rule, Statement
-from bottleneck_doctor.render import words
+from bottleneck_doctor.wording import words
 
 PASSES = 0.7
 """Part of a step that forward, backward and optimizer take together. Ours: with less, something else has a share worth

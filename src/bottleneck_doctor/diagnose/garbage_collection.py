@@ -7,7 +7,7 @@ import re
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._places import line_with
 from bottleneck_doctor.diagnose._rule import CAUSE, MATTERS, Rule, Statement, at, milliseconds
-from bottleneck_doctor.render import words
+from bottleneck_doctor.wording import words
 
 COLLECTS = re.compile(r"\bgc\.collect\(")
 

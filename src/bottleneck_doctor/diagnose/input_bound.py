@@ -5,7 +5,7 @@ from __future__ import annotations
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._places import met_in_loading
 from bottleneck_doctor.diagnose._rule import GENERAL, MATTERS, TB_PLUGIN, Rule, Statement, waits
-from bottleneck_doctor.render import words
+from bottleneck_doctor.wording import words
 
 
 def judge(evidence: Evidence) -> Statement | None:

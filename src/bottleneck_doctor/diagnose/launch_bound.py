@@ -5,7 +5,7 @@ from __future__ import annotations
 from bottleneck_doctor.diagnose._device import launch_limited, stands_still
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._rule import CAUSE, Rule, Statement, Unjudged, several
-from bottleneck_doctor.render import words
+from bottleneck_doctor.wording import words
 
 
 def judge(evidence: Evidence) -> Statement | Unjudged | None:

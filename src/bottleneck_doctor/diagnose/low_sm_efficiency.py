@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._rule import CAUSE, TB_PLUGIN, Rule, Statement, Unjudged, clamp
-from bottleneck_doctor.render import words
+from bottleneck_doctor.wording import words
 
 LOW = 0.5
 """Estimated SM efficiency, relative to the time in which kernels run, below which more than half of the multiprocessors

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bottleneck_doctor.diagnose import _machine
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._rule import CAUSE, MATTERS, Rule, Statement, clamp
-from bottleneck_doctor.render import words
+from bottleneck_doctor.wording import words
 
 NOISY = 0.05
 """Noise floor (half-width of what two measurements of the same may differ by) from which on a gain of 5 % can't be

@@ -17,7 +17,7 @@ from bottleneck_doctor.diagnose._rule import (
     several,
     waits,
 )
-from bottleneck_doctor.render import words
+from bottleneck_doctor.wording import words
 
 SMALL = 64 << 10
 """Bytes up to which a file is small. Parallel file systems call files below 64 KiB so (Lustre's Data-on-MDT is made for

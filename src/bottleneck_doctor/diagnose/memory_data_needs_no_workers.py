@@ -5,7 +5,7 @@ from __future__ import annotations
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._rule import DATA_GUIDE, MATTERS, Rule, Statement, clamp, milliseconds, waits
 from bottleneck_doctor.diagnose._workers import WORTHWHILE, better_workers, clearly_faster, without_workers
-from bottleneck_doctor.render import words
+from bottleneck_doctor.wording import words
 
 SMALL_BATCH = 4 << 20
 """Bytes up to which a batch takes less than a millisecond to copy (memory moves 5 GB/s and more): what is paid is the

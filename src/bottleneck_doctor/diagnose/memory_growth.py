@@ -9,7 +9,7 @@ from statistics import StatisticsError, correlation, linear_regression, median
 from bottleneck_doctor.diagnose import _machine
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._rule import CAUSE, Rule, Statement, Unjudged
-from bottleneck_doctor.render import words
+from bottleneck_doctor.wording import words
 
 LEAST_BYTES = 64 << 20
 """Growth within one session from which on it is looked at: allocators keep tens of megabytes at their own pleasure."""

@@ -7,7 +7,7 @@ from bottleneck_doctor.diagnose._files import reading
 from bottleneck_doctor.diagnose._loading import READING_LINES, fetch_site
 from bottleneck_doctor.diagnose._places import line_with
 from bottleneck_doctor.diagnose._rule import ORIGIN, Rule, Statement, Unjudged, made_here, portion, several, waits
-from bottleneck_doctor.render import words
+from bottleneck_doctor.wording import words
 
 
 def judge(evidence: Evidence) -> Statement | Unjudged | None:

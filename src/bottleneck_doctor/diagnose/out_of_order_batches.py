@@ -5,7 +5,7 @@ from __future__ import annotations
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._loading import fetch_site, waited_making
 from bottleneck_doctor.diagnose._rule import CAUSE, DATA_GUIDE, SYMPTOM, Rule, Statement, milliseconds, waits
-from bottleneck_doctor.render import words
+from bottleneck_doctor.wording import words
 
 OFTEN = 0.1
 """Share of batches that were finished before an earlier one, from which on it is said. Ours: a tenth."""

@@ -7,7 +7,7 @@ from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._loading import busy_workers, limit
 from bottleneck_doctor.diagnose._rule import LARGE, ORIGIN, Rule, Statement, Unjudged, clamp
 from bottleneck_doctor.diagnose._workers import better_workers
-from bottleneck_doctor.render import words
+from bottleneck_doctor.wording import words
 
 PRESSURE = 0.2
 """Share of the time in which some task waited for a core (`cpu.some` of pressure stall information) that shows a

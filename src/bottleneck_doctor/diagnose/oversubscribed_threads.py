@@ -9,7 +9,7 @@ from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._loading import waited_making
 from bottleneck_doctor.diagnose._places import line_with
 from bottleneck_doctor.diagnose._rule import LARGE, ROOT, Rule, Statement, Unjudged, at, clamp, of_workers, waits
-from bottleneck_doctor.render import words
+from bottleneck_doctor.wording import words
 
 TOO_MANY = 2.0
 """Computing threads a usable core from which on they are too many. Ours; two on each still overlap waiting."""

@@ -6,7 +6,7 @@ from bottleneck_doctor.diagnose._device import TO_DEVICE
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._places import line_with
 from bottleneck_doctor.diagnose._rule import ORIGIN, Rule, Statement, Unjudged, at, times
-from bottleneck_doctor.render import words
+from bottleneck_doctor.wording import words
 
 LEAST = 0.02
 """Share of a step that copies must take for pinning to be worth a word: below it no fix is tried either

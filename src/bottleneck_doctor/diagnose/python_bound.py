@@ -7,7 +7,7 @@ from bottleneck_doctor.diagnose._device import launch_limited, outside_operators
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._places import hottest_of, refined_below_the_loop
 from bottleneck_doctor.diagnose._rule import PART, PLACE, Rule, Statement, at, clamp, place
-from bottleneck_doctor.render import words
+from bottleneck_doctor.wording import words
 
 
 def judge(evidence: Evidence) -> Statement | None:

@@ -16,7 +16,7 @@ from bottleneck_doctor.diagnose._rule import (
     portion,
     waits,
 )
-from bottleneck_doctor.render import words
+from bottleneck_doctor.wording import words
 
 TORCHS = "torch.utils.data._utils.collate"
 

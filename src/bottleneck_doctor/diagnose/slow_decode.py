@@ -15,7 +15,7 @@ from bottleneck_doctor.diagnose._rule import (
     portion,
     waits,
 )
-from bottleneck_doctor.render import words
+from bottleneck_doctor.wording import words
 
 
 def judge(evidence: Evidence) -> Statement | Unjudged | None:

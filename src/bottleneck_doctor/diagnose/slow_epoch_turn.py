@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._rule import CAUSE, LARGE, Rule, Statement
-from bottleneck_doctor.render import words
+from bottleneck_doctor.wording import words
 
 PARTS = {
     "evaluation": "evaluating",

@@ -17,7 +17,7 @@ from bottleneck_doctor.diagnose._rule import (
     portion,
     waits,
 )
-from bottleneck_doctor.render import words
+from bottleneck_doctor.wording import words
 
 WRAPPERS = ("Subset", "ConcatDataset", "ChainDataset", "StackDataset")
 """Datasets of torch's that make no sample themselves."""

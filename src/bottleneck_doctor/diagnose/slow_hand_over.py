@@ -5,7 +5,7 @@ from __future__ import annotations
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._loading import waited_making
 from bottleneck_doctor.diagnose._rule import PART, Rule, Statement, milliseconds, portion, waits
-from bottleneck_doctor.render import words
+from bottleneck_doctor.wording import words
 
 
 def judge(evidence: Evidence) -> Statement | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._places import hottest_of, refined_below_the_loop
 from bottleneck_doctor.diagnose._rule import CAUSE, PART, TUNING_GUIDE, Rule, Statement, at, milliseconds
-from bottleneck_doctor.render import words
+from bottleneck_doctor.wording import words
 
 HEAVY = 0.2
 """Share of a step. Ours: a fused or foreach optimizer goes over parameters and gradients once, which next to passes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._rule import CAUSE, Rule, Statement
-from bottleneck_doctor.render import words
+from bottleneck_doctor.wording import words
 
 LONG = 10.0
 """Seconds. Importing torch and its relatives takes 2 to 5 s and set-up of usual scripts 2 to 25 s, as seen in a survey

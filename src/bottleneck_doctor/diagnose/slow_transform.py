@@ -18,7 +18,7 @@ from bottleneck_doctor.diagnose._rule import (
     waits,
 )
 from bottleneck_doctor.documents.report import Loading, Site, TransformCost
-from bottleneck_doctor.render import words
+from bottleneck_doctor.wording import words
 
 
 def judge(evidence: Evidence) -> Statement | None:

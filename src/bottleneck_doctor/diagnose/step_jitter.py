@@ -7,7 +7,7 @@ from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._loading import fetch_site
 from bottleneck_doctor.diagnose._rule import CAUSE, MATTERS, SYMPTOM, Rule, Statement, Unjudged, clamp, milliseconds
 from bottleneck_doctor.judge import OTHER_LOAD
-from bottleneck_doctor.render import words
+from bottleneck_doctor.wording import words
 
 JITTER = 1.5
 """95th percentile over median of the step time. Ours; a loop that does the same in every step stays below 1.2 on a

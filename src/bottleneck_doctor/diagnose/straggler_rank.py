@@ -10,7 +10,7 @@ from statistics import fmean, median
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._machine import PLAIN_MODES
 from bottleneck_doctor.diagnose._rule import CAUSE, MATTERS, Rule, Statement, clamp
-from bottleneck_doctor.render import words
+from bottleneck_doctor.wording import words
 
 WORK = (("host_to_device",), ("forward",), ("backward",), ("optimizer", "zero_grad"), ("between",))
 """Phases in which a rank may be slow, those first in which ranks seldom wait for each other. Nearly all such waiting is

@@ -16,7 +16,7 @@ from bottleneck_doctor.diagnose._rule import (
     place,
 )
 from bottleneck_doctor.documents.report import Site, SynchronisingCall
-from bottleneck_doctor.render import words
+from bottleneck_doctor.wording import words
 
 LOOP = 20.0
 """Calls a step at one place from which on they stand in a loop over samples, so that what the loop itself costs is

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._rule import LARGE, ORIGIN, TB_PLUGIN, Rule, Statement, Unjudged, clamp
-from bottleneck_doctor.render import words
+from bottleneck_doctor.wording import words
 
 USED = 0.05
 """Share of kernel time on Tensor Cores up to which they count as idle. `tb_plugin` asks for 0; a stray kernel of a

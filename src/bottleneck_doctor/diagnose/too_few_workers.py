@@ -5,7 +5,7 @@ from __future__ import annotations
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._rule import DATA_GUIDE, MATTERS, NUMBER, SYMPTOM, Rule, Statement, of_workers, waits
 from bottleneck_doctor.diagnose._workers import better_workers
-from bottleneck_doctor.render import words
+from bottleneck_doctor.wording import words
 
 
 def judge(evidence: Evidence) -> Statement | None:

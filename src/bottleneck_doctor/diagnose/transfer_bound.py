@@ -7,7 +7,7 @@ from bottleneck_doctor.diagnose._device import TO_DEVICE
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._places import line_with
 from bottleneck_doctor.diagnose._rule import CAUSE, CUDA_GUIDE, LARGE, Rule, Statement, at
-from bottleneck_doctor.render import words
+from bottleneck_doctor.wording import words
 
 
 def judge(evidence: Evidence) -> Statement | None:

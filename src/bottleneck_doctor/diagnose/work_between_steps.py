@@ -17,7 +17,7 @@ from bottleneck_doctor.diagnose._rule import (
     place,
 )
 from bottleneck_doctor.diagnose._rule import portion as portion_of
-from bottleneck_doctor.render import words
+from bottleneck_doctor.wording import words
 
 
 def judge(evidence: Evidence) -> Statement | Unjudged | None:

@@ -7,7 +7,7 @@ from statistics import median
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._loading import fetch_site, waited_making
 from bottleneck_doctor.diagnose._rule import ORIGIN, Rule, Statement, milliseconds, waits
-from bottleneck_doctor.render import words
+from bottleneck_doctor.wording import words
 
 UNEVEN = 1.5
 """The slowest worker's time a batch over the median's. Ours: order is kept, so all wait for the slowest, and at 1.5 a

@@ -6,7 +6,7 @@ from bottleneck_doctor.diagnose import _machine
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._loading import limit, waited_making
 from bottleneck_doctor.diagnose._rule import SYMPTOM, Rule, Statement, Unjudged, clamp, of_workers, waits
-from bottleneck_doctor.render import words
+from bottleneck_doctor.wording import words
 
 
 def judge(evidence: Evidence) -> Statement | Unjudged | None:

@@ -18,7 +18,7 @@ from bottleneck_doctor.diagnose._rule import (
     waits,
 )
 from bottleneck_doctor.documents.report import Loading
-from bottleneck_doctor.render import words
+from bottleneck_doctor.wording import words
 
 UNSEEN = "how much of the time the workers compute was not seen"
 UNCLEAR = "without workers, waiting can't be told from computing here"

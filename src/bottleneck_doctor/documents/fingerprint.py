@@ -15,7 +15,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from bottleneck_doctor.compare import MEMORY_TOLERANCE
-from bottleneck_doctor.render import words
+from bottleneck_doctor.wording import words
 
 Count = Annotated[int, Meta(ge=1, le=1 << 53)]
 Figure = Annotated[float, Meta(gt=0, le=1e18)]

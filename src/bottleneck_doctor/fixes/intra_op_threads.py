@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer, workers_obstacle
-from bottleneck_doctor.render import words
 from bottleneck_doctor.runtime.messages import Found
+from bottleneck_doctor.wording import words
 
 
 def propose(found: Found) -> Offer | NotApplicable:

@@ -32,8 +32,8 @@ from bottleneck_doctor.interrupt import terminate_as_interrupt
 from bottleneck_doctor.prober import CAME_TO_ITS_END, Clock, OutOfTime
 from bottleneck_doctor.progress import Progress
 from bottleneck_doctor.protection.keeper import Keeper, protecting
-from bottleneck_doctor.render import words
 from bottleneck_doctor.start import Start
+from bottleneck_doctor.wording import words
 
 DEFAULT_BUDGET = 300.0
 """Seconds; explaining a regression comes on top."""

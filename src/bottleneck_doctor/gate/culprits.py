@@ -15,7 +15,7 @@ from bottleneck_doctor.documents.check import Culprit
 from bottleneck_doctor.documents.report import Site
 from bottleneck_doctor.gate.hunks import Differences
 from bottleneck_doctor.gate.metrics import PairSample
-from bottleneck_doctor.render import words
+from bottleneck_doctor.wording import words
 
 LEAST_PART = 0.15
 """Part of a step's growth that a culprit explains at least."""

@@ -9,7 +9,7 @@ from typing import Any
 from bottleneck_doctor.config import Config
 from bottleneck_doctor.documents.check import Level, Unit
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.render.words import PHASE_WORDS
+from bottleneck_doctor.wording.words import PHASE_WORDS
 
 STEP_TIME = "step_time"
 DATA_WAIT = "data_wait"

@@ -28,7 +28,7 @@ from bottleneck_doctor.gate.limits import (
     Limit,
 )
 from bottleneck_doctor.gate.prospect import Prospect, prospect
-from bottleneck_doctor.render.check_words import amount_text, value_text
+from bottleneck_doctor.wording.check_words import amount_text, value_text
 
 LEAST_TURN = 0.05
 """Seconds below which an epoch's start and end are nobody's concern; shorter ones count as this."""

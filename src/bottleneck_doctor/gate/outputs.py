@@ -69,7 +69,7 @@ def _junit(check: Check, root: Path) -> str:
 def _gitlab(check: Check, root: Path) -> str:
     from bottleneck_doctor.render import check_gitlab
     from bottleneck_doctor.render.check_places import from_root, script_path
-    from bottleneck_doctor.render.check_words import script
+    from bottleneck_doctor.wording.check_words import script
 
     return check_gitlab.render(from_root(check, root), script_path(check, root, script(check)))
 

@@ -18,7 +18,7 @@ from bottleneck_doctor.gate.solo import Drawing, Training
 from bottleneck_doctor.interrupt import terminate_as_interrupt
 from bottleneck_doctor.prober import Clock
 from bottleneck_doctor.progress import Progress
-from bottleneck_doctor.render import words
+from bottleneck_doctor.wording import words
 
 PROCESSES = 8
 """What a take has where nothing else is said: more of one time say little of another."""

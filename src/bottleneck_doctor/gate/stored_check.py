@@ -25,8 +25,8 @@ from bottleneck_doctor.gate.solo import Drawing, Training
 from bottleneck_doctor.interrupt import terminate_as_interrupt
 from bottleneck_doctor.prober import Clock
 from bottleneck_doctor.progress import Progress
-from bottleneck_doctor.render import words
-from bottleneck_doctor.render.check_words import change_text, is_finding
+from bottleneck_doctor.wording import words
+from bottleneck_doctor.wording.check_words import change_text, is_finding
 
 
 @dataclass(frozen=True, kw_only=True)

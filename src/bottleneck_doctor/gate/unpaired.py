@@ -29,8 +29,8 @@ from bottleneck_doctor.gate.limits import (
     Limit,
 )
 from bottleneck_doctor.gate.metrics import LEAST_PHASE, Judging, Series, SideSample
-from bottleneck_doctor.render import words
-from bottleneck_doctor.render.check_words import amount_text
+from bottleneck_doctor.wording import words
+from bottleneck_doctor.wording.check_words import amount_text
 
 ASSUMED = {"seconds": 0.15, "bytes": 0.02, "share": 0.05}
 """How much times are supposed to differ where fewer than three are stored, as a standard deviation, by unit (relative,

@@ -13,8 +13,8 @@ from bottleneck_doctor.gate.decide import LEAST_PAIRS
 from bottleneck_doctor.gate.limits import PHASE, STEP_TIME
 from bottleneck_doctor.gate.metrics import Judging, PairSample
 from bottleneck_doctor.gate.prospect import Prospect
-from bottleneck_doctor.render import words
-from bottleneck_doctor.render.check_words import amount_text, fails
+from bottleneck_doctor.wording import words
+from bottleneck_doctor.wording.check_words import amount_text, fails
 
 LONG = 1.25
 """A window that takes so many times what is typical of its process was held up."""

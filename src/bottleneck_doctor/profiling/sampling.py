@@ -14,7 +14,7 @@ from bottleneck_doctor.profiling.hot import ROLES, Roles, assign_roles, hot_func
 from bottleneck_doctor.profiling.origin import Origin, in_package
 from bottleneck_doctor.profiling.raw import RawProfile, read
 from bottleneck_doctor.profiling.tree import LEAST_SHARE, MOST_NODES, Freezer
-from bottleneck_doctor.render.words import count_text, share_text
+from bottleneck_doctor.wording.words import count_text, share_text
 
 MOST_FUNCTIONS = 60
 """Rows of each role that `report.json` holds; the raw file has all."""

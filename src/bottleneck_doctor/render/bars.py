@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from markupsafe import Markup
 
 from bottleneck_doctor.documents.report import Speedup
-from bottleneck_doctor.render import svg, words
+from bottleneck_doctor.render import svg
+from bottleneck_doctor.wording import words
 
 BAR_WIDTH = 1000.0
 BAR_HEIGHT = 20.0

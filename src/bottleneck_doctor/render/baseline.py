@@ -14,8 +14,8 @@ from bottleneck_doctor.documents.report import Warning
 from bottleneck_doctor.documents.stored_baseline import Stored
 from bottleneck_doctor.gate import against, unpaired
 from bottleneck_doctor.gate.limits import STEP_TIME, Limit
-from bottleneck_doctor.render import words
 from bottleneck_doctor.render.console import text_console
+from bottleneck_doctor.wording import words
 
 PLAIN_WIDTH = 120
 

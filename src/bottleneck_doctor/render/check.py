@@ -10,8 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from bottleneck_doctor.documents.check import Check, Metric, Verdict
-from bottleneck_doctor.render import words
-from bottleneck_doctor.render.check_words import (
+from bottleneck_doctor.render.console import text_console
+from bottleneck_doctor.wording import words
+from bottleneck_doctor.wording.check_words import (
     VERDICT_WORDS,
     amount_text,
     change_text,
@@ -22,7 +23,6 @@ from bottleneck_doctor.render.check_words import (
     side_text,
     value_text,
 )
-from bottleneck_doctor.render.console import text_console
 
 PLAIN_WIDTH = 120
 _STYLES: dict[Verdict, str] = {"regression": "bold red", "gone": "bold red", "improvement": "green"}

@@ -12,8 +12,9 @@ from typing import Literal
 
 from bottleneck_doctor.documents.check import Check
 from bottleneck_doctor.documents.report import Site
-from bottleneck_doctor.render import check_markdown, check_words
-from bottleneck_doctor.render.check_words import one_line
+from bottleneck_doctor.render import check_markdown
+from bottleneck_doctor.wording import check_words
+from bottleneck_doctor.wording.check_words import one_line
 
 ANNOTATIONS = 10
 """The most that are made."""

@@ -13,8 +13,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from bottleneck_doctor.documents.check import Check, Metric
-from bottleneck_doctor.render import check_words
-from bottleneck_doctor.render.check_words import one_line
+from bottleneck_doctor.wording import check_words
+from bottleneck_doctor.wording.check_words import one_line
 
 CHECK_NAME = "bottleneck-doctor"
 

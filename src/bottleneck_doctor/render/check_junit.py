@@ -9,7 +9,7 @@ import re
 from xml.etree import ElementTree
 
 from bottleneck_doctor.documents.check import Check, Metric
-from bottleneck_doctor.render import check_words, words
+from bottleneck_doctor.wording import check_words, words
 
 MOST_NOTES = 20
 

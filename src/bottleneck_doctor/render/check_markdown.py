@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 
 from bottleneck_doctor.documents.check import Check, Culprit, Metric
-from bottleneck_doctor.render import check_words, words
-from bottleneck_doctor.render.check_words import one_line
+from bottleneck_doctor.wording import check_words, words
+from bottleneck_doctor.wording.check_words import one_line
 
 MARK = "<!-- bottleneck-doctor check -->"
 """The first line, by which a comment of an earlier check is found again."""

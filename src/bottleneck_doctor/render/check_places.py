@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bottleneck_doctor.documents.check import Check
 from bottleneck_doctor.documents.report import Site
-from bottleneck_doctor.render.check_words import inside
+from bottleneck_doctor.wording.check_words import inside
 
 
 def from_root(check: Check, root: Path) -> Check:

@@ -9,9 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from bottleneck_doctor.compare import Comparison, Ratio, Row
-from bottleneck_doctor.render import words
 from bottleneck_doctor.render.console import text_console
 from bottleneck_doctor.render.page import page
+from bottleneck_doctor.wording import words
 
 CAUTION = "The reports were made at different times: what the machine did in between is in no interval."
 PLAIN_WIDTH = 110

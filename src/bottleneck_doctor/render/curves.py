@@ -9,7 +9,8 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
-from bottleneck_doctor.render import svg, words
+from bottleneck_doctor.render import svg
+from bottleneck_doctor.wording import words
 
 LABELS = ("best", "enough")
 """Labels of the worker curve, the weightiest first."""

@@ -17,7 +17,7 @@ from pathlib import PurePosixPath
 from markupsafe import Markup
 
 from bottleneck_doctor.documents.report import CallNode
-from bottleneck_doctor.render import words
+from bottleneck_doctor.wording import words
 
 ROW = 20
 """Pixels from one row to the next."""

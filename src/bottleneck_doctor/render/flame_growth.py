@@ -15,8 +15,8 @@ from markupsafe import Markup
 
 from bottleneck_doctor.documents.check import GrowthNode, GrowthTree
 from bottleneck_doctor.documents.report import CallNode
-from bottleneck_doctor.render import words
 from bottleneck_doctor.render.flame import Placed, frame, graph, placed
+from bottleneck_doctor.wording import words
 
 SIGMAS = 2.5
 """How many times its own luck of sampling a frame must have changed by; as for culprits."""

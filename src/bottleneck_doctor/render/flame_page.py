@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from bottleneck_doctor.documents.report import CallNode, HotFunction
-from bottleneck_doctor.render import words
 from bottleneck_doctor.render.flame import ROLE_WORDS, flame, short_path
 from bottleneck_doctor.render.page import page
+from bottleneck_doctor.wording import words
 
 
 def render(

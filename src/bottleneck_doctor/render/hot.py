@@ -12,9 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from bottleneck_doctor.documents.report import HotFunction
-from bottleneck_doctor.render import words
 from bottleneck_doctor.render.console import text_console
 from bottleneck_doctor.render.flame import ROLE_WORDS, short_path
+from bottleneck_doctor.wording import words
 
 
 def render(

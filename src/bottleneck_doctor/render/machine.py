@@ -15,7 +15,8 @@ from statistics import median
 from markupsafe import Markup
 
 from bottleneck_doctor.documents.report import Span
-from bottleneck_doctor.render import svg, words
+from bottleneck_doctor.render import svg
+from bottleneck_doctor.wording import words
 
 PLOT = 52.0
 TITLE = 20.0

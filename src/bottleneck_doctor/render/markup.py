@@ -16,8 +16,9 @@ from markupsafe import Markup, escape
 
 import bottleneck_doctor
 from bottleneck_doctor.documents.report import Change, Speedup
-from bottleneck_doctor.render import ranking, svg, words
+from bottleneck_doctor.render import svg
 from bottleneck_doctor.render.sections import links
+from bottleneck_doctor.wording import ranking, words
 
 TEXT_LIMIT = 4_000
 """Characters of one text from the user's side: an error may carry a whole build log."""

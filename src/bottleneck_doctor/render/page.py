@@ -12,8 +12,8 @@ import jinja2
 from markupsafe import Markup
 
 from bottleneck_doctor import __version__
-from bottleneck_doctor.render import words
 from bottleneck_doctor.render.markup import templates_folder, with_code
+from bottleneck_doctor.wording import words
 
 
 def page(template: str, **values: object) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
-from bottleneck_doctor.render import words
+from bottleneck_doctor.wording import words
 
 _ACCENT, _STRONG, _MIDDLE, _LIGHT, _AMBER, _BLUE = "#14997f", "#66737f", "#97a3ad", "#c3ccd3", "#c47a1a", "#4a7cc4"
 PLAIN: Mapping[str, str] = {

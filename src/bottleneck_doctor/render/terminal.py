@@ -13,9 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from bottleneck_doctor.documents.report import FixOutcome, Result, Site
-from bottleneck_doctor.render import ranking, rates, words
 from bottleneck_doctor.render.console import text_console
 from bottleneck_doctor.render.flame import short_path
+from bottleneck_doctor.wording import ranking, rates, words
 
 FIRST_ROWS = 5
 FIRST_WARNINGS = 3

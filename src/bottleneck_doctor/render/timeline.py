@@ -8,7 +8,8 @@ import re
 from markupsafe import Markup
 
 from bottleneck_doctor.documents.report import Event, Timeline
-from bottleneck_doctor.render import svg, words
+from bottleneck_doctor.render import svg
+from bottleneck_doctor.wording import words
 
 WIDTH = 860.0
 LEFT = 76.0

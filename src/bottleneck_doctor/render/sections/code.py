@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from bottleneck_doctor.documents.report import HotFunction, LineCost, LineListing, Result, SamplingProfile
-from bottleneck_doctor.render import bars, thinning, words
+from bottleneck_doctor.render import bars, thinning
 from bottleneck_doctor.render.flame import flame
 from bottleneck_doctor.render.sections import links
+from bottleneck_doctor.wording import words
 
 MOST_FUNCTIONS = 15
 MOST_LISTINGS = 8

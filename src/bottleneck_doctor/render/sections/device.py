@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from bottleneck_doctor.documents.report import DeviceProfile, Operator, Result, SynchronisingCall
-from bottleneck_doctor.render import bars, words
+from bottleneck_doctor.render import bars
 from bottleneck_doctor.render.sections import links
 from bottleneck_doctor.render.sections.facts import Fact
+from bottleneck_doctor.wording import words
 
 MOST_OPERATORS = 20
 MOST_CALLS = 20

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from bottleneck_doctor.documents.report import Finding, Result
-from bottleneck_doctor.render import bars, ranking
+from bottleneck_doctor.render import bars
 from bottleneck_doctor.render.sections import links
+from bottleneck_doctor.wording import ranking
 
 FIRST = 3
 """Findings shown open; more at once would hide what matters."""

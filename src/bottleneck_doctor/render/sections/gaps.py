@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bottleneck_doctor.documents.report import NotJudged, Result, Warning
-from bottleneck_doctor.render import ranking
+from bottleneck_doctor.wording import ranking
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from bottleneck_doctor.documents.report import Finding, FixOutcome, Result, Site
-from bottleneck_doctor.render import words
 from bottleneck_doctor.render.flame import short_path
+from bottleneck_doctor.wording import words
 
 
 @dataclass(frozen=True)

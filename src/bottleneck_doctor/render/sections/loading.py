@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from bottleneck_doctor.documents.report import Loading, Result, Site, TransformCost, WorkerActivity
-from bottleneck_doctor.render import bars, ranking, words
+from bottleneck_doctor.render import bars
+from bottleneck_doctor.wording import ranking, words
 
 MOST_SETTINGS = 4
 MOST_TRANSFORMS = 20

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from markupsafe import Markup
 
 from bottleneck_doctor.documents.report import DeviceUse, ProcessUse, Result, Setting, Utilization, WindowUse
-from bottleneck_doctor.render import machine, ranking, words
+from bottleneck_doctor.render import machine
+from bottleneck_doctor.wording import ranking, words
 
 MOST_DEVICES = 8
 

@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass
 from markupsafe import Markup
 
 from bottleneck_doctor.documents.report import EpochPause, Phases, Result, StepTimes
-from bottleneck_doctor.render import bars, ranking, words
+from bottleneck_doctor.render import bars
 from bottleneck_doctor.render.sections.facts import Fact
 from bottleneck_doctor.render.timeline import timeline
+from bottleneck_doctor.wording import ranking, words
 
 MOST_TIMELINES = 2
 PAUSE_PARTS = {

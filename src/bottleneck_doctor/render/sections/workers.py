@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from bottleneck_doctor.documents.report import Result, WorkerPoint, Workers
-from bottleneck_doctor.render import curves, ranking, rates, words
+from bottleneck_doctor.render import curves
+from bottleneck_doctor.wording import ranking, rates, words
 
 
 @dataclass(frozen=True)

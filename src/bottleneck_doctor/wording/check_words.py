@@ -10,7 +10,7 @@ from pathlib import Path
 from bottleneck_doctor.documents.check import Check, Culprit, Metric, Side, Status, Unit, Verdict
 from bottleneck_doctor.documents.report import Site
 from bottleneck_doctor.gate.limits import PHASE, STEP_TIME
-from bottleneck_doctor.render import words
+from bottleneck_doctor.wording import words
 
 VERDICT_WORDS: dict[Verdict, str] = {
     "regression": "worse",

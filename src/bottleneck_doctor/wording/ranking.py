@@ -21,8 +21,8 @@ from bottleneck_doctor.documents.report import (
     WorkerPoint,
     Workers,
 )
-from bottleneck_doctor.render import words
 from bottleneck_doctor.statistics.speedups import MINIMUM_SESSIONS
+from bottleneck_doctor.wording import words
 
 FOLDED: tuple[Status, ...] = ("no_difference", "slower", "cannot_tell", "not_applicable", "failed")
 """Outcomes told after the faster ones, in this order."""
