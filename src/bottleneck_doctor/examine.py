@@ -20,12 +20,10 @@ from bottleneck_doctor import judge, outcome, schedule
 from bottleneck_doctor.clock import Clock, OutOfTime
 from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.explain import ALLOWANCE, Explainer, reserve
-from bottleneck_doctor.interrupt import terminate_as_interrupt
 from bottleneck_doctor.prober import BURN_IN, CAME_TO_ITS_END, Prober, SessionOver
 from bottleneck_doctor.processes import LONGEST_SETUP as LONGEST_SETUP
 from bottleneck_doctor.processes import SECONDS_BETWEEN_STARTS as SECONDS_BETWEEN_STARTS
 from bottleneck_doctor.processes import Outside, Processes
-from bottleneck_doctor.progress import Progress
 from bottleneck_doctor.protection.keeper import Keeper, protecting
 from bottleneck_doctor.race import Race
 from bottleneck_doctor.request import Outcome as Outcome
@@ -33,6 +31,8 @@ from bottleneck_doctor.request import Request as Request
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.schedule import BASELINE, Plan, Probe, probe
 from bottleneck_doctor.session import Session
+from bottleneck_doctor.system.interrupt import terminate_as_interrupt
+from bottleneck_doctor.system.progress import Progress
 from bottleneck_doctor.wording import words
 
 DEFAULT_BUDGET = 180.0

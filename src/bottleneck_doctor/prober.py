@@ -15,12 +15,12 @@ from bottleneck_doctor.clock import Clock as Clock
 from bottleneck_doctor.clock import OutOfTime as OutOfTime
 from bottleneck_doctor.documents.report import Setting, Window
 from bottleneck_doctor.failure import Cause, Failure, Stack, cause, signal_name
-from bottleneck_doctor.progress import Progress
 from bottleneck_doctor.race import Race
 from bottleneck_doctor.ranks import Apart
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.schedule import BASELINE, LoopShape, Plan, Probe
 from bottleneck_doctor.session import Exited, Session
+from bottleneck_doctor.system.progress import Progress
 from bottleneck_doctor.windows import BURN_IN as BURN_IN
 from bottleneck_doctor.windows import kept
 from bottleneck_doctor.wording import words

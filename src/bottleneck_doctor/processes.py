@@ -23,12 +23,12 @@ from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.monitor import Watch
 from bottleneck_doctor.prober import await_event, ended
 from bottleneck_doctor.profiling.pyspy import Sampler
-from bottleneck_doctor.progress import Progress
 from bottleneck_doctor.protection.keeper import Keeper
 from bottleneck_doctor.request import Request
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.runtime.seen import Counts
 from bottleneck_doctor.session import Command, Session
+from bottleneck_doctor.system.progress import Progress
 
 LONGEST_SETUP = 600.0
 """Seconds that the first set-up may take when the user set no budget."""

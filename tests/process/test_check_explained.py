@@ -19,8 +19,8 @@ from bottleneck_doctor.gate.plan import Name
 from bottleneck_doctor.prober import Clock
 from bottleneck_doctor.profiling import obstacle
 from bottleneck_doctor.profiling.pyspy import Sampler
-from bottleneck_doctor.progress import SilentProgress
 from bottleneck_doctor.protection.keeper import Keeper
+from bottleneck_doctor.system.progress import SilentProgress
 
 pytestmark = pytest.mark.process
 

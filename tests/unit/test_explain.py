@@ -21,7 +21,7 @@ from bottleneck_doctor.explain import (
     reserve,
 )
 from bottleneck_doctor.prober import Clock, SessionOver
-from bottleneck_doctor.progress import choose_progress
+from bottleneck_doctor.system.progress import choose_progress
 
 
 def make(clock: Clock, allowance: float) -> Explainer:

@@ -15,8 +15,8 @@ from bottleneck_doctor.documents.check import Check, Status
 from bottleneck_doctor.errors import Exit
 from bottleneck_doctor.gate.check import Outcome, Request
 from bottleneck_doctor.gate.limits import DEFAULTS, STEP_TIME
-from bottleneck_doctor.progress import Progress
 from bottleneck_doctor.render import check as text
+from bottleneck_doctor.system.progress import Progress
 
 CHECKS: dict[str, Check] = runpy.run_path(str(Path(__file__).parents[1] / "golden" / "checks.py"))["results"]()
 

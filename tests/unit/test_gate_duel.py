@@ -18,10 +18,10 @@ from bottleneck_doctor.gate.check import Request, _Checking
 from bottleneck_doctor.gate.duel import Broken, Contender, Corner, LivePair
 from bottleneck_doctor.gate.metrics import PairSample
 from bottleneck_doctor.prober import CAME_TO_ITS_END, Clock, SessionOver
-from bottleneck_doctor.progress import SilentProgress
 from bottleneck_doctor.protection.keeper import Keeper
 from bottleneck_doctor.session import Command, Session
 from bottleneck_doctor.start import Start
+from bottleneck_doctor.system.progress import SilentProgress
 
 CRASH = SessionOver("the script failed: no such file", crashed=True, tail="no such file")
 END = SessionOver(CAME_TO_ITS_END)

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from bottleneck_doctor import output
 from bottleneck_doctor.documents.report import Entrypoint, Environment, Method, Result, Tool, Verdict, from_json
 from bottleneck_doctor.errors import DoctorError
+from bottleneck_doctor.system import output
 
 OURS_HTML = '<!doctype html><html><head><meta charset="utf-8"><meta name="generator" content="bottleneck-doctor 0.1.0">'
 
@@ -140,7 +140,7 @@ def test_a_full_disk_leaves_the_old_report_and_no_half_file(tmp_path: Path) -> N
         import resource, sys
         from pathlib import Path
         sys.path.insert(0, sys.argv[2])
-        from bottleneck_doctor import output
+        from bottleneck_doctor.system import output
         from bottleneck_doctor.errors import DoctorError
         from bottleneck_doctor.documents.report import from_json
         directory = Path(sys.argv[1])

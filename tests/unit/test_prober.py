@@ -11,12 +11,12 @@ from tests.unit.test_race import FOUND
 from bottleneck_doctor import judge, prober
 from bottleneck_doctor.documents.report import Window
 from bottleneck_doctor.prober import Clock, OutOfTime, Prober, SessionOver
-from bottleneck_doctor.progress import SilentProgress
 from bottleneck_doctor.race import Race
 from bottleneck_doctor.ranks import Company
 from bottleneck_doctor.runtime.messages import Found, Grant, Hello, WindowDone
 from bottleneck_doctor.schedule import BASELINE, LoopShape, Plan, Probe, probe
 from bottleneck_doctor.session import Exited
+from bottleneck_doctor.system.progress import SilentProgress
 
 AS_WRITTEN = probe(BASELINE, {})
 ONE, TWO = probe("num_workers=1", {"num_workers": 1}), probe("num_workers=2", {"num_workers": 2})

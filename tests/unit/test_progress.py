@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import pytest
 
-from bottleneck_doctor import progress as progress_module
-from bottleneck_doctor.progress import LiveProgress, PlainProgress, SilentProgress, choose_progress
+from bottleneck_doctor.system import progress as progress_module
+from bottleneck_doctor.system.progress import LiveProgress, PlainProgress, SilentProgress, choose_progress
 
 
 class Terminal(io.StringIO):

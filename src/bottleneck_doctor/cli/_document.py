@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def document_at(path: Path) -> Path:
     """The document itself, where a folder was named."""
-    from bottleneck_doctor.output import JSON_NAME
+    from bottleneck_doctor.system.output import JSON_NAME
 
     try:
         return path / JSON_NAME if path.is_dir() else path

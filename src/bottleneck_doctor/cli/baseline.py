@@ -80,8 +80,8 @@ def command(
     from bottleneck_doctor.gate.outputs import check_writable, write_file
     from bottleneck_doctor.gate.recording import Request, record
     from bottleneck_doctor.gate.solo import Training
-    from bottleneck_doctor.progress import choose_progress
     from bottleneck_doctor.render import baseline as text
+    from bottleneck_doctor.system.progress import choose_progress
 
     # What is begun anew is not read before.
     check_writable(output, stored_baseline.MARK if anew else stored_baseline.FAMILY_MARK, "-o")

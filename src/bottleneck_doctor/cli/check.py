@@ -18,7 +18,7 @@ from bottleneck_doctor.errors import Exit
 if TYPE_CHECKING:
     from bottleneck_doctor.documents.check import Check
     from bottleneck_doctor.gate.check import Outcome
-    from bottleneck_doctor.progress import Progress
+    from bottleneck_doctor.system.progress import Progress
 
 
 @click.command(
@@ -110,8 +110,8 @@ def command(
     from bottleneck_doctor.gate.check import Request, check
     from bottleneck_doctor.gate.limits import configured
     from bottleneck_doctor.gate.outputs import write_all
-    from bottleneck_doctor.progress import choose_progress
     from bottleneck_doctor.render import check as text
+    from bottleneck_doctor.system.progress import choose_progress
 
     limits = configured(config, None if threshold is None else _percent(threshold))
     # A number of processes is asked for to have so many, whatever time a project allows.

@@ -19,10 +19,10 @@ def command(documents: tuple[Path, ...], page: Path | None, as_json: bool) -> Ex
 
     Give the report.json that `doctor run` wrote, or the folder that holds it.
     """
-    from bottleneck_doctor import output as outputs
     from bottleneck_doctor.cli._document import read_result
     from bottleneck_doctor.cli._terminal import say, stdout_has_color, stdout_width
     from bottleneck_doctor.compare import Named, compare
+    from bottleneck_doctor.system import output as outputs
 
     if len(documents) < 2:
         raise DoctorError("usage", "One report can't be compared.", "Name two or more: doctor compare A.json B.json.")

@@ -30,9 +30,9 @@ def command(files: tuple[Path, ...], output: Path, library: str | None) -> Exit:
     RAW is what `py-spy record --format raw` wrote, here or elsewhere; several files, one per machine, are read as one.
     Loader workers are drawn apart from the main process.
     """
-    from bottleneck_doctor import output as outputs
     from bottleneck_doctor.cli._terminal import say
     from bottleneck_doctor.profiling.sampling import open_recording
+    from bottleneck_doctor.system import output as outputs
 
     try:
         outputs.prepare(output.parent, (output.name,))

@@ -21,10 +21,10 @@ from bottleneck_doctor.errors import Exit
 )
 def command(document: Path, output: Path | None) -> Exit:
     """Draw report.html again from a report.json."""
-    from bottleneck_doctor import output as outputs
     from bottleneck_doctor.cli._document import document_at, read_result
     from bottleneck_doctor.cli._terminal import say
     from bottleneck_doctor.render import html
+    from bottleneck_doctor.system import output as outputs
 
     document = document_at(document)
     directory = document.parent if output is None else output

@@ -92,8 +92,8 @@ def command(
     if both:
         raise click.UsageError(f"{', '.join(sorted(both))} is named by both --only and --skip.")
 
-    from bottleneck_doctor import output as outputs
     from bottleneck_doctor import scratch
+    from bottleneck_doctor.system import output as outputs
 
     outputs.prepare(output)
 
@@ -101,8 +101,8 @@ def command(
     from bottleneck_doctor.cli._terminal import say, stdout_has_color, stdout_width
     from bottleneck_doctor.examine import Request, examine
     from bottleneck_doctor.explain import Wishes
-    from bottleneck_doctor.progress import choose_progress
     from bottleneck_doctor.render import html, terminal
+    from bottleneck_doctor.system.progress import choose_progress
 
     with scratch.borrowed() as artifacts:
         request = Request(

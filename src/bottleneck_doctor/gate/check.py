@@ -28,11 +28,11 @@ from bottleneck_doctor.gate.git import Git, GitFailed
 from bottleneck_doctor.gate.limits import DEFAULTS, STEP_TIME, Limit
 from bottleneck_doctor.gate.metrics import Judging, PairSample
 from bottleneck_doctor.gate.revision import Revisions
-from bottleneck_doctor.interrupt import terminate_as_interrupt
 from bottleneck_doctor.prober import CAME_TO_ITS_END, Clock, OutOfTime
-from bottleneck_doctor.progress import Progress
 from bottleneck_doctor.protection.keeper import Keeper, protecting
 from bottleneck_doctor.start import Start
+from bottleneck_doctor.system.interrupt import terminate_as_interrupt
+from bottleneck_doctor.system.progress import Progress
 from bottleneck_doctor.wording import words
 
 DEFAULT_BUDGET = 300.0

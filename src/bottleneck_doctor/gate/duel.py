@@ -36,12 +36,12 @@ from bottleneck_doctor.gate import memory, plan
 from bottleneck_doctor.gate.metrics import PairSample, SideSample
 from bottleneck_doctor.gate.plan import Name
 from bottleneck_doctor.prober import BURN_IN, CAME_TO_ITS_END, Clock, OutOfTime, Prober, SessionOver, ended
-from bottleneck_doctor.progress import Progress, SilentProgress
 from bottleneck_doctor.protection.keeper import Keeper
 from bottleneck_doctor.race import Race
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.schedule import BASELINE, Plan, probe
 from bottleneck_doctor.session import Command, Session
+from bottleneck_doctor.system.progress import Progress, SilentProgress
 
 PHASE_WINDOW_SECONDS = 0.6
 LEAST_KEPT_ROUNDS = 2

@@ -33,9 +33,9 @@ from bottleneck_doctor.gate.duel import (
 )
 from bottleneck_doctor.gate.metrics import SideSample
 from bottleneck_doctor.prober import CAME_TO_ITS_END, Clock, OutOfTime, SessionOver
-from bottleneck_doctor.progress import Progress
 from bottleneck_doctor.protection.keeper import Keeper, protecting
 from bottleneck_doctor.start import Start
+from bottleneck_doctor.system.progress import Progress
 
 
 @dataclass(frozen=True, kw_only=True)
