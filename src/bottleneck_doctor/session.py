@@ -24,11 +24,12 @@ from typing import Any, BinaryIO
 
 import psutil
 
-from bottleneck_doctor import process_tree, scratch
+from bottleneck_doctor import process_tree
 from bottleneck_doctor.documents.redaction import Discretion
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.monitor import LoadWatch, cpu_seconds
 from bottleneck_doctor.output_log import OutputLog, megabytes
+from bottleneck_doctor.protection import scratch
 from bottleneck_doctor.protection.keep import NEVER, Moments
 from bottleneck_doctor.protection.keeper import Keeper
 from bottleneck_doctor.protection.sandbox import NotHere

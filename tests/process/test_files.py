@@ -20,11 +20,10 @@ import psutil
 import pytest
 from tests.process.driver import LOOP, PRELUDE, Guest, run_plain, write
 
-from bottleneck_doctor import scratch
 from bottleneck_doctor.documents.report import from_json
 from bottleneck_doctor.errors import Exit
 from bottleneck_doctor.profiling.pyspy import Sampler, find_tool
-from bottleneck_doctor.protection import plan, sandbox
+from bottleneck_doctor.protection import plan, sandbox, scratch
 from bottleneck_doctor.protection.keeper import Keeper, Protecting, protecting
 from bottleneck_doctor.session import Command, Session
 

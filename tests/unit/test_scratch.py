@@ -11,13 +11,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from bottleneck_doctor import scratch
 from bottleneck_doctor.errors import DoctorError
+from bottleneck_doctor.protection import scratch
 
 DIES = """
 import os, signal, sys
 from pathlib import Path
-from bottleneck_doctor import scratch
+from bottleneck_doctor.protection import scratch
 folder = scratch.new_folder(Path(sys.argv[1]))
 (folder / "line").write_text("left behind")
 print(folder, flush=True)

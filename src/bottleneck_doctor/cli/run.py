@@ -92,7 +92,7 @@ def command(
     if both:
         raise click.UsageError(f"{', '.join(sorted(both))} is named by both --only and --skip.")
 
-    from bottleneck_doctor import scratch
+    from bottleneck_doctor.protection import scratch
     from bottleneck_doctor.system import output as outputs
 
     outputs.prepare(output)

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from bottleneck_doctor import scratch
 from bottleneck_doctor.documents.check import Culprit, GrowthTree
 from bottleneck_doctor.documents.report import CallNode, Warning
 from bottleneck_doctor.errors import DoctorError
@@ -31,6 +30,7 @@ from bottleneck_doctor.prober import OutOfTime, SessionOver
 from bottleneck_doctor.profiling.lines import functions_to_profile, line_setting, source_lines
 from bottleneck_doctor.profiling.pyspy import RATE, Sampler
 from bottleneck_doctor.profiling.sampling import open_recording
+from bottleneck_doctor.protection import scratch
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.schedule import BASELINE, probe
 

@@ -12,10 +12,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bottleneck_doctor import scratch
 from bottleneck_doctor.documents.report import Protection
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.protection import journal
+from bottleneck_doctor.protection import journal, scratch
 from bottleneck_doctor.protection.keep import Moments, kept
 from bottleneck_doctor.protection.sandbox import Entered, NotHere, Sandbox
 

@@ -13,7 +13,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bottleneck_doctor import scratch
+from bottleneck_doctor.protection import scratch
 from bottleneck_doctor.protection.keep import Made, Moments, kept
 from bottleneck_doctor.protection.plan import Target, inside
 

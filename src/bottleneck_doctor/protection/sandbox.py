@@ -19,9 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bottleneck_doctor import scratch
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.protection import plan
+from bottleneck_doctor.protection import plan, scratch
 from bottleneck_doctor.protection.keep import Moments
 from bottleneck_doctor.protection.layers import Layers
 
