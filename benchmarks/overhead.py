@@ -32,7 +32,7 @@ from typing import Any
 from _common import DOCTOR, WORKLOADS, machine, machine_line, mean_interval, save, say, table
 
 from bottleneck_doctor.runtime import messages
-from bottleneck_doctor.session import Command, Exited, Session
+from bottleneck_doctor.session.session import Command, Exited, Session
 
 LENGTHS_MS = (1, 10, 100)
 MORE_STEPS_THAN_THERE_ARE = 10**7

@@ -30,7 +30,7 @@ from bottleneck_doctor.request import Outcome as Outcome
 from bottleneck_doctor.request import Request as Request
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.schedule import BASELINE, Plan, Probe, probe
-from bottleneck_doctor.session import Session
+from bottleneck_doctor.session.session import Session
 from bottleneck_doctor.system.interrupt import terminate_as_interrupt
 from bottleneck_doctor.system.progress import Progress
 from bottleneck_doctor.wording import words

@@ -37,7 +37,7 @@ from bottleneck_doctor.profiling.sampling import sampling_profile
 from bottleneck_doctor.race import Race
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.schedule import BASELINE, Probe, probe
-from bottleneck_doctor.session import Session
+from bottleneck_doctor.session.session import Session
 from bottleneck_doctor.system.output import ARTIFACTS_NAME
 from bottleneck_doctor.system.progress import Progress
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-from bottleneck_doctor import __version__, environment, judge, schedule
+from bottleneck_doctor import __version__, judge, schedule
 from bottleneck_doctor.diagnose import Diagnosis, Evidence, diagnose, headline
 from bottleneck_doctor.documents.report import (
     Entrypoint,
@@ -29,6 +29,7 @@ from bottleneck_doctor.prober import RANKS_APART, SessionOver
 from bottleneck_doctor.race import Race
 from bottleneck_doctor.runtime.messages import Ended, Found, Hello
 from bottleneck_doctor.runtime.seen import Counts
+from bottleneck_doctor.session import environment
 from bottleneck_doctor.statistics import speedups
 from bottleneck_doctor.wording import words
 

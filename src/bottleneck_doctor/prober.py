@@ -10,16 +10,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from bottleneck_doctor import autopsy, evidence, judge, schedule
+from bottleneck_doctor import evidence, judge, schedule
 from bottleneck_doctor.clock import Clock as Clock
 from bottleneck_doctor.clock import OutOfTime as OutOfTime
 from bottleneck_doctor.documents.report import Setting, Window
-from bottleneck_doctor.failure import Cause, Failure, Stack, cause, signal_name
 from bottleneck_doctor.race import Race
-from bottleneck_doctor.ranks import Apart
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.schedule import BASELINE, LoopShape, Plan, Probe
-from bottleneck_doctor.session import Exited, Session
+from bottleneck_doctor.session import autopsy
+from bottleneck_doctor.session.failure import Cause, Failure, Stack, cause, signal_name
+from bottleneck_doctor.session.ranks import Apart
+from bottleneck_doctor.session.session import Exited, Session
 from bottleneck_doctor.system.progress import Progress
 from bottleneck_doctor.windows import BURN_IN as BURN_IN
 from bottleneck_doctor.windows import kept

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bottleneck_doctor import launch
 from bottleneck_doctor.clock import Clock, OutOfTime
 from bottleneck_doctor.documents.report import Rank, SessionRecord
 from bottleneck_doctor.errors import DoctorError, Exit
@@ -27,7 +26,8 @@ from bottleneck_doctor.protection.keeper import Keeper
 from bottleneck_doctor.request import Request
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.runtime.seen import Counts
-from bottleneck_doctor.session import Command, Session
+from bottleneck_doctor.session import launch
+from bottleneck_doctor.session.session import Command, Session
 from bottleneck_doctor.system.progress import Progress
 
 LONGEST_SETUP = 600.0

@@ -9,7 +9,7 @@ from bottleneck_doctor.documents.redaction import Discretion
 from bottleneck_doctor.documents.report import Result
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.explain import Wishes
-from bottleneck_doctor.start import Start
+from bottleneck_doctor.session.start import Start
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,9 +6,9 @@ from typing import Any
 
 from bottleneck_doctor import phases
 from bottleneck_doctor.documents.report import RankPart, Window
-from bottleneck_doctor.ranks import Together
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.schedule import Probe
+from bottleneck_doctor.session.ranks import Together
 
 BURN_IN = "burn-in"
 """The key of windows that warm a process up."""

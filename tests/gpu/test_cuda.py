@@ -14,7 +14,7 @@ from bottleneck_doctor.documents.fingerprint import differences
 from bottleneck_doctor.documents.report import from_json
 from bottleneck_doctor.gate import machine
 from bottleneck_doctor.runtime import messages
-from bottleneck_doctor.session import Command
+from bottleneck_doctor.session.session import Command
 
 
 def _has_cuda() -> bool:

@@ -13,7 +13,7 @@ from bottleneck_doctor.documents.report import DeviceProfile
 from bottleneck_doctor.profiling import device
 from bottleneck_doctor.profiling.device import device_profile
 from bottleneck_doctor.runtime import messages
-from bottleneck_doctor.session import Command
+from bottleneck_doctor.session.session import Command
 
 
 def _has_cuda() -> bool:

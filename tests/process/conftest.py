@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from bottleneck_doctor.session import Command
+from bottleneck_doctor.session.session import Command
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # `pytest` alone, unlike `python -m pytest`, leaves it out.
 

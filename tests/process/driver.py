@@ -1,6 +1,6 @@
 """Runs small scripts under a guest and plays the supervisor: grants in, what the guest said out.
 
-A `Guest` is one start of a script with `bottleneck_doctor.session.Session` in front of it. The scripts stand in the
+A `Guest` is one start of a script with `bottleneck_doctor.session.session.Session` in front of it. The scripts stand in the
 tests, so that what is asserted can be read beside what ran; `PRELUDE` is what nearly all of them begin with.
 """
 
@@ -20,7 +20,7 @@ from typing import Any
 from bottleneck_doctor.documents.report import SettingValue
 from bottleneck_doctor.protection.keeper import Keeper
 from bottleneck_doctor.runtime import messages
-from bottleneck_doctor.session import Command, Exited, Session
+from bottleneck_doctor.session.session import Command, Exited, Session
 
 Setting = Mapping[str, SettingValue]
 

@@ -11,7 +11,7 @@ import pytest
 from tests.process.driver import Guest, run_plain, write
 
 from bottleneck_doctor.cli._entrypoint import check_command
-from bottleneck_doctor.session import Command
+from bottleneck_doctor.session.session import Command
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 

@@ -148,7 +148,7 @@ def test_guest_ends_when_its_supervisor_is_gone(guest: StartGuest, when: str) ->
 
 def test_unharmed_where_nobody_listens(tmp_path: Path) -> None:
     """The variable may be inherited by something that outlives the supervisor: it trains on, alone."""
-    from bottleneck_doctor import session
+    from bottleneck_doctor.session import session
 
     loop = "for batch in DataLoader(Rows(80), batch_size=4): train_on(batch)\nprint('done')"
     (tmp_path / "train.py").write_text(PRELUDE + loop)

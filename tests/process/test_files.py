@@ -25,7 +25,7 @@ from bottleneck_doctor.errors import Exit
 from bottleneck_doctor.profiling.pyspy import Sampler, find_tool
 from bottleneck_doctor.protection import plan, sandbox, scratch
 from bottleneck_doctor.protection.keeper import Keeper, Protecting, protecting
-from bottleneck_doctor.session import Command, Session
+from bottleneck_doctor.session.session import Command, Session
 
 pytestmark = pytest.mark.process
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.process.driver import PRELUDE, Guest, wait_until, write
 
-from bottleneck_doctor.session import Command
+from bottleneck_doctor.session.session import Command
 
 pytestmark = pytest.mark.process
 

@@ -9,7 +9,7 @@ import pytest
 from tests.process.conftest import StartGuest
 from tests.process.driver import PRELUDE
 
-from bottleneck_doctor.failure import Failure, cause
+from bottleneck_doctor.session.failure import Failure, cause
 
 pytestmark = pytest.mark.process
 

@@ -12,7 +12,7 @@ from tests.process.driver import PRELUDE, Guest, run_plain, write
 from tests.process.test_files import Guarding, looks
 
 from bottleneck_doctor.protection.keeper import Protecting, protecting
-from bottleneck_doctor.session import Command
+from bottleneck_doctor.session.session import Command
 
 pytestmark = pytest.mark.process
 

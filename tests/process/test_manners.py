@@ -13,7 +13,7 @@ from tests.process.conftest import StartGuest
 from tests.process.driver import LOOP, PRELUDE, Guest, notes, run_plain, write
 
 from bottleneck_doctor.protection.keeper import protecting
-from bottleneck_doctor.session import Command
+from bottleneck_doctor.session.session import Command
 
 pytestmark = pytest.mark.process
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from bottleneck_doctor import process_tree
+from bottleneck_doctor.session import process_tree
 
 pytestmark = pytest.mark.process
 

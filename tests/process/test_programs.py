@@ -15,7 +15,7 @@ from tests.quiet import LOOSE, lasting, times
 
 from bottleneck_doctor.fixes import NotApplicable, catalogue
 from bottleneck_doctor.runtime import messages
-from bottleneck_doctor.session import Command
+from bottleneck_doctor.session.session import Command
 
 pytestmark = pytest.mark.process
 

@@ -17,8 +17,8 @@ from tests.process.driver import IMPATIENT, PRELUDE, Guest, run_plain, wait_unti
 
 from bottleneck_doctor.documents.report import Result, from_json
 from bottleneck_doctor.errors import Exit
-from bottleneck_doctor.ranks import Together
-from bottleneck_doctor.session import Command, Exited
+from bottleneck_doctor.session.ranks import Together
+from bottleneck_doctor.session.session import Command, Exited
 
 pytestmark = [
     pytest.mark.process,

@@ -15,12 +15,12 @@ import pytest
 from tests.process.conftest import StartGuest
 from tests.process.driver import IMPATIENT, PRELUDE, Guest, wait_until, write
 
-from bottleneck_doctor import autopsy
 from bottleneck_doctor.documents.report import from_json
 from bottleneck_doctor.errors import Exit
-from bottleneck_doctor.failure import Failure, cause, signal_name
 from bottleneck_doctor.runtime import messages
-from bottleneck_doctor.session import Command, Exited
+from bottleneck_doctor.session import autopsy
+from bottleneck_doctor.session.failure import Failure, cause, signal_name
+from bottleneck_doctor.session.session import Command, Exited
 
 pytestmark = pytest.mark.process
 

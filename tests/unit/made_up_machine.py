@@ -22,10 +22,10 @@ from bottleneck_doctor.examine import Outcome, Request, examine
 from bottleneck_doctor.explain import Wishes
 from bottleneck_doctor.judge import REPLAY, key_of
 from bottleneck_doctor.processes import Outside
-from bottleneck_doctor.ranks import Company
 from bottleneck_doctor.runtime.messages import Ended, Found, Grant, Hello, WindowDone
-from bottleneck_doctor.session import Command, Exited
-from bottleneck_doctor.start import Start
+from bottleneck_doctor.session.ranks import Company
+from bottleneck_doctor.session.session import Command, Exited
+from bottleneck_doctor.session.start import Start
 
 NAMES = {REPLAY: "replay"}
 FOUND_AFTER = 8

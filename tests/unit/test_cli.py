@@ -21,7 +21,7 @@ from bottleneck_doctor.cli import main
 from bottleneck_doctor.documents.report import Result, from_json
 from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.examine import Request
-from bottleneck_doctor.start import Start
+from bottleneck_doctor.session.start import Start
 from bottleneck_doctor.system.progress import Progress
 
 GOLDEN = Path(__file__).parents[1] / "golden"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from bottleneck_doctor import autopsy
-from bottleneck_doctor.failure import Failure, Frame, Stack, cause
 from bottleneck_doctor.profiling.origin import Origin
+from bottleneck_doctor.session import autopsy
+from bottleneck_doctor.session.failure import Failure, Frame, Stack, cause
 
 TWO = {"num_workers": 2}
 

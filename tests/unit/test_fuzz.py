@@ -17,7 +17,6 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from bottleneck_doctor import autopsy
 from bottleneck_doctor.cli import main
 from bottleneck_doctor.compare import Named, compare
 from bottleneck_doctor.documents.redaction import Discretion, discretion
@@ -32,6 +31,7 @@ from bottleneck_doctor.profiling.sampling import sampling_profile
 from bottleneck_doctor.protection import journal
 from bottleneck_doctor.render import comparison, html, terminal
 from bottleneck_doctor.runtime import channel, messages
+from bottleneck_doctor.session import autopsy
 from bottleneck_doctor.wording.durations import format_duration, parse_duration
 
 GOLDEN = Path(__file__).parents[1] / "golden"

@@ -18,8 +18,8 @@ from bottleneck_doctor.gate.check import Request, _Checking, check
 from bottleneck_doctor.gate.duel import Broken, Contender, Corner, _own_port, _prepare, failure
 from bottleneck_doctor.prober import Clock, SessionOver
 from bottleneck_doctor.protection.keeper import Keeper
-from bottleneck_doctor.session import Command, Session
-from bottleneck_doctor.start import Start
+from bottleneck_doctor.session.session import Command, Session
+from bottleneck_doctor.session.start import Start
 from bottleneck_doctor.system.progress import SilentProgress
 
 __all__ = ["repository"]  # A fixture.

@@ -19,8 +19,8 @@ from bottleneck_doctor.gate.duel import Broken, Contender, Corner, LivePair
 from bottleneck_doctor.gate.metrics import PairSample
 from bottleneck_doctor.prober import CAME_TO_ITS_END, Clock, SessionOver
 from bottleneck_doctor.protection.keeper import Keeper
-from bottleneck_doctor.session import Command, Session
-from bottleneck_doctor.start import Start
+from bottleneck_doctor.session.session import Command, Session
+from bottleneck_doctor.session.start import Start
 from bottleneck_doctor.system.progress import SilentProgress
 
 CRASH = SessionOver("the script failed: no such file", crashed=True, tail="no such file")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bottleneck_doctor import output_log
-from bottleneck_doctor.output_log import FIRST, LAST, OutputLog, megabytes
+from bottleneck_doctor.session import output_log
+from bottleneck_doctor.session.output_log import FIRST, LAST, OutputLog, megabytes
 
 LINE = b"%09d\n"
 MANY = 2_000_000

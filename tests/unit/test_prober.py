@@ -12,10 +12,10 @@ from bottleneck_doctor import judge, prober
 from bottleneck_doctor.documents.report import Window
 from bottleneck_doctor.prober import Clock, OutOfTime, Prober, SessionOver
 from bottleneck_doctor.race import Race
-from bottleneck_doctor.ranks import Company
 from bottleneck_doctor.runtime.messages import Found, Grant, Hello, WindowDone
 from bottleneck_doctor.schedule import BASELINE, LoopShape, Plan, Probe, probe
-from bottleneck_doctor.session import Exited
+from bottleneck_doctor.session.ranks import Company
+from bottleneck_doctor.session.session import Exited
 from bottleneck_doctor.system.progress import SilentProgress
 
 AS_WRITTEN = probe(BASELINE, {})

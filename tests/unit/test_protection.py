@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from bottleneck_doctor import session
 from bottleneck_doctor.protection import journal, plan
 from bottleneck_doctor.protection.keep import Made, Moments, kept
 from bottleneck_doctor.runtime import channel
+from bottleneck_doctor.session import session
 
 MOUNTS = """\
 22 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw

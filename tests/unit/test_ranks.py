@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from tests.unit.diagnosable import finding, healthy, shares, window
 
-from bottleneck_doctor import launch, ranks
 from bottleneck_doctor.documents.report import Rank, RankPart
-from bottleneck_doctor.ranks import Apart, Company, Together, merged_done
 from bottleneck_doctor.runtime import company, suitability
 from bottleneck_doctor.runtime.messages import Found, Grant, Hello, WindowDone
+from bottleneck_doctor.session import launch, ranks
+from bottleneck_doctor.session.ranks import Apart, Company, Together, merged_done
 from bottleneck_doctor.wording import words
 
 

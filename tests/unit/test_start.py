@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bottleneck_doctor.start import Start
+from bottleneck_doctor.session.start import Start
 
 
 @pytest.mark.parametrize(

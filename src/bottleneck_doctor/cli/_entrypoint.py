@@ -16,7 +16,7 @@ from pathlib import Path
 import click
 
 from bottleneck_doctor.errors import DoctorError, Exit
-from bottleneck_doctor.launch import launcher_words, located
+from bottleneck_doctor.session.launch import launcher_words, located
 from bottleneck_doctor.wording.durations import parse_duration
 
 _VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)

@@ -11,7 +11,7 @@ import click
 
 if TYPE_CHECKING:
     from bottleneck_doctor.config import Config
-    from bottleneck_doctor.start import Start
+    from bottleneck_doctor.session.start import Start
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -92,7 +92,7 @@ def start(
         check_script,
         split_words,
     )
-    from bottleneck_doctor.start import Start
+    from bottleneck_doctor.session.start import Start
 
     if line is not None and (module is not None or words or python is not None):
         raise click.UsageError("--exec is the whole command: give no SCRIPT, -m MODULE or --python beside it.")
@@ -139,7 +139,7 @@ def start_in_project(command: str, *, launch: str | None, line: str | None, **op
 
 
 def _address(text: str | None) -> tuple[str, int] | None:
-    from bottleneck_doctor.launch import listen_address
+    from bottleneck_doctor.session.launch import listen_address
 
     try:
         return None if text is None else listen_address(text)

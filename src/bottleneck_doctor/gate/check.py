@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from bottleneck_doctor import __version__, environment, outcome
+from bottleneck_doctor import __version__, outcome
 from bottleneck_doctor.documents.check import Check, Culprit, GrowthTree, Metric, Side
 from bottleneck_doctor.documents.redaction import Discretion
 from bottleneck_doctor.documents.report import Entrypoint, Tool, Warning
@@ -30,7 +30,8 @@ from bottleneck_doctor.gate.metrics import Judging, PairSample
 from bottleneck_doctor.gate.revision import Revisions
 from bottleneck_doctor.prober import CAME_TO_ITS_END, Clock, OutOfTime
 from bottleneck_doctor.protection.keeper import Keeper, protecting
-from bottleneck_doctor.start import Start
+from bottleneck_doctor.session import environment
+from bottleneck_doctor.session.start import Start
 from bottleneck_doctor.system.interrupt import terminate_as_interrupt
 from bottleneck_doctor.system.progress import Progress
 from bottleneck_doctor.wording import words

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from bottleneck_doctor import evidence as ev
-from bottleneck_doctor import launch, outcome, phases, schedule
+from bottleneck_doctor import outcome, phases, schedule
 from bottleneck_doctor.documents.redaction import Discretion
 from bottleneck_doctor.documents.report import Window
 from bottleneck_doctor.errors import DoctorError, Exit
@@ -40,7 +40,8 @@ from bottleneck_doctor.protection.keeper import Keeper
 from bottleneck_doctor.race import Race
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.schedule import BASELINE, Plan, probe
-from bottleneck_doctor.session import Command, Session
+from bottleneck_doctor.session import launch
+from bottleneck_doctor.session.session import Command, Session
 from bottleneck_doctor.system.progress import Progress, SilentProgress
 
 PHASE_WINDOW_SECONDS = 0.6

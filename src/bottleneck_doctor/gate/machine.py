@@ -14,8 +14,8 @@ import msgspec
 import psutil
 
 from bottleneck_doctor.documents.fingerprint import Calibration, Difference, Fingerprint, differences, drifted
-from bottleneck_doctor.environment import TOLD_VARIABLES, cpu_name
 from bottleneck_doctor.errors import DoctorError
+from bottleneck_doctor.session.environment import TOLD_VARIABLES, cpu_name
 
 YARDSTICK = Path(__file__).with_name("yardstick.py")
 LONGEST = 300.0

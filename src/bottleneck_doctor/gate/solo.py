@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 
-from bottleneck_doctor import environment, outcome
+from bottleneck_doctor import outcome
 from bottleneck_doctor.documents import stored_baseline
 from bottleneck_doctor.documents.check import Side
 from bottleneck_doctor.documents.redaction import Discretion
@@ -34,7 +34,8 @@ from bottleneck_doctor.gate.duel import (
 from bottleneck_doctor.gate.metrics import SideSample
 from bottleneck_doctor.prober import CAME_TO_ITS_END, Clock, OutOfTime, SessionOver
 from bottleneck_doctor.protection.keeper import Keeper, protecting
-from bottleneck_doctor.start import Start
+from bottleneck_doctor.session import environment
+from bottleneck_doctor.session.start import Start
 from bottleneck_doctor.system.progress import Progress
 
 

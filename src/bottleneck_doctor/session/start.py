@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bottleneck_doctor import launch
+from bottleneck_doctor.session import launch
 
 
 @dataclass(frozen=True, kw_only=True)

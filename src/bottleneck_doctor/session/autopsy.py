@@ -13,9 +13,9 @@ from typing import Any
 
 import psutil
 
-from bottleneck_doctor.failure import Frame, Stack
 from bottleneck_doctor.profiling.origin import Origin
 from bottleneck_doctor.profiling.pyspy import find_tool
+from bottleneck_doctor.session.failure import Frame, Stack
 
 _MOST_WORKERS = 2
 """Workers are alike: where two hang, all do."""

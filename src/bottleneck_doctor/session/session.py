@@ -24,21 +24,21 @@ from typing import Any, BinaryIO
 
 import psutil
 
-from bottleneck_doctor import process_tree
 from bottleneck_doctor.documents.redaction import Discretion
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.monitor import LoadWatch, cpu_seconds
-from bottleneck_doctor.output_log import OutputLog, megabytes
 from bottleneck_doctor.protection import scratch
 from bottleneck_doctor.protection.keep import NEVER, Moments
 from bottleneck_doctor.protection.keeper import Keeper
 from bottleneck_doctor.protection.sandbox import NotHere
-from bottleneck_doctor.pseudo_terminal import PseudoTerminal, without_control
-from bottleneck_doctor.ranks import FOR_EVER, Company
 from bottleneck_doctor.runtime import channel, messages
 from bottleneck_doctor.runtime import seen as seen_so_far
 from bottleneck_doctor.runtime.sign import AWAY
 from bottleneck_doctor.runtime.sign import PREFIX as SIGN_PREFIX
+from bottleneck_doctor.session import process_tree
+from bottleneck_doctor.session.output_log import OutputLog, megabytes
+from bottleneck_doctor.session.pseudo_terminal import PseudoTerminal, without_control
+from bottleneck_doctor.session.ranks import FOR_EVER, Company
 
 _ENTRY_FOLDER = Path(__file__).parent / "runtime" / "entry"
 _TAIL_BYTES = 20_000
