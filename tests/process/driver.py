@@ -1,6 +1,6 @@
 """Runs small scripts under a guest and plays the supervisor: grants in, what the guest said out.
 
-A `Guest` is one start of a script with `bottleneck_doctor.session.session.Session` in front of it. The scripts stand in the
+A `Guest` is one start of a script with a `Session` in front of it. The scripts stand in the
 tests, so that what is asserted can be read beside what ran; `PRELUDE` is what nearly all of them begin with.
 """
 

@@ -40,7 +40,7 @@ from bottleneck_doctor.session.output_log import OutputLog, megabytes
 from bottleneck_doctor.session.pseudo_terminal import PseudoTerminal, without_control
 from bottleneck_doctor.session.ranks import FOR_EVER, Company
 
-_ENTRY_FOLDER = Path(__file__).parent / "runtime" / "entry"
+_ENTRY_FOLDER = Path(__file__).parents[1] / "runtime" / "entry"
 _TAIL_BYTES = 20_000
 _HEAD_BYTES = 2_000
 """Of what a process wrote, the most that is told of its end, and before it of its beginning."""
