@@ -13,9 +13,9 @@ from dataclasses import dataclass, fields
 from statistics import fmean
 from typing import Literal
 
-from bottleneck_doctor import evidence
 from bottleneck_doctor.documents.report import Phases, Result
-from bottleneck_doctor.schedule import BASELINE
+from bottleneck_doctor.measure import pairing
+from bottleneck_doctor.measure.schedule import BASELINE
 from bottleneck_doctor.statistics import speedups
 from bottleneck_doctor.wording import words
 
@@ -133,9 +133,9 @@ def _session_logs(result: Result, *, by_sample: bool) -> list[float]:
     """Log of the seconds that a sample takes as written, or a step, one for each process."""
     logs: dict[int, list[float]] = {}
     for window in result.windows:
-        if evidence.usable(window) and window.label == BASELINE and window.mode == "timed":
+        if pairing.usable(window) and window.label == BASELINE and window.mode == "timed":
             size = 1.0 if by_sample else window.samples / window.steps
-            logs.setdefault(window.session, []).append(math.log(evidence.step_cost(window, size)))
+            logs.setdefault(window.session, []).append(math.log(pairing.step_cost(window, size)))
     return [fmean(each) for each in logs.values()]
 
 

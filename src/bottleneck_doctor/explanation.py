@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bottleneck_doctor import phases
 from bottleneck_doctor.documents.report import (
     DeviceProfile,
     EpochPause,
@@ -24,9 +23,10 @@ from bottleneck_doctor.documents.report import (
     Warning,
     Window,
 )
+from bottleneck_doctor.measure import phases
+from bottleneck_doctor.measure.schedule import BASELINE
 from bottleneck_doctor.monitor import Watch, utilization
 from bottleneck_doctor.runtime import messages
-from bottleneck_doctor.schedule import BASELINE
 
 
 @dataclass

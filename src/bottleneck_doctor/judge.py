@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from bottleneck_doctor import evidence as ev
 from bottleneck_doctor import undecided
 from bottleneck_doctor.advice import changes_for
 from bottleneck_doctor.documents.report import (
@@ -29,8 +28,9 @@ from bottleneck_doctor.documents.report import (
     Workers,
 )
 from bottleneck_doctor.fixes import Fix as Fix
+from bottleneck_doctor.measure import pairing as ev
+from bottleneck_doctor.measure.schedule import BASELINE, CONTROL, fewest_workers
 from bottleneck_doctor.runtime.messages import Found
-from bottleneck_doctor.schedule import BASELINE, CONTROL, fewest_workers
 from bottleneck_doctor.statistics import speedups
 from bottleneck_doctor.wording import ranking, words
 

@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bottleneck_doctor.clock import Clock, OutOfTime
 from bottleneck_doctor.documents.report import Rank, SessionRecord
 from bottleneck_doctor.errors import DoctorError, Exit
+from bottleneck_doctor.measure.clock import Clock, OutOfTime
+from bottleneck_doctor.measure.prober import await_event, ended
 from bottleneck_doctor.monitor import Watch
-from bottleneck_doctor.prober import await_event, ended
 from bottleneck_doctor.profiling.pyspy import Sampler
 from bottleneck_doctor.protection.keeper import Keeper
 from bottleneck_doctor.request import Request

@@ -10,12 +10,13 @@ import math
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
 
-from bottleneck_doctor import evidence as ev
-from bottleneck_doctor import judge, schedule
+from bottleneck_doctor import judge
 from bottleneck_doctor.documents.report import Setting, Window
 from bottleneck_doctor.fixes import NotApplicable, catalogue
+from bottleneck_doctor.measure import pairing as ev
+from bottleneck_doctor.measure import schedule
+from bottleneck_doctor.measure.schedule import Probe, probe
 from bottleneck_doctor.runtime.messages import Found
-from bottleneck_doctor.schedule import Probe, probe
 
 WORTH_TRYING = 1.02
 """A fix whose ceiling is below this ratio is not tried, and one that brings less alone is not combined."""

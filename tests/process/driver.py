@@ -79,7 +79,7 @@ LOOP = PRELUDE + (
 
 IMPATIENT = """
 import sys
-from bottleneck_doctor import prober
+from bottleneck_doctor.measure import prober
 from bottleneck_doctor.cli import main
 
 prober.HANG_SECONDS = 5.0

@@ -14,9 +14,9 @@ from tests.process.driver import PRELUDE, Guest, wait_until
 from tests.process.known_programs import PROGRAMS
 from tests.quiet import lasting
 
+from bottleneck_doctor.measure.schedule import typical_step
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.runtime.seen import Counts
-from bottleneck_doctor.schedule import typical_step
 
 pytestmark = pytest.mark.process
 

@@ -16,7 +16,7 @@ from bottleneck_doctor.documents.report import Warning
 from bottleneck_doctor.gate import explain, hunks, plan
 from bottleneck_doctor.gate.duel import Contender, Duel
 from bottleneck_doctor.gate.plan import Name
-from bottleneck_doctor.prober import Clock
+from bottleneck_doctor.measure.prober import Clock
 from bottleneck_doctor.profiling import obstacle
 from bottleneck_doctor.profiling.pyspy import Sampler
 from bottleneck_doctor.protection.keeper import Keeper

@@ -12,8 +12,8 @@ from tests.process.conftest import StartGuest
 from tests.process.driver import PRELUDE, run_plain
 from tests.quiet import LOOSE, POINTS, lasting
 
-from bottleneck_doctor import phases
 from bottleneck_doctor.documents.report import Phases
+from bottleneck_doctor.measure import phases
 from bottleneck_doctor.runtime import messages
 
 pytestmark = pytest.mark.process

@@ -10,7 +10,7 @@ from tests.process.conftest import StartGuest
 from tests.process.driver import PRELUDE
 from tests.quiet import LOOSE, POINTS, lasting
 
-from bottleneck_doctor import phases
+from bottleneck_doctor.measure import phases
 from bottleneck_doctor.runtime import messages
 
 pytestmark = pytest.mark.process

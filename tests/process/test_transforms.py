@@ -7,7 +7,7 @@ from tests.process.conftest import StartGuest
 from tests.process.driver import PRELUDE
 from tests.quiet import LOOSE
 
-from bottleneck_doctor import phases
+from bottleneck_doctor.measure import phases
 
 pytestmark = pytest.mark.process
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bottleneck_doctor import evidence
 from bottleneck_doctor.documents.report import Setting, Window
-from bottleneck_doctor.schedule import BASELINE, CONTROL
+from bottleneck_doctor.measure import pairing
+from bottleneck_doctor.measure.schedule import BASELINE, CONTROL
 
 FAST: Setting = {"num_workers": 2}
 
@@ -43,7 +43,7 @@ def window(label: str = BASELINE, *, seconds: float = 1.0, at: float = 0.0, **ot
 
 
 def ratios(windows: list[Window], key: str = "fast", epoch_batches: int | None = None) -> list[float]:
-    return [math.exp(pair.promised) for pair in evidence.pairs(windows, epoch_batches) if pair.key == key]
+    return [math.exp(pair.promised) for pair in pairing.pairs(windows, epoch_batches) if pair.key == key]
 
 
 def test_ratio_of_a_window_to_the_baseline_around_it() -> None:
@@ -76,7 +76,7 @@ def test_sessions_are_not_mixed() -> None:
     alone = [window("fast", at=0, session=3)]
     windows = [window(at=0), window("fast", seconds=0.5, at=1), *slow_process, *alone]
     assert ratios(windows) == pytest.approx([2.0, 3.0])
-    assert [pair.session for pair in evidence.pairs(windows, None)] == [1, 2]
+    assert [pair.session for pair in pairing.pairs(windows, None)] == [1, 2]
 
 
 def test_only_windows_that_ran_and_took_effect_count() -> None:
@@ -89,8 +89,8 @@ def test_only_windows_that_ran_and_took_effect_count() -> None:
         window("fast", at=1, steps=0, samples=0.0),
     ]
     assert ratios(good + bad) == pytest.approx([2.0])
-    assert evidence.pairs(bad, 10) == []
-    assert evidence.samples_per_step(good + bad) == 4.0
+    assert pairing.pairs(bad, 10) == []
+    assert pairing.samples_per_step(good + bad) == 4.0
 
 
 # -- the control ---------------------------------------------------------------------------------------------------
@@ -110,19 +110,19 @@ def test_baseline_between_two_others_is_the_control() -> None:
 def test_batches_made_before_the_window_do_not_count() -> None:
     """Of 100 batches 20 came from the queue: what can be kept up is 80 in the same time."""
     drained = window("fast", steps=100, samples=400.0, seconds=1.0, queue_change=-20)
-    assert evidence.step_cost(drained, 4.0) == pytest.approx(1.0 / 80)
+    assert pairing.step_cost(drained, 4.0) == pytest.approx(1.0 / 80)
     # A queue that fills, or moves within what is counted as noise, changes nothing.
     for change in (20, 2, -1, -2):
-        assert evidence.step_cost(replace(drained, queue_change=change), 4.0) == pytest.approx(1.0 / 100)
+        assert pairing.step_cost(replace(drained, queue_change=change), 4.0) == pytest.approx(1.0 / 100)
     # What is taken from a loader alone is never used up by a model.
-    assert evidence.step_cost(replace(drained, mode="loader_only"), 4.0) == pytest.approx(1.0 / 100)
+    assert pairing.step_cost(replace(drained, mode="loader_only"), 4.0) == pytest.approx(1.0 / 100)
 
 
 def test_ragged_batches_are_compared_by_sample() -> None:
     """Twice the samples in the same steps and twice the time: no faster, no slower."""
     windows = [window(at=0), window("fast", seconds=2.0, at=5, samples=80.0), window(at=10)]
     assert ratios(windows) == pytest.approx([1.0])
-    assert evidence.samples_per_step(windows) == pytest.approx(160 / 30)
+    assert pairing.samples_per_step(windows) == pytest.approx(160 / 30)
 
 
 # -- epochs --------------------------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ def test_promise_weighs_the_start_of_an_epoch_by_its_length() -> None:
     assert ratios(windows, epoch_batches=25) == pytest.approx([25 * 0.1 / (25 * 0.05 + 2.0)])
     assert ratios(windows, epoch_batches=4000) == pytest.approx([4000 * 0.1 / (4000 * 0.05 + 2.0)])
     assert ratios(windows, epoch_batches=None) == pytest.approx([2.0])
-    steady = [pair.steady for pair in evidence.pairs(windows, 25) if pair.key == "fast"]
+    steady = [pair.steady for pair in pairing.pairs(windows, 25) if pair.key == "fast"]
     assert steady == pytest.approx([math.log(2.0)])
 
 
@@ -173,7 +173,7 @@ def test_windows_of_whole_epochs_hold_their_starts_already() -> None:
         window(at=10, whole_epochs=2),
     ]
     assert ratios(windows, epoch_batches=5) == pytest.approx([2.0])
-    assert evidence.baseline_turn(windows) is None
+    assert pairing.baseline_turn(windows) is None
 
 
 def test_loader_only_windows_promise_no_epochs() -> None:
@@ -200,30 +200,30 @@ def test_what_a_setting_adds_to_the_one_it_builds_on() -> None:
         window(at=0, session=2),
         window("workers,persistent", seconds=0.4, at=4, session=2),
     ]
-    made = evidence.added(evidence.pairs(windows, None), {"workers,persistent": "workers"})
+    made = pairing.added(pairing.pairs(windows, None), {"workers,persistent": "workers"})
     assert [(each.session, each.setting) for each in made] == [(1, "workers,persistent")]
     assert math.exp(made[0].log_ratio) == pytest.approx(0.5 / 0.4)
 
 
 def test_observations_carry_the_figure_asked_for() -> None:
     windows = [window(at=0, turn_seconds=0.0), window("fast", seconds=0.5, at=5, turn_seconds=0.5)]
-    made = evidence.pairs(windows, 10)
-    assert [each.log_ratio for each in evidence.observations(made)] == pytest.approx([0.0])
-    assert [each.log_ratio for each in evidence.observations(made, steady=True)] == pytest.approx([math.log(2)])
-    assert [(each.session, each.block, each.setting) for each in evidence.observations(made)] == [(1, 1, "fast")]
+    made = pairing.pairs(windows, 10)
+    assert [each.log_ratio for each in pairing.observations(made)] == pytest.approx([0.0])
+    assert [each.log_ratio for each in pairing.observations(made, steady=True)] == pytest.approx([math.log(2)])
+    assert [(each.session, each.block, each.setting) for each in pairing.observations(made)] == [(1, 1, "fast")]
 
 
 def test_share_of_waiting_is_that_of_the_baseline() -> None:
     windows = [window(wait_seconds=0.5), window(seconds=3.0, wait_seconds=2.5), window("fast", wait_seconds=0.9)]
-    assert evidence.wait_share(windows) == pytest.approx(3.0 / 4.0)
-    assert evidence.wait_share(windows[2:]) is None
-    assert evidence.wait_share([window(wait_seconds=1.2)]) == 1.0
+    assert pairing.wait_share(windows) == pytest.approx(3.0 / 4.0)
+    assert pairing.wait_share(windows[2:]) is None
+    assert pairing.wait_share([window(wait_seconds=1.2)]) == 1.0
 
 
 def test_cost_of_starting_an_epoch_now() -> None:
     windows = [window(turn_seconds=1.0), window(turn_seconds=2.0), window("fast", turn_seconds=9.0), window()]
-    assert evidence.baseline_turn(windows) == pytest.approx(1.5)
-    assert evidence.baseline_turn([window()]) is None
+    assert pairing.baseline_turn(windows) == pytest.approx(1.5)
+    assert pairing.baseline_turn([window()]) is None
     by_chance = [window(turn_seconds=-0.5), window(turn_seconds=0.1)]
-    assert evidence.baseline_turn(by_chance) == 0.0, "nobody starts an epoch in less than no time"
-    assert evidence.baseline_turn([window(turn_seconds=-0.5), window(turn_seconds=1.5)]) == pytest.approx(0.5)
+    assert pairing.baseline_turn(by_chance) == 0.0, "nobody starts an epoch in less than no time"
+    assert pairing.baseline_turn([window(turn_seconds=-0.5), window(turn_seconds=1.5)]) == pytest.approx(0.5)

@@ -20,7 +20,7 @@ from bottleneck_doctor.explain import (
     Wishes,
     reserve,
 )
-from bottleneck_doctor.prober import Clock, SessionOver
+from bottleneck_doctor.measure.prober import Clock, SessionOver
 from bottleneck_doctor.system.progress import choose_progress
 
 

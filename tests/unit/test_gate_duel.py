@@ -17,7 +17,7 @@ from bottleneck_doctor.documents.report import Window
 from bottleneck_doctor.gate.check import Request, _Checking
 from bottleneck_doctor.gate.duel import Broken, Contender, Corner, LivePair
 from bottleneck_doctor.gate.metrics import PairSample
-from bottleneck_doctor.prober import CAME_TO_ITS_END, Clock, SessionOver
+from bottleneck_doctor.measure.prober import CAME_TO_ITS_END, Clock, SessionOver
 from bottleneck_doctor.protection.keeper import Keeper
 from bottleneck_doctor.session.session import Command, Session
 from bottleneck_doctor.session.start import Start

@@ -14,8 +14,8 @@ import pytest
 import torch
 from torch.utils.data import ConcatDataset, Dataset, Subset
 
-from bottleneck_doctor import phases
 from bottleneck_doctor.documents.report import Site
+from bottleneck_doctor.measure import phases
 from bottleneck_doctor.runtime.modes import stopwatch
 from bottleneck_doctor.runtime.modes.files import OpenCount, file_system
 from bottleneck_doctor.runtime.modes.loading import bytes_of

@@ -9,9 +9,9 @@ import pytest
 
 from bottleneck_doctor import judge
 from bottleneck_doctor.documents.report import Setting, Window
+from bottleneck_doctor.measure.schedule import BASELINE, Probe, probe
 from bottleneck_doctor.race import Race
 from bottleneck_doctor.runtime.messages import Found
-from bottleneck_doctor.schedule import BASELINE, Probe, probe
 
 FOUND = Found(
     rung="optimizer step",

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bottleneck_doctor.documents.report import Setting
-from bottleneck_doctor.schedule import (
+from bottleneck_doctor.measure.schedule import (
     BASELINE,
     BASELINE_EVERY,
     LEAST_SESSIONS,

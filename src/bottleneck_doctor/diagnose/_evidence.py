@@ -34,8 +34,8 @@ from bottleneck_doctor.documents.report import (
     Window,
     Workers,
 )
+from bottleneck_doctor.measure.schedule import BASELINE
 from bottleneck_doctor.runtime.messages import Found
-from bottleneck_doctor.schedule import BASELINE
 
 SEEN_OFTEN = 2
 """How often something that happens once an epoch has to be seen before it is spoken of."""

@@ -28,7 +28,7 @@ from bottleneck_doctor.gate.git import Git, GitFailed
 from bottleneck_doctor.gate.limits import DEFAULTS, STEP_TIME, Limit
 from bottleneck_doctor.gate.metrics import Judging, PairSample
 from bottleneck_doctor.gate.revision import Revisions
-from bottleneck_doctor.prober import CAME_TO_ITS_END, Clock, OutOfTime
+from bottleneck_doctor.measure.prober import CAME_TO_ITS_END, Clock, OutOfTime
 from bottleneck_doctor.protection.keeper import Keeper, protecting
 from bottleneck_doctor.session import environment
 from bottleneck_doctor.session.start import Start

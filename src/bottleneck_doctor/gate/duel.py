@@ -20,8 +20,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from bottleneck_doctor import evidence as ev
-from bottleneck_doctor import outcome, phases, schedule
+from bottleneck_doctor import outcome
 from bottleneck_doctor.documents.redaction import Discretion
 from bottleneck_doctor.documents.report import Window
 from bottleneck_doctor.errors import DoctorError, Exit
@@ -35,11 +34,13 @@ from bottleneck_doctor.examine import (
 from bottleneck_doctor.gate import memory, plan
 from bottleneck_doctor.gate.metrics import PairSample, SideSample
 from bottleneck_doctor.gate.plan import Name
-from bottleneck_doctor.prober import BURN_IN, CAME_TO_ITS_END, Clock, OutOfTime, Prober, SessionOver, ended
+from bottleneck_doctor.measure import pairing as ev
+from bottleneck_doctor.measure import phases, schedule
+from bottleneck_doctor.measure.prober import BURN_IN, CAME_TO_ITS_END, Clock, OutOfTime, Prober, SessionOver, ended
+from bottleneck_doctor.measure.schedule import BASELINE, Plan, probe
 from bottleneck_doctor.protection.keeper import Keeper
 from bottleneck_doctor.race import Race
 from bottleneck_doctor.runtime import messages
-from bottleneck_doctor.schedule import BASELINE, Plan, probe
 from bottleneck_doctor.session import launch
 from bottleneck_doctor.session.session import Command, Session
 from bottleneck_doctor.system.progress import Progress, SilentProgress

@@ -26,13 +26,13 @@ from bottleneck_doctor.gate.mentions import Sources
 from bottleneck_doctor.gate.metrics import PairSample
 from bottleneck_doctor.gate.plan import Name
 from bottleneck_doctor.gate.reasons import Seen, reasons
-from bottleneck_doctor.prober import OutOfTime, SessionOver
+from bottleneck_doctor.measure.prober import OutOfTime, SessionOver
+from bottleneck_doctor.measure.schedule import BASELINE, probe
 from bottleneck_doctor.profiling.lines import functions_to_profile, line_setting, source_lines
 from bottleneck_doctor.profiling.pyspy import RATE, Sampler
 from bottleneck_doctor.profiling.sampling import open_recording
 from bottleneck_doctor.protection import scratch
 from bottleneck_doctor.runtime import messages
-from bottleneck_doctor.schedule import BASELINE, probe
 
 LEAST_SAMPLED, MOST_SAMPLED = 2.0, 10.0
 """Seconds under py-spy of each side."""

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean, variance
 
-from bottleneck_doctor import evidence as ev
 from bottleneck_doctor.documents.check import Metric, PairRecord, Unit, Verdict
 from bottleneck_doctor.documents.report import Window
 from bottleneck_doctor.gate import decide
@@ -28,6 +27,7 @@ from bottleneck_doctor.gate.limits import (
     Limit,
 )
 from bottleneck_doctor.gate.prospect import Prospect, prospect
+from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.wording.check_words import amount_text, value_text
 
 LEAST_TURN = 0.05

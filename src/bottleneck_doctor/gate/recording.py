@@ -15,7 +15,7 @@ from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.gate import decide, machine, plan, revision
 from bottleneck_doctor.gate.machine import Machine
 from bottleneck_doctor.gate.solo import Drawing, Training
-from bottleneck_doctor.prober import Clock
+from bottleneck_doctor.measure.prober import Clock
 from bottleneck_doctor.system.interrupt import terminate_as_interrupt
 from bottleneck_doctor.system.progress import Progress
 from bottleneck_doctor.wording import words

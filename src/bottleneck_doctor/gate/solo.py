@@ -32,7 +32,7 @@ from bottleneck_doctor.gate.duel import (
     sample_of,
 )
 from bottleneck_doctor.gate.metrics import SideSample
-from bottleneck_doctor.prober import CAME_TO_ITS_END, Clock, OutOfTime, SessionOver
+from bottleneck_doctor.measure.prober import CAME_TO_ITS_END, Clock, OutOfTime, SessionOver
 from bottleneck_doctor.protection.keeper import Keeper, protecting
 from bottleneck_doctor.session import environment
 from bottleneck_doctor.session.start import Start

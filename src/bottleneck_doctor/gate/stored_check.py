@@ -22,7 +22,7 @@ from bottleneck_doctor.gate.limits import DEFAULTS, STEP_TIME, Limit
 from bottleneck_doctor.gate.machine import Machine
 from bottleneck_doctor.gate.metrics import Judging
 from bottleneck_doctor.gate.solo import Drawing, Training
-from bottleneck_doctor.prober import Clock
+from bottleneck_doctor.measure.prober import Clock
 from bottleneck_doctor.system.interrupt import terminate_as_interrupt
 from bottleneck_doctor.system.progress import Progress
 from bottleneck_doctor.wording import words

@@ -13,9 +13,9 @@ from statistics import median, median_high
 from typing import Literal, Protocol
 
 from bottleneck_doctor.documents.report import DeviceUse, ProcessUse, Span, Utilization, Window, WindowUse
+from bottleneck_doctor.measure.schedule import BASELINE, CONTROL
 from bottleneck_doctor.monitor.gpu import throttle_reasons
 from bottleneck_doctor.monitor.recording import Recording
-from bottleneck_doctor.schedule import BASELINE, CONTROL
 
 MOST_POINTS = 600
 """Points of a series in the document; neighbours are averaged into one."""

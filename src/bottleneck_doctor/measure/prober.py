@@ -10,20 +10,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from bottleneck_doctor import evidence, judge, schedule
-from bottleneck_doctor.clock import Clock as Clock
-from bottleneck_doctor.clock import OutOfTime as OutOfTime
+from bottleneck_doctor import judge
 from bottleneck_doctor.documents.report import Setting, Window
+from bottleneck_doctor.measure import pairing, schedule
+from bottleneck_doctor.measure.clock import Clock as Clock
+from bottleneck_doctor.measure.clock import OutOfTime as OutOfTime
+from bottleneck_doctor.measure.schedule import BASELINE, LoopShape, Plan, Probe
+from bottleneck_doctor.measure.windows import BURN_IN as BURN_IN
+from bottleneck_doctor.measure.windows import kept
 from bottleneck_doctor.race import Race
 from bottleneck_doctor.runtime import messages
-from bottleneck_doctor.schedule import BASELINE, LoopShape, Plan, Probe
 from bottleneck_doctor.session import autopsy
 from bottleneck_doctor.session.failure import Cause, Failure, Stack, cause, signal_name
 from bottleneck_doctor.session.ranks import Apart
 from bottleneck_doctor.session.session import Exited, Session
 from bottleneck_doctor.system.progress import Progress
-from bottleneck_doctor.windows import BURN_IN as BURN_IN
-from bottleneck_doctor.windows import kept
 from bottleneck_doctor.wording import words
 
 CAME_TO_ITS_END = "the script came to its end"
@@ -115,7 +116,7 @@ class Prober:
 
     def has_baseline(self) -> bool:
         """Whether the training as written was measured."""
-        return any(evidence.usable(window) and window.label == BASELINE for window in self._race.windows)
+        return any(pairing.usable(window) and window.label == BASELINE for window in self._race.windows)
 
     def measure(self, session: Session, each: Probe, *, seconds: float | None = None) -> Window:
         """Run one window of about `seconds` and keep it. Raises `SessionOver` where the session does not survive it,

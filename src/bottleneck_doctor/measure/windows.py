@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from bottleneck_doctor import phases
 from bottleneck_doctor.documents.report import RankPart, Window
+from bottleneck_doctor.measure import phases
+from bottleneck_doctor.measure.schedule import Probe
 from bottleneck_doctor.runtime import messages
-from bottleneck_doctor.schedule import Probe
 from bottleneck_doctor.session.ranks import Together
 
 BURN_IN = "burn-in"
