@@ -44,8 +44,8 @@ from _common import (
 )
 from _common import start as start_script
 
-from bottleneck_doctor.change import autocast_change, loader_change
 from bottleneck_doctor.documents.report import Result, Setting, Speedup, from_json
+from bottleneck_doctor.edits.change import autocast_change, loader_change
 
 FORMAT = 1
 WRITTEN = "as written"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from tests.unit.diagnosable import FOUND
 
-from bottleneck_doctor.advice import changes_for
 from bottleneck_doctor.documents.report import Setting
+from bottleneck_doctor.edits.advice import changes_for
 from bottleneck_doctor.runtime.messages import Found, Site
 
 SCRIPT = """\

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from bottleneck_doctor.change import autocast_change, loader_change
 from bottleneck_doctor.documents.report import Change, Setting
+from bottleneck_doctor.edits.change import autocast_change, loader_change
 from bottleneck_doctor.runtime.messages import Found, Site
 from bottleneck_doctor.wording import words
 
