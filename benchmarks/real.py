@@ -36,7 +36,7 @@ from _common import DOCTOR, machine, machine_line, save, say
 from _remains import MARK, difference, hashes, left_behind, shared_memory
 
 from bottleneck_doctor.examine import DEFAULT_BUDGET
-from bottleneck_doctor.explain import ALLOWANCE
+from bottleneck_doctor.explain.explainer import ALLOWANCE
 from bottleneck_doctor.wording.durations import parse_duration
 
 FORMAT = 1

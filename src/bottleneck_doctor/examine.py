@@ -17,7 +17,7 @@ from pathlib import Path
 
 from bottleneck_doctor import judge, outcome
 from bottleneck_doctor.errors import DoctorError, Exit
-from bottleneck_doctor.explain import ALLOWANCE, Explainer, reserve
+from bottleneck_doctor.explain.explainer import ALLOWANCE, Explainer, reserve
 from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure import schedule
 from bottleneck_doctor.measure.clock import Clock, OutOfTime

@@ -24,7 +24,7 @@ from bottleneck_doctor.documents.report import (
     Window,
 )
 from bottleneck_doctor.errors import DoctorError, Exit
-from bottleneck_doctor.explain import Explanation
+from bottleneck_doctor.explain.explainer import Explanation
 from bottleneck_doctor.measure import schedule
 from bottleneck_doctor.measure.prober import RANKS_APART, SessionOver
 from bottleneck_doctor.race import Race

@@ -8,7 +8,7 @@ from pathlib import Path
 from bottleneck_doctor.documents.redaction import Discretion
 from bottleneck_doctor.documents.report import Result
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.explain import Wishes
+from bottleneck_doctor.explain.explainer import Wishes
 from bottleneck_doctor.session.start import Start
 
 

@@ -19,7 +19,7 @@ from tests.unit.test_race import FOUND
 from bottleneck_doctor.documents.report import Result
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.examine import Outcome, Request, examine
-from bottleneck_doctor.explain import Wishes
+from bottleneck_doctor.explain.explainer import Wishes
 from bottleneck_doctor.judge import REPLAY, key_of
 from bottleneck_doctor.processes import Outside
 from bottleneck_doctor.runtime.messages import Ended, Found, Grant, Hello, WindowDone

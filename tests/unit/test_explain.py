@@ -11,7 +11,7 @@ import pytest
 from tests.unit.test_evidence import window
 
 from bottleneck_doctor.documents.report import Window
-from bottleneck_doctor.explain import (
+from bottleneck_doctor.explain.explainer import (
     ALLOWANCE,
     ALLOWANCE_SHARE,
     LARGEST_SHARE,

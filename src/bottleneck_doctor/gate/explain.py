@@ -18,7 +18,7 @@ from typing import Any
 from bottleneck_doctor.documents.check import Culprit, GrowthTree
 from bottleneck_doctor.documents.report import CallNode, Warning
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.explain import elsewhere, folder_of, not_sampled_elsewhere, sampled
+from bottleneck_doctor.explain.explainer import elsewhere, folder_of, not_sampled_elsewhere, sampled
 from bottleneck_doctor.gate import culprits, growth
 from bottleneck_doctor.gate.duel import Contender, Corner, LivePair
 from bottleneck_doctor.gate.hunks import Differences

@@ -25,7 +25,7 @@ from bottleneck_doctor.documents.report import (
     Window,
 )
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.explanation import Explanation as Explanation
+from bottleneck_doctor.explain.explanation import Explanation as Explanation
 from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure.clock import Clock, OutOfTime
 from bottleneck_doctor.measure.prober import Prober, SessionOver
