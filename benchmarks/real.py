@@ -35,7 +35,7 @@ import msgspec
 from _common import DOCTOR, machine, machine_line, save, say
 from _remains import MARK, difference, hashes, left_behind, shared_memory
 
-from bottleneck_doctor.examine import DEFAULT_BUDGET
+from bottleneck_doctor.examine.examination import DEFAULT_BUDGET
 from bottleneck_doctor.explain.explainer import ALLOWANCE
 from bottleneck_doctor.wording.durations import parse_duration
 

@@ -15,12 +15,12 @@ from types import SimpleNamespace
 
 import pytest
 
-import bottleneck_doctor.examine
+import bottleneck_doctor.examine.examination
 from bottleneck_doctor import __version__
 from bottleneck_doctor.cli import main
 from bottleneck_doctor.documents.report import Result, from_json
 from bottleneck_doctor.errors import DoctorError, Exit
-from bottleneck_doctor.examine import Request
+from bottleneck_doctor.examine.examination import Request
 from bottleneck_doctor.session.start import Start
 from bottleneck_doctor.system.progress import Progress
 
@@ -63,7 +63,7 @@ def requests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Request]:
         recorded.append(request)
         return SimpleNamespace(result=golden(), exit_code=Exit.DONE, error=None)
 
-    monkeypatch.setattr(bottleneck_doctor.examine, "examine", examine)
+    monkeypatch.setattr(bottleneck_doctor.examine.examination, "examine", examine)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").write_text("import torch\n")
     return recorded
@@ -340,7 +340,7 @@ def test_the_exit_code_is_the_examinations(
     def examine(request: Request, progress: Progress) -> SimpleNamespace:
         return SimpleNamespace(result=golden(), exit_code=code, error=None)
 
-    monkeypatch.setattr(bottleneck_doctor.examine, "examine", examine)
+    monkeypatch.setattr(bottleneck_doctor.examine.examination, "examine", examine)
     assert main(["run", "-q", "train.py"]) == code
     assert (tmp_path / "report.json").exists()
 
@@ -351,7 +351,7 @@ def test_an_error_carries_its_exit_code_and_detail(
     def examine(request: Request, progress: Progress) -> SimpleNamespace:
         raise DoctorError("some-slug", "It failed.", "Mend it.", Exit.ENTRYPOINT_FAILED, detail="Traceback:\n  [it]\n")
 
-    monkeypatch.setattr(bottleneck_doctor.examine, "examine", examine)
+    monkeypatch.setattr(bottleneck_doctor.examine.examination, "examine", examine)
     assert main(["run", "-q", "train.py"]) == Exit.ENTRYPOINT_FAILED
     assert capsys.readouterr().err == "doctor: It failed. [some-slug]\n  → Mend it.\n\nTraceback:\n  [it]\n"
 
@@ -362,7 +362,7 @@ def test_ctrl_c_is_130(
     def examine(request: Request, progress: Progress) -> SimpleNamespace:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(bottleneck_doctor.examine, "examine", examine)
+    monkeypatch.setattr(bottleneck_doctor.examine.examination, "examine", examine)
     assert main(["run", "-q", "train.py"]) == Exit.INTERRUPTED
     assert capsys.readouterr().err == "doctor: interrupted\n"
 
@@ -373,7 +373,7 @@ def test_a_bug_of_ours_is_a_file_and_not_a_traceback(
     def examine(request: Request, progress: Progress) -> SimpleNamespace:
         raise ZeroDivisionError("by zero")
 
-    monkeypatch.setattr(bottleneck_doctor.examine, "examine", examine)
+    monkeypatch.setattr(bottleneck_doctor.examine.examination, "examine", examine)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert main(["run", "-q", "train.py", "--", "a b"]) == Exit.BUG
     shown = capsys.readouterr().err

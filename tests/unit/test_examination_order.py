@@ -9,7 +9,7 @@ from tests.unit.made_up_machine import Examined, Machine
 
 from bottleneck_doctor.documents.report import Profiles
 from bottleneck_doctor.errors import Exit
-from bottleneck_doctor.examine import DEFAULT_BUDGET
+from bottleneck_doctor.examine.examination import DEFAULT_BUDGET
 from bottleneck_doctor.explain.explainer import ALLOWANCE
 from bottleneck_doctor.fixes import catalogue
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bottleneck_doctor import outcome
 from bottleneck_doctor.errors import Exit
+from bottleneck_doctor.examine import outcome
 from bottleneck_doctor.runtime.messages import Ended
 from bottleneck_doctor.runtime.seen import Counts
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.unit.diagnosable import window
 
 from bottleneck_doctor.documents.report import SessionRecord
-from bottleneck_doctor.outcome import failed_later
+from bottleneck_doctor.examine.outcome import failed_later
 
 FAILED = SessionRecord(
     number=2, setup_seconds=3.0, seconds=20.0, ended="the script failed: RuntimeError: no primitive."

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from tests.unit.test_race import FOUND
 
-from bottleneck_doctor import judge
 from bottleneck_doctor.documents.report import Window
+from bottleneck_doctor.examine import judge
+from bottleneck_doctor.examine.race import Race
 from bottleneck_doctor.measure import prober
 from bottleneck_doctor.measure.prober import Clock, OutOfTime, Prober, SessionOver
 from bottleneck_doctor.measure.schedule import BASELINE, LoopShape, Plan, Probe, probe
-from bottleneck_doctor.race import Race
 from bottleneck_doctor.runtime.messages import Found, Grant, Hello, WindowDone
 from bottleneck_doctor.session.ranks import Company
 from bottleneck_doctor.session.session import Exited

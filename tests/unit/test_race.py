@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from bottleneck_doctor import judge
 from bottleneck_doctor.documents.report import Setting, Window
+from bottleneck_doctor.examine import judge
+from bottleneck_doctor.examine.race import Race
 from bottleneck_doctor.measure.schedule import BASELINE, Probe, probe
-from bottleneck_doctor.race import Race
 from bottleneck_doctor.runtime.messages import Found
 
 FOUND = Found(

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from bottleneck_doctor import undecided
 from bottleneck_doctor.documents.report import FixOutcome, Speedup
+from bottleneck_doctor.examine import undecided
 from bottleneck_doctor.statistics import speedups
 
 logs = st.floats(-1.5, 1.5).filter(lambda value: value == 0 or abs(value) > 1e-5)

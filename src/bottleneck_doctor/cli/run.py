@@ -99,7 +99,7 @@ def command(
 
     from bottleneck_doctor.cli._secrets import gathered
     from bottleneck_doctor.cli._terminal import say, stdout_has_color, stdout_width
-    from bottleneck_doctor.examine import Request, examine
+    from bottleneck_doctor.examine.examination import Request, examine
     from bottleneck_doctor.explain.explainer import Wishes
     from bottleneck_doctor.render import html, terminal
     from bottleneck_doctor.system.progress import choose_progress

@@ -6,7 +6,7 @@ from bottleneck_doctor.diagnose import _machine
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._loading import fetch_site
 from bottleneck_doctor.diagnose._rule import CAUSE, MATTERS, SYMPTOM, Rule, Statement, Unjudged, clamp, milliseconds
-from bottleneck_doctor.judge import OTHER_LOAD
+from bottleneck_doctor.examine.judge import OTHER_LOAD
 from bottleneck_doctor.wording import words
 
 JITTER = 1.5

@@ -18,13 +18,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bottleneck_doctor import judge
 from bottleneck_doctor.documents.report import (
     Setting,
     Warning,
     Window,
 )
 from bottleneck_doctor.errors import DoctorError
+from bottleneck_doctor.examine import judge
+from bottleneck_doctor.examine.race import Race
 from bottleneck_doctor.explain.explanation import Explanation as Explanation
 from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure.clock import Clock, OutOfTime
@@ -35,7 +36,6 @@ from bottleneck_doctor.profiling.device import device_profile
 from bottleneck_doctor.profiling.lines import functions_to_profile, line_profile, line_setting
 from bottleneck_doctor.profiling.pyspy import RATE, Sampler
 from bottleneck_doctor.profiling.sampling import sampling_profile
-from bottleneck_doctor.race import Race
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.session.session import Session
 from bottleneck_doctor.system.output import ARTIFACTS_NAME

@@ -16,11 +16,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from bottleneck_doctor import __version__, outcome
+from bottleneck_doctor import __version__
 from bottleneck_doctor.documents.check import Check, Culprit, GrowthTree, Metric, Side
 from bottleneck_doctor.documents.redaction import Discretion
 from bottleneck_doctor.documents.report import Entrypoint, Tool, Warning
 from bottleneck_doctor.errors import DoctorError
+from bottleneck_doctor.examine import outcome
 from bottleneck_doctor.gate import culprits, decide, hunks, imports, metrics, plan, revision, steady, verdict, worktree
 from bottleneck_doctor.gate.duel import MOST_BROKEN_PAIRS, Broken, Contender, Duel, LivePair, failure
 from bottleneck_doctor.gate.explain import explain

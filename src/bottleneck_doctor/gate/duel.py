@@ -20,17 +20,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from bottleneck_doctor import outcome
 from bottleneck_doctor.documents.redaction import Discretion
 from bottleneck_doctor.documents.report import Window
 from bottleneck_doctor.errors import DoctorError, Exit
-from bottleneck_doctor.examine import (
+from bottleneck_doctor.examine import outcome
+from bottleneck_doctor.examine.examination import (
     BURN_IN_LEVEL,
     BURN_IN_WINDOWS,
     LONGEST_SETUP,
     SECONDS_BETWEEN_STARTS,
     WARMED_UP_SECONDS,
 )
+from bottleneck_doctor.examine.race import Race
 from bottleneck_doctor.gate import memory, plan
 from bottleneck_doctor.gate.metrics import PairSample, SideSample
 from bottleneck_doctor.gate.plan import Name
@@ -39,7 +40,6 @@ from bottleneck_doctor.measure import phases, schedule
 from bottleneck_doctor.measure.prober import BURN_IN, CAME_TO_ITS_END, Clock, OutOfTime, Prober, SessionOver, ended
 from bottleneck_doctor.measure.schedule import BASELINE, Plan, probe
 from bottleneck_doctor.protection.keeper import Keeper
-from bottleneck_doctor.race import Race
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.session import launch
 from bottleneck_doctor.session.session import Command, Session

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 
-from bottleneck_doctor import outcome
 from bottleneck_doctor.documents import stored_baseline
 from bottleneck_doctor.documents.check import Side
 from bottleneck_doctor.documents.redaction import Discretion
 from bottleneck_doctor.documents.report import Environment, Warning
 from bottleneck_doctor.documents.stored_baseline import Draw
 from bottleneck_doctor.errors import DoctorError
+from bottleneck_doctor.examine import outcome
 from bottleneck_doctor.gate import plan, steady, unpaired
 from bottleneck_doctor.gate.duel import (
     LEAST_KEPT_ROUNDS,

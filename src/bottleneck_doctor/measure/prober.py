@@ -10,15 +10,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from bottleneck_doctor import judge
 from bottleneck_doctor.documents.report import Setting, Window
+from bottleneck_doctor.examine import judge
+from bottleneck_doctor.examine.race import Race
 from bottleneck_doctor.measure import pairing, schedule
 from bottleneck_doctor.measure.clock import Clock as Clock
 from bottleneck_doctor.measure.clock import OutOfTime as OutOfTime
 from bottleneck_doctor.measure.schedule import BASELINE, LoopShape, Plan, Probe
 from bottleneck_doctor.measure.windows import BURN_IN as BURN_IN
 from bottleneck_doctor.measure.windows import kept
-from bottleneck_doctor.race import Race
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.session import autopsy
 from bottleneck_doctor.session.failure import Cause, Failure, Stack, cause, signal_name

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-from bottleneck_doctor import __version__, judge
+from bottleneck_doctor import __version__
 from bottleneck_doctor.diagnose import Diagnosis, Evidence, diagnose, headline
 from bottleneck_doctor.documents.report import (
     Entrypoint,
@@ -24,10 +24,11 @@ from bottleneck_doctor.documents.report import (
     Window,
 )
 from bottleneck_doctor.errors import DoctorError, Exit
+from bottleneck_doctor.examine import judge
+from bottleneck_doctor.examine.race import Race
 from bottleneck_doctor.explain.explainer import Explanation
 from bottleneck_doctor.measure import schedule
 from bottleneck_doctor.measure.prober import RANKS_APART, SessionOver
-from bottleneck_doctor.race import Race
 from bottleneck_doctor.runtime.messages import Ended, Found, Hello
 from bottleneck_doctor.runtime.seen import Counts
 from bottleneck_doctor.session import environment

@@ -18,12 +18,12 @@ from pathlib import Path
 
 from bottleneck_doctor.documents.report import Rank, SessionRecord
 from bottleneck_doctor.errors import DoctorError, Exit
+from bottleneck_doctor.examine.request import Request
 from bottleneck_doctor.measure.clock import Clock, OutOfTime
 from bottleneck_doctor.measure.prober import await_event, ended
 from bottleneck_doctor.monitor import Watch
 from bottleneck_doctor.profiling.pyspy import Sampler
 from bottleneck_doctor.protection.keeper import Keeper
-from bottleneck_doctor.request import Request
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.runtime.seen import Counts
 from bottleneck_doctor.session import launch

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from bottleneck_doctor import undecided
 from bottleneck_doctor.documents.report import (
     Baseline,
     Combination,
@@ -27,6 +26,7 @@ from bottleneck_doctor.documents.report import (
     Workers,
 )
 from bottleneck_doctor.edits.advice import changes_for
+from bottleneck_doctor.examine import undecided
 from bottleneck_doctor.fixes import Fix as Fix
 from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure.schedule import BASELINE, CONTROL, fewest_workers

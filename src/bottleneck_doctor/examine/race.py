@@ -10,8 +10,8 @@ import math
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
 
-from bottleneck_doctor import judge
 from bottleneck_doctor.documents.report import Setting, Window
+from bottleneck_doctor.examine import judge
 from bottleneck_doctor.fixes import NotApplicable, catalogue
 from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure import schedule

@@ -15,21 +15,21 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from bottleneck_doctor import judge, outcome
 from bottleneck_doctor.errors import DoctorError, Exit
+from bottleneck_doctor.examine import judge, outcome
+from bottleneck_doctor.examine.processes import LONGEST_SETUP as LONGEST_SETUP
+from bottleneck_doctor.examine.processes import SECONDS_BETWEEN_STARTS as SECONDS_BETWEEN_STARTS
+from bottleneck_doctor.examine.processes import Outside, Processes
+from bottleneck_doctor.examine.race import Race
+from bottleneck_doctor.examine.request import Outcome as Outcome
+from bottleneck_doctor.examine.request import Request as Request
 from bottleneck_doctor.explain.explainer import ALLOWANCE, Explainer, reserve
 from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure import schedule
 from bottleneck_doctor.measure.clock import Clock, OutOfTime
 from bottleneck_doctor.measure.prober import BURN_IN, CAME_TO_ITS_END, Prober, SessionOver
 from bottleneck_doctor.measure.schedule import BASELINE, Plan, Probe, probe
-from bottleneck_doctor.processes import LONGEST_SETUP as LONGEST_SETUP
-from bottleneck_doctor.processes import SECONDS_BETWEEN_STARTS as SECONDS_BETWEEN_STARTS
-from bottleneck_doctor.processes import Outside, Processes
 from bottleneck_doctor.protection.keeper import Keeper, protecting
-from bottleneck_doctor.race import Race
-from bottleneck_doctor.request import Outcome as Outcome
-from bottleneck_doctor.request import Request as Request
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.session.session import Session
 from bottleneck_doctor.system.interrupt import terminate_as_interrupt
