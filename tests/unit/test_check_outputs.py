@@ -26,9 +26,9 @@ from markdown_it import MarkdownIt
 from bottleneck_doctor.documents.check import Check
 from bottleneck_doctor.documents.check_json import from_json, json_schema, to_json
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.gate.outputs import OUTPUTS
 from bottleneck_doctor.render import check_github, check_gitlab, check_junit, check_markdown, check_page
 from bottleneck_doctor.render.check_places import from_root
+from bottleneck_doctor.render.outputs import OUTPUTS
 from bottleneck_doctor.wording.check_words import amount_text, change_text, side_text, value_text
 
 ROOT = Path(__file__).parents[2]
