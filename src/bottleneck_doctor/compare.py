@@ -13,9 +13,9 @@ from dataclasses import dataclass, fields
 from statistics import fmean
 from typing import Literal
 
+from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import Phases, Result
 from bottleneck_doctor.measure import pairing
-from bottleneck_doctor.measure.schedule import BASELINE
 from bottleneck_doctor.statistics import speedups
 from bottleneck_doctor.wording import words
 

@@ -16,10 +16,10 @@ from typing import Any
 
 from tests.unit.test_race import FOUND
 
+from bottleneck_doctor.documents.labels import REPLAY, key_of
 from bottleneck_doctor.documents.report import Result
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.examine.examination import Outcome, Request, examine
-from bottleneck_doctor.examine.judge import REPLAY, key_of
 from bottleneck_doctor.examine.processes import Outside
 from bottleneck_doctor.explain.explainer import Wishes
 from bottleneck_doctor.runtime.messages import Ended, Found, Grant, Hello, WindowDone

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bottleneck_doctor.documents.labels import BASELINE, CONTROL
 from bottleneck_doctor.documents.report import Setting, Window
 from bottleneck_doctor.measure import pairing
-from bottleneck_doctor.measure.schedule import BASELINE, CONTROL
 
 FAST: Setting = {"num_workers": 2}
 

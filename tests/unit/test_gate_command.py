@@ -11,10 +11,10 @@ import pytest
 
 import bottleneck_doctor.gate.check
 from bottleneck_doctor.cli import main
-from bottleneck_doctor.documents.check import Check, Status
+from bottleneck_doctor.documents.check import STEP_TIME, Check, Status
 from bottleneck_doctor.errors import Exit
 from bottleneck_doctor.gate.check import Outcome, Request
-from bottleneck_doctor.gate.limits import DEFAULTS, STEP_TIME
+from bottleneck_doctor.gate.limits import DEFAULTS
 from bottleneck_doctor.render import check as text
 from bottleneck_doctor.system.progress import Progress
 

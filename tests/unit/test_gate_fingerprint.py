@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from tests.unit.stored_samples import CALIBRATION, MACHINE
 
-from bottleneck_doctor.documents.fingerprint import _NAMES, Calibration, Fingerprint, differences, drifted
+from bottleneck_doctor.documents.fingerprint import Calibration, Fingerprint
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.gate import machine
+from bottleneck_doctor.gate.fingerprint import _NAMES, differences, drifted
 from bottleneck_doctor.gate.machine import Machine, look_until_alike, other_machine
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from bottleneck_doctor.config import Config, MetricConfig
+from bottleneck_doctor.documents.check import DATA_WAIT, HOST_MEMORY, STEP_TIME
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.gate.limits import DATA_WAIT, DEFAULTS, HOST_MEMORY, STEP_TIME, configured
+from bottleneck_doctor.gate.limits import DEFAULTS, configured
 
 
 def said(**metrics: MetricConfig) -> Config:

@@ -17,12 +17,12 @@ from tests.unit.gate_samples import side
 from tests.unit.stored_samples import CALIBRATION, NOISE, draw, moment, stored, take
 
 from bottleneck_doctor.documents import stored_baseline as stored_
-from bottleneck_doctor.documents.check import Metric
-from bottleneck_doctor.documents.fingerprint import differences, drifted
+from bottleneck_doctor.documents.check import FIRST_STEP, PHASE, STEP_TIME, Metric
 from bottleneck_doctor.documents.stored_baseline import Draw, Stored, from_json, times, to_json
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.gate import against, metrics, unpaired, verdict
-from bottleneck_doctor.gate.limits import DEFAULTS, FIRST_STEP, KINDS, PHASE, STEP_TIME
+from bottleneck_doctor.gate.fingerprint import differences, drifted
+from bottleneck_doctor.gate.limits import DEFAULTS, KINDS
 from bottleneck_doctor.gate.metrics import Judging
 from bottleneck_doctor.render import baseline as text
 

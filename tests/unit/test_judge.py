@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from bottleneck_doctor.documents.labels import BASELINE, LOADER_ONLY, REPLAY, key_of
 from bottleneck_doctor.documents.report import FixOutcome, Setting, Window
 from bottleneck_doctor.examine import judge
 from bottleneck_doctor.examine import outcome as outcome_module
-from bottleneck_doctor.examine.judge import LOADER_ONLY, REPLAY, Candidate, Evidence, Judgement, key_of
+from bottleneck_doctor.examine.judge import Candidate, Evidence, Judgement
 from bottleneck_doctor.fixes import catalogue
-from bottleneck_doctor.measure.schedule import BASELINE
 from bottleneck_doctor.runtime.messages import Found, Site
 from bottleneck_doctor.statistics import speedups
 

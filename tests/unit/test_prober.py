@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from tests.unit.test_race import FOUND
 
+from bottleneck_doctor.documents import labels
+from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import Window
-from bottleneck_doctor.examine import judge
 from bottleneck_doctor.examine.race import Race
 from bottleneck_doctor.measure import prober
 from bottleneck_doctor.measure.prober import Clock, OutOfTime, Prober, SessionOver
-from bottleneck_doctor.measure.schedule import BASELINE, LoopShape, Plan, Probe, probe
+from bottleneck_doctor.measure.schedule import LoopShape, Plan, Probe, probe
 from bottleneck_doctor.runtime.messages import Found, Grant, Hello, WindowDone
 from bottleneck_doctor.session.ranks import Company
 from bottleneck_doctor.session.session import Exited
@@ -239,8 +240,8 @@ def test_progress_names_what_is_measured_as_a_user_would_write_it() -> None:
 
     made._progress = Heard()
     race.windows += [replace(_window(AS_WRITTEN), started=0.0), _window(bfloat, seconds=0.5)]
-    replay = probe(judge.REPLAY, {"replay": True})
-    alone = probe(judge.key_of({}, "loader_only"), {}, mode="loader_only")
+    replay = probe(labels.REPLAY, {"replay": True})
+    alone = probe(labels.key_of({}, "loader_only"), {}, mode="loader_only")
     for each in (AS_WRITTEN, bfloat, replay, alone):
         made._tell(Told(), each)  # type: ignore[arg-type]
     assert [text.partition(": ")[2].partition(";")[0] for text in said] == [

@@ -7,10 +7,12 @@ from dataclasses import replace
 
 import pytest
 
+from bottleneck_doctor.documents import labels
+from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import Setting, Window
 from bottleneck_doctor.examine import judge
 from bottleneck_doctor.examine.race import Race
-from bottleneck_doctor.measure.schedule import BASELINE, Probe, probe
+from bottleneck_doctor.measure.schedule import Probe, probe
 from bottleneck_doctor.runtime.messages import Found
 
 FOUND = Found(
@@ -101,7 +103,7 @@ def race() -> Race:
 def test_the_first_block_explores_what_stands_by_itself(race: Race) -> None:
     machine = Machine(race, io_bound)
     asked = keys(machine.block(1))
-    assert {"num_workers=1", "num_workers=2", "num_workers=4", "autocast=bfloat16", judge.REPLAY} <= asked
+    assert {"num_workers=1", "num_workers=2", "num_workers=4", "autocast=bfloat16", labels.REPLAY} <= asked
     assert not any("persistent_workers" in key or "prefetch_factor" in key for key in asked)
     assert race.explored()
 
@@ -137,7 +139,7 @@ def test_the_ladder_holds_what_gained_alone_best_first(race: Race) -> None:
     assert fixes[1] == "amp-bf16"
     assert race.rungs[-1][1]["autocast"] == "bfloat16"
     assert "persistent-workers" not in fixes
-    top = judge.key_of(race.rungs[-1][1])
+    top = labels.key_of(race.rungs[-1][1])
     later = race.probes(2, first_block=True)
     assert top in keys(later)
     assert next(each for each in later if each.key == top).priority == 0
@@ -173,7 +175,7 @@ def test_once_settled_only_the_best_of_each_fix_stays(race: Race) -> None:
     race.climb()
     now, later = (keys(race.probes(2, first_block=True, settled=settled)) for settled in (False, True))
     assert "num_workers=1" in now - later
-    assert {"num_workers=4", judge.key_of(race.rungs[-1][1])} <= later < now
+    assert {"num_workers=4", labels.key_of(race.rungs[-1][1])} <= later < now
     for session in (2, 3):
         machine.block(session)
     assert keys(race.probes(4, first_block=True)) == keys(race.probes(4, first_block=True, settled=True)) == later
@@ -190,7 +192,7 @@ def test_what_brings_nothing_leaves_its_time_to_what_may(race: Race) -> None:
         assert useless <= keys(race.probes(session, first_block=True)), "a verdict needs three processes"
         machine.block(session)
     assert not useless & keys(race.probes(4, first_block=True))
-    rungs = [judge.key_of(setting) for _, setting in race.rungs]
+    rungs = [labels.key_of(setting) for _, setting in race.rungs]
     assert rungs[-1] in keys(race.probes(4, first_block=True))
     assert not set(rungs[:-1]) - {"num_workers=4"} & keys(race.probes(4, first_block=True))
 
@@ -239,7 +241,7 @@ def test_ceilings_leave_out_what_cannot_pay(race: Race) -> None:
 
     machine = Machine(race, compute_bound, wait=0.004)
     baseline = probe(BASELINE, {})
-    machine.measure(1, baseline, probe(judge.REPLAY, {"replay": True}), baseline)
+    machine.measure(1, baseline, probe(labels.REPLAY, {"replay": True}), baseline)
     race.heed_ceilings()
     assert candidate(race, "workers").settings == []
     assert candidate(race, "workers").refusal.startswith("cannot pay: with data for free")
@@ -254,7 +256,7 @@ def test_a_ceiling_that_one_way_of_knowing_denies_is_not_heeded(race: Race) -> N
 
     machine = Machine(race, slow_replay, wait=0.5)
     baseline = probe(BASELINE, {})
-    machine.measure(1, baseline, probe(judge.REPLAY, {"replay": True}), baseline)
+    machine.measure(1, baseline, probe(labels.REPLAY, {"replay": True}), baseline)
     race.heed_ceilings()
     assert candidate(race, "workers").settings
 
@@ -263,7 +265,7 @@ def test_what_was_asked_for_is_tried_whatever_the_ceiling() -> None:
     race = Race(FOUND, frozenset({"workers"}), frozenset())
     machine = Machine(race, lambda setting, mode: 1.0, wait=0.0)
     baseline = probe(BASELINE, {})
-    machine.measure(1, baseline, probe(judge.REPLAY, {"replay": True}), baseline)
+    machine.measure(1, baseline, probe(labels.REPLAY, {"replay": True}), baseline)
     race.heed_ceilings()
     assert candidate(race, "workers").settings
     assert candidate(race, "amp-bf16").refusal == "left out on request"

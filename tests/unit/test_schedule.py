@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.measure.schedule import (
-    BASELINE,
     BASELINE_EVERY,
     LEAST_SESSIONS,
     LEAST_STEPS,

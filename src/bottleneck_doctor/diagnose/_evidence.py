@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from types import MappingProxyType
 
+from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import (
     Baseline,
     DeviceProfile,
@@ -34,7 +35,6 @@ from bottleneck_doctor.documents.report import (
     Window,
     Workers,
 )
-from bottleneck_doctor.measure.schedule import BASELINE
 from bottleneck_doctor.runtime.messages import Found
 
 SEEN_OFTEN = 2

@@ -7,8 +7,8 @@ from statistics import fmean
 from typing import Literal
 
 from bottleneck_doctor.diagnose._evidence import Evidence
+from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import DeviceUse, ProcessUse, WindowUse
-from bottleneck_doctor.measure.schedule import BASELINE
 
 PLAIN_MODES = ("timed", "sampled")
 """Windows in which training goes on as it would without us."""

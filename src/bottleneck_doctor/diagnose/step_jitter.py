@@ -6,7 +6,6 @@ from bottleneck_doctor.diagnose import _machine
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._loading import fetch_site
 from bottleneck_doctor.diagnose._rule import CAUSE, MATTERS, SYMPTOM, Rule, Statement, Unjudged, clamp, milliseconds
-from bottleneck_doctor.examine.judge import OTHER_LOAD
 from bottleneck_doctor.wording import words
 
 JITTER = 1.5
@@ -48,7 +47,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     if of_data and not uneven:
         return None
     others = _machine.others(evidence) or 0.0
-    if not of_data and others > OTHER_LOAD:
+    if not of_data and others > words.OTHER_LOAD:
         return Unjudged(f"other programs kept {others:.1f} cores busy, which makes steps differ by itself")
     lost = clamp((steps.mean_ms - steps.p50_ms) / steps.mean_ms) if steps.mean_ms > 0 else 0.0
     if lost < MATTERS:

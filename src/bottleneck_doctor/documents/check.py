@@ -15,6 +15,16 @@ from bottleneck_doctor.documents.report import Entrypoint, Environment, Site, To
 FORMAT = 1
 """Number of the document's shape. Raised when a reader of the old shape would misread the new one."""
 
+STEP_TIME = "step_time"
+DATA_WAIT = "data_wait"
+HOST_MEMORY = "host_memory"
+DEVICE_MEMORY = "device_memory"
+DEVICE_RESERVED = "device_reserved"
+FIRST_STEP = "first_step"
+EPOCH_TURN = "epoch_turn"
+PHASE = "phase_"
+"""Ids of phases begin with this."""
+
 Unit = Literal["seconds", "bytes", "share"]
 Level = Literal["off", "warn", "error"]
 """What a regression of a metric does: nothing, a line in the output, or exit code 1."""

@@ -15,8 +15,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from bottleneck_doctor.documents import labels
+from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.errors import DoctorError, Exit
-from bottleneck_doctor.examine import judge, outcome
+from bottleneck_doctor.examine import outcome
 from bottleneck_doctor.examine.processes import LONGEST_SETUP as LONGEST_SETUP
 from bottleneck_doctor.examine.processes import SECONDS_BETWEEN_STARTS as SECONDS_BETWEEN_STARTS
 from bottleneck_doctor.examine.processes import Outside, Processes
@@ -28,7 +30,7 @@ from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure import schedule
 from bottleneck_doctor.measure.clock import Clock, OutOfTime
 from bottleneck_doctor.measure.prober import BURN_IN, CAME_TO_ITS_END, Prober, SessionOver
-from bottleneck_doctor.measure.schedule import BASELINE, Plan, Probe, probe
+from bottleneck_doctor.measure.schedule import Plan, Probe, probe
 from bottleneck_doctor.protection.keeper import Keeper, protecting
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.session.session import Session
@@ -348,8 +350,8 @@ class _Examination:
         self.prober.block += 1
         self.progress.stage("Measuring ceilings")
         self.prober.measure(session, probe(BASELINE, {}))
-        self.prober.measure(session, probe(judge.REPLAY, {"replay": True}))
-        self.prober.measure(session, probe(judge.LOADER_ONLY, {}, mode="loader_only"))
+        self.prober.measure(session, probe(labels.REPLAY, {"replay": True}))
+        self.prober.measure(session, probe(labels.LOADER_ONLY, {}, mode="loader_only"))
         self.prober.measure(session, probe(BASELINE, {}))
         self.race.heed_ceilings()
 

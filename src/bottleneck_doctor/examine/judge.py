@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
+from bottleneck_doctor.documents.labels import BASELINE, CONTROL, LOADER_ONLY, REPLAY, key_of
 from bottleneck_doctor.documents.report import (
     Baseline,
     Combination,
@@ -29,13 +30,11 @@ from bottleneck_doctor.edits.advice import changes_for
 from bottleneck_doctor.examine import undecided
 from bottleneck_doctor.fixes import Fix as Fix
 from bottleneck_doctor.measure import pairing as ev
-from bottleneck_doctor.measure.schedule import BASELINE, CONTROL, fewest_workers
+from bottleneck_doctor.measure.schedule import fewest_workers
 from bottleneck_doctor.runtime.messages import Found
 from bottleneck_doctor.statistics import speedups
 from bottleneck_doctor.wording import ranking, words
 
-REPLAY = "replay=True"
-LOADER_ONLY = "loader_only:"
 LARGEST_RATIO = 1e4
 TIME_OVER = "the time was over"
 NO_EFFECT = " did not take effect"
@@ -48,8 +47,6 @@ RISK_TOLD: dict[Risk, str] = {
 """What the verdict says of what it offers."""
 TOO_NOISY = 0.2
 """Noise floor from which on it, and not how little was measured, is what keeps everything undecided."""
-OTHER_LOAD = 0.3
-"""Cores kept busy by others from which on it is worth saying."""
 
 
 @dataclass
@@ -89,12 +86,6 @@ class Evidence:
     """Most cores that other programs kept busy in a session, on average; None where it was not seen."""
     cut: str = TIME_OVER
     """What ended the measuring."""
-
-
-def key_of(setting: Setting, mode: str = "timed") -> str:
-    """The name under which a setting's windows are kept."""
-    text = ",".join(f"{name}={value}" for name, value in sorted(setting.items()))
-    return LOADER_ONLY + text if mode == "loader_only" else text or BASELINE
 
 
 @dataclass(frozen=True)
@@ -471,7 +462,7 @@ def _too_noisy(evidence: Evidence, floor: float) -> str:
     """Others are blamed where they were seen, and only there: training can vary by itself."""
     vary = f"measurements of the same training differ so much that nothing{words.below_text(floor)} is claimed"
     load = evidence.other_load
-    if load is None or load <= OTHER_LOAD:
+    if load is None or load <= words.OTHER_LOAD:
         return vary
     return f"other programs kept up to {load:.1f} cores busy meanwhile, and {vary}"
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bottleneck_doctor import __version__
 from bottleneck_doctor.diagnose import Diagnosis, Evidence, diagnose, headline
+from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.report import (
     Entrypoint,
     Environment,
@@ -135,9 +136,9 @@ def _best_label(judged: judge.Judgement | None) -> str | None:
     if judged is None:
         return None
     if judged.combination is not None and judged.verdict.together:
-        return judge.key_of(judged.combination.setting)
+        return labels.key_of(judged.combination.setting)
     best = next((fix for fix in judged.fixes if fix.id == judged.verdict.fix), None)
-    return judge.key_of(best.setting) if best is not None else None
+    return labels.key_of(best.setting) if best is not None else None
 
 
 def _diagnosis(
@@ -206,7 +207,7 @@ def _warnings(gathered: Gathered, judged: judge.Judgement | None) -> list[Warnin
             )
         )
     load = _other_load(gathered)
-    if load is not None and load > judge.OTHER_LOAD:
+    if load is not None and load > words.OTHER_LOAD:
         found.append(
             Warning(
                 slug="other-load",

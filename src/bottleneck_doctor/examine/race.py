@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
 
+from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.report import Setting, Window
 from bottleneck_doctor.examine import judge
 from bottleneck_doctor.fixes import NotApplicable, catalogue
@@ -115,7 +116,7 @@ class Race:
         wait = ev.wait_share(self.windows) or 0.0
         without_wait = 1 / max(1e-9, 1 - wait)
         # One pair of windows is a rough ratio, so both ways of knowing must agree that there is nothing to gain.
-        free = max(self.speeds().get(judge.REPLAY, math.inf), without_wait)
+        free = max(self.speeds().get(labels.REPLAY, math.inf), without_wait)
         if free < WORTH_TRYING:
             self._drop("data", f"with data for free, training would be {free:.3f} times as fast as now")
         if wait > 1 / WORTH_TRYING:
@@ -144,7 +145,7 @@ class Race:
         seen: set[str] = set()
 
         def add(setting: Setting, priority: int) -> None:
-            key = judge.key_of(setting)
+            key = labels.key_of(setting)
             if key not in seen:
                 seen.add(key)
                 chosen.append(probe(key, setting, priority=priority))
@@ -152,7 +153,7 @@ class Race:
         def enough(key: str) -> bool:
             return settled or len(sessions.get(key, ())) >= schedule.LEAST_SESSIONS
 
-        rungs = {judge.key_of(setting): setting for _, setting in self.rungs}
+        rungs = {labels.key_of(setting): setting for _, setting in self.rungs}
         highest = max(rungs, key=lambda key: speeds.get(key, math.inf), default="")
         for key, setting in rungs.items():
             if key == highest or not enough(key):
@@ -165,7 +166,7 @@ class Race:
         for whole, standing in standings:
             leads = standing >= Standing.LEADING
             again = first_block or leads or (standing is Standing.BEHIND and not self.chosen_after)
-            if again and (standing is winning or not enough(judge.key_of(whole))):
+            if again and (standing is winning or not enough(labels.key_of(whole))):
                 add(whole, 3 if standing is Standing.LOSING else 1 if leads and self.chosen_after else 2)
         chosen += self._ceilings(session, sessions)
         return [each for each in chosen if self.alive(each)]
@@ -178,10 +179,10 @@ class Race:
                 continue
             best = max((speeds.get(candidate.key(setting), 0.0) for setting in candidate.settings), default=0.0)
             # The speed that it has to beat: that of what it rides on, or of the training as written.
-            without = speeds.get(judge.key_of(candidate.base), 1.0) if candidate.base else 1.0
+            without = speeds.get(labels.key_of(candidate.base), 1.0) if candidate.base else 1.0
             for setting in candidate.settings:
                 whole = {**candidate.base, **setting}
-                found.append((whole, _standing(speeds.get(judge.key_of(whole), math.inf), best, without)))
+                found.append((whole, _standing(speeds.get(labels.key_of(whole), math.inf), best, without)))
         return found
 
     def promising(self) -> bool:
@@ -200,9 +201,9 @@ class Race:
         loader_only: list[Setting] = [{}]
         if self.chosen_after and self.best_workers():
             loader_only.append(self.best_workers())
-        wanted = [probe(judge.REPLAY, {"replay": True}, priority=2)]
+        wanted = [probe(labels.REPLAY, {"replay": True}, priority=2)]
         wanted += [
-            probe(judge.key_of(setting, "loader_only"), setting, mode="loader_only", priority=4)
+            probe(labels.key_of(setting, "loader_only"), setting, mode="loader_only", priority=4)
             for setting in loader_only
         ]
         for each in wanted:
@@ -226,7 +227,7 @@ class Race:
 
     def unmeasured(self) -> bool:
         """Whether there is a setting in the race, a combination or what was added by the choice, without a window."""
-        return not self.explored() or not {judge.key_of(setting) for _, setting in self.rungs} <= set(self.speeds())
+        return not self.explored() or not {labels.key_of(setting) for _, setting in self.rungs} <= set(self.speeds())
 
     def _keys(self) -> set[str]:
         return {
@@ -266,8 +267,8 @@ class Race:
         measured = {self.found.num_workers: 1.0}
         for candidate in self.candidates:
             for setting in candidate.settings:
-                if set(setting) == {"num_workers"} and judge.key_of(setting) in speeds:
-                    measured[int(setting["num_workers"])] = speeds[judge.key_of(setting)]
+                if set(setting) == {"num_workers"} and labels.key_of(setting) in speeds:
+                    measured[int(setting["num_workers"])] = speeds[labels.key_of(setting)]
         return measured
 
     def best_workers(self) -> Setting:
@@ -291,13 +292,14 @@ class Race:
         workers = self.best_workers()
         if workers:
             fix = "workers" if workers["num_workers"] else "no-workers"
-            gains.append((speeds[judge.key_of(workers)], fix, workers))
+            gains.append((speeds[labels.key_of(workers)], fix, workers))
         for candidate in self.candidates:
             if candidate.fix.id in ("workers", "no-workers"):
                 continue
             for setting in candidate.settings:
                 key = candidate.key(setting)
-                gain = speeds.get(key, 0.0) / (speeds.get(judge.key_of(candidate.base), 1.0) if candidate.base else 1.0)
+                without = speeds.get(labels.key_of(candidate.base), 1.0) if candidate.base else 1.0
+                gain = speeds.get(key, 0.0) / without
                 if gain > WORTH_TRYING:
                     gains.append((gain, candidate.fix.id, setting))
         gains.sort(key=lambda gain: -gain[0])

@@ -18,19 +18,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from bottleneck_doctor.documents import labels
+from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import (
     Setting,
     Warning,
     Window,
 )
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.examine import judge
 from bottleneck_doctor.examine.race import Race
 from bottleneck_doctor.explain.explanation import Explanation as Explanation
 from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure.clock import Clock, OutOfTime
 from bottleneck_doctor.measure.prober import Prober, SessionOver
-from bottleneck_doctor.measure.schedule import BASELINE, Probe, probe
+from bottleneck_doctor.measure.schedule import Probe, probe
 from bottleneck_doctor.monitor import Watch
 from bottleneck_doctor.profiling.device import device_profile
 from bottleneck_doctor.profiling.lines import functions_to_profile, line_profile, line_setting
@@ -193,7 +194,7 @@ class Explainer:
         first = most_seconds is not None
         seconds = PHASE_SECONDS if first else self._seconds(PHASE_SECONDS)
         most = most_seconds if most_seconds is not None else max(seconds, FIRST_SHARE * self.left())
-        each = probe("phases:" + judge.key_of(setting), setting, mode="phases")
+        each = probe("phases:" + labels.key_of(setting), setting, mode="phases")
         expected = self._prober.explaining_seconds(each, seconds, most_seconds=most)
         taken = self._phased.setdefault(each.key, [])
 
@@ -340,7 +341,7 @@ class Explainer:
 
     def _by_lines(self) -> Probe:
         setting = line_setting(self._race.found)
-        return probe("lines:" + judge.key_of(setting), setting, mode="lines")
+        return probe("lines:" + labels.key_of(setting), setting, mode="lines")
 
     def _lines_seconds(self) -> float:
         """What the window of the lines takes, about, without the start of its process."""

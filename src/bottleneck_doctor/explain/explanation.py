@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import (
     DeviceProfile,
     EpochPause,
@@ -24,7 +25,6 @@ from bottleneck_doctor.documents.report import (
     Window,
 )
 from bottleneck_doctor.measure import phases
-from bottleneck_doctor.measure.schedule import BASELINE
 from bottleneck_doctor.monitor import Watch, utilization
 from bottleneck_doctor.runtime import messages
 

@@ -17,7 +17,7 @@ from statistics import median
 from typing import Any
 
 from bottleneck_doctor import __version__
-from bottleneck_doctor.documents.check import Check, Culprit, GrowthTree, Metric, Side
+from bottleneck_doctor.documents.check import STEP_TIME, Check, Culprit, GrowthTree, Metric, Side
 from bottleneck_doctor.documents.redaction import Discretion
 from bottleneck_doctor.documents.report import Entrypoint, Tool, Warning
 from bottleneck_doctor.errors import DoctorError
@@ -26,7 +26,7 @@ from bottleneck_doctor.gate import culprits, decide, hunks, imports, metrics, pl
 from bottleneck_doctor.gate.duel import MOST_BROKEN_PAIRS, Broken, Contender, Duel, LivePair, failure
 from bottleneck_doctor.gate.explain import explain
 from bottleneck_doctor.gate.git import Git, GitFailed
-from bottleneck_doctor.gate.limits import DEFAULTS, STEP_TIME, Limit
+from bottleneck_doctor.gate.limits import DEFAULTS, Limit
 from bottleneck_doctor.gate.metrics import Judging, PairSample
 from bottleneck_doctor.gate.revision import Revisions
 from bottleneck_doctor.measure.prober import CAME_TO_ITS_END, Clock, OutOfTime

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.redaction import Discretion
 from bottleneck_doctor.documents.report import Window
 from bottleneck_doctor.errors import DoctorError, Exit
@@ -38,7 +39,7 @@ from bottleneck_doctor.gate.plan import Name
 from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure import phases, schedule
 from bottleneck_doctor.measure.prober import BURN_IN, CAME_TO_ITS_END, Clock, OutOfTime, Prober, SessionOver, ended
-from bottleneck_doctor.measure.schedule import BASELINE, Plan, probe
+from bottleneck_doctor.measure.schedule import Plan, probe
 from bottleneck_doctor.protection.keeper import Keeper
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.session import launch

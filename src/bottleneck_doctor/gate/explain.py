@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from bottleneck_doctor.documents.check import Culprit, GrowthTree
+from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import CallNode, Warning
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.explain.explainer import elsewhere, folder_of, not_sampled_elsewhere, sampled
@@ -27,7 +28,7 @@ from bottleneck_doctor.gate.metrics import PairSample
 from bottleneck_doctor.gate.plan import Name
 from bottleneck_doctor.gate.reasons import Seen, reasons
 from bottleneck_doctor.measure.prober import OutOfTime, SessionOver
-from bottleneck_doctor.measure.schedule import BASELINE, probe
+from bottleneck_doctor.measure.schedule import probe
 from bottleneck_doctor.profiling.lines import functions_to_profile, line_setting, source_lines
 from bottleneck_doctor.profiling.pyspy import RATE, Sampler
 from bottleneck_doctor.profiling.sampling import open_recording

@@ -7,19 +7,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bottleneck_doctor.config import Config
-from bottleneck_doctor.documents.check import Level, Unit
+from bottleneck_doctor.documents.check import (
+    DATA_WAIT,
+    DEVICE_MEMORY,
+    DEVICE_RESERVED,
+    EPOCH_TURN,
+    FIRST_STEP,
+    HOST_MEMORY,
+    PHASE,
+    STEP_TIME,
+    Level,
+    Unit,
+)
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.wording.words import PHASE_WORDS
-
-STEP_TIME = "step_time"
-DATA_WAIT = "data_wait"
-HOST_MEMORY = "host_memory"
-DEVICE_MEMORY = "device_memory"
-DEVICE_RESERVED = "device_reserved"
-FIRST_STEP = "first_step"
-EPOCH_TURN = "epoch_turn"
-PHASE = "phase_"
-"""Ids of phases begin with this."""
 
 LEAST_THRESHOLD = 0.002
 """No loop can be held to less: none repeats to better than a tenth of a percent (`stats.MINIMUM_STANDARD_ERROR`)."""

@@ -11,21 +11,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean, variance
 
-from bottleneck_doctor.documents.check import Metric, PairRecord, Unit, Verdict
-from bottleneck_doctor.documents.report import Window
-from bottleneck_doctor.gate import decide
-from bottleneck_doctor.gate.limits import (
+from bottleneck_doctor.documents.check import (
     DATA_WAIT,
     DEVICE_MEMORY,
     DEVICE_RESERVED,
     EPOCH_TURN,
     FIRST_STEP,
     HOST_MEMORY,
-    KINDS,
     PHASE,
     STEP_TIME,
-    Limit,
+    Metric,
+    PairRecord,
+    Unit,
+    Verdict,
 )
+from bottleneck_doctor.documents.report import Window
+from bottleneck_doctor.gate import decide
+from bottleneck_doctor.gate.limits import KINDS, Limit
 from bottleneck_doctor.gate.prospect import Prospect, prospect
 from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.wording.check_words import amount_text, value_text

@@ -12,13 +12,13 @@ from statistics import fmean
 
 from bottleneck_doctor import __version__
 from bottleneck_doctor.documents import stored_baseline as stored_
-from bottleneck_doctor.documents.check import Check, Culprit, Metric, ProcessRecord, Side, StoredBase
+from bottleneck_doctor.documents.check import STEP_TIME, Check, Culprit, Metric, ProcessRecord, Side, StoredBase
 from bottleneck_doctor.documents.fingerprint import Difference
 from bottleneck_doctor.documents.report import Entrypoint, Tool, Warning
 from bottleneck_doctor.documents.stored_baseline import Stored
 from bottleneck_doctor.gate import against, decide, machine, plan, revision, unpaired, verdict
 from bottleneck_doctor.gate.check import DEFAULT_BUDGET, Outcome
-from bottleneck_doctor.gate.limits import DEFAULTS, STEP_TIME, Limit
+from bottleneck_doctor.gate.limits import DEFAULTS, Limit
 from bottleneck_doctor.gate.machine import Machine
 from bottleneck_doctor.gate.metrics import Judging
 from bottleneck_doctor.gate.solo import Drawing, Training

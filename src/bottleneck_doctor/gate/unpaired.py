@@ -11,23 +11,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean, variance
 
-from bottleneck_doctor.documents.check import Culprit, Metric
-from bottleneck_doctor.documents.report import Warning
-from bottleneck_doctor.documents.stored_baseline import Draw
-from bottleneck_doctor.gate import against, decide, metrics, verdict
-from bottleneck_doctor.gate.culprits import grown
-from bottleneck_doctor.gate.limits import (
+from bottleneck_doctor.documents.check import (
     DATA_WAIT,
     DEVICE_MEMORY,
     DEVICE_RESERVED,
     EPOCH_TURN,
     FIRST_STEP,
     HOST_MEMORY,
-    KINDS,
     PHASE,
     STEP_TIME,
-    Limit,
+    Culprit,
+    Metric,
 )
+from bottleneck_doctor.documents.report import Warning
+from bottleneck_doctor.documents.stored_baseline import Draw
+from bottleneck_doctor.gate import against, decide, metrics, verdict
+from bottleneck_doctor.gate.culprits import grown
+from bottleneck_doctor.gate.limits import KINDS, Limit
 from bottleneck_doctor.gate.metrics import LEAST_PHASE, Judging, Series, SideSample
 from bottleneck_doctor.wording import words
 from bottleneck_doctor.wording.check_words import amount_text

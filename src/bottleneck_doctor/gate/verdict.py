@@ -6,11 +6,10 @@ import math
 from collections.abc import Sequence
 from statistics import median
 
-from bottleneck_doctor.documents.check import Culprit, Metric, Status
+from bottleneck_doctor.documents.check import PHASE, STEP_TIME, Culprit, Metric, Status
 from bottleneck_doctor.documents.report import Warning
 from bottleneck_doctor.gate import metrics as figures
 from bottleneck_doctor.gate.decide import LEAST_PAIRS
-from bottleneck_doctor.gate.limits import PHASE, STEP_TIME
 from bottleneck_doctor.gate.metrics import Judging, PairSample
 from bottleneck_doctor.gate.prospect import Prospect
 from bottleneck_doctor.wording import words

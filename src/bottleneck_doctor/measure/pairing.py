@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from bottleneck_doctor.documents.labels import BASELINE, CONTROL
 from bottleneck_doctor.documents.report import Setting, Window
-from bottleneck_doctor.measure.schedule import BASELINE, CONTROL
 from bottleneck_doctor.statistics.speedups import Observation, baseline_at, promised_log_ratio
 
 LOADER_KNOBS = ("num_workers", "prefetch_factor", "persistent_workers", "pin_memory", "replay")

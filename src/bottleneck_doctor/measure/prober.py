@@ -10,13 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from bottleneck_doctor.documents import labels
+from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import Setting, Window
-from bottleneck_doctor.examine import judge
 from bottleneck_doctor.examine.race import Race
 from bottleneck_doctor.measure import pairing, schedule
 from bottleneck_doctor.measure.clock import Clock as Clock
 from bottleneck_doctor.measure.clock import OutOfTime as OutOfTime
-from bottleneck_doctor.measure.schedule import BASELINE, LoopShape, Plan, Probe
+from bottleneck_doctor.measure.schedule import LoopShape, Plan, Probe
 from bottleneck_doctor.measure.windows import BURN_IN as BURN_IN
 from bottleneck_doctor.measure.windows import kept
 from bottleneck_doctor.runtime import messages
@@ -205,7 +206,7 @@ class Prober:
 
     def expected_step(self, setting: Setting) -> float:
         """Seconds that a step takes under a setting: as measured, or by what the workers that it lacks did at once."""
-        known = self._step_seconds.get(judge.key_of(setting))
+        known = self._step_seconds.get(labels.key_of(setting))
         if known is not None:
             return known
         fewer = self._shape.num_workers / max(1, int(setting.get("num_workers", self._shape.num_workers)))
@@ -365,7 +366,7 @@ class Prober:
         named = {
             key: speed
             for key, speed in self._race.speeds().items()
-            if key not in (schedule.CONTROL, judge.REPLAY) and not key.startswith(judge.LOADER_ONLY)
+            if key not in (labels.CONTROL, labels.REPLAY) and not key.startswith(labels.LOADER_ONLY)
         }
         best = max(named, key=lambda key: named[key], default=None)
         so_far = ""
@@ -386,7 +387,7 @@ class Prober:
         if setting.get("replay"):
             return "the same batches again"
         text = words.setting_text(setting, self._race.found.device) if setting else NAMES[BASELINE]
-        return f"loading alone, {text}" if key.startswith(judge.LOADER_ONLY) else text
+        return f"loading alone, {text}" if key.startswith(labels.LOADER_ONLY) else text
 
 
 def await_event(session: Session, seconds: float, now: Callable[[], float] = time.monotonic) -> Any:

@@ -16,8 +16,6 @@ from typing import Literal
 from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.runtime.messages import Found
 
-BASELINE = "baseline"
-CONTROL = "aa"
 BASELINE_EVERY = 3
 """At most this many windows of settings stand between two windows of the baseline."""
 

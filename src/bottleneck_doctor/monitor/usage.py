@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import median, median_high
 from typing import Literal, Protocol
 
+from bottleneck_doctor.documents.labels import BASELINE, CONTROL
 from bottleneck_doctor.documents.report import DeviceUse, ProcessUse, Span, Utilization, Window, WindowUse
-from bottleneck_doctor.measure.schedule import BASELINE, CONTROL
 from bottleneck_doctor.monitor.gpu import throttle_reasons
 from bottleneck_doctor.monitor.recording import Recording
 

@@ -7,9 +7,8 @@ import os.path
 import re
 from pathlib import Path
 
-from bottleneck_doctor.documents.check import Check, Culprit, Metric, Side, Status, Unit, Verdict
+from bottleneck_doctor.documents.check import PHASE, STEP_TIME, Check, Culprit, Metric, Side, Status, Unit, Verdict
 from bottleneck_doctor.documents.report import Site
-from bottleneck_doctor.gate.limits import PHASE, STEP_TIME
 from bottleneck_doctor.wording import words
 
 VERDICT_WORDS: dict[Verdict, str] = {

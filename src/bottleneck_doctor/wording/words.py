@@ -20,6 +20,9 @@ DASH = "–"
 TIMES = "×"
 NARROW_SPACE = "\u202f"
 
+OTHER_LOAD = 0.3
+"""Cores kept busy by other programs from which on they are worth a word."""
+
 RISK_WORDS: dict[Risk, str] = {
     "identical": "Same batches, same numbers: training learns exactly what it learns now.",
     "numerics": "Rounding changes: the loss follows the same course, not digit for digit. Compare a short run.",
