@@ -13,6 +13,7 @@ from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import Window
 from bottleneck_doctor.examine.race import Race
 from bottleneck_doctor.measure import prober
+from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.prober import Clock, OutOfTime, Prober, SessionOver
 from bottleneck_doctor.measure.schedule import LoopShape, Plan, Probe, probe
 from bottleneck_doctor.runtime.messages import Found, Grant, Hello, WindowDone
@@ -57,11 +58,11 @@ def no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def make(found: Found = FOUND, left: float = 100.0) -> tuple[Race, Prober]:
-    race = Race(found, frozenset(), frozenset())
+    race = Race(Measurements(found), frozenset(), frozenset())
     shape = LoopShape(
         period=1, epoch_batches=400, num_workers=found.num_workers, prefetch_factor=2, served=True, usable_cpus=2
     )
-    return race, Prober(race, shape, Plan(3, 30.0, 1.0), Clock(left, strict=True), SilentProgress(), 0.1)
+    return race, Prober(race.measured, shape, Plan(3, 30.0, 1.0), Clock(left, strict=True), SilentProgress(), 0.1)
 
 
 def ends(made: Prober, each: Probe, *answers: Any) -> None:
@@ -80,8 +81,8 @@ def test_one_hang_with_workers_speaks_for_every_number() -> None:
     assert not race.alive(ONE)
     assert not race.alive(TWO)
     assert race.alive(BFLOAT)
-    assert race.windows[-1].status == "failed"
-    assert "forkserver" in race.windows[-1].reason
+    assert race.measured.windows[-1].status == "failed"
+    assert "forkserver" in race.measured.windows[-1].reason
 
 
 def test_worker_that_died_is_the_settings_fault_at_once_and_other_ends_are_tried_again() -> None:
@@ -99,9 +100,9 @@ def test_failed_window_is_told_in_words_that_help() -> None:
     race, made = make()
     failed = WindowDone(window=0, status="failed", reason="OSError: [Errno 24] Too many open files")
     made.measure(Told(failed), TWO)  # type: ignore[arg-type]
-    workers = next(candidate for candidate in race.candidates if candidate.fix.id == "workers")
+    workers = next(candidate for candidate in race.outcomes() if candidate.fix.id == "workers")
     assert "`ulimit -n`" in workers.failures[TWO.key]
-    assert race.windows[-1].reason == failed.reason, "the window keeps what was said"
+    assert race.measured.windows[-1].reason == failed.reason, "the window keeps what was said"
 
 
 def test_hang_as_written_after_loading_here_is_loading_heres() -> None:
@@ -197,7 +198,7 @@ def test_an_evaluation_is_no_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     session: Told = Away(OK)
     session.away = [True, True, False, True, False]
     made.measure(session, TWO)  # type: ignore[arg-type]
-    assert [window.status for window in race.windows] == ["ok"]
+    assert [window.status for window in race.measured.windows] == ["ok"]
     assert session.away == []
     assert race.alive(TWO)
     # Its end is seen meanwhile.
@@ -239,7 +240,7 @@ def test_progress_names_what_is_measured_as_a_user_would_write_it() -> None:
             said.append(text)
 
     made._progress = Heard()
-    race.windows += [replace(_window(AS_WRITTEN), started=0.0), _window(bfloat, seconds=0.5)]
+    race.measured.windows += [replace(_window(AS_WRITTEN), started=0.0), _window(bfloat, seconds=0.5)]
     replay = probe(labels.REPLAY, {"replay": True})
     alone = probe(labels.key_of({}, "loader_only"), {}, mode="loader_only")
     for each in (AS_WRITTEN, bfloat, replay, alone):

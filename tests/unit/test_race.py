@@ -12,6 +12,7 @@ from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import Setting, Window
 from bottleneck_doctor.examine import judge
 from bottleneck_doctor.examine.race import Race
+from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.schedule import Probe, probe
 from bottleneck_doctor.runtime.messages import Found
 
@@ -57,7 +58,7 @@ class Machine:
         for each in probes:
             seconds = 10.0 / self.speed(each.as_setting(), each.mode)
             self.clock += 20.0
-            self.race.windows.append(
+            self.race.measured.windows.append(
                 Window(
                     session=session,
                     rank=0,
@@ -92,12 +93,12 @@ def keys(probes: list[Probe]) -> set[str]:
 
 
 def candidate(race: Race, fix: str) -> judge.Candidate:
-    return next(each for each in race.candidates if each.fix.id == fix)
+    return next(each for each in race.outcomes() if each.fix.id == fix)
 
 
 @pytest.fixture
 def race() -> Race:
-    return Race(FOUND, frozenset(), frozenset())
+    return Race(Measurements(FOUND), frozenset(), frozenset())
 
 
 def test_the_first_block_explores_what_stands_by_itself(race: Race) -> None:
@@ -262,7 +263,7 @@ def test_a_ceiling_that_one_way_of_knowing_denies_is_not_heeded(race: Race) -> N
 
 
 def test_what_was_asked_for_is_tried_whatever_the_ceiling() -> None:
-    race = Race(FOUND, frozenset({"workers"}), frozenset())
+    race = Race(Measurements(FOUND), frozenset({"workers"}), frozenset())
     machine = Machine(race, lambda setting, mode: 1.0, wait=0.0)
     baseline = probe(BASELINE, {})
     machine.measure(1, baseline, probe(labels.REPLAY, {"replay": True}), baseline)
@@ -273,27 +274,30 @@ def test_what_was_asked_for_is_tried_whatever_the_ceiling() -> None:
 
 def test_what_failed_is_out_and_says_why(race: Race) -> None:
     each = probe("num_workers=2", {"num_workers": 2})
-    race.rule_out(each, "RuntimeError: boom", failed=True)
+    race.measured.rule_out(each, "RuntimeError: boom", failed=True)
     assert not race.alive(each)
     assert "num_workers=2" not in keys(race.probes(1, first_block=True))
     assert candidate(race, "workers").failures == {"num_workers=2": "RuntimeError: boom"}
-    race.rule_out(probe("autocast=bfloat16", {"autocast": "bfloat16"}), "autocast did not take effect", failed=False)
+    bfloat = probe("autocast=bfloat16", {"autocast": "bfloat16"})
+    race.measured.rule_out(bfloat, "autocast did not take effect", failed=False)
+        probe("autocast=bfloat16", {"autocast": "bfloat16"}), "autocast did not take effect", failed=False
+    )
     assert "did not take effect" in candidate(race, "amp-bf16").not_taken["autocast=bfloat16"]
 
 
 def test_a_loop_without_a_loader_has_no_loader_fixes() -> None:
-    race = Race(replace(FOUND, has_loader=False), frozenset(), frozenset())
+    race = Race(Measurements(replace(FOUND, has_loader=False)), frozenset(), frozenset())
     assert keys(race.probes(1, first_block=True)) == {"autocast=bfloat16"}
 
 
 def test_workers_that_fail_whatever_their_number_are_tried_no_more() -> None:
-    race = Race(FOUND, frozenset(), frozenset())
+    race = Race(Measurements(FOUND), frozenset(), frozenset())
     machine = Machine(race, io_bound)
     one = probe("num_workers=1", {"num_workers": 1})
     machine.measure(1, probe(BASELINE, {}), one, probe(BASELINE, {}))
-    race.rule_out_workers("with workers the dataset hangs")
+    race.measured.rule_out_workers("with workers the dataset hangs")
     assert race.alive(one), "it was measured"
     left = race.probes(1, first_block=True)
     assert not any(int(each.as_setting().get("num_workers", 0)) > 1 for each in left)
-    workers = next(candidate for candidate in race.candidates if candidate.fix.id == "workers")
+    workers = next(candidate for candidate in race.outcomes() if candidate.fix.id == "workers")
     assert set(workers.failures.values()) == {"with workers the dataset hangs"}

@@ -29,6 +29,7 @@ from bottleneck_doctor.explain.explainer import ALLOWANCE, Explainer, reserve
 from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure import schedule
 from bottleneck_doctor.measure.clock import Clock, OutOfTime
+from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.prober import BURN_IN, CAME_TO_ITS_END, Prober, SessionOver
 from bottleneck_doctor.measure.schedule import Plan, Probe, probe
 from bottleneck_doctor.protection.keeper import Keeper, protecting
@@ -91,6 +92,7 @@ class _Examination:
         """How long the process that runs had trained when its loop was found."""
         self.times_apart = 0
         # Made once the loop is found.
+        self.measured: Measurements
         self.race: Race
         self.prober: Prober
         self.explainer: Explainer | None = None
@@ -158,15 +160,17 @@ class _Examination:
         """Windows that say something."""
         if self.found is None:
             return 0
-        told = sum(window.status == "ok" and window.mode not in ev.COUNTED for window in self.race.windows)
-        return told + sum(ev.usable(window) for window in self.race.windows)
+        told = sum(window.status == "ok" and window.mode not in ev.COUNTED for window in self.measured.windows)
+        return told + sum(ev.usable(window) for window in self.measured.windows)
 
     def _wanted(self) -> bool:
         return self._held() < self.plan.sessions and bool(self.race.probes(self.processes.number + 1, first_block=True))
 
     def _held(self) -> int:
         """Sessions that hold a comparison."""
-        return len({window.session for window in self.race.windows if ev.usable(window) and window.label != BASELINE})
+        return len(
+            {window.session for window in self.measured.windows if ev.usable(window) and window.label != BASELINE}
+        )
 
     def _least_session(self) -> float:
         """Seconds under which another session could hold nothing."""
@@ -198,19 +202,20 @@ class _Examination:
     def _found(self, found: messages.Found, setup: float) -> None:
         """The loop is known: lay out the race and the plan."""
         step = schedule.typical_step(found.step_seconds, found.num_workers, found.period)
-        self.race = Race(found, self.request.only, self.request.skip)
+        self.measured = Measurements(found)
+        self.race = Race(self.measured, self.request.only, self.request.skip)
         if not self.clock.strict:
             self.clock.free = setup
             total = self.clock.elapsed() + DEFAULT_BUDGET + (ALLOWANCE if self.request.wishes is not None else 0.0)
             self.clock.limit(total, self._ending(total))
         allowance = reserve(self.clock) if self.request.wishes is not None else 0.0
         plan = schedule.plan(self.clock.left(), setup, step, self.race.size(), self.request.sessions)
-        self.prober = Prober(self.race, schedule.shape_of(found), plan, self.clock, self.progress, step)
+        self.prober = Prober(self.measured, schedule.shape_of(found), plan, self.clock, self.progress, step)
         self.prober.spare = allowance
         self.prober.brief = True
         if self.request.wishes is not None:
             self.explainer = Explainer(
-                self.race,
+                self.measured,
                 self.prober,
                 self.clock,
                 self.progress,
@@ -254,7 +259,7 @@ class _Examination:
                     self.prober.measure(session, probe(BASELINE, {}))
             if not probes or (not first and left < 2.5 * self.prober.baseline_cost()):
                 break
-            counts = Counter(window.label for window in self.race.windows if ev.usable(window))
+            counts = Counter(window.label for window in self.measured.windows if ev.usable(window))
             self._run_block(
                 session,
                 schedule.fitting(probes, self.prober.cost_seconds, self.prober.baseline_cost(), left, counts),
@@ -309,7 +314,7 @@ class _Examination:
 
     def _run_block(self, session: Session, probes: list[Probe]) -> None:
         self.prober.block += 1
-        windows = self.race.windows
+        windows = self.measured.windows
         follows = bool(windows) and windows[-1].label == BASELINE and windows[-1].session == session.number
         for each in schedule.block(probes, probe(BASELINE, {}), self.generator, after_baseline=follows):
             cost = self.prober.cost_seconds.get(each.key, self.prober.baseline_cost())
@@ -423,7 +428,7 @@ class _Examination:
             self._look_first(session)
             self._burn_in(session)
             self.prober.measure(session, each)
-            self.race.windows[-1] = replace(self.race.windows[-1], session=number)
+            self.measured.windows[-1] = replace(self.measured.windows[-1], session=number)
 
         self._in_session(measure)
 

@@ -122,14 +122,6 @@ class Estimates:
         self.floor = speedups.noise_floor(self.promised)
 
 
-def quick_speeds(windows: Sequence[Window], epoch_batches: int | None) -> dict[str, float]:
-    """Speed of each setting relative to the baseline so far, by key: what the race is run by, not what is claimed."""
-    by_key: dict[str, list[float]] = {}
-    for pair in ev.pairs(windows, epoch_batches):
-        by_key.setdefault(pair.key, []).append(pair.promised)
-    return {key: math.exp(fmean(values)) for key, values in by_key.items()}
-
-
 def judge(evidence: Evidence) -> Judgement:
     """Everything that may be said of the evidence. Needs at least one counted baseline window."""
     estimates = Estimates(evidence)

@@ -76,11 +76,11 @@ def result(gathered: Gathered) -> Result:
         judged = judge.judge(
             judge.Evidence(
                 found=race.found,
-                windows=race.windows,
-                candidates=race.candidates,
+                windows=race.measured.windows,
+                candidates=race.outcomes(),
                 rungs=race.rungs,
                 chosen_after=max(1, race.chosen_after),
-                epoch_batches=race.epoch_batches,
+                epoch_batches=race.measured.epoch_batches,
                 best_workers=race.best_workers(),
                 other_load=_other_load(gathered),
                 cut=_cut(gathered),
@@ -88,7 +88,7 @@ def result(gathered: Gathered) -> Result:
         )
     told = gathered.explanation or Explanation()
     environment_seen = environment.describe(gathered.hello, race.found if race else None)
-    windows = list(race.windows) if race else []
+    windows = list(race.measured.windows) if race else []
     used = told.utilization(windows, _best_label(judged))
     found_out = _diagnosis(gathered, judged, environment_seen, used)
     return Result(
@@ -166,7 +166,7 @@ def _diagnosis(
             ceilings=judged.ceilings if judged else {},
             workers=judged.workers if judged else None,
             noise=judged.noise if judged else None,
-            windows=gathered.race.windows,
+            windows=gathered.race.measured.windows,
             ranks=gathered.ranks,
             setup_seconds=[record.setup_seconds for record in gathered.records if record.setup_seconds > 0],
         )
@@ -223,7 +223,7 @@ def _warnings(gathered: Gathered, judged: judge.Judgement | None) -> list[Warnin
         found.append(Warning(slug="ranks-apart-later", sentence=f"A process was given up because {apart[-1]}."))
     failed = [record for record in gathered.records if record.ended.startswith("the script failed")]
     if failed:
-        found.append(failed_later(failed[-1], gathered.race.windows if gathered.race is not None else ()))
+        found.append(failed_later(failed[-1], gathered.race.measured.windows if gathered.race is not None else ()))
     return found
 
 

@@ -1,23 +1,24 @@
 """Who is measured next, and who is out: the settings in the race, the choice of the best, the combination ladder.
 
-Pure: windows measured so far come in, probes go out. Ratios used here are rough (`judge.quick_speeds`): they steer what
-is measured, and nothing is claimed from them.
+Pure: windows measured so far come in, probes go out. Ratios used here are rough (`pairing.quick_speeds`): they steer
+what is measured, and nothing is claimed from them.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from enum import IntEnum
 
 from bottleneck_doctor.documents import labels
-from bottleneck_doctor.documents.report import Setting, Window
+from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.examine import judge
 from bottleneck_doctor.fixes import NotApplicable, catalogue
 from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure import schedule
+from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.schedule import Probe, probe
-from bottleneck_doctor.runtime.messages import Found
 
 WORTH_TRYING = 1.02
 """A fix whose ceiling is below this ratio is not tried, and one that brings less alone is not combined."""
@@ -55,15 +56,13 @@ def _standing(speed: float, best: float, without: float) -> Standing:
 class Race:
     """The candidates of one examination and what was decided about them. `windows` is the growing list of windows."""
 
-    def __init__(self, found: Found, only: frozenset[str], skip: frozenset[str]) -> None:
-        self.found = found
-        self.windows: list[Window] = []
+    def __init__(self, measured: Measurements, only: frozenset[str], skip: frozenset[str]) -> None:
+        self.found = measured.found
+        self.measured = measured
         self.rungs: list[tuple[str, Setting]] = []
         self.chosen_after = 0
         self._chosen_workers: int | None = None
-        self.epoch_batches = found.epoch_batches_seen or found.epoch_batches
         self._insist = bool(only)
-        self._dead: set[str] = set()
         self.candidates = [self._candidate(fix, only, skip) for fix in catalogue()]
 
     def _candidate(self, fix: judge.Fix, only: frozenset[str], skip: frozenset[str]) -> judge.Candidate:
@@ -85,35 +84,34 @@ class Race:
 
     def speeds(self) -> dict[str, float]:
         """Rough speed of each setting relative to the baseline, by key."""
-        return judge.quick_speeds(self.windows, self.epoch_batches)
+        return self.measured.speeds()
 
     # -- out of the race -------------------------------------------------------------------------------------------
 
     def alive(self, each: Probe) -> bool:
-        return each.key not in self._dead
+        return self.measured.out(each.key, each.as_setting()) is None
 
-    def rule_out(self, each: Probe, reason: str, *, failed: bool) -> None:
-        """A setting crashed, hung or took no effect: it is measured no more."""
-        self._dead.add(each.key)
-        for candidate in self.candidates:
-            for setting in candidate.settings:
-                if candidate.key(setting) == each.key:
-                    (candidate.failures if failed else candidate.not_taken)[each.key] = reason
+    def outcomes(self) -> list[judge.Candidate]:
+        """The candidates, each with why settings of it failed or took no effect."""
+        return [self._with_failures(candidate) for candidate in self.candidates]
 
-    def rule_out_workers(self, reason: str) -> None:
-        """Workers fail here whatever their number: none is tried any more but those that were measured."""
-        measured = self._sessions_by_key().keys()
-        for candidate in self.candidates:
-            for setting in candidate.settings:
-                key = candidate.key(setting)
-                if int(setting.get("num_workers", 0)) > 0 and key not in measured:
-                    self.rule_out(probe(key, {**candidate.base, **setting}), reason, failed=True)
+    def _with_failures(self, candidate: judge.Candidate) -> judge.Candidate:
+        out = {}
+        for setting in candidate.settings:
+            why = self.measured.out(candidate.key(setting), {**candidate.base, **setting})
+            if why is not None:
+                out[candidate.key(setting)] = why
+        return replace(
+            candidate,
+            failures={key: why.reason for key, why in out.items() if why.failed},
+            not_taken={key: why.reason for key, why in out.items() if not why.failed},
+        )
 
     def heed_ceilings(self) -> None:
         """Drop the fixes whose ceiling says that they cannot pay. Needs the ceilings and baselines of one block."""
         if self._insist:
             return
-        wait = ev.wait_share(self.windows) or 0.0
+        wait = ev.wait_share(self.measured.windows) or 0.0
         without_wait = 1 / max(1e-9, 1 - wait)
         # One pair of windows is a rough ratio, so both ways of knowing must agree that there is nothing to gain.
         free = max(self.speeds().get(labels.REPLAY, math.inf), without_wait)
@@ -140,7 +138,7 @@ class Race:
         sessions.
         """
         speeds = self.speeds()
-        sessions = self._sessions_by_key()
+        sessions = self.measured.sessions_by_key()
         chosen: list[Probe] = []
         seen: set[str] = set()
 
@@ -191,7 +189,7 @@ class Race:
 
     def news(self, probes: Sequence[Probe]) -> list[Probe]:
         """Those of the probes that no window was counted of yet."""
-        measured = self._sessions_by_key().keys()
+        measured = self.measured.sessions_by_key().keys()
         return [each for each in probes if each.key not in measured]
 
     def _ceilings(self, session: int, sessions: dict[str, set[int]]) -> Iterator[Probe]:
@@ -211,31 +209,22 @@ class Race:
             if session not in done and len(done) < CEILING_SESSIONS:
                 yield each
 
-    def _sessions_by_key(self) -> dict[str, set[int]]:
-        sessions: dict[str, set[int]] = {}
-        for window in self.windows:
-            if ev.usable(window):
-                sessions.setdefault(window.label, set()).add(window.session)
-        return sessions
-
     # -- choosing --------------------------------------------------------------------------------------------------
 
     def explored(self) -> bool:
         """Whether every setting that can be tried by now was measured once, or is out."""
-        measured = self._sessions_by_key().keys()
-        return self._keys() <= measured | self._dead
+        measured = self.measured.sessions_by_key().keys()
+        return all(
+            candidate.key(setting) in measured or not self.alive(probe(candidate.key(setting), whole))
+            for candidate in self.candidates
+            if self.chosen_after or not candidate.with_workers
+            for setting in candidate.settings
+            for whole in [{**candidate.base, **setting}]
+        )
 
     def unmeasured(self) -> bool:
         """Whether there is a setting in the race, a combination or what was added by the choice, without a window."""
         return not self.explored() or not {labels.key_of(setting) for _, setting in self.rungs} <= set(self.speeds())
-
-    def _keys(self) -> set[str]:
-        return {
-            candidate.key(setting)
-            for candidate in self.candidates
-            if self.chosen_after or not candidate.with_workers
-            for setting in candidate.settings
-        }
 
     def choose(self, session: int) -> None:
         """After the first full block: widen the sweep, and give dependent fixes their base.

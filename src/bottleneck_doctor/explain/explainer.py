@@ -1,10 +1,11 @@
 """Gathers what explains the figures, in windows of their own: phases, profiles, traces, and the machine meanwhile.
 
-A live session and the race so far go in; an `Explanation` comes out. Phases and a sampled window of the training as
-written come first of all (`begin`): they need nothing to be compared with, so that whatever ends the examination, it is
-known where the time goes. The rest (`explain`, `lines`) comes once everything is measured. Nothing here is counted for
-a speedup, nothing here may cost the examination: a part that can't be had is missing, with its reason. The time that it
-takes is bounded (`Explainer.allowance`), and comes on top of the budget only where the user set none.
+A live session and what was measured so far go in; an `Explanation` comes out. Phases and a sampled window of the
+training as written come first of all (`begin`): they need nothing to be compared with, so that whatever ends the
+examination, it is known where the time goes. The rest (`explain`, `lines`) comes once everything is measured. Nothing
+here is counted for a speedup, nothing here may cost the examination: a part that can't be had is missing, with its
+reason. The time that it takes is bounded (`Explainer.allowance`), and comes on top of the budget only where the user
+set none.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from bottleneck_doctor.documents.report import (
     Window,
 )
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.examine.race import Race
 from bottleneck_doctor.explain.explanation import Explanation as Explanation
 from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure.clock import Clock, OutOfTime
+from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.prober import Prober, SessionOver
 from bottleneck_doctor.measure.schedule import Probe, probe
 from bottleneck_doctor.monitor import Watch
@@ -105,7 +106,7 @@ class Explainer:
 
     def __init__(
         self,
-        race: Race,
+        measured: Measurements,
         prober: Prober,
         clock: Clock,
         progress: Progress,
@@ -120,7 +121,7 @@ class Explainer:
         self.busy = False
         """Whether a window that explains is under way: a session that crashes then may owe it to that."""
         self.allowance = allowance
-        self._race = race
+        self._measured = measured
         self._prober = prober
         self._clock = clock
         self._progress = progress
@@ -206,8 +207,8 @@ class Explainer:
                 )
                 return False
             taken.append((window, detail))
-            self.explanation.read_phases(setting, self._undisturbed(taken), self._race.found)
-            self.explanation.read_pause(session.number, detail, self._race.windows)
+            self.explanation.read_phases(setting, self._undisturbed(taken), self._measured.found)
+            self.explanation.read_pause(session.number, detail, self._measured.windows)
             return True
 
         def gather() -> None:
@@ -229,10 +230,10 @@ class Explainer:
 
     def _best(self) -> Setting | None:
         """The fastest setting so far, where it is worth a look."""
-        speeds = self._race.speeds()
+        speeds = self._measured.speeds()
         tried = {
             window.label: window.setting
-            for window in self._race.windows
+            for window in self._measured.windows
             if ev.usable(window) and window.mode == "timed" and window.setting and "replay" not in window.setting
         }
         best = max(tried, key=lambda key: speeds.get(key, 0.0), default=None)
@@ -274,7 +275,7 @@ class Explainer:
         self._within("sampled", expected + START_SECONDS, gather, first=True)
 
     def _trace(self, session: Session, setup_seconds: float) -> None:
-        on_cpu = self._race.found.device.startswith("cpu")
+        on_cpu = self._measured.found.device.startswith("cpu")
 
         def gather() -> None:
             file = self._wishes.folder / "trace.json.gz"
@@ -325,7 +326,7 @@ class Explainer:
         def gather() -> None:
             file = self._wishes.folder / "lines.lprof"
             options = {
-                "functions": functions_to_profile(self.explanation.sampling, self._race.found),
+                "functions": functions_to_profile(self.explanation.sampling, self._measured.found),
                 "output": str(file),
                 "import_path": folder_of("line_profiler"),
             }
@@ -340,7 +341,7 @@ class Explainer:
         self._within("lines", 0.0, gather)
 
     def _by_lines(self) -> Probe:
-        setting = line_setting(self._race.found)
+        setting = line_setting(self._measured.found)
         return probe("lines:" + labels.key_of(setting), setting, mode="lines")
 
     def _lines_seconds(self) -> float:

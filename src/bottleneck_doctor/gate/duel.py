@@ -32,12 +32,12 @@ from bottleneck_doctor.examine.examination import (
     SECONDS_BETWEEN_STARTS,
     WARMED_UP_SECONDS,
 )
-from bottleneck_doctor.examine.race import Race
 from bottleneck_doctor.gate import memory, plan
 from bottleneck_doctor.gate.metrics import PairSample, SideSample
 from bottleneck_doctor.gate.plan import Name
 from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure import phases, schedule
+from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.prober import BURN_IN, CAME_TO_ITS_END, Clock, OutOfTime, Prober, SessionOver, ended
 from bottleneck_doctor.measure.schedule import Plan, probe
 from bottleneck_doctor.protection.keeper import Keeper
@@ -83,7 +83,6 @@ class Corner:
     found: messages.Found | None = None
     over: SessionOver | None = None
     prober: Prober | None = None
-    race: Race | None = None
     windows: list[Window] = field(default_factory=list)
     trained: int = 0
     """Steps that it has made in windows, those that lead in among them."""
@@ -387,13 +386,11 @@ def can_be_whole(corner: Corner) -> bool:
 
 def _prepare(corner: Corner, clock: Clock) -> None:
     found = corner.loop
-    # No fix takes part: the race holds the windows, and nothing else.
-    corner.race = Race(found, frozenset({"none"}), frozenset())
     step = schedule.typical_step(found.step_seconds, found.num_workers, found.period)
     one = Plan(1, clock.budget, plan.WINDOW_SECONDS)
     # Where nobody set a time, none is over: a window is waited for as long as its steps may take.
     patient = Clock(2 * clock.budget if clock.strict else math.inf, strict=False, started=clock.started)
-    corner.prober = Prober(corner.race, schedule.shape_of(found), one, patient, SilentProgress(), step)
+    corner.prober = Prober(Measurements(found), schedule.shape_of(found), one, patient, SilentProgress(), step)
 
 
 def _thrown_away(corner: Corner, seconds: float) -> Window:

@@ -107,6 +107,14 @@ def pairs(windows: Sequence[Window], epoch_batches: int | None) -> list[Pair]:
     return made
 
 
+def quick_speeds(windows: Sequence[Window], epoch_batches: int | None) -> dict[str, float]:
+    """Rough speed of each setting relative to the baseline so far, by key. It steers; nothing is claimed from it."""
+    by_key: dict[str, list[float]] = {}
+    for pair in pairs(windows, epoch_batches):
+        by_key.setdefault(pair.key, []).append(pair.promised)
+    return {key: math.exp(fmean(values)) for key, values in by_key.items()}
+
+
 def _loader_part(setting: Setting) -> tuple[tuple[str, object], ...]:
     return tuple(sorted((name, value) for name, value in setting.items() if name in LOADER_KNOBS))
 

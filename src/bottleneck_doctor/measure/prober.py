@@ -13,10 +13,10 @@ from typing import Any
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import Setting, Window
-from bottleneck_doctor.examine.race import Race
-from bottleneck_doctor.measure import pairing, schedule
+from bottleneck_doctor.measure import schedule
 from bottleneck_doctor.measure.clock import Clock as Clock
 from bottleneck_doctor.measure.clock import OutOfTime as OutOfTime
+from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.schedule import LoopShape, Plan, Probe
 from bottleneck_doctor.measure.windows import BURN_IN as BURN_IN
 from bottleneck_doctor.measure.windows import kept
@@ -80,7 +80,9 @@ class SessionOver(Exception):
 class Prober:
     """Measures probes in sessions. `cost_seconds` is what each last cost, lead-in and all."""
 
-    def __init__(self, race: Race, shape: LoopShape, plan: Plan, clock: Clock, progress: Progress, step: float) -> None:
+    def __init__(
+        self, measured: Measurements, shape: LoopShape, plan: Plan, clock: Clock, progress: Progress, step: float
+    ) -> None:
         self.cost_seconds: dict[str, float] = {}
         self.device_bytes: int | None = None
         self.device_reserved_bytes: int | None = None
@@ -91,7 +93,7 @@ class Prober:
         self.spare = 0.0
         """Seconds beyond the time left that the training as written may take until it was measured once: with nothing
         to compare with, nothing that they were set apart for can be had."""
-        self._race = race
+        self._measured = measured
         self._shape = shape
         self.plan = plan
         self._clock = clock
@@ -117,7 +119,7 @@ class Prober:
 
     def has_baseline(self) -> bool:
         """Whether the training as written was measured."""
-        return any(pairing.usable(window) and window.label == BASELINE for window in self._race.windows)
+        return self._measured.has_baseline()
 
     def measure(self, session: Session, each: Probe, *, seconds: float | None = None) -> Window:
         """Run one window of about `seconds` and keep it. Raises `SessionOver` where the session does not survive it,
@@ -130,7 +132,7 @@ class Prober:
         grace = self._grace(self.spare if first else 0.0)
         there = min(self._clock.left() + grace, self._clock.until_end())
         # Of the very first window it is not known how long it takes: a guess from the first steps is no reason to end.
-        guessed = first and not any(window.status in ("ok", "discarded") for window in self._race.windows)
+        guessed = first and not any(window.status in ("ok", "discarded") for window in self._measured.windows)
         if first and self.epochs and not guessed and there < MOST_OF_AN_EPOCH * self.epoch_seconds:
             self.epochs = False
             size = self._size(each, seconds, warm=warm)
@@ -177,7 +179,7 @@ class Prober:
         if not isinstance(event, messages.WindowDone):
             raise ended(event)
         window = kept(session.number, self.block, each, event)
-        self._race.windows.append(window)
+        self._measured.windows.append(window)
         if window.status == "ok" and window.steps and not window.setting and not self.has_baseline():
             # The first windows of all: what is known of a step until then are the few in which the loop was found.
             self._baseline_step = window.seconds / window.steps
@@ -226,7 +228,7 @@ class Prober:
         wanted = each.as_setting().get("autocast")
         return any(
             window.session == session.number and window.status == "ok" and window.setting.get("autocast") == wanted
-            for window in self._race.windows
+            for window in self._measured.windows
         )
 
     def _granted(
@@ -300,7 +302,7 @@ class Prober:
 
     def _keep(self, session: Session, each: Probe, done: messages.WindowDone) -> Window:
         window = kept(session.number, self.block, each, done)
-        self._race.windows.append(window)
+        self._measured.windows.append(window)
         if window.status in ("ok", "discarded") and window.steps:
             self._step_seconds[each.key] = window.seconds / window.steps
             if each.key in (BASELINE, BURN_IN):
@@ -308,7 +310,7 @@ class Prober:
             if self._shape.num_workers and each.as_setting().get("num_workers") == 0:
                 self._loaded_here = (session.number, each)
         elif window.status == "no_effect" and each.key not in NAMES:
-            self._race.rule_out(each, done.reason, failed=False)
+            self._measured.rule_out(each, done.reason, failed=False)
         elif window.status == "failed" and each.key not in NAMES:
             self._rule_out(each, cause(self._failure(each, words=done.reason)))
         return window
@@ -337,12 +339,12 @@ class Prober:
         if hung or known.certain or "autocast" in each.as_setting() or self._crashes[each.key] >= 2:
             self._rule_out(each, known)
         done = messages.WindowDone(window=self._number, status="failed", reason=known.sentence)
-        self._race.windows.append(kept(session.number, self.block, each, done))
+        self._measured.windows.append(kept(session.number, self.block, each, done))
 
     def _rule_out(self, each: Probe, known: Cause) -> None:
-        self._race.rule_out(each, known.sentence, failed=True)
+        self._measured.rule_out(each, known.sentence, failed=True)
         if known.every_count and not self._shape.num_workers and "num_workers" in each.as_setting():
-            self._race.rule_out_workers(known.sentence)
+            self._measured.rule_out_workers(known.sentence)
 
     def _failure(
         self, each: Probe, *, words: str = "", signal: str = "", hung: bool = False, stacks: Sequence[Stack] = ()
@@ -355,17 +357,17 @@ class Prober:
             signal=signal,
             hung=hung,
             own_workers=self._shape.num_workers,
-            start_method=self._race.found.start_method,
+            start_method=self._measured.found.start_method,
             stacks=stacks,
             shared_memory=autopsy.shared_memory(),
-            open_handle="" if self._shape.num_workers else self._race.found.open_handle,
+            open_handle="" if self._shape.num_workers else self._measured.found.open_handle,
             out_of_memory=kills is not None and before is not None and kills > before,
         )
 
     def _tell(self, session: Session, each: Probe) -> None:
         named = {
             key: speed
-            for key, speed in self._race.speeds().items()
+            for key, speed in self._measured.speeds().items()
             if key not in (labels.CONTROL, labels.REPLAY) and not key.startswith(labels.LOADER_ONLY)
         }
         best = max(named, key=lambda key: named[key], default=None)
@@ -381,12 +383,12 @@ class Prober:
         if key in NAMES:
             return NAMES[key]
         if each is None:
-            setting = next((window.setting for window in self._race.windows if window.label == key), {})
+            setting = next((window.setting for window in self._measured.windows if window.label == key), {})
         else:
             setting = each.as_setting()
         if setting.get("replay"):
             return "the same batches again"
-        text = words.setting_text(setting, self._race.found.device) if setting else NAMES[BASELINE]
+        text = words.setting_text(setting, self._measured.found.device) if setting else NAMES[BASELINE]
         return f"loading alone, {text}" if key.startswith(labels.LOADER_ONLY) else text
 
 

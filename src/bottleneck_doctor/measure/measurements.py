@@ -1,0 +1,65 @@
+"""What came of windows so far: those that were kept, and the settings that are measured no more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bottleneck_doctor.documents.labels import BASELINE
+from bottleneck_doctor.documents.report import Setting, Window
+from bottleneck_doctor.measure import pairing
+from bottleneck_doctor.measure.schedule import Probe
+from bottleneck_doctor.runtime.messages import Found
+
+
+@dataclass(frozen=True)
+class Out:
+    """Why a setting is measured no more. `failed`: it crashed or hung, else it had no effect."""
+
+    reason: str
+    failed: bool
+
+
+class Measurements:
+    """Windows of one loop, in the order in which they were taken."""
+
+    def __init__(self, found: Found) -> None:
+        self.found = found
+        self.windows: list[Window] = []
+        self.epoch_batches = found.epoch_batches_seen or found.epoch_batches
+        self._out: dict[str, Out] = {}
+        self._workers_out: tuple[Out, frozenset[str]] | None = None
+        """Why no further number of workers is measured, and the settings that had been measured by then."""
+
+    def speeds(self) -> dict[str, float]:
+        """Rough speed of each setting relative to the baseline, by key."""
+        return pairing.quick_speeds(self.windows, self.epoch_batches)
+
+    def has_baseline(self) -> bool:
+        """Whether the training as written was measured."""
+        return any(pairing.usable(window) and window.label == BASELINE for window in self.windows)
+
+    def sessions_by_key(self) -> dict[str, set[int]]:
+        """The sessions in which each setting was measured."""
+        sessions: dict[str, set[int]] = {}
+        for window in self.windows:
+            if pairing.usable(window):
+                sessions.setdefault(window.label, set()).add(window.session)
+        return sessions
+
+    # -- measured no more ----------------------------------------------------------------------------------------------
+
+    def rule_out(self, each: Probe, reason: str, *, failed: bool) -> None:
+        """A setting crashed, hung or took no effect: it is measured no more."""
+        self._out[each.key] = Out(reason, failed)
+
+    def rule_out_workers(self, reason: str) -> None:
+        """Workers fail here whatever their number: none is tried any more but those that were measured."""
+        self._workers_out = Out(reason, failed=True), frozenset(self.sessions_by_key())
+
+    def out(self, key: str, setting: Setting) -> Out | None:
+        """Why a setting is measured no more; None where it may be."""
+        known = self._out.get(key)
+        if known is None and self._workers_out is not None and int(setting.get("num_workers", 0)) > 0:
+            why, measured = self._workers_out
+            return None if key in measured else why
+        return known
