@@ -31,7 +31,7 @@ from tests.unit.diagnosable import (
     use,
 )
 
-from bottleneck_doctor.diagnose import Evidence, diagnose
+from bottleneck_doctor.diagnose import Evidence, _order, diagnose
 from bottleneck_doctor.documents.report import (
     GarbageCollection,
     Phases,
@@ -154,9 +154,13 @@ def test_no_two_findings_contradict_each_other(evidence: Evidence) -> None:
     assert not [each for each in made.not_judged if "bug" in each.reason], made.not_judged
     ids = [each.id for each in made.findings]
     assert len(ids) == len(set(ids))
+    # What little there is beside nearly all of the time contradicts nothing.
+    large = {each.id for each in made.findings if each.weight >= _order.LARGE}
     assert not set(ids) & {each.id for each in made.not_judged}
     together = {frozenset((one, other)) for one in ids for other in ids if one != other}
-    assert not together & CONTRADICTIONS
+    assert not [
+        pair for pair in together & CONTRADICTIONS if "compute-bound" not in pair or pair - {"compute-bound"} <= large
+    ]
     # A finding is either there or general: never both the wait as such and what it comes from.
     assert "input-bound" not in ids or not any(
         each.weight >= made.findings[ids.index("input-bound")].weight for each in made.findings if each.id in WAIT[1:6]

@@ -549,6 +549,13 @@ def test_workers_at_a_lock_on_a_machine_that_others_keep_busy_are_not_too_many()
     assert finding("oversubscribed-cores", working) is not None
 
 
+@pytest.mark.parametrize(("wait", "first"), [(0.06, ["compute-bound", "slow-transform"]), (0.12, ["slow-transform"])])
+def test_what_little_there_is_beside_computing_does_not_lead(wait: float, first: list[str]) -> None:
+    """A classifier that computes 91 % of the time was told of a transform that takes 5 %, and of nothing else."""
+    made = diagnose(profiled(healthy(wait, loop=loading(transforms=BLUR)), lines=listings(GETITEM, BLUR_LISTING)))
+    assert [each.id for each in made.findings] == first
+
+
 def test_a_ceiling_that_one_noisy_window_set_is_not_told_beside_computing() -> None:
     """`At 66 % of the speed with free data: computing is what limits it` contradicts itself."""
     noisy = {"synthetic": Speedup(estimate=1.5, low=0.2, high=9.0, pairs=2, sessions=1)}

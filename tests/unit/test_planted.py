@@ -101,8 +101,9 @@ def test_contradictions_are_of_findings_that_exist_and_never_of_two_right_ones()
 # -- the runner ------------------------------------------------------------------------------------------------------
 
 
-def finding(id: str, file: str = "", line: int = 0) -> dict[str, Any]:
-    return {"id": id, "sentence": f"It is {id}.", "site": {"file": file, "line": line} if file else None}
+def finding(id: str, file: str = "", line: int = 0, weight: float = 0.5) -> dict[str, Any]:
+    site = {"file": file, "line": line} if file else None
+    return {"id": id, "weight": weight, "sentence": f"It is {id}.", "site": site}
 
 
 def record(*findings: dict[str, Any], **other: Any) -> dict[str, Any]:
@@ -160,6 +161,8 @@ def test_what_is_not_so_counts_wherever_it_stands() -> None:
 
 
 def test_a_device_is_found_in_no_program() -> None:
+    slight = record(finding("compute-bound"), finding("launch-bound", weight=0.06))
+    assert not planted.judged(SUITE["conv_compute"], slight).contradictions, "6 % beside 90 %"
     row = planted.judged(SUITE["conv_compute"], record(finding("compute-bound"), finding("launch-bound")))
     assert row.falsehoods == ("launch-bound",)
 

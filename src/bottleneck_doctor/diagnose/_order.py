@@ -70,9 +70,16 @@ def _parted(said: list[Said]) -> list[Said]:
     """Without the lighter one of every two that can't be true together; of equals, without the shallower."""
     kept: list[Said] = []
     for each in sorted(said, key=lambda each: (each.rule.residual, -each.weight, -each.depth, each.rule.id)):
-        if not any(each.rule.id in one.rule.contradicts or one.rule.id in each.rule.contradicts for one in kept):
+        if not any(_contradict(each, one) for one in kept):
             kept.append(each)
     return kept
+
+
+def _contradict(one: Said, other: Said) -> bool:
+    """Whether two can't be true together. What little there is beside nearly all of the time contradicts nothing."""
+    if (one.rule.residual and other.weight < LARGE) or (other.rule.residual and one.weight < LARGE):
+        return False
+    return one.rule.id in other.rule.contradicts or other.rule.id in one.rule.contradicts
 
 
 def _yielded(said: list[Said]) -> list[Said]:

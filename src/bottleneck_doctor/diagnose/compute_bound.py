@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bottleneck_doctor.diagnose._device import forward_of_no_module
 from bottleneck_doctor.diagnose._evidence import Evidence
-from bottleneck_doctor.diagnose._rule import GENERAL, MATTERS, Rule, Statement
+from bottleneck_doctor.diagnose._rule import GENERAL, Rule, Statement
 from bottleneck_doctor.wording import words
 
 PASSES = 0.7
@@ -13,11 +13,13 @@ looking for."""
 AT_CEILING = 1.1
 """Speedup with data for free up to which training counts as being at its ceiling. Ours; on a CPU, replayed batches also
 leave the cores to computing."""
+WAITS = 1 - 1 / AT_CEILING
+"""Wait for data from which on free data would give more than that."""
 
 
 def judge(evidence: Evidence) -> Statement | None:
     shares = evidence.shares
-    if shares is None or (evidence.wait or 0.0) >= MATTERS:
+    if shares is None or (evidence.wait or 0.0) >= WAITS:
         return None
     forward = shares.forward + (forward_of_no_module(evidence) or 0.0)
     passes = forward + shares.backward + shares.optimizer + shares.zero_grad + shares.communication
