@@ -31,7 +31,7 @@ from tests.unit.diagnosable import (
     use,
 )
 
-from bottleneck_doctor.diagnose import Evidence, _order, diagnose
+from bottleneck_doctor.diagnose import Evidence, _rule, diagnose
 from bottleneck_doctor.documents.report import (
     GarbageCollection,
     Phases,
@@ -155,7 +155,7 @@ def test_no_two_findings_contradict_each_other(evidence: Evidence) -> None:
     ids = [each.id for each in made.findings]
     assert len(ids) == len(set(ids))
     # What little there is beside nearly all of the time contradicts nothing.
-    large = {each.id for each in made.findings if each.weight >= _order.LARGE}
+    large = {each.id for each in made.findings if each.weight >= _rule.LARGE}
     assert not set(ids) & {each.id for each in made.not_judged}
     together = {frozenset((one, other)) for one in ids for other in ids if one != other}
     assert not [
