@@ -549,6 +549,34 @@ def test_workers_at_a_lock_on_a_machine_that_others_keep_busy_are_not_too_many()
     assert finding("oversubscribed-cores", working) is not None
 
 
+FLIPPED = replace(BLUR[0], name="RandomHorizontalFlip", ms_per_sample=2.5, share_of_fetch=0.5)
+
+
+@pytest.mark.parametrize(
+    ("there", "threads", "found"),
+    [
+        (0.03, 2, "oversubscribed-threads"),
+        (1.5, 2, "slow-transform"),  # As slow in a worker: the work itself is slow.
+        (0.03, 1, "slow-transform"),  # One thread waits for no other.
+    ],
+)
+def test_work_that_is_slow_only_where_threads_wait_for_one_another(there: float, threads: int, found: str) -> None:
+    """Beside a busy neighbour a flip took 2.7 ms in the training process, and 0.04 ms in a worker."""
+    here = loading(transforms=[FLIPPED], fetch_ms=160.0, collate_ms=52.0)
+    elsewhere = in_workers(
+        setting={"num_workers": 2},
+        transforms=[replace(FLIPPED, ms_per_sample=there)],
+        collate_ms=3.0 if there < 1 else 50.0,
+    )
+    evidence = healthy(WAITING, loop=here, found=replace(FOUND, threads=threads))
+    evidence = replace(evidence, loading=[here, elsewhere])
+    first = diagnose(evidence).findings[0]
+    assert first.id == found
+    if found == "oversubscribed-threads":
+        assert "`RandomHorizontalFlip` and putting samples together take 132 ms a batch" in first.sentence
+        assert "4.0 ms in a worker" in first.sentence
+
+
 @pytest.mark.parametrize(("wait", "first"), [(0.06, ["compute-bound", "slow-transform"]), (0.12, ["slow-transform"])])
 def test_what_little_there_is_beside_computing_does_not_lead(wait: float, first: list[str]) -> None:
     """A classifier that computes 91 % of the time was told of a transform that takes 5 %, and of nothing else."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bottleneck_doctor.diagnose import _machine
+from bottleneck_doctor.diagnose._contended import contended
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._places import (
     DOMINATES,
@@ -108,8 +109,11 @@ def waited_making(evidence: Evidence) -> Making | None:
     return making(evidence) if (evidence.wait or 0.0) >= MATTERS else None
 
 
-def costliest_transform(loading: Loading) -> TransformCost | None:
-    return max(loading.transforms, key=lambda each: each.share_of_fetch, default=None)
+def costliest_transform(evidence: Evidence) -> TransformCost | None:
+    """The transform that takes longest as written, of those that are slow by themselves."""
+    loading, threads = evidence.as_written, contended(evidence).transforms
+    slow = [each for each in loading.transforms if each not in threads] if loading is not None else []
+    return max(slow, key=lambda each: each.share_of_fetch, default=None)
 
 
 def decode_share(evidence: Evidence) -> float | None:

@@ -5,10 +5,24 @@ from __future__ import annotations
 import re
 
 from bottleneck_doctor.diagnose import _machine
+from bottleneck_doctor.diagnose._contended import contended
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._loading import waited_making
 from bottleneck_doctor.diagnose._places import line_with
-from bottleneck_doctor.diagnose._rule import LARGE, ROOT, Rule, Statement, Unjudged, at, clamp, of_workers, waits
+from bottleneck_doctor.diagnose._rule import (
+    LARGE,
+    PART,
+    ROOT,
+    Rule,
+    Statement,
+    Unjudged,
+    at,
+    clamp,
+    milliseconds,
+    of_workers,
+    portion,
+    waits,
+)
 from bottleneck_doctor.wording import words
 
 TOO_MANY = 2.0
@@ -23,7 +37,7 @@ SERVICE_THREADS = 1
 
 
 def judge(evidence: Evidence) -> Statement | Unjudged | None:
-    return _of_training(evidence) or _of_workers(evidence)
+    return _of_training(evidence) or _of_loading(evidence) or _of_workers(evidence)
 
 
 def _of_training(evidence: Evidence) -> Statement | None:
@@ -49,6 +63,35 @@ def _of_training(evidence: Evidence) -> Statement | None:
         site=site,
         advice="Leave `torch.set_num_threads` and `OMP_NUM_THREADS` at the number of usable cores, or below.",
         topic="host",
+    )
+
+
+def _of_loading(evidence: Evidence) -> Statement | None:
+    """The training process makes its batches with threads that wait for one another."""
+    parts, slow = waited_making(evidence), contended(evidence)
+    if parts is None or not slow:
+        return None
+    lost = clamp((slow.milliseconds - slow.elsewhere) / parts.milliseconds)
+    if lost < PART:
+        return None
+    wait, threads = evidence.wait or 0.0, words.count_text(evidence.found.threads, "thread")
+    names = [f"`{each.name}`" for each in slow.transforms] + ["putting samples together"] * slow.collate
+    subject = f"{words.listed(names)} {'takes' if len(names) == 1 else 'take'}"
+    return Statement(
+        sentence=(
+            f"{subject[0].upper()}{subject[1:]} {milliseconds(slow.milliseconds)} a batch in the training process, "
+            f"which computes with {threads}, and {milliseconds(slow.elsewhere)} in a worker, which computes with one: "
+            f"the threads wait for one another. Training waits for data {words.share_text(wait)} of the time."
+        ),
+        figures={
+            "threads": float(evidence.found.threads),
+            "ms_per_batch": slow.milliseconds,
+            "ms_per_batch_in_worker": slow.elsewhere,
+            "data_wait_share": wait,
+        },
+        weight=wait * lost * evidence.in_steps,
+        clause=f"{waits(evidence)}, {portion(lost)} because {threads} that load wait for one another",
+        advice="Load in workers, which compute with one thread each, or call `torch.set_num_threads(1)`.",
     )
 
 
@@ -100,6 +143,6 @@ RULE = Rule(
     source="https://pytorch.org/docs/stable/notes/cpu_threading_torchscript_inference.html",
     advice="Let every worker compute with one thread: `OMP_NUM_THREADS=1` before Python starts, or "
     "`torch.set_num_threads(1)` and `cv2.setNumThreads(0)` in `worker_init_fn`.",
-    fixes=("intra-op-threads", "no-workers"),
+    fixes=("workers", "intra-op-threads", "no-workers"),
     contradicts=("compute-bound",),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bottleneck_doctor.diagnose._contended import contended
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._loading import waited_making
 from bottleneck_doctor.diagnose._places import loader_place, refined_in_loading
@@ -23,7 +24,7 @@ TORCHS = "torch.utils.data._utils.collate"
 
 def judge(evidence: Evidence) -> Statement | None:
     loading, parts = evidence.as_written, waited_making(evidence)
-    if loading is None or parts is None or parts.collate < PART:
+    if loading is None or parts is None or parts.collate < PART or contended(evidence).collate:
         return None
     site = refined_in_loading(evidence, loading.collate_site)
     torchs = loading.collate_module.startswith(TORCHS)

@@ -23,7 +23,7 @@ from bottleneck_doctor.wording import words
 
 def judge(evidence: Evidence) -> Statement | None:
     loading, parts = evidence.as_written, waited_making(evidence)
-    transform = costliest_transform(loading) if loading is not None else None
+    transform = costliest_transform(evidence)
     if loading is None or parts is None or transform is None:
         return None
     share = clamp(transform.share_of_fetch) * parts.fetch

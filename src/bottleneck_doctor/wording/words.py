@@ -113,15 +113,15 @@ def setting_parts(setting: Setting, device: str = "") -> list[str]:
 
 def setting_text(setting: Setting, device: str = "") -> str:
     """A setting as a user would write it, without marks; `as written` for the baseline."""
-    return _listed(setting_parts(setting, device)) or "as written"
+    return listed(setting_parts(setting, device)) or "as written"
 
 
 def setting_code(setting: Setting, device: str = "") -> str:
     """The same for a sentence: each part of it in backticks."""
-    return _listed([f"`{part}`" for part in setting_parts(setting, device)]) or "as written"
+    return listed([f"`{part}`" for part in setting_parts(setting, device)]) or "as written"
 
 
-def _listed(parts: Sequence[str]) -> str:
+def listed(parts: Sequence[str]) -> str:
     """`a`, `a and b`, `a, b and c`."""
     return ", ".join(parts[:-1]) + " and " + parts[-1] if len(parts) > 1 else "".join(parts)
 
