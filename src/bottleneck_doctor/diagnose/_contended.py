@@ -10,8 +10,8 @@ from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.documents.report import Loading, TransformCost
 
 FAR_LESS = 3.0
-"""How many times as long the same work takes in the training process as in a worker, from which on it isn't the work that
-is slow. Ours: where threads share what is worth sharing, many are faster than one, and not slower."""
+"""How many times as long the same work takes in the training process as in a worker, from which on the work itself
+isn't slow. Ours: where threads share what is worth sharing, many are faster than one, and not slower."""
 
 
 @dataclass(frozen=True)
