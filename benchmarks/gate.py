@@ -219,7 +219,7 @@ def naive(folder: Path, case: Case, seed: int) -> dict[str, Any]:
 
 def step_seconds(folder: Path, kind: str, starts: int = STARTS) -> float:
     """What a step of the base takes here, by runs of its own with the allocator that a check gives it."""
-    from bottleneck_doctor.gate.steady import STEADY
+    from bottleneck_doctor.gate.sides.steady import STEADY
 
     git(folder, "reset", "--quiet", "--hard", "base")
     seen = [start([SCRIPT, kind, "--epochs", str(EPOCHS)], folder, EPOCHS, variables=STEADY) for _ in range(starts)]

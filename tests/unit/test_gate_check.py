@@ -13,9 +13,9 @@ from tests.unit.diagnosable import FOUND
 from tests.unit.test_gate_revision import commit, git, repository
 
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.gate import revision, worktree
 from bottleneck_doctor.gate.check import Request, _Checking, check
 from bottleneck_doctor.gate.duel import Broken, Contender, Corner, _own_port, _prepare, failure
+from bottleneck_doctor.gate.sides import revision, worktree
 from bottleneck_doctor.measure.prober import Clock, SessionOver
 from bottleneck_doctor.protection.keeper import Keeper
 from bottleneck_doctor.session.session import Command, Session

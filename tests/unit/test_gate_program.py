@@ -11,7 +11,7 @@ from types import FrameType
 import psutil
 import pytest
 
-from bottleneck_doctor.gate.program import finished
+from bottleneck_doctor.gate.sides.program import finished
 
 
 def test_what_it_wrote_is_told(tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ def test_an_interruption_ends_it_with_its_children(
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bottleneck_doctor.gate.program.TIDYING_SECONDS", 0.5 if obstinate else 20.0)
+    monkeypatch.setattr("bottleneck_doctor.gate.sides.program.TIDYING_SECONDS", 0.5 if obstinate else 20.0)
     trap = "trap '' TERM; " if obstinate else "trap 'rm half; exit 1' TERM; "
     before = signal.signal(signal.SIGALRM, interrupt)
     begun = time.monotonic()

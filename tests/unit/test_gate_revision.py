@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.gate import imports, revision, worktree
-from bottleneck_doctor.gate.imports import ImportPath
-from bottleneck_doctor.gate.worktree import Tree
+from bottleneck_doctor.gate.sides import imports, revision, worktree
+from bottleneck_doctor.gate.sides.imports import ImportPath
+from bottleneck_doctor.gate.sides.worktree import Tree
 
 
 def git(folder: Path, *words: str) -> str:

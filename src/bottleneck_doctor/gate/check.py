@@ -22,13 +22,14 @@ from bottleneck_doctor.documents.redaction import Discretion
 from bottleneck_doctor.documents.report import Entrypoint, Tool, Warning
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.examine import outcome
-from bottleneck_doctor.gate import culprits, decide, hunks, imports, metrics, plan, revision, steady, verdict, worktree
+from bottleneck_doctor.gate import culprits, decide, hunks, metrics, plan, verdict
 from bottleneck_doctor.gate.duel import MOST_BROKEN_PAIRS, Broken, Contender, Duel, LivePair, failure
 from bottleneck_doctor.gate.explain import explain
-from bottleneck_doctor.gate.git import Git, GitFailed
 from bottleneck_doctor.gate.limits import DEFAULTS, Limit
 from bottleneck_doctor.gate.metrics import Judging, PairSample
-from bottleneck_doctor.gate.revision import Revisions
+from bottleneck_doctor.gate.sides import imports, revision, steady, worktree
+from bottleneck_doctor.gate.sides.git import Git, GitFailed
+from bottleneck_doctor.gate.sides.revision import Revisions
 from bottleneck_doctor.measure.prober import CAME_TO_ITS_END, Clock, OutOfTime
 from bottleneck_doctor.protection.keeper import Keeper, protecting
 from bottleneck_doctor.session import environment

@@ -18,7 +18,7 @@ from bottleneck_doctor.documents.report import Environment, Warning
 from bottleneck_doctor.documents.stored_baseline import Draw
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.examine import outcome
-from bottleneck_doctor.gate import plan, steady, unpaired
+from bottleneck_doctor.gate import plan, unpaired
 from bottleneck_doctor.gate.duel import (
     LEAST_KEPT_ROUNDS,
     MOST_BROKEN_PAIRS,
@@ -32,6 +32,7 @@ from bottleneck_doctor.gate.duel import (
     sample_of,
 )
 from bottleneck_doctor.gate.metrics import SideSample
+from bottleneck_doctor.gate.sides import steady
 from bottleneck_doctor.measure.prober import CAME_TO_ITS_END, Clock, OutOfTime, SessionOver
 from bottleneck_doctor.protection.keeper import Keeper, protecting
 from bottleneck_doctor.session import environment

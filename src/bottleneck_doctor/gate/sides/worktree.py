@@ -18,10 +18,10 @@ from pathlib import Path
 
 from bottleneck_doctor.documents.report import Warning
 from bottleneck_doctor.errors import DoctorError, Exit
-from bottleneck_doctor.gate import imports
-from bottleneck_doctor.gate.git import Git, GitFailed, placeless
-from bottleneck_doctor.gate.program import finished
-from bottleneck_doctor.gate.revision import Revisions
+from bottleneck_doctor.gate.sides import imports
+from bottleneck_doctor.gate.sides.git import Git, GitFailed, placeless
+from bottleneck_doctor.gate.sides.program import finished
+from bottleneck_doctor.gate.sides.revision import Revisions
 from bottleneck_doctor.protection import scratch
 
 NOT_LINKED = frozenset(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bottleneck_doctor.documents.check import Side
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.gate.git import Git, GitFailed
+from bottleneck_doctor.gate.sides.git import Git, GitFailed
 
 MOST_COMMITS = 1000
 """Commits between the revisions that are kept; the newest. Outputs for people show fewer, and how many there are."""

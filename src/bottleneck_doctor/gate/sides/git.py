@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bottleneck_doctor.errors import DoctorError, reason_of
-from bottleneck_doctor.gate.program import finished
+from bottleneck_doctor.gate.sides.program import finished
 
 _PLACE = (
     *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"),

@@ -1,0 +1,1 @@
+"""Which two revisions are compared, and the files that each of them runs with."""
