@@ -13,7 +13,8 @@ import pytest
 from tests.process.driver import PRELUDE
 
 from bottleneck_doctor.documents.report import Warning
-from bottleneck_doctor.gate import explain, hunks, plan
+from bottleneck_doctor.gate import plan
+from bottleneck_doctor.gate.cause import explain, hunks
 from bottleneck_doctor.gate.duel import Contender, Duel
 from bottleneck_doctor.gate.plan import Name
 from bottleneck_doctor.measure.prober import Clock

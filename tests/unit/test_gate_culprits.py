@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tests.unit.gate_samples import pair
 
-from bottleneck_doctor.gate import hunks
-from bottleneck_doctor.gate.culprits import Table, grown_functions, grown_lines, grown_phases
-from bottleneck_doctor.gate.reasons import Seen, reasons
+from bottleneck_doctor.gate.cause import hunks
+from bottleneck_doctor.gate.cause.culprits import Table, grown_functions, grown_lines, grown_phases
+from bottleneck_doctor.gate.cause.reasons import Seen, reasons
 
 EDIT = hunks.read("--- data.py\n+++ data.py\n@@ -10,0 +11,2 @@\n+import time\n+time.sleep(1)\n")
 BASE = Table(

@@ -11,7 +11,7 @@ import pytest
 from tests.unit.gate_samples import pair
 
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.gate import explain, hunks
+from bottleneck_doctor.gate.cause import explain, hunks
 
 STEP, GREW = 0.020, 0.0004
 """Seconds: a growth of 2 % takes as many samples as are taken at most."""

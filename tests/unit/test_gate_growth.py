@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 from bottleneck_doctor.documents.check import GrowthNode, GrowthTree
 from bottleneck_doctor.documents.report import CallNode
-from bottleneck_doctor.gate.growth import Grown, merged
+from bottleneck_doctor.gate.cause.growth import Grown, merged
 from bottleneck_doctor.render import flame_growth
 
 

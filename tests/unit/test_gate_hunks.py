@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bottleneck_doctor.gate import hunks
+from bottleneck_doctor.gate.cause import hunks
 
 DIFF = """\
 diff --git train.py train.py

@@ -11,7 +11,8 @@ from tests.unit.gate_samples import pair, side
 
 from bottleneck_doctor.config import Config, MetricConfig
 from bottleneck_doctor.documents.check import STEP_TIME, Metric
-from bottleneck_doctor.gate import culprits, decide, verdict
+from bottleneck_doctor.gate import decide, verdict
+from bottleneck_doctor.gate.cause import culprits
 from bottleneck_doctor.gate.limits import DEFAULTS, Limit, configured
 from bottleneck_doctor.gate.metrics import Judging, PairSample, judged, sentence
 from bottleneck_doctor.wording.check_words import is_shown

@@ -11,10 +11,11 @@ import pytest
 
 from bottleneck_doctor.documents.check import Culprit
 from bottleneck_doctor.documents.report import CallNode
-from bottleneck_doctor.gate import growth, hunks, verdict
-from bottleneck_doctor.gate.culprits import Table
-from bottleneck_doctor.gate.mentions import Mention, mentions, qualified
-from bottleneck_doctor.gate.reasons import Seen, reasons
+from bottleneck_doctor.gate import verdict
+from bottleneck_doctor.gate.cause import growth, hunks
+from bottleneck_doctor.gate.cause.culprits import Table
+from bottleneck_doctor.gate.cause.mentions import Mention, mentions, qualified
+from bottleneck_doctor.gate.cause.reasons import Seen, reasons
 
 LIB = "/venv/lib/python3.11/site-packages/"
 GRAIN = 1e-5

@@ -22,9 +22,10 @@ from bottleneck_doctor.documents.redaction import Discretion
 from bottleneck_doctor.documents.report import Entrypoint, Tool, Warning
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.examine import outcome
-from bottleneck_doctor.gate import culprits, decide, hunks, metrics, plan, verdict
+from bottleneck_doctor.gate import decide, metrics, plan, verdict
+from bottleneck_doctor.gate.cause import culprits, hunks
+from bottleneck_doctor.gate.cause.explain import explain
 from bottleneck_doctor.gate.duel import MOST_BROKEN_PAIRS, Broken, Contender, Duel, LivePair, failure
-from bottleneck_doctor.gate.explain import explain
 from bottleneck_doctor.gate.limits import DEFAULTS, Limit
 from bottleneck_doctor.gate.metrics import Judging, PairSample
 from bottleneck_doctor.gate.sides import imports, revision, steady, worktree

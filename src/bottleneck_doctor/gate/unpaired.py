@@ -26,7 +26,7 @@ from bottleneck_doctor.documents.check import (
 from bottleneck_doctor.documents.report import Warning
 from bottleneck_doctor.documents.stored_baseline import Draw
 from bottleneck_doctor.gate import against, decide, metrics, verdict
-from bottleneck_doctor.gate.culprits import grown
+from bottleneck_doctor.gate.cause.culprits import grown
 from bottleneck_doctor.gate.limits import KINDS, Limit
 from bottleneck_doctor.gate.metrics import LEAST_PHASE, Judging, Series, SideSample
 from bottleneck_doctor.wording import words

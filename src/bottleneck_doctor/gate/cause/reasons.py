@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 
 from bottleneck_doctor.documents.check import Culprit, GrowthTree
 from bottleneck_doctor.documents.report import Site
-from bottleneck_doctor.gate import culprits
-from bottleneck_doctor.gate.culprits import MOST, Table
-from bottleneck_doctor.gate.hunks import Differences
-from bottleneck_doctor.gate.mentions import LOADER, Sources, for_lines, function_lines, is_read, mentions
-from bottleneck_doctor.gate.named import MOSTLY, SAYS_ALL, Called, Calls, Function, Named, is_above
+from bottleneck_doctor.gate.cause import culprits
+from bottleneck_doctor.gate.cause.culprits import MOST, Table
+from bottleneck_doctor.gate.cause.hunks import Differences
+from bottleneck_doctor.gate.cause.mentions import LOADER, Sources, for_lines, function_lines, is_read, mentions
+from bottleneck_doctor.gate.cause.named import MOSTLY, SAYS_ALL, Called, Calls, Function, Named, is_above
 
 
 def no_sources(path: str) -> str:

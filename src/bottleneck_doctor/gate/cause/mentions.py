@@ -10,7 +10,7 @@ import ast
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from bottleneck_doctor.gate.hunks import Differences
+from bottleneck_doctor.gate.cause.hunks import Differences
 
 LOADER_WORDS = frozenset(
     {

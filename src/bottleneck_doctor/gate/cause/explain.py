@@ -20,13 +20,13 @@ from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import CallNode, Warning
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.explain.explainer import elsewhere, folder_of, not_sampled_elsewhere, sampled
-from bottleneck_doctor.gate import culprits, growth
+from bottleneck_doctor.gate.cause import culprits, growth
+from bottleneck_doctor.gate.cause.hunks import Differences
+from bottleneck_doctor.gate.cause.mentions import Sources
+from bottleneck_doctor.gate.cause.reasons import Seen, reasons
 from bottleneck_doctor.gate.duel import Contender, Corner, LivePair
-from bottleneck_doctor.gate.hunks import Differences
-from bottleneck_doctor.gate.mentions import Sources
 from bottleneck_doctor.gate.metrics import PairSample
 from bottleneck_doctor.gate.plan import Name
-from bottleneck_doctor.gate.reasons import Seen, reasons
 from bottleneck_doctor.measure.prober import OutOfTime, SessionOver
 from bottleneck_doctor.measure.schedule import probe
 from bottleneck_doctor.profiling.lines import functions_to_profile, line_setting, source_lines

@@ -13,7 +13,7 @@ from statistics import fmean
 
 from bottleneck_doctor.documents.check import Culprit
 from bottleneck_doctor.documents.report import Site
-from bottleneck_doctor.gate.hunks import Differences
+from bottleneck_doctor.gate.cause.hunks import Differences
 from bottleneck_doctor.gate.metrics import PairSample
 from bottleneck_doctor.wording import words
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bottleneck_doctor.documents.check import GrowthNode, GrowthTree
-from bottleneck_doctor.gate.mentions import LOADER, Mention, Sources, bases, qualified
+from bottleneck_doctor.gate.cause.mentions import LOADER, Mention, Sources, bases, qualified
 
 NEW = 0.1
 """A function that took at most this part of its time on the base is newly called, or as good as."""

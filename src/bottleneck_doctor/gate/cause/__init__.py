@@ -1,0 +1,1 @@
+"""Where a regression comes from: what grew, and which changed line says so."""
