@@ -11,8 +11,8 @@ import pytest
 from tests.process.driver import Guest
 
 from bottleneck_doctor.documents.report import from_json
-from bottleneck_doctor.gate import machine
-from bottleneck_doctor.gate.fingerprint import differences
+from bottleneck_doctor.gate.baseline import machine
+from bottleneck_doctor.gate.baseline.fingerprint import differences
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.session.session import Command
 

@@ -10,8 +10,9 @@ from statistics import median
 
 import pytest
 
-from bottleneck_doctor.gate import against, decide
-from bottleneck_doctor.gate.against import Against
+from bottleneck_doctor.gate import decide
+from bottleneck_doctor.gate.baseline import against
+from bottleneck_doctor.gate.baseline.against import Against
 from bottleneck_doctor.gate.decide import Answer
 from bottleneck_doctor.statistics import speedups
 

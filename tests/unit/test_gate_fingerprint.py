@@ -14,9 +14,9 @@ from tests.unit.stored_samples import CALIBRATION, MACHINE
 
 from bottleneck_doctor.documents.fingerprint import Calibration, Fingerprint
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.gate import machine
-from bottleneck_doctor.gate.fingerprint import _NAMES, differences, drifted
-from bottleneck_doctor.gate.machine import Machine, look_until_alike, other_machine
+from bottleneck_doctor.gate.baseline import machine
+from bottleneck_doctor.gate.baseline.fingerprint import _NAMES, differences, drifted
+from bottleneck_doctor.gate.baseline.machine import Machine, look_until_alike, other_machine
 
 
 def test_the_same_machine_differs_in_nothing() -> None:

@@ -20,8 +20,9 @@ from bottleneck_doctor.documents import stored_baseline as stored_
 from bottleneck_doctor.documents.check import FIRST_STEP, PHASE, STEP_TIME, Metric
 from bottleneck_doctor.documents.stored_baseline import Draw, Stored, from_json, times, to_json
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.gate import against, metrics, unpaired, verdict
-from bottleneck_doctor.gate.fingerprint import differences, drifted
+from bottleneck_doctor.gate import metrics, verdict
+from bottleneck_doctor.gate.baseline import against, unpaired
+from bottleneck_doctor.gate.baseline.fingerprint import differences, drifted
 from bottleneck_doctor.gate.limits import DEFAULTS, KINDS
 from bottleneck_doctor.gate.metrics import Judging
 from bottleneck_doctor.render import baseline as text

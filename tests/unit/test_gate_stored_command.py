@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from tests.unit.stored_samples import CALIBRATION, MACHINE, NOISE, draw, stored
 
-import bottleneck_doctor.gate.machine
-import bottleneck_doctor.gate.recording
-import bottleneck_doctor.gate.stored_check
+import bottleneck_doctor.gate.baseline.machine
+import bottleneck_doctor.gate.baseline.recording
+import bottleneck_doctor.gate.baseline.stored_check
 from bottleneck_doctor.cli import main
 from bottleneck_doctor.documents.check_json import from_json as check_from_json
 from bottleneck_doctor.documents.report import Environment
 from bottleneck_doctor.documents.stored_baseline import Draw, from_json, to_json
 from bottleneck_doctor.errors import Exit
-from bottleneck_doctor.gate import recording, solo, stored_check
-from bottleneck_doctor.gate.machine import Machine
+from bottleneck_doctor.gate.baseline import recording, solo, stored_check
+from bottleneck_doctor.gate.baseline.machine import Machine
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 ENVIRONMENT = Environment(
@@ -63,7 +63,7 @@ def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Bench:
 
     for function in (recording.record, stored_check.check):
         monkeypatch.setattr(function, "__defaults__", (look,))
-    monkeypatch.setattr(bottleneck_doctor.gate.machine, "SECONDS_BETWEEN_TRIES", 0.0)
+    monkeypatch.setattr(bottleneck_doctor.gate.baseline.machine, "SECONDS_BETWEEN_TRIES", 0.0)
     monkeypatch.chdir(tmp_path)
     for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"):
         monkeypatch.delenv(name, raising=False)

@@ -76,9 +76,9 @@ def command(
     from bottleneck_doctor.cli._secrets import gathered
     from bottleneck_doctor.cli._terminal import say, stdout_width
     from bottleneck_doctor.documents import stored_baseline
+    from bottleneck_doctor.gate.baseline.recording import Request, record
+    from bottleneck_doctor.gate.baseline.solo import Training
     from bottleneck_doctor.gate.limits import configured
-    from bottleneck_doctor.gate.recording import Request, record
-    from bottleneck_doctor.gate.solo import Training
     from bottleneck_doctor.render import baseline as text
     from bottleneck_doctor.render.outputs import check_writable, write_file
     from bottleneck_doctor.system.progress import choose_progress

@@ -119,8 +119,8 @@ def command(
     measure: Callable[[Progress], Outcome]
     if baseline is not None:
         from bottleneck_doctor.documents import stored_baseline
-        from bottleneck_doctor.gate import stored_check
-        from bottleneck_doctor.gate.solo import Training
+        from bottleneck_doctor.gate.baseline import stored_check
+        from bottleneck_doctor.gate.baseline.solo import Training
 
         before = stored_baseline.read(baseline)
         held = stored_check.Request(

@@ -13,7 +13,7 @@ from bottleneck_doctor.documents import stored_baseline
 from bottleneck_doctor.documents.check import STEP_TIME
 from bottleneck_doctor.documents.report import Warning
 from bottleneck_doctor.documents.stored_baseline import Stored
-from bottleneck_doctor.gate import against, unpaired
+from bottleneck_doctor.gate.baseline import against, unpaired
 from bottleneck_doctor.gate.limits import Limit
 from bottleneck_doctor.render.console import text_console
 from bottleneck_doctor.wording import words

@@ -16,13 +16,14 @@ from bottleneck_doctor.documents.check import STEP_TIME, Check, Culprit, Metric,
 from bottleneck_doctor.documents.fingerprint import Difference
 from bottleneck_doctor.documents.report import Entrypoint, Tool, Warning
 from bottleneck_doctor.documents.stored_baseline import Stored
-from bottleneck_doctor.gate import against, decide, machine, plan, unpaired, verdict
+from bottleneck_doctor.gate import decide, plan, verdict
+from bottleneck_doctor.gate.baseline import against, machine, unpaired
+from bottleneck_doctor.gate.baseline.machine import Machine
+from bottleneck_doctor.gate.baseline.solo import Drawing, Training
 from bottleneck_doctor.gate.check import DEFAULT_BUDGET, Outcome
 from bottleneck_doctor.gate.limits import DEFAULTS, Limit
-from bottleneck_doctor.gate.machine import Machine
 from bottleneck_doctor.gate.metrics import Judging
 from bottleneck_doctor.gate.sides import revision
-from bottleneck_doctor.gate.solo import Drawing, Training
 from bottleneck_doctor.measure.prober import Clock
 from bottleneck_doctor.system.interrupt import terminate_as_interrupt
 from bottleneck_doctor.system.progress import Progress

@@ -12,10 +12,11 @@ from bottleneck_doctor.documents.check import Side
 from bottleneck_doctor.documents.report import Entrypoint, Tool, Warning
 from bottleneck_doctor.documents.stored_baseline import Stored, Take
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.gate import decide, machine, plan
-from bottleneck_doctor.gate.machine import Machine
+from bottleneck_doctor.gate import decide, plan
+from bottleneck_doctor.gate.baseline import machine
+from bottleneck_doctor.gate.baseline.machine import Machine
+from bottleneck_doctor.gate.baseline.solo import Drawing, Training
 from bottleneck_doctor.gate.sides import revision
-from bottleneck_doctor.gate.solo import Drawing, Training
 from bottleneck_doctor.measure.prober import Clock
 from bottleneck_doctor.system.interrupt import terminate_as_interrupt
 from bottleneck_doctor.system.progress import Progress

@@ -15,7 +15,7 @@ import psutil
 
 from bottleneck_doctor.documents.fingerprint import Calibration, Difference, Fingerprint
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.gate.fingerprint import differences, drifted
+from bottleneck_doctor.gate.baseline.fingerprint import differences, drifted
 from bottleneck_doctor.session.environment import TOLD_VARIABLES, cpu_name
 
 YARDSTICK = Path(__file__).with_name("yardstick.py")

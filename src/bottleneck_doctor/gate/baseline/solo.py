@@ -18,7 +18,8 @@ from bottleneck_doctor.documents.report import Environment, Warning
 from bottleneck_doctor.documents.stored_baseline import Draw
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.examine import outcome
-from bottleneck_doctor.gate import plan, unpaired
+from bottleneck_doctor.gate import plan
+from bottleneck_doctor.gate.baseline import unpaired
 from bottleneck_doctor.gate.duel import (
     LEAST_KEPT_ROUNDS,
     MOST_BROKEN_PAIRS,

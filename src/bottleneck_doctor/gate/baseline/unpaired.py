@@ -25,7 +25,8 @@ from bottleneck_doctor.documents.check import (
 )
 from bottleneck_doctor.documents.report import Warning
 from bottleneck_doctor.documents.stored_baseline import Draw
-from bottleneck_doctor.gate import against, decide, metrics, verdict
+from bottleneck_doctor.gate import decide, metrics, verdict
+from bottleneck_doctor.gate.baseline import against
 from bottleneck_doctor.gate.cause.culprits import grown
 from bottleneck_doctor.gate.limits import KINDS, Limit
 from bottleneck_doctor.gate.metrics import LEAST_PHASE, Judging, Series, SideSample
