@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from bottleneck_doctor.render import check_page
+from bottleneck_doctor.render.check import page
 
 pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 from selenium.webdriver.common.by import By
 
 PAGES = {
-    name: check_page.render(check)
+    name: page.render(check)
     for name, check in runpy.run_path(str(Path(__file__).parents[1] / "golden" / "checks.py"))["results"]().items()
 }
 

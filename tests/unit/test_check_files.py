@@ -19,8 +19,8 @@ from bottleneck_doctor.documents import stored_baseline
 from bottleneck_doctor.documents.check import Check
 from bottleneck_doctor.documents.check_json import to_json
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.render import outputs
-from bottleneck_doctor.render.outputs import OUTPUTS, Output, Wanted, prepare, wanted, write_all
+from bottleneck_doctor.render.check import outputs
+from bottleneck_doctor.render.check.outputs import OUTPUTS, Output, Wanted, prepare, wanted, write_all
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 CHECKS: dict[str, Check] = runpy.run_path(str(GOLDEN / "checks.py"))["results"]()

@@ -26,9 +26,9 @@ from markdown_it import MarkdownIt
 from bottleneck_doctor.documents.check import Check
 from bottleneck_doctor.documents.check_json import from_json, json_schema, to_json
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.render import check_github, check_gitlab, check_junit, check_markdown, check_page
-from bottleneck_doctor.render.check_places import from_root
-from bottleneck_doctor.render.outputs import OUTPUTS
+from bottleneck_doctor.render.check import github, gitlab, junit, markdown, page
+from bottleneck_doctor.render.check.outputs import OUTPUTS
+from bottleneck_doctor.render.check.places import from_root
 from bottleneck_doctor.wording.check_words import amount_text, change_text, side_text, value_text
 
 ROOT = Path(__file__).parents[2]
@@ -49,11 +49,11 @@ def without_style(page: str) -> str:
 
 
 RENDERED: dict[str, Callable[[Check], str]] = {
-    "md": check_markdown.render,
-    "xml": check_junit.render,
-    "github": check_github.commands,
-    "gitlab": check_gitlab.render,
-    "html": lambda check: without_style(check_page.render(check)),
+    "md": markdown.render,
+    "xml": junit.render,
+    "github": github.commands,
+    "gitlab": gitlab.render,
+    "html": lambda check: without_style(page.render(check)),
 }
 
 
@@ -153,25 +153,25 @@ def test_phases_have_a_row_only_where_something_happened() -> None:
     phase = replace(step, id="phase_forward", title="Phase: forward")
     for verdict, shown in (("regression", True), ("unchanged", False), ("cannot_tell", False), ("gone", True)):
         one = replace(check, metrics=[step, replace(phase, verdict=verdict)])  # type: ignore[arg-type]
-        assert ("Phase: forward" in check_markdown.render(one)) == shown
-        assert ("Phase: forward" in check_page.render(one)) == shown
-        assert "phase_forward" in check_junit.render(one)
+        assert ("Phase: forward" in markdown.render(one)) == shown
+        assert ("Phase: forward" in page.render(one)) == shown
+        assert "phase_forward" in junit.render(one)
 
 
 def test_a_check_without_a_time_limit() -> None:
     check = replace(load("passed"), budget=0.0)
-    assert "- Time: 2 min 11 s.\n" in check_markdown.render(check)
-    assert "It took 2 min 11 s." in check_page.render(check)
+    assert "- Time: 2 min 11 s.\n" in markdown.render(check)
+    assert "It took 2 min 11 s." in page.render(check)
 
 
 def test_levels_decide_what_is_said() -> None:
     check = load("regressed")
     quiet = replace(check, metrics=[replace(each, level="off") for each in check.metrics])
-    assert "step_time" not in check_junit.render(quiet)
-    assert json.loads(check_gitlab.render(quiet)) == []
-    assert "Time a step" not in check_markdown.render(quiet)
-    assert "Time a step" not in check_page.render(quiet)
-    assert "::error" not in check_github.commands(quiet)
+    assert "step_time" not in junit.render(quiet)
+    assert json.loads(gitlab.render(quiet)) == []
+    assert "Time a step" not in markdown.render(quiet)
+    assert "Time a step" not in page.render(quiet)
+    assert "::error" not in github.commands(quiet)
 
 
 def _paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -225,8 +225,8 @@ def test_a_damaged_check_is_written_or_refused(changes: list[tuple[tuple[Any, ..
         return
     for output in OUTPUTS:
         assert output.render(check, REPOSITORY).encode("utf-8", "replace")
-    ElementTree.fromstring(check_junit.render(check).encode("utf-8", "replace"))
-    parsed(check_github.commands(check))
+    ElementTree.fromstring(junit.render(check).encode("utf-8", "replace"))
+    parsed(github.commands(check))
 
 
 # -- Markdown ----------------------------------------------------------------------------------------------------------
@@ -268,7 +268,7 @@ def as_html(markdown: str) -> Seen:
 
 
 def test_markdown_reads_as_meant() -> None:
-    seen = as_html(check_markdown.render(load("regressed")))
+    seen = as_html(markdown.render(load("regressed")))
     assert seen.text.lstrip().startswith("A step is 31 % slower than on origin/main (28 % to 34 %, 6 pairs)")
     assert seen.cells[0] == ["", "base", "head", "change (95 %)", "threshold", "visible from", "verdict"]
     assert seen.cells[1] == ["Time a step", "100 ms", "131 ms", "+31 % (+28 to +34)", "5 %", "2.8 %", "worse"]
@@ -279,7 +279,7 @@ def test_markdown_reads_as_meant() -> None:
 
 
 def test_markdown_of_an_attack_is_text() -> None:
-    text = check_markdown.render(load("hostile"))
+    text = markdown.render(load("hostile"))
     seen = as_html(text)
     assert not {"script", "img", "a"} & set(seen.tags)
     assert {len(row) for row in seen.cells[:6]} == {7}, "a pipe in a name opens no cell"
@@ -294,7 +294,7 @@ def test_markdown_of_an_attack_is_text() -> None:
     "text", ["a`b", "``", "`", "a``b`", "|", "\\", "\\|", "\n", "", "<b>&amp;", "a_b*c*", "[a](b)"]
 )
 def test_any_text_is_a_code_span(text: str) -> None:
-    code = check_markdown.code(text)
+    code = markdown.code(text)
     assert as_html(f"x {code} y").text.split() == ["x", *text.split(), "y"]
     cells = as_html(f"|a|b|\n|-|-|\n|x|{code}|\n").cells[1]
     assert [cell.strip() for cell in cells] == ["x", text.strip()]
@@ -311,19 +311,19 @@ def junit_schema() -> Any:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_junit_is_valid(name: str, junit_schema: Any) -> None:
-    junit_schema.validate(check_junit.render(load(name)))
+    junit_schema.validate(junit.render(load(name)))
 
 
 def test_junit_of_no_metrics_is_valid(junit_schema: Any) -> None:
     check = replace(load("passed"), status="new", metrics=[], sentence="There is no train.py on origin/main.")
-    text = check_junit.render(check)
+    text = junit.render(check)
     junit_schema.validate(text)
     suite = ElementTree.fromstring(text)[0]
     assert (suite.get("tests"), suite.get("skipped")) == ("1", "1")
 
 
 def test_the_schema_refuses_what_is_no_junit(junit_schema: Any) -> None:
-    text = check_junit.render(load("regressed"))
+    text = junit.render(load("regressed"))
     for broken in (
         text.replace('failures="', 'failures="x'),
         text.replace("<failure ", "<fault ").replace("</failure>", "</fault>"),
@@ -334,7 +334,7 @@ def test_the_schema_refuses_what_is_no_junit(junit_schema: Any) -> None:
 
 
 def test_junit_says_what_failed() -> None:
-    suite = ElementTree.fromstring(check_junit.render(load("regressed")))[0]
+    suite = ElementTree.fromstring(junit.render(load("regressed")))[0]
     cases = {str(case.get("name")).partition(":")[0]: case for case in suite.iter("testcase")}
     assert [name for name, case in cases.items() if case.find("failure") is not None] == ["step_time", "epoch_turn"]
     assert [name for name, case in cases.items() if case.find("skipped") is not None] == ["first_step"]
@@ -368,44 +368,44 @@ def parsed(text: str) -> list[tuple[str, dict[str, str], str]]:
 
 
 def test_annotations_stand_on_changed_lines() -> None:
-    found = parsed(check_github.commands(load("regressed")))
+    found = parsed(github.commands(load("regressed")))
     assert [level for level, _, _ in found] == ["error", "error", "warning"]
     assert found[0][1] == {"file": "training/data.py", "line": "42", "title": "Time a step: worse"}
     assert found[0][2] == "A step is 31 %25 slower (28 %25 to 34 %25); 5 %25 is allowed."
     assert "file" not in found[1][1], "what is gone has no line"
-    assert check_github.commands(load("passed")) == ""
+    assert github.commands(load("passed")) == ""
 
 
 def test_annotations_are_ten_at_most_and_of_one_line() -> None:
     check = load("hostile")
     many = replace(check, metrics=[replace(check.metrics[0], id=str(number)) for number in range(30)])
-    found = parsed(check_github.commands(many))
-    assert len(found) == check_github.ANNOTATIONS
+    found = parsed(github.commands(many))
+    assert len(found) == github.ANNOTATIONS
     assert {level for level, _, _ in found} == {"error"}
 
 
 def test_annotations_of_lines_elsewhere_have_no_file() -> None:
     check = from_root(from_json((GOLDEN / "checks/regressed.json").read_bytes(), source="x"), Path("/srv/other"))
-    found = parsed(check_github.commands(check))
+    found = parsed(github.commands(check))
     assert found[0][0] == "error"
     assert all("file" not in properties for _, properties, _ in found)
 
 
 def test_a_check_that_cannot_tell_says_so() -> None:
     check = replace(load("passed"), status="cannot_tell", sentence="Cannot tell: 2 pairs.")
-    [(level, _, message)] = parsed(check_github.commands(check))
+    [(level, _, message)] = parsed(github.commands(check))
     assert (level, message) == ("warning", "Cannot tell: 2 pairs.")
 
 
 def test_a_summary_keeps_to_its_room() -> None:
     check = load("regressed")
-    whole = check_github.summary(check)
-    assert whole == check_markdown.render(check)
+    whole = github.summary(check)
+    assert whole == markdown.render(check)
     for room in (len(whole.encode()) - 1, 1500, 700, 300, 90, 10, 0, -5):
-        short = check_github.summary(check, room)
+        short = github.summary(check, room)
         assert len(short.encode()) <= max(room, 0)
         assert not short or "too long for a summary" in short
-    assert "A step is 31 %" in check_github.summary(check, 700)
+    assert "A step is 31 %" in github.summary(check, 700)
 
 
 def test_a_summary_of_everything_has_room() -> None:
@@ -417,7 +417,7 @@ def test_a_summary_of_everything_has_room() -> None:
         commits=["x" * 10_000] * 1000,
         warnings=check.warnings * 1000,
     )
-    assert len(check_github.summary(long).encode()) < check_github.SUMMARY_BYTES
+    assert len(github.summary(long).encode()) < github.SUMMARY_BYTES
 
 
 # -- GitLab ------------------------------------------------------------------------------------------------------------
@@ -442,7 +442,7 @@ def test_gitlab_is_code_quality(name: str) -> None:
             },
         },
     }
-    found = json.loads(check_gitlab.render(load(name)))
+    found = json.loads(gitlab.render(load(name)))
     jsonschema.validate(found, {"type": "array", "items": issue}, cls=jsonschema.Draft202012Validator)
     assert len({each["fingerprint"] for each in found}) == len(found)
 
@@ -450,11 +450,11 @@ def test_gitlab_is_code_quality(name: str) -> None:
 def test_gitlab_knows_a_finding_again() -> None:
     check = load("regressed")
     later = replace(check, metrics=[replace(each, sentence="other", head=9.0) for each in check.metrics])
-    first, second = (json.loads(check_gitlab.render(each)) for each in (check, later))
+    first, second = (json.loads(gitlab.render(each)) for each in (check, later))
     assert [each["fingerprint"] for each in first] == [each["fingerprint"] for each in second]
     assert [each["severity"] for each in first] == ["major", "minor", "major"]
     assert first[0]["location"] == {"path": "training/data.py", "lines": {"begin": 42}}
-    assert json.loads(check_gitlab.render(load("passed"))) == []
+    assert json.loads(gitlab.render(load("passed"))) == []
 
 
 # -- the page ----------------------------------------------------------------------------------------------------------
@@ -463,10 +463,10 @@ def test_gitlab_knows_a_finding_again() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_page_reads_without_scripts_and_style(name: str) -> None:
     check = load(name)
-    seen = Seen(without_style(check_page.render(check)))
+    seen = Seen(without_style(page.render(check)))
     assert not {"script", "img", "link", "iframe"} & set(seen.tags)
     # What is drawn has colours of its own, for black is all that would be left of it.
-    shapes = re.findall(r"<(?:rect|text)\b[^>]*>", check_page.render(check))
+    shapes = re.findall(r"<(?:rect|text)\b[^>]*>", page.render(check))
     assert all('fill="#' in each for each in shapes)
     assert bool(shapes) == bool(check.growth)
     assert not [name for name, _ in seen.attributes if name == "style" or name.startswith("on")]

@@ -15,7 +15,7 @@ from bottleneck_doctor.documents.check import STEP_TIME, Check, Status
 from bottleneck_doctor.errors import Exit
 from bottleneck_doctor.gate.check import Outcome, Request
 from bottleneck_doctor.gate.limits import DEFAULTS
-from bottleneck_doctor.render import check as text
+from bottleneck_doctor.render.check import terminal as text
 from bottleneck_doctor.system.progress import Progress
 
 CHECKS: dict[str, Check] = runpy.run_path(str(Path(__file__).parents[1] / "golden" / "checks.py"))["results"]()

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 from bottleneck_doctor.documents.check import GrowthNode, GrowthTree
 from bottleneck_doctor.documents.report import CallNode
 from bottleneck_doctor.gate.cause.growth import Grown, merged
-from bottleneck_doctor.render import flame_growth
+from bottleneck_doctor.render.check import flame_growth
 
 
 def node(name: str, count: int, *children: CallNode, path: str = "/lib/x.py", line: int = 7) -> CallNode:

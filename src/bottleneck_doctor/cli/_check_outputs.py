@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from bottleneck_doctor.render.outputs import OUTPUTS, Wanted, wanted
+from bottleneck_doctor.render.check.outputs import OUTPUTS, Wanted, wanted
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

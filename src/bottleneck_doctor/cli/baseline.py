@@ -80,7 +80,7 @@ def command(
     from bottleneck_doctor.gate.baseline.solo import Training
     from bottleneck_doctor.gate.limits import configured
     from bottleneck_doctor.render import baseline as text
-    from bottleneck_doctor.render.outputs import check_writable, write_file
+    from bottleneck_doctor.render.check.outputs import check_writable, write_file
     from bottleneck_doctor.system.progress import choose_progress
 
     # What is begun anew is not read before.

@@ -109,8 +109,8 @@ def command(
     from bottleneck_doctor.cli._terminal import say, stdout_has_color, stdout_width
     from bottleneck_doctor.gate.check import Request, check
     from bottleneck_doctor.gate.limits import configured
-    from bottleneck_doctor.render import check as text
-    from bottleneck_doctor.render.outputs import write_all
+    from bottleneck_doctor.render.check import terminal as text
+    from bottleneck_doctor.render.check.outputs import write_all
     from bottleneck_doctor.system.progress import choose_progress
 
     limits = configured(config, None if threshold is None else _percent(threshold))

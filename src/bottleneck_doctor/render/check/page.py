@@ -6,7 +6,7 @@ It reads without its stylesheet too, which Jenkins refuses: what a reader needs 
 from __future__ import annotations
 
 from bottleneck_doctor.documents.check import Check, Metric
-from bottleneck_doctor.render import flame_growth
+from bottleneck_doctor.render.check import flame_growth
 from bottleneck_doctor.render.flame import ROLE_WORDS
 from bottleneck_doctor.render.page import page
 from bottleneck_doctor.wording import check_words, words

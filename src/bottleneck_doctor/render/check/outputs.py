@@ -53,32 +53,32 @@ def _json(check: Check, root: Path) -> str:
 
 
 def _markdown(check: Check, root: Path) -> str:
-    from bottleneck_doctor.render import check_markdown
-    from bottleneck_doctor.render.check_places import from_root
+    from bottleneck_doctor.render.check import markdown
+    from bottleneck_doctor.render.check.places import from_root
 
-    return check_markdown.render(from_root(check, root))
+    return markdown.render(from_root(check, root))
 
 
 def _junit(check: Check, root: Path) -> str:
-    from bottleneck_doctor.render import check_junit
-    from bottleneck_doctor.render.check_places import from_root
+    from bottleneck_doctor.render.check import junit
+    from bottleneck_doctor.render.check.places import from_root
 
-    return check_junit.render(from_root(check, root))
+    return junit.render(from_root(check, root))
 
 
 def _gitlab(check: Check, root: Path) -> str:
-    from bottleneck_doctor.render import check_gitlab
-    from bottleneck_doctor.render.check_places import from_root, script_path
+    from bottleneck_doctor.render.check import gitlab
+    from bottleneck_doctor.render.check.places import from_root, script_path
     from bottleneck_doctor.wording.check_words import script
 
-    return check_gitlab.render(from_root(check, root), script_path(check, root, script(check)))
+    return gitlab.render(from_root(check, root), script_path(check, root, script(check)))
 
 
 def _html(check: Check, root: Path) -> str:
-    from bottleneck_doctor.render import check_page
-    from bottleneck_doctor.render.check_places import from_root
+    from bottleneck_doctor.render.check import page
+    from bottleneck_doctor.render.check.places import from_root
 
-    return check_page.render(from_root(check, root))
+    return page.render(from_root(check, root))
 
 
 OUTPUTS = (
@@ -226,8 +226,8 @@ def write_all(check: Check, asked: Wanted, root: Path, *, stdout: TextIO, stderr
 
 
 def _write_github(check: Check, asked: Wanted, root: Path, stream: TextIO) -> None:
-    from bottleneck_doctor.render import check_github
-    from bottleneck_doctor.render.check_places import from_root
+    from bottleneck_doctor.render.check import github
+    from bottleneck_doctor.render.check.places import from_root
 
     placed = from_root(check, root)
     if asked.summary is not None:
@@ -235,11 +235,11 @@ def _write_github(check: Check, asked: Wanted, root: Path, stream: TextIO) -> No
             # Other commands of the step may have written some of it, and the limit is for all of them.
             taken = asked.summary.stat().st_size if asked.summary.exists() else 0
             with asked.summary.open("ab") as file:
-                file.write(check_github.summary(placed, check_github.SUMMARY_BYTES - taken).encode("utf-8", "replace"))
+                file.write(github.summary(placed, github.SUMMARY_BYTES - taken).encode("utf-8", "replace"))
         except OSError as error:
             raise _failed(asked.summary, error) from error
     # GitHub reads commands from either stream.
-    _say(stream, check_github.commands(placed))
+    _say(stream, github.commands(placed))
 
 
 def _say(stream: TextIO, text: str) -> None:

@@ -12,7 +12,7 @@ from typing import Literal
 
 from bottleneck_doctor.documents.check import Check
 from bottleneck_doctor.documents.report import Site
-from bottleneck_doctor.render import check_markdown
+from bottleneck_doctor.render.check import markdown
 from bottleneck_doctor.wording import check_words
 from bottleneck_doctor.wording.check_words import one_line
 
@@ -61,7 +61,7 @@ def commands(check: Check) -> str:
 
 def summary(check: Check, room: int = SUMMARY_BYTES) -> str:
     """Markdown for the step's summary, of at most `room` bytes; "" where nothing sensible fits."""
-    text = check_markdown.render(check)
+    text = markdown.render(check)
     if len(text.encode()) <= room:
         return text
     # What is folded goes first: it explains, and the sentence and its table stand above it.
