@@ -57,8 +57,8 @@ def jenkins() -> Iterator[str]:
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
     folder = tmp_path_factory.mktemp("checks")
-    for name, page in PAGES.items():
-        (folder / f"{name}.html").write_text(page, encoding="utf-8")
+    for name, text in PAGES.items():
+        (folder / f"{name}.html").write_text(text, encoding="utf-8")
     return lambda name: (folder / f"{name}.html").as_uri()
 
 
