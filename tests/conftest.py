@@ -1,4 +1,4 @@
-"""A second and third try, in a quieter moment, for tests that measure time on a machine that others use as well."""
+"""Which tests run alone, and which may be tried again: those that measure time, and no others."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from tests.quiet import wait_until_quiet
+from tests import retries
+from tests.retries import pytest_runtest_setup, pytest_sessionfinish, pytest_terminal_summary
+
+__all__ = ["pytest_runtest_setup", "pytest_sessionfinish", "pytest_terminal_summary"]
+"""Hooks of pytest's, which finds them here."""
 
 settings.register_profile("same", derandomize=True)
 settings.register_profile("search", max_examples=2000)
@@ -16,7 +20,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 HERE = Path(__file__).parent
 MEASURING = (HERE / "process", HERE / "truth")
-"""Real processes and clocks: a neighbour's burst of a second can fail any of them once."""
+"""Real processes and clocks."""
+SIMULATED = "test_stats_coverage.py"
+"""Of these, what computes examinations from seeds and measures nothing."""
 HARDLY_MEASURING = {
     "test_bare_loops.py",
     "test_baseline.py",
@@ -43,19 +49,15 @@ HARDLY_MEASURING = {
     "test_transforms.py",
     "test_windows.py",
 }
-"""Of these, what can run two at a time: it asks what happens, and not how fast. Dear ones in them do measure, and
-others that are marked `alone` themselves."""
+"""Of these, what can run two at a time: it asks what happens, and not how fast. Slow tests in these files do measure,
+and others that are marked `alone` themselves; `timed` are those that measure coarsely enough for company."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What fails three times in a row is wrong; what passes at once is not asked again. The summary names reruns."""
+    """Mark what measures time. What fails three times in a row is wrong; what passes at once is not asked again."""
     for item in items:
-        if any(folder in item.path.parents for folder in MEASURING):
-            item.add_marker(pytest.mark.flaky(reruns=2, reruns_delay=2))
+        here = any(folder in item.path.parents for folder in MEASURING)
+        if here and item.path.name != SIMULATED:
             if item.path.name not in HARDLY_MEASURING or item.get_closest_marker("slow"):
                 item.add_marker(pytest.mark.alone)
-
-
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    if getattr(item, "execution_count", 1) > 1:
-        wait_until_quiet(20.0)
+        retries.allow(item)

@@ -31,14 +31,14 @@ StartGuest = Callable[..., Guest]
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "slow: dear, and near to another that always runs; runs where SLOW_TESTS is set")
+    config.addinivalue_line("markers", "slow: near to a quicker test that always runs; runs where SLOW_TESTS is set")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if "SLOW_TESTS" not in os.environ:
         for item in items:
             if item.get_closest_marker("slow") is not None:
-                item.add_marker(pytest.mark.skip(reason="dear: set SLOW_TESTS=1"))
+                item.add_marker(pytest.mark.skip(reason="slow: set SLOW_TESTS=1"))
 
 
 @pytest.fixture(autouse=True)

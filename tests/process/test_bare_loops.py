@@ -67,6 +67,7 @@ def seconds_between(script: Guest) -> None:
     assert len(told.detail["step_seconds"]) == 10
 
 
+@pytest.mark.timed
 def test_parameters_of_a_module_updated_by_hand(guest: StartGuest) -> None:
     """A pass that is made by another, as checkpoints make them, is no step."""
     script = guest(MODULE)
@@ -109,6 +110,7 @@ while True:
 """
 
 
+@pytest.mark.timed
 def test_an_update_of_gradients_that_are_returned(guest: StartGuest) -> None:
     script = guest(FUNCTIONAL)
     found = script.found()
@@ -146,6 +148,7 @@ def test_two_updates_by_hand_are_one_period(guest: StartGuest) -> None:
     assert (found.rung, found.period, found.periodic) == ("backward", 2, True)
 
 
+@pytest.mark.timed
 def test_a_loop_in_which_nothing_can_be_changed_is_measured_all_the_same(tmp_path: Path) -> None:
     shutil.copy(PROGRAMS / "manual_update.py", tmp_path / "train.py")
     command = [sys.executable, "-m", "bottleneck_doctor", "run", "--budget", "40s", "--no-explain", "train.py", "4000"]

@@ -77,6 +77,7 @@ while True:
 """A step loads for 20 ms."""
 
 
+@pytest.mark.timed
 def test_windows_while_the_clock_is_set(guest: StartGuest, tmp_path: Path, set_clock: dict[str, str]) -> None:
     script = guest(JUMPING, str(tmp_path / "clock"), environment=set_clock)
     found = script.found()
@@ -96,6 +97,7 @@ def test_windows_while_the_clock_is_set(guest: StartGuest, tmp_path: Path, set_c
     assert max(times) - min(times) > 24 * 3600
 
 
+@pytest.mark.timed
 @pytest.mark.slow
 def test_examination_while_the_clock_is_set(tmp_path: Path, set_clock: dict[str, str]) -> None:
     # Long epochs: starting workers anew for sixteen batches costs more than they save.

@@ -121,6 +121,7 @@ def test_end_comes_without_the_users_clean_up(guest: StartGuest) -> None:
     assert script.notes("clean-up") == []
 
 
+@pytest.mark.timed
 def test_session_ends_a_script_that_ignores_everything(guest: StartGuest) -> None:
     script = guest("import signal\nfor number in (1, 2, 15):\n    signal.signal(number, signal.SIG_IGN)\n" + CATCHING)
     script.found()

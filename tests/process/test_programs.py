@@ -71,6 +71,7 @@ def pace(done: messages.WindowDone) -> float:
     return done.seconds / done.steps
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("known", parameters())
 def test_program_is_found_measured_and_unharmed(
     guests: list[Guest], plain: StartPlain, tmp_path: Path, known: Known

@@ -212,6 +212,7 @@ def wait_for(doctor: subprocess.Popen[str], words: str) -> None:
     raise AssertionError(f"it never said {words!r}")
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_interrupted_examination_leaves_what_it_knows(
     doctor: subprocess.Popen[str], tmp_path: Path, number: signal.Signals
@@ -231,6 +232,7 @@ def test_interrupted_examination_leaves_what_it_knows(
     assert "report.html" in out
 
 
+@pytest.mark.timed
 def test_interrupted_before_anything_is_known(doctor: subprocess.Popen[str], tmp_path: Path) -> None:
     time.sleep(1.5)
     began = time.monotonic()

@@ -26,6 +26,7 @@ def trace(script: Guest, file: Path, *, steps: int = STEPS, epochs: int = 0) -> 
     return event
 
 
+@pytest.mark.timed
 def test_operators_of_a_few_steps(guest: StartGuest, tmp_path: Path) -> None:
     script = guest(LOOP.replace("Rows()", "Rows(4000, 0.0005)"))
     script.found()

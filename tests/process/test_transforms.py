@@ -82,6 +82,7 @@ if __name__ == "__main__":
 FORWARD = "    def forward(self, row):"
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize(
     ("kind", "workers", "name", "own", "made"),
     [

@@ -296,6 +296,7 @@ def test_evaluation_is_not_timed(guest: StartGuest) -> None:
     assert done.seconds < EVALUATION_SECONDS
 
 
+@pytest.mark.timed
 def test_workers_outlive_an_evaluation(guest: StartGuest) -> None:
     """As the user's own would: starting them anew after each would take longer than what is measured."""
     script = guest(
@@ -374,6 +375,7 @@ for epoch in range(100000):
 )
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize(
     ("kind", "options"),
     [
