@@ -56,8 +56,7 @@ and others that are marked `alone` themselves; `timed` are those that measure co
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what measures time. What fails three times in a row is wrong; what passes at once is not asked again."""
     for item in items:
-        here = any(folder in item.path.parents for folder in MEASURING)
-        if here and item.path.name != SIMULATED:
-            if item.path.name not in HARDLY_MEASURING or item.get_closest_marker("slow"):
-                item.add_marker(pytest.mark.alone)
+        here = any(folder in item.path.parents for folder in MEASURING) and item.path.name != SIMULATED
+        if here and (item.path.name not in HARDLY_MEASURING or item.get_closest_marker("slow")):
+            item.add_marker(pytest.mark.alone)
         retries.allow(item)

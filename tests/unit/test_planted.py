@@ -320,3 +320,10 @@ def test_without_a_budget_the_doctor_keeps_its_own(tmp_path: Path, monkeypatch: 
     assert planted.examine(COLLATE, "45s", tmp_path)["wall"] == 45 + planted.GRACE
     assert "--budget" not in seen[0]
     assert seen[1][seen[1].index("--budget") + 1] == "45s"
+
+
+def test_one_program_of_each_cause_is_the_first_of_its_kind() -> None:
+    chosen = planted.one_each(planted.SUITE)
+    causes = [program.expected[0] for program in planted.SUITE]
+    assert [program.expected[0] for program in chosen] == list(dict.fromkeys(causes))
+    assert 20 <= len(chosen) < len(planted.SUITE) / 2

@@ -87,7 +87,7 @@ def test_more_than_a_handful_fails_the_run(tmp_path: Path, options: tuple[str, .
 
 
 def test_marks_of_this_project_s_tests(tmp_path: Path) -> None:
-    """Nothing but the two markers lets a test be tried again, and tests of processes that do not measure have neither."""
+    """Nothing but the two markers lets a test be tried again; tests of processes that do not measure have neither."""
     (tmp_path / "shown_marks.py").write_text(SHOWN)
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "-p", "shown_marks"]
     done = subprocess.run(
