@@ -210,6 +210,21 @@ def test_phases_are_shown_where_they_were_measured() -> None:
     assert 'id="step"' in html.render(replace(load("pets"), phases=PhaseTable(baseline=phases)))
 
 
+def test_what_no_examination_produces_is_not_drawn() -> None:
+    """Fields that may still be in a report.json, and that nothing has ever written."""
+    result = load("pets")
+    bare = [replace(fix, memory=None, numerics=None) for fix in result.fixes]
+    filled = [replace(fix, memory={"main_bytes": 10**9}, numerics={"as written": [3.0, 2.0]}) for fix in result.fixes]
+    session = result.method.sessions[0]
+
+    def drawn(fixes: list[FixOutcome], log: str) -> str:
+        method = replace(result.method, sessions=[replace(session, log=log)])
+        text = html.render(replace(result, fixes=fixes, method=method))
+        return text[text.index("<main") : text.index("</main>")]
+
+    assert drawn(filled, "session-1.log") == drawn(bare, "")
+
+
 def test_figures_that_are_not_finite_read_as_dashes() -> None:
     result = load("pets")
     assert result.baseline is not None

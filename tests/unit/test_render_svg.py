@@ -83,10 +83,3 @@ def test_a_curve_of_hardly_any_points_is_drawn(points: list[curves.CurvePoint]) 
     )
     assert "nan" not in drawing
     ElementTree.fromstring(drawing)
-
-
-def test_losses_that_are_not_finite_are_left_out() -> None:
-    drawing = curves.loss_curves({"as written": [3.0, float("nan"), 2.0], "bf16": [float("nan")]})
-    assert len(ElementTree.fromstring(drawing).findall("polyline")) == 1
-    assert curves.loss_names({"as written": [3.0, float("nan"), 2.0], "bf16": [float("nan")]}) == ["as written"]
-    assert curves.loss_curves({}) == ""

@@ -126,7 +126,8 @@ class FixOutcome:
 
     `speedup` is the promise: whole epochs of the user's own length, against the baseline. `steady` leaves the epoch's
     start and end out. `over` is the setting that this fix builds on (empty: the baseline) and `added` its own worth
-    on top of that. `confirmed` uses only processes started after the fix was chosen.
+    on top of that. `confirmed` uses only processes started after the fix was chosen. `memory` and `numerics` are None:
+    no release has written them, and no page draws them.
     """
 
     id: str
@@ -659,7 +660,10 @@ class Window:
 
 @dataclass(frozen=True, kw_only=True)
 class SessionRecord:
-    """One start of the entrypoint: how long set-up took, why it ended, and the load of others meanwhile."""
+    """One start of the entrypoint: how long set-up took, why it ended, and the load of others meanwhile.
+
+    `log` is "": no release has written it, and no page shows it.
+    """
 
     number: int
     setup_seconds: float

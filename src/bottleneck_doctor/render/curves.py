@@ -1,9 +1,9 @@
-"""Curves: speed against number of workers, and losses by step; figures go in, SVG comes out."""
+"""The curve of speed against number of workers: figures go in, SVG comes out."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -132,45 +132,3 @@ def worker_curve(
     return svg.drawing(
         name, f"Speed against number of workers. {said}", shapes, width=width, height=height, stretch=False
     )
-
-
-def loss_curves(curves: Mapping[str, Sequence[float]]) -> Markup:
-    """Loss by step under up to four settings, on one scale."""
-    width, height, left, right, top, bottom = 420.0, 150.0, 46.0, 8.0, 10.0, 24.0
-    kept = {name: [value for value in values if math.isfinite(value)] for name, values in list(curves.items())[:4]}
-    kept = {name: values for name, values in kept.items() if len(values) > 1}
-    if not kept:
-        return Markup("")
-    low = min(min(values) for values in kept.values())
-    high = max(max(values) for values in kept.values())
-    longest = max(len(values) for values in kept.values())
-    span = (high - low) or 1.0
-
-    def y(value: float) -> float:
-        return height - bottom - (height - top - bottom) * (value - low) / span
-
-    shapes = [
-        svg.tag("line", x1=left, x2=width - right, y1=y(value), y2=y(value), class_="grid") for value in (low, high)
-    ]
-    shapes += [
-        svg.tag("text", words.amount_text(value), x=left - 6, y=y(value) + 4, class_="tick end")
-        for value in (low, high)
-    ]
-    shapes.append(svg.tag("text", words.count_text(longest, "step"), x=width - right, y=height - 6, class_="tick end"))
-    for index, values in enumerate(kept.values()):
-        across = (width - left - right) / (longest - 1)
-        # No more points than the drawing has pixels: a long run would fill the report with its own losses.
-        stride = max(1, len(values) // 400)
-        path = " ".join(
-            f"{svg.number(left + at * across)},{svg.number(y(values[at]))}" for at in range(0, len(values), stride)
-        )
-        shapes.append(svg.tag("polyline", points=path, class_=f"loss loss-{index}"))
-    ends = "; ".join(
-        f"{name}: from {words.amount_text(v[0])} to {words.amount_text(v[-1])}" for name, v in kept.items()
-    )
-    return svg.drawing("loss-chart", f"Loss by step. {ends}", shapes, width=width, height=height, stretch=False)
-
-
-def loss_names(curves: Mapping[str, Sequence[float]]) -> list[str]:
-    """The curves that `loss_curves` draws, in its order."""
-    return [name for name, values in list(curves.items())[:4] if sum(1 for value in values if math.isfinite(value)) > 1]

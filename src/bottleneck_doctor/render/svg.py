@@ -25,7 +25,7 @@ PLAIN: Mapping[str, str] = {
     "load-fetch": _LIGHT, "load-collate": _MIDDLE, "load-hand-over": _ACCENT,
     "pause-evaluation": _STRONG, "pause-saving": _MIDDLE, "pause-first-batch": _ACCENT, "pause-rest": _LIGHT,
     "batch": "#14181c", "written": _LIGHT, "other": "#bfe0d8", "curve": _STRONG, "point": _STRONG, "chosen": _ACCENT,
-    "baseline": "none", "loss-1": _ACCENT, "series-0": _STRONG, "series-1": _ACCENT, "series-2": _AMBER,
+    "baseline": "none", "series-0": _STRONG, "series-1": _ACCENT, "series-2": _AMBER,
     "series-3": _BLUE, "series-4": _MIDDLE, "series-5": _ACCENT, "series-6": _AMBER, "series-7": _BLUE,
 }  # fmt: skip
 """Colours by class where no stylesheet is let in: to be told apart on light and on dark paper. What is not named here,

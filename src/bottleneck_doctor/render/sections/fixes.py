@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from bottleneck_doctor.documents.report import FixOutcome, LadderStep, Result, Setting, Speedup, Status
 from bottleneck_doctor.render import bars, curves
+from bottleneck_doctor.render import bars, ranking, words
 from bottleneck_doctor.render.sections import links
 from bottleneck_doctor.wording import ranking, words
 
@@ -20,8 +21,6 @@ class Card:
     rank: int
     fix: FixOutcome
     bar: Markup
-    loss: Markup
-    loss_names: list[str]
     reasons: list[links.Link]
 
 
@@ -69,8 +68,6 @@ def cards(result: Result) -> list[Card]:
             rank=rank,
             fix=fix,
             bar=bars.speedup_bar(fix.speedup, scale, fix.title) if fix.speedup else Markup(""),
-            loss=curves.loss_curves(fix.numerics or {}),
-            loss_names=curves.loss_names(fix.numerics or {}),
             reasons=links.reasons(result, fix),
         )
         for rank, fix in enumerate(fixes, start=1)

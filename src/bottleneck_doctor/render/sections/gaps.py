@@ -49,7 +49,6 @@ def artifacts(result: Result) -> list[Artifact]:
             ("Trace of operators and kernels", profiles.device.files if profiles.device else []),
         )
         found += [Artifact(path, _said(what, path)) for what, paths in parts for path in paths]
-    found += [Artifact(each.log, f"Output of session {each.number}") for each in result.method.sessions if each.log]
     return list({artifact.path: artifact for artifact in found}.values())
 
 
