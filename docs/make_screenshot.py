@@ -1,6 +1,6 @@
 """Draw docs/images/report.png in a headless Chromium: `python docs/make_screenshot.py [report.json]`.
 
-Without an argument it draws the golden report, whose figures are invented.
+Without an argument it draws the golden report of examples/pets, which was recorded (tests/golden/record.py).
 """
 
 from __future__ import annotations

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.reports import DRAWN, drawn, invented
 
-from bottleneck_doctor.documents.report import from_json
 from bottleneck_doctor.render import html
 
 pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-GOLDEN = Path(__file__).parents[1] / "golden"
-NAMES = ["pets", "gpu", "nothing-faster", "interrupted", "no-baseline", "hostile"]
 STICKING_OUT = """
 return [...document.querySelectorAll("body *")]
   .filter((element) => element.getBoundingClientRect().right > arguments[0] && !element.closest(".scroll, svg"))
@@ -61,6 +58,8 @@ return weak;
 """
 
 
+FIGURES = "figures"
+"""The page of the made-up result, whose figures these tests know."""
 Driver = Any
 """A Selenium driver, which `conftest.py` starts."""
 
@@ -68,9 +67,9 @@ Driver = Any
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
     folder = tmp_path_factory.mktemp("reports")
-    for name in NAMES:
-        result = from_json((GOLDEN / f"{name}.json").read_bytes(), source=name)
-        (folder / f"{name}.html").write_text(html.render(result), encoding="utf-8")
+    for name in DRAWN:
+        (folder / f"{name}.html").write_text(html.render(drawn(name)), encoding="utf-8")
+    (folder / f"{FIGURES}.html").write_text(html.render(invented("pets")), encoding="utf-8")
     return lambda name: (folder / f"{name}.html").as_uri()
 
 
@@ -84,7 +83,7 @@ def resize(driver: Driver, width: int, scheme: str = "light") -> None:
     )
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", DRAWN)
 def test_page_opens_without_a_complaint(browser: Driver, address: Callable[[str], str], name: str) -> None:
     browser.get_log("browser")
     resize(browser, 1280)
@@ -95,7 +94,7 @@ def test_page_opens_without_a_complaint(browser: Driver, address: Callable[[str]
     assert fetched == 0
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", DRAWN)
 @pytest.mark.parametrize("width", [1280, 400, 320])
 def test_nothing_sticks_out_sideways(browser: Driver, address: Callable[[str], str], name: str, width: int) -> None:
     resize(browser, width)
@@ -119,7 +118,7 @@ def test_text_has_contrast_in_light_and_dark(
 
 def test_answer_is_in_the_first_screen(browser: Driver, address: Callable[[str], str]) -> None:
     resize(browser, 1280)
-    browser.get(address("pets"))
+    browser.get(address(FIGURES))
     change = browser.find_element(By.CSS_SELECTOR, ".answer ins")
     assert "num_workers=4, persistent_workers=True" in change.text
     because = browser.find_element(By.CSS_SELECTOR, ".because")
@@ -128,7 +127,7 @@ def test_answer_is_in_the_first_screen(browser: Driver, address: Callable[[str],
 
 
 def test_drawings_have_titles_and_headings_are_in_order(browser: Driver, address: Callable[[str], str]) -> None:
-    browser.get(address("pets"))
+    browser.get(address(FIGURES))
     assert browser.execute_script(
         "return [...document.querySelectorAll('svg[role=img]')]"
         ".every((s) => s.querySelector('title').textContent.length > 3)"
@@ -139,7 +138,7 @@ def test_drawings_have_titles_and_headings_are_in_order(browser: Driver, address
 
 
 def test_copying_gives_the_new_line(browser: Driver, address: Callable[[str], str]) -> None:
-    browser.get(address("pets"))
+    browser.get(address(FIGURES))
     browser.execute_cdp_cmd("Browser.grantPermissions", {"permissions": ["clipboardReadWrite"]})
     button = browser.find_element(By.XPATH, "//button[text()='Copy new line']")
     button.click()
@@ -153,7 +152,7 @@ def test_copying_gives_the_new_line(browser: Driver, address: Callable[[str], st
 
 def test_raw_windows_can_be_sorted(browser: Driver, address: Callable[[str], str]) -> None:
     resize(browser, 1280)
-    browser.get(address("pets"))
+    browser.get(address(FIGURES))
     browser.execute_script("document.querySelector('.windows').closest('details').open = true;")
     browser.find_element(By.XPATH, "//button[text()='Timed, s']").click()
     seconds = browser.execute_script(
@@ -165,12 +164,12 @@ def test_raw_windows_can_be_sorted(browser: Driver, address: Callable[[str], str
 
 
 def test_a_link_opens_what_it_leads_into(browser: Driver, address: Callable[[str], str]) -> None:
-    browser.get(address("pets") + "#fix-compile")
+    browser.get(address(FIGURES) + "#fix-compile")
     assert browser.find_element(By.ID, "fix-compile").is_displayed()
 
 
 def test_a_fix_leads_to_a_finding_that_is_folded(browser: Driver, address: Callable[[str], str]) -> None:
-    browser.get(address("pets"))
+    browser.get(address(FIGURES))
     folded = browser.find_element(By.ID, "finding-slow-epoch-turn")
     assert not folded.is_displayed()
     link = browser.find_element(By.CSS_SELECTOR, "#fix-persistent-workers a[href='#finding-slow-epoch-turn']")
@@ -200,7 +199,7 @@ def test_flame_graphs_open_by_keyboard(browser: Driver, address: Callable[[str],
 
 def test_keyboard_reaches_the_folded_parts(browser: Driver, address: Callable[[str], str]) -> None:
     resize(browser, 1280)
-    browser.get(address("pets"))
+    browser.get(address(FIGURES))
     body = browser.find_element(By.TAG_NAME, "body")
     body.send_keys(Keys.TAB)
     assert browser.switch_to.active_element.text == "Skip to the verdict"
@@ -211,7 +210,7 @@ def test_keyboard_reaches_the_folded_parts(browser: Driver, address: Callable[[s
 
 def test_page_is_complete_without_scripts(without_scripts: Driver, address: Callable[[str], str]) -> None:
     without_scripts.get_log("browser")
-    without_scripts.get(address("pets"))
+    without_scripts.get(address(FIGURES))
     assert without_scripts.find_elements(By.TAG_NAME, "button") == []
     assert without_scripts.find_element(By.ID, "verdict").is_displayed()
     assert without_scripts.find_element(By.CSS_SELECTOR, ".answer ins").is_displayed()

@@ -1,7 +1,9 @@
-"""Made-up results that look like real ones: `python tests/golden/build.py` writes them here as report.json files.
+"""Made-up results, where no recording can stand: `python tests/golden/build.py` writes them to `invented/` as JSON.
 
-The figures are invented but consistent with one another; nothing here was measured. `report-format-1.json` is not
-written by this: it stays as the first release wrote it.
+The figures are invented but consistent with one another; nothing here was measured. `gpu`: no machine that records has
+GPUs. `hostile`: nobody's program is that. `pets`: what tests of single rules of the page put figures of their own into;
+no golden page is drawn of it. All other golden results are recorded (`record.py`). `report-format-1.json` is written by
+neither: it stays as the first release wrote it.
 """
 
 from __future__ import annotations
@@ -136,7 +138,6 @@ def fixes() -> list[FixOutcome]:
             steady=speedup(3.52, 3.33, 3.71),
             confirmed=speedup(3.28, 3.09, 3.48, 6, 3),
             change=loader_change("num_workers=4"),
-            memory={"main_process_bytes": 1_420_000_000, "workers_bytes": 2_310_000_000},
         ),
         FixOutcome(
             id="persistent-workers",
@@ -162,7 +163,6 @@ def fixes() -> list[FixOutcome]:
             risk="numerics",
             reason="Training waits for data; what the model gains here, it waits longer.",
             speedup=speedup(1.004, 0.991, 1.017),
-            numerics={"as written": [3.61, 3.4, 3.22, 3.1, 2.97, 2.9], "bfloat16": [3.61, 3.41, 3.2, 3.11, 2.98, 2.9]},
         ),
         FixOutcome(
             id="channels-last",
@@ -173,10 +173,6 @@ def fixes() -> list[FixOutcome]:
             risk="numerics",
             reason="",
             speedup=speedup(1.061, 1.032, 1.091),
-            numerics={
-                "as written": [3.61, 3.4, 3.22, 3.1, 2.97, 2.9, 2.81, 2.77, 2.7, 2.66],
-                "channels_last": [3.61, 3.42, 3.21, 3.12, 2.95, 2.91, 2.83, 2.75, 2.71, 2.64],
-            },
             change=Change(
                 file="train.py",
                 line=51,
@@ -355,7 +351,6 @@ def pets() -> Result:
                     seconds=140.2 + number,
                     ended="ended by us when its windows were done",
                     other_load=0.6,
-                    log=f"report-artifacts/session-{number}.log",
                 )
                 for number in range(1, 5)
             ],
@@ -413,7 +408,6 @@ def gpu() -> Result:
         speedup=speedup(1.041, 1.022, 1.06),
         steady=None,
         confirmed=None,
-        memory=None,
         change=None,
     )
     raced = [replace(each, setting={"autocast": "bfloat16"} if each.setting else {}) for each in whole.windows[:10]]
@@ -448,73 +442,6 @@ def gpu() -> Result:
         profiles=evidence.gpu_profiles(),
         findings=evidence.gpu_findings(),
         synchronising=evidence.gpu_calls(),
-    )
-
-
-def nothing_faster() -> Result:
-    """A compute-bound training: every fix was tried in vain."""
-    whole = pets()
-    assert whole.baseline is not None
-    kept = [fix for fix in whole.fixes if fix.status in ("no_difference", "slower", "not_applicable")]
-    return replace(
-        without_evidence(whole),
-        verdict=Verdict(sentence="Nothing we tried is faster. Training runs at 97 % of its speed with free data."),
-        baseline=replace(whole.baseline, samples_per_second=412.7, steps_per_second=12.9, step_ms=77.5),
-        ceilings={"synthetic": speedup(1.031, 1.012, 1.05)},
-        fixes=kept,
-        combination=None,
-        workers=None,
-        warnings=[],
-        windows=[],
-    )
-
-
-def interrupted() -> Result:
-    """Ctrl-C after one session: figures without usable intervals."""
-    whole = pets()
-    assert whole.baseline is not None
-    workers = whole.fixes[0]
-    return replace(
-        without_evidence(whole),
-        verdict=Verdict(
-            sentence="Cannot tell: interrupted after one session. `num_workers=4` looked 3.3× faster so far."
-        ),
-        baseline=replace(whole.baseline, windows=2, sessions=1),
-        noise=Noise(aa_ratio=None, floor=0.02),
-        ceilings={},
-        fixes=[
-            replace(
-                workers,
-                status="cannot_tell",
-                speedup=speedup(3.3, 0.0, 1e9, 2, 1),
-                steady=None,
-                confirmed=None,
-                memory=None,
-                more_blocks=4,
-                reason="One session says nothing of how sessions differ.",
-            )
-        ],
-        combination=None,
-        workers=None,
-        warnings=[
-            Warning(slug="interrupted", sentence="Interrupted after 2 min 12 s; these are the figures until then.")
-        ],
-        windows=whole.windows[:6],
-        method=replace(whole.method, seconds=132, sessions=whole.method.sessions[:1]),
-    )
-
-
-def no_baseline() -> Result:
-    """Nothing was measured: a verdict, and how far it came."""
-    return replace(
-        interrupted(),
-        verdict=Verdict(sentence="Cannot tell: no training step was seen in 10 minutes."),
-        baseline=None,
-        noise=None,
-        fixes=[],
-        warnings=[],
-        windows=[],
-        method=replace(pets().method, sessions=[], seconds=600),
     )
 
 
@@ -615,8 +542,6 @@ def hostile() -> Result:
         setting={attack: attack},
         reason=attack,
         change=Change(file=path, line=3, diff=f"@@ -3 +3 @@\n-{attack}\n+{reversed_text}\n", note=attack),
-        numerics={attack: [1.0, 0.5], "b": [1.0, 0.6]},
-        memory={attack: 3},
     )
     return replace(
         whole,
@@ -638,23 +563,20 @@ def hostile() -> Result:
         method=replace(
             whole.method,
             command=["doctor", "run", attack],
-            sessions=[replace(whole.method.sessions[0], ended=attack, log=path)],
+            sessions=[replace(whole.method.sessions[0], ended=attack)],
         ),
     )
 
 
 def results() -> dict[str, Result]:
-    """Every golden result by the name of its files."""
+    """Every made-up result by the name of its files."""
     return {
         "pets": pets(),
         "gpu": gpu(),
-        "nothing-faster": nothing_faster(),
-        "interrupted": interrupted(),
-        "no-baseline": no_baseline(),
         "hostile": hostile(),
     }
 
 
 if __name__ == "__main__":
     for name, result in results().items():
-        (HERE / f"{name}.json").write_bytes(to_json(result))
+        (HERE / "invented" / f"{name}.json").write_bytes(to_json(result))

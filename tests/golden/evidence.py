@@ -1,4 +1,4 @@
-"""Made-up evidence for the golden results: phases, loading, use of the machine, profiles. Nothing here was measured."""
+"""Made-up evidence for the results of `build.py`: phases, loading, use of the machine, profiles."""
 
 from __future__ import annotations
 

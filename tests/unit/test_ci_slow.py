@@ -33,10 +33,14 @@ def run(folder: Path, *, fails: str, pythons: tuple[str, ...] = ()) -> tuple[sub
     for name in (*pythons, *absent):
         (programs / name).write_text("#!/bin/sh\nexit " + ("127" if name in absent else "0"))
         (programs / name).chmod(0o755)
-    path = f"{programs}{os.pathsep}{os.environ['PATH']}"
+    found_in = f"{programs}{os.pathsep}{os.environ['PATH']}"
     environment = {name: value for name, value in os.environ.items() if name != "SLOW_TESTS"}
     done = subprocess.run(
-        [str(folder / ".ci" / "slow")], env={**environment, "PATH": path}, capture_output=True, text=True, check=False
+        [str(folder / ".ci" / "slow")],
+        env={**environment, "PATH": found_in},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     return done, calls.read_text()
 

@@ -8,13 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.reports import invented
 
 from bottleneck_doctor.cli._secrets import gathered
 from bottleneck_doctor.documents.redaction import MASK, Discretion, discretion, is_secret_name
 from bottleneck_doctor.documents.report import from_json, to_json
 from bottleneck_doctor.render import html, terminal
-
-GOLDEN = Path(__file__).parents[1] / "golden"
 
 KEYS = {
     "Hugging Face": "hf_" + "aBcDeFgHiJ" * 3,
@@ -161,7 +160,7 @@ def test_without_source_tracebacks_name_places_only() -> None:
 
 
 def test_a_document_is_masked_but_for_our_own_words() -> None:
-    result = from_json((GOLDEN / "pets.json").read_bytes(), source="pets.json")
+    result = invented("pets")
     assert Discretion().document(result) == result
     # Passwords that are words of ours: the document still reads, and still says what it says.
     known = discretion([], {"PASSWORD": "workers", "SECRET": "faster", "MY_SECRET": "optimizer step"})
@@ -173,7 +172,7 @@ def test_a_document_is_masked_but_for_our_own_words() -> None:
 
 
 def test_without_source_no_line_of_code_is_left() -> None:
-    result = from_json((GOLDEN / "pets.json").read_bytes(), source="pets.json")
+    result = invented("pets")
     assert result.profiles is not None
     assert result.profiles.lines is not None
     lines = [line.text.strip() for listing in result.profiles.lines.listings for line in listing.lines]
@@ -196,7 +195,7 @@ def test_without_source_no_line_of_code_is_left() -> None:
 
 
 def test_a_masked_command_says_that_it_has_to_be_filled_in() -> None:
-    result = from_json((GOLDEN / "pets.json").read_bytes(), source="pets.json")
+    result = invented("pets")
     command = ["doctor", "run", "train.py", "--", "--token", MASK]
     masked = replace(result, method=replace(result.method, command=command))
     for draw in (html.render, lambda each: terminal.render(each, report_path=None, width=100, color=False)):

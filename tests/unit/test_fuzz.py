@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from tests.reports import DRAWN
 
 from bottleneck_doctor.cli import main
 from bottleneck_doctor.compare import Named, compare
@@ -34,8 +35,7 @@ from bottleneck_doctor.runtime import channel, messages
 from bottleneck_doctor.session import autopsy
 from bottleneck_doctor.wording.durations import format_duration, parse_duration
 
-GOLDEN = Path(__file__).parents[1] / "golden"
-DOCUMENTS = {name: json.loads((GOLDEN / f"{name}.json").read_bytes()) for name in ("pets", "gpu", "no-baseline")}
+DOCUMENTS = {name: json.loads((DRAWN[name] / f"{name}.json").read_bytes()) for name in ("pets", "gpu", "no-baseline")}
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),

@@ -11,18 +11,12 @@ import runpy
 from pathlib import Path
 
 import pytest
+from tests.reports import DRAWN, GOLDEN, INVENTED, drawn
 
-from bottleneck_doctor.documents.report import Result, from_json, to_json
+from bottleneck_doctor.documents.report import from_json, to_json
 from bottleneck_doctor.render import html, terminal
 
-GOLDEN = Path(__file__).parents[1] / "golden"
-NAMES = ["pets", "gpu", "nothing-faster", "interrupted", "no-baseline", "hostile"]
 OLD_FORMATS = sorted(path.name for path in GOLDEN.glob("report-format-*.json"))
-
-
-def load(name: str) -> Result:
-    path = GOLDEN / name
-    return from_json(path.read_bytes(), source=path.name)
 
 
 def compare(path: Path, text: str) -> None:
@@ -31,27 +25,27 @@ def compare(path: Path, text: str) -> None:
     assert path.read_bytes().decode() == text, f"{path.name} differs; UPDATE_GOLDEN=1 rewrites it"
 
 
-def test_every_golden_result_is_what_its_builder_makes() -> None:
+def test_every_made_up_result_is_what_its_builder_makes() -> None:
     built = runpy.run_path(str(GOLDEN / "build.py"))["results"]()
-    assert sorted(built) == sorted(NAMES)
+    assert sorted(built) == sorted(path.stem for path in INVENTED.glob("*.json"))
     for name, result in built.items():
-        assert (GOLDEN / f"{name}.json").read_bytes() == to_json(result), "run tests/golden/build.py"
+        assert (INVENTED / f"{name}.json").read_bytes() == to_json(result), "run tests/golden/build.py"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", DRAWN)
 def test_html(name: str) -> None:
-    compare(GOLDEN / f"{name}.html", html.render(load(f"{name}.json")))
+    compare(DRAWN[name] / f"{name}.html", html.render(drawn(name)))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", DRAWN)
 def test_terminal(name: str) -> None:
-    text = terminal.render(load(f"{name}.json"), report_path="demo-report/report.html", width=None, color=False)
-    compare(GOLDEN / f"{name}.txt", text)
+    text = terminal.render(drawn(name), report_path="demo-report/report.html", width=None, color=False)
+    compare(DRAWN[name] / f"{name}.txt", text)
 
 
 @pytest.mark.parametrize("name", OLD_FORMATS)
 def test_every_format_ever_written_still_renders(name: str) -> None:
-    result = load(name)
+    result = from_json((GOLDEN / name).read_bytes(), source=name)
     sentence = "makes it 3.4× faster"
     assert sentence in html.render(result).replace("\u00a0", " ")
     plain = terminal.render(result, report_path=None, width=200, color=False)

@@ -12,7 +12,9 @@ from bottleneck_doctor.documents.report import json_schema
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = ROOT / "docs" / "report.schema.json"
-REPORTS = sorted((ROOT / "tests" / "golden").glob("*.json"))
+REPORTS = sorted((ROOT / "tests" / "golden").glob("*.json")) + sorted(
+    (ROOT / "tests" / "golden" / "invented").glob("*.json")
+)
 
 
 def test_committed_schema_is_generated() -> None:

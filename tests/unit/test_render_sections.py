@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
+from tests.reports import invented as load
 
 from bottleneck_doctor.documents.report import (
     CallNode,
@@ -20,16 +20,9 @@ from bottleneck_doctor.documents.report import (
     Profiles,
     Result,
     Timeline,
-    from_json,
 )
 from bottleneck_doctor.render import html, thinning
 from bottleneck_doctor.render.embedded import embedded_data
-
-GOLDEN = Path(__file__).parents[1] / "golden"
-
-
-def load(name: str) -> Result:
-    return from_json((GOLDEN / f"{name}.json").read_bytes(), source=name)
 
 
 def section(text: str, name: str) -> str:

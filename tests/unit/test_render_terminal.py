@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
+from tests.reports import invented as load
+from tests.reports import recorded
 
-from bottleneck_doctor.documents.report import Change, Result, from_json
+from bottleneck_doctor.documents.report import Change
 from bottleneck_doctor.render import terminal
-
-GOLDEN = Path(__file__).parents[1] / "golden"
-
-
-def load(name: str) -> Result:
-    return from_json((GOLDEN / f"{name}.json").read_bytes(), source=name)
 
 
 def test_says_verdict_ranking_report_and_next_step_in_this_order() -> None:
@@ -70,10 +65,10 @@ def test_lines_fit_the_width_but_what_is_copied_is_never_broken() -> None:
 
 
 def test_next_step_follows_the_outcome() -> None:
-    open_fix = terminal.render(load("interrupted"), report_path=None, width=None, color=False)
+    open_fix = terminal.render(recorded("interrupted"), report_path=None, width=None, color=False)
     assert "let it come to its end" in open_fix
     assert "measure again after your next change" in terminal.render(
-        load("nothing-faster"), report_path=None, width=None, color=False
+        recorded("bare-loop"), report_path=None, width=None, color=False
     )
     result = load("pets")
     unplaced = [replace(fix, change=Change(file="train.py", line=0, diff="")) for fix in result.fixes]
@@ -95,7 +90,7 @@ def test_next_step_follows_the_outcome() -> None:
     ],
 )
 def test_more_time_is_offered_and_not_the_same_again(budget: float, command: str, said: str) -> None:
-    result = load("interrupted")
+    result = recorded("interrupted")
     method = replace(result.method, command=command.split(), budget_seconds=budget)
     entrypoint = replace(result.entrypoint, argv=["train.py"] if " train.py" in command else ["-m", "pets"])
     result = replace(result, warnings=[], method=method, entrypoint=entrypoint)

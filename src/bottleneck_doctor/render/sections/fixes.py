@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from bottleneck_doctor.documents.report import FixOutcome, LadderStep, Result, Setting, Speedup, Status
-from bottleneck_doctor.render import bars, curves
-from bottleneck_doctor.render import bars, ranking, words
+from bottleneck_doctor.render import bars
 from bottleneck_doctor.render.sections import links
 from bottleneck_doctor.wording import ranking, words
 
