@@ -39,6 +39,17 @@ def test_at_most_three_reasons_are_told() -> None:
     assert "Why:" not in terminal.render(replace(result, findings=[]), report_path=None, width=200, color=False)
 
 
+def test_a_line_to_change_is_said_from_the_folder_of_the_run() -> None:
+    """Reports hold whole paths; one of them would fill the column and break in the middle of a name."""
+    text = terminal.render(recorded("pets"), report_path=None, width=None, color=False)
+    assert "examples/pets/train.py:100" in text
+    assert (
+        "Next:   change examples/pets/train.py, line 100 and examples/pets/train.py, line 112, then measure again"
+        in text
+    )
+    assert recorded("pets").entrypoint.cwd not in text
+
+
 def test_without_colour_there_are_no_escapes_and_with_colour_there_are() -> None:
     result = load("pets")
     assert "\x1b" not in terminal.render(result, report_path=None, width=80, color=False)
@@ -65,6 +76,8 @@ def test_lines_fit_the_width_but_what_is_copied_is_never_broken() -> None:
 
 
 def test_next_step_follows_the_outcome() -> None:
+    nothing_yet = terminal.render(recorded("no-baseline"), report_path=None, width=None, color=False)
+    assert "let it come to its end, to measure what helps" in nothing_yet
     open_fix = terminal.render(recorded("interrupted"), report_path=None, width=None, color=False)
     assert "let it come to its end" in open_fix
     assert "measure again after your next change" in terminal.render(

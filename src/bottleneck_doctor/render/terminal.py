@@ -46,7 +46,7 @@ def render(result: Result, *, report_path: str | None, width: int | None, color:
     faster = ranking.ranked(result)
     if faster:
         console.print()
-        console.print(_table(faster[:FIRST_ROWS], result.method.confidence, ranking.device(result)))
+        console.print(_table(faster[:FIRST_ROWS], result))
     rest = _rest(result, len(faster))
     if rest:
         console.print(Padding(Text(rest, style="dim" if color else ""), (1, 0, 0, 0)))
@@ -104,17 +104,17 @@ def _speeds(result: Result) -> str:
     return "; ".join(parts) + "."
 
 
-def _table(fixes: list[FixOutcome], confidence: float, device: str) -> Table:
+def _table(fixes: list[FixOutcome], result: Result) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold", collapse_padding=True)
     table.add_column("Fix", overflow="fold", ratio=2)
-    table.add_column(f"Speedup [{words.share_text(confidence)}]", no_wrap=True)
+    table.add_column(f"Speedup [{words.share_text(result.method.confidence)}]", no_wrap=True)
     table.add_column("Change", overflow="fold", ratio=3)
     table.add_column("Risk", no_wrap=True)
     for fix in fixes:
         table.add_row(
             Text(words.visible(fix.title)),
             Text(_ratio(fix), style=f"bold {ACCENT}"),
-            Text(words.visible(_change(fix, device))),
+            Text(words.visible(_change(fix, result))),
             Text(fix.risk),
         )
     return table
@@ -128,11 +128,12 @@ def _ratio(fix: FixOutcome) -> str:
     return f"{words.estimate_text(fix.speedup)} [{words.interval_text(fix.speedup)}]"
 
 
-def _change(fix: FixOutcome, device: str) -> str:
-    setting = words.setting_text(fix.setting, device) if fix.setting else ""
+def _change(fix: FixOutcome, result: Result) -> str:
+    setting = words.setting_text(fix.setting, ranking.device(result)) if fix.setting else ""
     if fix.change is None:
         return setting
-    place = f"{fix.change.file}:{fix.change.line}" if fix.change.line > 0 else fix.change.file
+    file = short_path(fix.change.file, result.entrypoint.cwd)
+    place = f"{file}:{fix.change.line}" if fix.change.line > 0 else file
     return f"{place}  {setting}".rstrip()
 
 
@@ -151,10 +152,15 @@ def _next(result: Result) -> str:
     again = words.command_text(words.visible(word) for word in result.method.command)
     promise = ranking.promise(result)
     if promise is not None and promise.changes:
-        places = [words.visible(words.place_text(change.file, change.line)) for change in promise.changes]
+        files = [short_path(change.file, result.entrypoint.cwd) for change in promise.changes]
+        lines = [change.line for change in promise.changes]
+        places = [words.visible(words.place_text(*place)) for place in zip(files, lines, strict=True)]
         return f"change {' and '.join(places)}, then measure again: {again}"
+    interrupted = any(warning.slug == "interrupted" for warning in result.warnings)
+    if interrupted and result.baseline is None:
+        return f"let it come to its end, to measure what helps: {again}"
     if any(fix.status == "cannot_tell" for fix in result.fixes):
-        if any(warning.slug == "interrupted" for warning in result.warnings):
+        if interrupted:
             return f"let it come to its end, to decide what is open: {again}"
         longer = words.command_text(words.visible(word) for word in _longer(result))
         return f"give it more time, to decide what is open: {longer}"
