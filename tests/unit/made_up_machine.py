@@ -1,12 +1,11 @@
 """A machine that is made up: a clock that nobody waits for, and sessions that train in it.
 
 `Examined(machine)` runs a whole examination on it, with everything that is ours: only processes, py-spy and time are
-not there. What happened is kept in order (`happened`), with what it took.
+not there. What happened is kept in order (`happened`), with what it took. `made_up_check` does the same for a check.
 """
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,7 @@ from typing import Any
 from tests.unit.test_race import FOUND
 
 from bottleneck_doctor.documents.labels import REPLAY, key_of
-from bottleneck_doctor.documents.report import Result
+from bottleneck_doctor.documents.report import Result, Warning
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.examine.examination import Outcome, Request, examine
 from bottleneck_doctor.examine.processes import Outside
@@ -30,17 +29,22 @@ from bottleneck_doctor.session.start import Start
 NAMES = {REPLAY: "replay"}
 FOUND_AFTER = 8
 """Steps in which a guest finds the loop."""
-STACK = 'process {pid}:"python train.py";thread (12): "MainThread";<module> ({file}:12);__getitem__ ({file}:7) 80\n'
+FIRST_PID = 5_000_000
+"""More than Linux gives to any process."""
+SAMPLED = {"__getitem__": 80}
+"""Samples of each function that the script's own line 12 calls, as py-spy saw them."""
 
 
 @dataclass(kw_only=True)
-class Machine:
-    """One that trains at `step` seconds a step, `wait` of it for data. All figures are seconds of its own clock.
+class Training:
+    """One that trains at `step` seconds a step, `wait` of it for data. All figures are seconds of the machine's clock.
 
     `start`: from the start of a process to its first step. `epoch`: batches of one. `speeds`: how many times as fast a
     setting is, by key. `steps`: how many a process makes before it ends, and `code` with what exit code. `late`: how
-    many times as long steps take once the loop is found. `stopping`: what it takes to end a process. `under`: the modes
-    in which a process crashes.
+    many times as long steps take once the loop is found. `cold`: how many times as long the very first step takes; half
+    of what it is too long is gone after `warming` steps. `under`: the modes in which a process crashes.
+    `unstartable`: it can't be started at all. `memory`: bytes that a process holds, whenever it is looked at.
+    `sampled`: what py-spy sees; `hidden`: it sees nothing.
     """
 
     step: float = 0.01
@@ -52,12 +56,45 @@ class Machine:
     steps: int | None = None
     code: int = 0
     late: float = 1.0
-    stopping: float = 0.2
+    cold: float = 1.0
+    warming: float = 20.0
     under: tuple[str, ...] = ()
+    unstartable: bool = False
+    memory: int = 1 << 30
+    sampled: Mapping[str, int] = field(default_factory=lambda: SAMPLED)
+    hidden: bool = False
+
+    def coldness(self, made: int) -> float:
+        """How many times as long the next step takes, for it comes so early."""
+        return 1.0 + (self.cold - 1.0) * float(0.5 ** (made / self.warming))
+
+    def step_seconds(self, grant: Grant, made: int) -> float:
+        """What a step takes in a window that begins after so many."""
+        step = self.step * self.late * self.coldness(made)
+        if grant.mode == "loader_only":
+            return step * self.wait
+        speed = self.speeds.get(key_of(grant.setting), 1.0)
+        if grant.setting.get("replay"):
+            speed = 1.0 / (1.0 - self.wait)
+        return step / speed * (1.02 if grant.mode == "phases" else 1.0)
+
+
+@dataclass(kw_only=True)
+class Machine(Training):
+    """One on which the same is trained in every process. `stopping`: what it takes to end a process."""
+
+    stopping: float = 0.2
     interrupted_at: float | None = None
     now: float = 0.0
     happened: list[Happened] = field(default_factory=list)
     said: list[tuple[str, float, float | None]] = field(default_factory=list)
+    sessions: list[MadeUpSession] = field(default_factory=list)
+    order: list[tuple[str, MadeUpSession]] = field(default_factory=list)
+    """What happened, and to which process: windows, and what lies around them."""
+
+    def trained_by(self, command: Command) -> tuple[str, Training]:
+        """Who is started by a command: what it is called, and what it trains."""
+        return "", self
 
     def sleep(self, seconds: float) -> None:
         """The clock goes on. Raises `KeyboardInterrupt` where somebody presses Ctrl-C meanwhile."""
@@ -69,26 +106,40 @@ class Machine:
 
     def outside(self) -> Outside:
         """All that an examination meets outside of itself."""
+        return Outside(**self.given())
+
+    def given(self) -> dict[str, Any]:
+        """The parts of it by name."""
 
         def session(command: Command, number: int, **_: Any) -> Any:
-            return MadeUpSession(self, number)
+            self.sessions.append(MadeUpSession(self, command, number))
+            return self.sessions[-1]
 
-        def sampler(pid: int, folder: Path, **_: Any) -> Any:
-            return MadeUpSampler(self, pid, folder)
+        def sampler(pid: int, folder: Path, *, name: str = "py-spy", **_: Any) -> Any:
+            return MadeUpSampler(self.by_pid(pid), folder / f"{name}.raw")
 
         def watch(pid: int) -> Any:
             return SimpleNamespace(start=lambda: None, stop=lambda: None, recording=None)
 
-        return Outside(start_session=session, sampler=sampler, watch=watch, now=lambda: self.now, sleep=self.sleep)
+        return {
+            "start_session": session,
+            "sampler": sampler,
+            "watch": watch,
+            "now": lambda: self.now,
+            "sleep": self.sleep,
+        }
 
-    def step_seconds(self, grant: Grant) -> float:
-        """What a step takes in a window."""
-        if grant.mode == "loader_only":
-            return self.step * self.late * self.wait
-        speed = self.speeds.get(key_of(grant.setting), 1.0)
-        if grant.setting.get("replay"):
-            speed = 1.0 / (1.0 - self.wait)
-        return self.step * self.late / speed * (1.02 if grant.mode == "phases" else 1.0)
+    def called(self, name: str, grant: Grant) -> str:
+        """What a window is called in the order of things. `name`: by its setting and its mode."""
+        return name
+
+    def expects_all_ended(self) -> None:
+        """That no process stands, and none was ended twice."""
+        assert [each.stopped for each in self.sessions] == [1] * len(self.sessions)
+
+    def by_pid(self, pid: int) -> MadeUpSession:
+        """The process of that id."""
+        return next(each for each in self.sessions if each.pid == pid)
 
 
 @dataclass(frozen=True)
@@ -103,19 +154,23 @@ class Happened:
 
 
 class MadeUpSampler:
-    """A py-spy that sees one stack. It takes half a second to start."""
+    """A py-spy that sees what the training has under it. It takes half a second to start."""
 
-    def __init__(self, machine: Machine, pid: int, folder: Path) -> None:
+    def __init__(self, session: MadeUpSession, path: Path) -> None:
         self.seconds = 5.0
-        self._machine = machine
-        self._pid = pid
-        self._path = folder / "py-spy.raw"
+        self._session = session
+        self._path = path
 
     def start(self) -> None:
-        self._machine.sleep(0.5)
+        self._session.machine.sleep(0.5)
 
-    def stop(self) -> Path:
-        self._path.write_text(STACK.format(pid=self._pid, file=Path.cwd() / "train.py"))
+    def stop(self) -> Path | Warning:
+        if self._session.training.hidden:
+            return Warning(slug="sampling-failed", sentence="py-spy may not look.")
+        file = self._session.command.cwd / "train.py"
+        thread = f'process {self._session.pid}:"python train.py";thread (12): "MainThread";<module> ({file}:12)'
+        seen = self._session.training.sampled.items()
+        self._path.write_text("".join(f"{thread};{name} ({file}:7) {count}\n" for name, count in seen))
         return self._path
 
     def abandon(self) -> None:
@@ -125,8 +180,12 @@ class MadeUpSampler:
 class MadeUpSession:
     """One process: found after its start and a few steps, then as many windows as are granted before it ends."""
 
-    def __init__(self, machine: Machine, number: int) -> None:
+    def __init__(self, machine: Machine, command: Command, number: int) -> None:
         self.number = number
+        self.machine = machine
+        self.command = command
+        self.who, self.training = machine.trained_by(command)
+        self.pid = FIRST_PID + number
         self.started = 0.0
         self.hello: Hello | None = None
         self.farewell: Ended | None = None
@@ -134,64 +193,80 @@ class MadeUpSession:
         self.ranks: list[Hello] = []
         self.company = Company()
         self.load = SimpleNamespace(mean=lambda: None)
-        self._machine = machine
+        self.grants: list[Grant] = []
+        self.stopped = 0
+        """How many times it was told to end."""
         self._made = 0
         self._next: tuple[float, Any] | None = None
         """The moment of the next event, and what it is."""
         self._granted: Happened | None = None
 
+    @property
+    def trains(self) -> bool:
+        """Whether it runs a window."""
+        return self._granted is not None
+
+    def note(self, what: str) -> None:
+        """Keep what happened to it."""
+        self.machine.order.append((what, self))
+
     def start(self) -> None:
-        machine = self._machine
+        machine, training = self.machine, self.training
+        self.note("start")
         self.started = machine.now
-        seen = FOUND_AFTER * machine.step
-        if machine.steps is not None and machine.steps < FOUND_AFTER:
-            self._ends(machine.now + machine.start + machine.steps * machine.step)
+        if training.unstartable:
+            raise OSError(12, "Cannot allocate memory")
+        if training.steps is not None and training.steps < FOUND_AFTER:
+            self._ends(machine.now + training.start + training.steps * training.step)
             return
         self._made = FOUND_AFTER
-        self._next = (machine.now + machine.start + seen, self._found())
+        seen = sum(training.step * training.coldness(made) for made in range(FOUND_AFTER))
+        self._next = (machine.now + training.start + seen, self._found())
 
     def _found(self) -> Found:
-        machine = self._machine
+        training = self.training
         return replace(
             FOUND,
-            step_seconds=[machine.step] * (FOUND_AFTER - 1),
-            wait_seconds=[machine.step * machine.wait] * FOUND_AFTER,
-            num_workers=machine.workers,
-            prefetch_factor=2 if machine.workers else None,
-            epoch_batches=machine.epoch,
-            setup_seconds=machine.start,
+            step_seconds=[training.step * training.coldness(made) for made in range(1, FOUND_AFTER)],
+            wait_seconds=[training.step * training.wait] * FOUND_AFTER,
+            num_workers=training.workers,
+            prefetch_factor=2 if training.workers else None,
+            epoch_batches=training.epoch,
+            setup_seconds=training.start,
         )
 
     def _ends(self, at: float) -> None:
-        words = "Traceback\nValueError: of its own" if self._machine.code else ""
+        words = "Traceback\nValueError: of its own" if self.training.code else ""
         self.farewell = Ended(batches=self._made, optimizer_steps=self._made, backwards=self._made, served=False)
-        self._next = (at, Exited(self._machine.code, words))
+        self._next = (at, Exited(self.training.code, words))
 
     def grant(self, grant: Grant) -> None:
-        machine = self._machine
-        step = machine.step_seconds(grant)
+        machine, training = self.machine, self.training
+        self.grants.append(grant)
+        assert not any(each.trains for each in machine.sessions), "two train at a time"
+        step = training.step_seconds(grant, self._made)
         unit, most, lead_in = grant.unit, grant.steps, grant.lead_in
         if grant.epochs:
-            unit, most = machine.epoch, grant.epochs * machine.epoch
-            lead_in = grant.lead_in * machine.epoch + machine.epoch // 2  # The rest of the epoch that it stands in.
+            unit, most = training.epoch, grant.epochs * training.epoch
+            lead_in = grant.lead_in * training.epoch + training.epoch // 2  # The rest of the epoch that it stands in.
         late = (done for done in range(unit, most, unit) if 0 < grant.most_seconds < done * step)
         steps = next(late, most)
         whole = lead_in + steps
         name = NAMES.get(key_of(grant.setting), key_of(grant.setting)) if grant.mode == "timed" else grant.mode
         self._granted = Happened(self.number, name, machine.now, machine.now + whole * step, steps)
-        if grant.mode in machine.under:
+        if grant.mode in training.under:
             self._next = (machine.now + step, Exited(1, "RuntimeError: under a hook"))
             return
-        if machine.steps is not None and self._made + whole > machine.steps:
-            self._ends(machine.now + (machine.steps - self._made) * step)
-            self._made = machine.steps
+        if training.steps is not None and self._made + whole > training.steps:
+            self._ends(machine.now + (training.steps - self._made) * step)
+            self._made = training.steps
             return
         self._made += whole
         self._next = (machine.now + whole * step, self._done(grant, lead_in, steps, step))
 
     def _done(self, grant: Grant, lead_in: int, steps: int, step: float) -> WindowDone:
-        machine = self._machine
-        wait = 0.0 if grant.setting.get("replay") else machine.wait * step
+        machine, training = self.machine, self.training
+        wait = 0.0 if grant.setting.get("replay") else training.wait * step
         return WindowDone(
             window=grant.window,
             status="ok",
@@ -200,7 +275,7 @@ class MadeUpSession:
             seconds=steps * step,
             lead_in_steps=lead_in,
             lead_in_seconds=lead_in * step,
-            whole_epochs=steps // machine.epoch if grant.epochs else 0,
+            whole_epochs=steps // training.epoch if grant.epochs else 0,
             wait_seconds=steps * wait,
             started=machine.now,
             ended=machine.now + (lead_in + steps) * step,
@@ -208,24 +283,33 @@ class MadeUpSession:
         )
 
     def event(self, timeout: float) -> Any:
-        machine = self._machine
+        machine = self.machine
         if self._next is None or self._next[0] > machine.now + timeout:
             machine.sleep(timeout)
             return None
         at, event = self._next
-        self._next = None
         machine.sleep(max(0.0, at - machine.now))
+        self._next = None
         if isinstance(event, Found):
-            self.hello = Hello(token="", pid=os.getpid(), python="3.12", torch="2.9")
+            self.hello = Hello(token="", pid=self.pid, python="3.12", torch="2.9")
+            self.note("loop")
+        if isinstance(event, Exited):
+            self.note("gone")
         if isinstance(event, WindowDone) and self._granted is not None:
             machine.happened.append(self._granted)
+            self.note(machine.called(self._granted.name, self.grants[-1]))
+        if isinstance(event, (Exited, WindowDone)):
+            self._granted = None
         return event
 
     def is_away(self) -> bool:
         return False
 
     def stop(self) -> None:
-        self._machine.now += self._machine.stopping
+        self.stopped += 1
+        self._granted = None
+        self.note("end")
+        self.machine.now += self.machine.stopping
 
 
 def _told(mode: str, steps: int, step: float, wait: float) -> dict[str, Any]:
@@ -288,6 +372,7 @@ class Examined:
                 self.error = self.outcome.error
             except DoctorError as error:
                 self.error = error
+        machine.expects_all_ended()
 
     @property
     def result(self) -> Result:

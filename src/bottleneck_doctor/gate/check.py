@@ -8,7 +8,6 @@ import os
 import random
 import secrets
 import shutil
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
@@ -28,6 +27,7 @@ from bottleneck_doctor.gate.cause.explain import explain
 from bottleneck_doctor.gate.duel import MOST_BROKEN_PAIRS, Broken, Contender, Duel, LivePair, failure
 from bottleneck_doctor.gate.limits import DEFAULTS, Limit
 from bottleneck_doctor.gate.metrics import Judging, PairSample
+from bottleneck_doctor.gate.outside import Outside
 from bottleneck_doctor.gate.sides import imports, revision, steady, worktree
 from bottleneck_doctor.gate.sides.git import Git, GitFailed
 from bottleneck_doctor.gate.sides.revision import Revisions
@@ -86,11 +86,14 @@ class Outcome:
     root: Path
 
 
-def check(request: Request, progress: Progress) -> Outcome:
-    """Compare the head with the base. Raises `DoctorError` where nothing could be compared at all."""
+def check(request: Request, progress: Progress, outside: Outside | None = None) -> Outcome:
+    """Compare the head with the base. Raises `DoctorError` where nothing could be compared at all.
+
+    `outside`: the clock, the processes and what looks at them; without, this machine's own.
+    """
     with terminate_as_interrupt():
         try:
-            return _Checking(request, progress).run()
+            return _Checking(request, progress, outside).run()
         except GitFailed as failed:
             raise DoctorError(
                 "git-failed",
@@ -101,13 +104,15 @@ def check(request: Request, progress: Progress) -> Outcome:
 
 
 class _Checking:
-    def __init__(self, request: Request, progress: Progress) -> None:
+    def __init__(self, request: Request, progress: Progress, outside: Outside | None = None) -> None:
         self.request = request
         self.progress = progress
+        self.outside = outside or Outside()
         self.seed = request.seed if request.seed is not None else secrets.randbelow(1 << 31)
         endless = request.pairs is not None and request.budget is None
         self.budget = float("inf") if endless else request.budget or DEFAULT_BUDGET
-        self.clock = Clock(DEFAULT_BUDGET if endless else self.budget, strict=not endless)
+        now = self.outside.now
+        self.clock = Clock(DEFAULT_BUDGET if endless else self.budget, strict=not endless, started=now(), now=now)
         self.start = request.start
         self.pairs: list[PairSample] = []
         self.lasted: list[float] = []
@@ -283,6 +288,7 @@ class _Checking:
             self.progress,
             verbose=self.request.verbose,
             discretion=self.request.discretion,
+            outside=self.outside,
         )
 
     def _note_lost(self, keeper: Keeper) -> None:
@@ -301,7 +307,7 @@ class _Checking:
         number = 0
         while not self.pairs or self._more():
             number += 1
-            begun = time.monotonic()
+            begun = self.clock.now()
             self.progress.stage(f"Starting both (pair {number})")
             try:
                 with duel.pair(number) as live:
@@ -310,7 +316,7 @@ class _Checking:
                     self.cut_short.append(live.broken)
                     if live.broken is not None:
                         self._note_broken(live.broken)
-                    self.lasted.append(time.monotonic() - begun)
+                    self.lasted.append(self.clock.now() - begun)
                     more = self._more()
                     self._look(last=not more)
                     self._say()
@@ -455,7 +461,7 @@ class _Checking:
             metrics=self.judged,
             pairs=[pair.record() for pair in self.pairs],
             error_rate=decide.ERROR_RATE,
-            seconds=time.monotonic() - self.clock.started,
+            seconds=self.clock.elapsed(),
             budget=0.0 if self.budget == float("inf") else self.budget,
             steady=request.steady,
             commits=self.revisions.commits,

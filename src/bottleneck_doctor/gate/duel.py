@@ -14,7 +14,6 @@ import random
 import re
 import socket
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -32,8 +31,9 @@ from bottleneck_doctor.examine.examination import (
     SECONDS_BETWEEN_STARTS,
     WARMED_UP_SECONDS,
 )
-from bottleneck_doctor.gate import memory, plan
+from bottleneck_doctor.gate import plan
 from bottleneck_doctor.gate.metrics import PairSample, SideSample
+from bottleneck_doctor.gate.outside import Outside
 from bottleneck_doctor.gate.plan import Name
 from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure import phases, schedule
@@ -80,6 +80,7 @@ class Corner:
 
     contender: Contender
     session: Session
+    outside: Outside = field(default_factory=Outside, kw_only=True)
     found: messages.Found | None = None
     over: SessionOver | None = None
     prober: Prober | None = None
@@ -116,7 +117,13 @@ class Starts:
     """Starts contenders. `setup_seconds`: what the last start took until all loops were found."""
 
     def __init__(
-        self, clock: Clock, progress: Progress, *, verbose: bool = False, discretion: Discretion | None = None
+        self,
+        clock: Clock,
+        progress: Progress,
+        *,
+        verbose: bool = False,
+        discretion: Discretion | None = None,
+        outside: Outside | None = None,
     ) -> None:
         self.setup_seconds = 0.0
         self.hello: messages.Hello | None = None
@@ -128,6 +135,7 @@ class Starts:
         self._progress = progress
         self._verbose = verbose
         self._discretion = discretion
+        self._outside = outside or Outside()
         self._starts = 0
         self._last_start = -math.inf
 
@@ -138,19 +146,19 @@ class Starts:
         Raises `Broken` where one of them does not get there, `OutOfTime` where the time ends before.
         """
         with contextlib.ExitStack() as stack:
-            begun = time.monotonic()
+            begun = self._clock.now()
             corners = [self._started(each, stack) for each in contenders]
             self._await_loops(corners, number, what)
-            self.setup_seconds = time.monotonic() - begun
+            self.setup_seconds = self._clock.now() - begun
             by_name = {corner.contender.name: corner for corner in corners}
             self.hello, self.found = by_name["head"].session.hello, by_name["head"].found
             yield by_name
 
     def _started(self, contender: Contender, stack: contextlib.ExitStack) -> Corner:
-        wait = SECONDS_BETWEEN_STARTS - (time.monotonic() - self._last_start)
+        wait = SECONDS_BETWEEN_STARTS - (self._clock.now() - self._last_start)
         if wait > 0:
-            time.sleep(wait)
-        self._last_start = time.monotonic()
+            self._outside.sleep(wait)
+        self._last_start = self._clock.now()
         self._starts += 1
         command = Command(
             contender.argv,
@@ -159,7 +167,7 @@ class Starts:
             launched=contender.launched,
             terminal=sys.stdout.isatty(),
         )
-        session = Session(
+        session = self._outside.start_session(
             command,
             self._starts,
             verbose=self._verbose,
@@ -177,15 +185,16 @@ class Starts:
                 "Check the interpreter given by --python, and that this machine can start more processes.",
                 Exit.ENTRYPOINT_FAILED,
             ) from error
-        return Corner(contender, session)
+        return Corner(contender, session, outside=self._outside)
 
     def _await_loops(self, corners: list[Corner], number: int, what: str) -> None:
         """Wait until all stand at their loops. Where one fails, the other is waited for: who fails alone is told."""
-        deadline = time.monotonic() + (LONGEST_SETUP if number == 1 else max(60.0, 4 * self.setup_seconds))
+        now = self._clock.now
+        deadline = now() + (LONGEST_SETUP if number == 1 else max(60.0, 4 * self.setup_seconds))
         if self._clock.strict:
-            deadline = min(deadline, time.monotonic() + max(0.0, self._clock.left()))
+            deadline = min(deadline, now() + max(0.0, self._clock.left()))
         while waiting := [corner for corner in corners if corner.found is None and corner.over is None]:
-            if time.monotonic() > deadline:
+            if now() > deadline:
                 raise OutOfTime
             self._progress.update(
                 f"{what} {number}: looking for the training loops", self._clock.spent(), self._clock.budget
@@ -221,8 +230,9 @@ class Duel(Starts):
         *,
         verbose: bool = False,
         discretion: Discretion | None = None,
+        outside: Outside | None = None,
     ) -> None:
-        super().__init__(clock, progress, verbose=verbose, discretion=discretion)
+        super().__init__(clock, progress, verbose=verbose, discretion=discretion, outside=outside)
         self._contenders = (base, head)
         self._generator = generator
 
@@ -389,7 +399,7 @@ def _prepare(corner: Corner, clock: Clock) -> None:
     step = schedule.typical_step(found.step_seconds, found.num_workers, found.period)
     one = Plan(1, clock.budget, plan.WINDOW_SECONDS)
     # Where nobody set a time, none is over: a window is waited for as long as its steps may take.
-    patient = Clock(2 * clock.budget if clock.strict else math.inf, strict=False, started=clock.started)
+    patient = Clock(2 * clock.budget if clock.strict else math.inf, strict=False, started=clock.started, now=clock.now)
     corner.prober = Prober(Measurements(found), schedule.shape_of(found), one, patient, SilentProgress(), step)
 
 
@@ -404,7 +414,7 @@ def phases_of(corner: Corner) -> dict[str, float] | None:
     """Seconds a step in each phase; None where they could not be told apart."""
     each = probe("phases:" + BASELINE, {}, mode="phases")
     # Nothing of this window is counted, so its workers may be looked at meanwhile.
-    with memory.WorkerWatch(_pids(corner.session)) as watch:
+    with corner.outside.workers_of(corner.session) as watch:
         window, detail = corner.measures.explain(corner.session, each, PHASE_WINDOW_SECONDS, {})
     corner.worker_bytes = watch.peak
     if window.status != "ok" or not window.steps:
@@ -434,14 +444,8 @@ def sample_of(corner: Corner, told: dict[str, float] | None) -> SideSample:
     )
 
 
-def _pids(session: Session) -> list[int]:
-    """The processes that train on this host."""
-    hellos = session.ranks or ([] if session.hello is None else [session.hello])
-    return [hello.pid for hello in hellos if hello.host in ("", socket.gethostname())]
-
-
 def _note_memory(corner: Corner) -> None:
-    seen = memory.peak_bytes(_pids(corner.session))
+    seen = corner.outside.memory_of(corner.session)
     if seen is not None:
         corner.own_bytes = max(seen, corner.own_bytes or 0)
 

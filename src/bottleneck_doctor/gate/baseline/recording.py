@@ -16,6 +16,7 @@ from bottleneck_doctor.gate import decide, plan
 from bottleneck_doctor.gate.baseline import machine
 from bottleneck_doctor.gate.baseline.machine import Machine
 from bottleneck_doctor.gate.baseline.solo import Drawing, Training
+from bottleneck_doctor.gate.outside import Outside
 from bottleneck_doctor.gate.sides import revision
 from bottleneck_doctor.measure.prober import Clock
 from bottleneck_doctor.system.interrupt import terminate_as_interrupt
@@ -62,17 +63,20 @@ class Outcome:
 Look = Callable[[str, Path, Mapping[str, str]], Machine]
 
 
-def record(request: Request, progress: Progress, look: Look = machine.look) -> Outcome:
-    """Draw processes and put them into a baseline. `look`: how the machine is described.
+def record(
+    request: Request, progress: Progress, look: Look = machine.look, *, outside: Outside | None = None
+) -> Outcome:
+    """Draw processes and put them into a baseline. `look`: how the machine is described. `outside`: as for
+    `check.check`.
 
     Raises `DoctorError` `baseline-of-another` and `different-machine` where the file holds draws that these don't
     belong to, `machine-unknown`, and where nothing could be measured at all.
     """
     with terminate_as_interrupt():
-        return _record(request, progress, look)
+        return _record(request, progress, look, outside or Outside())
 
 
-def _record(request: Request, progress: Progress, look: Look) -> Outcome:
+def _record(request: Request, progress: Progress, look: Look, outside: Outside) -> Outcome:
     training, before = request.training, request.before
     told = training.told()
     if before is not None and before.entrypoint.argv != told:
@@ -86,8 +90,8 @@ def _record(request: Request, progress: Progress, look: Look) -> Outcome:
     root, head = revision.here(cwd)
     progress.stage("Looking at the machine")
     now = _machine(request, cwd, look)
-    clock = Clock(request.budget or _LONG, strict=request.budget is not None)
-    drawing = Drawing(training, head, root, cwd, clock, progress)
+    clock = Clock(request.budget or _LONG, strict=request.budget is not None, started=outside.now(), now=outside.now)
+    drawing = Drawing(training, head, root, cwd, clock, progress, outside)
     wanted = request.processes or (PROCESSES if request.budget is None else decide.most_looked_at())
 
     def more() -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -33,6 +32,7 @@ from bottleneck_doctor.gate.duel import (
     sample_of,
 )
 from bottleneck_doctor.gate.metrics import SideSample
+from bottleneck_doctor.gate.outside import Outside
 from bottleneck_doctor.gate.sides import steady
 from bottleneck_doctor.measure.prober import CAME_TO_ITS_END, Clock, OutOfTime, SessionOver
 from bottleneck_doctor.protection.keeper import Keeper, protecting
@@ -104,7 +104,16 @@ class LiveOne(Live):
 class Drawing:
     """Draws of a training, one process after another. `lasted`: seconds that each took."""
 
-    def __init__(self, training: Training, side: Side, root: Path, cwd: Path, clock: Clock, progress: Progress) -> None:
+    def __init__(
+        self,
+        training: Training,
+        side: Side,
+        root: Path,
+        cwd: Path,
+        clock: Clock,
+        progress: Progress,
+        outside: Outside | None = None,
+    ) -> None:
         self.draws: list[Draw] = []
         self.lasted: list[float] = []
         self.warnings: list[Warning] = []
@@ -115,7 +124,9 @@ class Drawing:
         self._clock = clock
         self._progress = progress
         self._broken: list[Broken] = []
-        self._starts = Starts(clock, progress, verbose=training.verbose, discretion=training.discretion)
+        self._starts = Starts(
+            clock, progress, verbose=training.verbose, discretion=training.discretion, outside=outside
+        )
 
     def run(self, wanted: Callable[[], bool], whole: bool | None = None) -> None:
         """Draw for as long as `wanted` says so before each start. `whole`: as for `LiveOne`.
@@ -124,7 +135,7 @@ class Drawing:
         """
         with self._contender() as contender:
             while wanted():
-                begun = time.monotonic()
+                begun = self._clock.now()
                 try:
                     whole = self._one(contender, whole)
                 except Broken as broken:
@@ -138,7 +149,7 @@ class Drawing:
                 except OutOfTime:
                     break
                 else:
-                    self.lasted.append(time.monotonic() - begun)
+                    self.lasted.append(self._clock.now() - begun)
         if not self.draws:
             raise failure(self._broken[0]) if self._broken else outcome.out_of_time(self._clock.spent())
         if self._starts.missing_ranks:

@@ -3,7 +3,6 @@ out. The edge where clocks, processes and the pure rooms meet, as `check` is for
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
@@ -23,6 +22,7 @@ from bottleneck_doctor.gate.baseline.solo import Drawing, Training
 from bottleneck_doctor.gate.check import DEFAULT_BUDGET, Outcome
 from bottleneck_doctor.gate.limits import DEFAULTS, Limit
 from bottleneck_doctor.gate.metrics import Judging
+from bottleneck_doctor.gate.outside import Outside
 from bottleneck_doctor.gate.sides import revision
 from bottleneck_doctor.measure.prober import Clock
 from bottleneck_doctor.system.interrupt import terminate_as_interrupt
@@ -63,24 +63,28 @@ class Request:
 Look = Callable[[str, Path, Mapping[str, str]], Machine]
 
 
-def check(request: Request, progress: Progress, look: Look = machine.look) -> Outcome:
-    """Hold the head against the baseline. `look`: how the machine is described.
+def check(
+    request: Request, progress: Progress, look: Look = machine.look, *, outside: Outside | None = None
+) -> Outcome:
+    """Hold the head against the baseline. `look`: how the machine is described. `outside`: as for `check.check`.
 
     Raises `DoctorError` `different-machine` and `machine-unknown`, and where nothing could be measured at all.
     """
     with terminate_as_interrupt():
-        return _Checking(request, progress, look).run()
+        return _Checking(request, progress, look, outside or Outside()).run()
 
 
 class _Checking:
-    def __init__(self, request: Request, progress: Progress, look: Look) -> None:
+    def __init__(self, request: Request, progress: Progress, look: Look, outside: Outside) -> None:
         self.request = request
         self.progress = progress
+        self.outside = outside
         self.look = look
         self.times = stored_.times(request.baseline.takes)
         endless = request.processes is not None and request.budget is None
         self.budget = float("inf") if endless else request.budget or DEFAULT_BUDGET
-        self.clock = Clock(DEFAULT_BUDGET if endless else self.budget, strict=not endless)
+        now = outside.now
+        self.clock = Clock(DEFAULT_BUDGET if endless else self.budget, strict=not endless, started=now(), now=now)
         self.wanted = request.processes or against.wanted([len(time) for time in self.times])
         self.ended = False
         """Whether no more processes were wanted."""
@@ -94,7 +98,7 @@ class _Checking:
         root, head = revision.here(cwd)
         self.progress.stage("Looking at the machine")
         different = self._different(cwd)
-        self.drawing = Drawing(self.request.training, head, root, cwd, self.clock, self.progress)
+        self.drawing = Drawing(self.request.training, head, root, cwd, self.clock, self.progress, self.outside)
         draws = self.request.baseline.draws
         self.drawing.run(self._more, whole=all(draw.whole_epochs for draw in draws))
         if not self.ended:
@@ -170,7 +174,7 @@ class _Checking:
             metrics=judged,
             pairs=[],
             error_rate=decide.ERROR_RATE,
-            seconds=time.monotonic() - self.clock.started,
+            seconds=self.clock.elapsed(),
             budget=0.0 if self.budget == float("inf") else self.budget,
             steady=training.steady,
             commits=[] if last.commit is None else revision.since(root, last.commit),

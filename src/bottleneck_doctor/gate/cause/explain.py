@@ -30,7 +30,7 @@ from bottleneck_doctor.gate.plan import Name
 from bottleneck_doctor.measure.prober import OutOfTime, SessionOver
 from bottleneck_doctor.measure.schedule import probe
 from bottleneck_doctor.profiling.lines import functions_to_profile, line_setting, source_lines
-from bottleneck_doctor.profiling.pyspy import RATE, Sampler
+from bottleneck_doctor.profiling.pyspy import RATE
 from bottleneck_doctor.profiling.sampling import open_recording
 from bottleneck_doctor.protection import scratch
 from bottleneck_doctor.runtime import messages
@@ -115,7 +115,7 @@ def _recorded(corner: Corner, folder: Path, number: int, seconds: float) -> Path
     hello = _hello(corner)
     if elsewhere(hello):
         raise _Refused(not_sampled_elsewhere(hello))
-    sampler = Sampler(hello.pid, folder, name=f"{corner.contender.name}-{number}")
+    sampler = corner.outside.sampler(hello.pid, folder, name=f"{corner.contender.name}-{number}")
     file = sampled(sampler, corner.measures, corner.session, seconds)
     if isinstance(file, Warning):
         raise _Refused(file)

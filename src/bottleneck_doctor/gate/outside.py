@@ -1,0 +1,34 @@
+"""What a check meets outside of itself: clocks, processes and what looks at them. A test of its order gives in a
+machine that is made up."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from bottleneck_doctor.examine import processes
+from bottleneck_doctor.gate import memory
+from bottleneck_doctor.session.session import Session
+
+
+@dataclass(frozen=True)
+class Outside(processes.Outside):
+    """What an examination meets, and what reads the memory of processes."""
+
+    peak_bytes: Callable[[Iterable[int]], int | None] = memory.peak_bytes
+    worker_watch: Callable[[Iterable[int]], memory.WorkerWatch] = memory.WorkerWatch
+
+    def memory_of(self, session: Session) -> int | None:
+        """The most bytes that the processes which train in a session have held; None where that can't be told."""
+        return self.peak_bytes(_pids(session))
+
+    def workers_of(self, session: Session) -> memory.WorkerWatch:
+        """Looks at what a session's loader workers have for themselves, as long as the context lasts."""
+        return self.worker_watch(_pids(session))
+
+
+def _pids(session: Session) -> list[int]:
+    """The processes that train on this host."""
+    hellos = session.ranks or ([] if session.hello is None else [session.hello])
+    return [hello.pid for hello in hellos if hello.host in ("", socket.gethostname())]
