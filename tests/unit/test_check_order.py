@@ -328,6 +328,17 @@ def test_where_no_pair_holds_two_rounds_the_crash_is_told() -> None:
     assert len(checked.machine.sessions) == 2 * MOST_BROKEN_PAIRS
 
 
+@pytest.mark.parametrize("broken", [("base",), ("head",), ("base", "head")])
+def test_a_process_that_breaks_under_our_timers_is_not_the_scripts_fault(broken: tuple[str, ...]) -> None:
+    under = Training(under=("phases",))
+    checked = Checked(**dict.fromkeys(broken, under))  # type: ignore[arg-type]
+    assert checked.error is None
+    assert checked.check.status == "passed"
+    assert pairs_of(checked) == decide.LEAST_PAIRS
+    assert checked.warnings == {"script-failed-later"}
+    assert not [metric for metric in checked.check.metrics if metric.id.startswith("phase_")]
+
+
 def test_a_script_that_comes_to_its_end_is_no_weakness() -> None:
     checked = Checked(Training(steps=500), Training(steps=500))
     assert checked.error is None
@@ -372,6 +383,15 @@ def test_a_crash_on_both_sides_before_the_loop_is_no_revision_s() -> None:
     assert checked.error is not None
     assert checked.error.slug == "entrypoint-failed"
     assert len(checked.machine.sessions) == 2
+
+
+def test_a_crash_is_told_although_the_other_one_did_not_show_itself_in_time() -> None:
+    checked = Checked(SLOW_START, NO_LOOP, budget=60.0)
+    assert checked.error is not None
+    assert checked.error.slug == "head-failed"
+    assert "ValueError: of its own" in checked.error.sentence
+    assert "the other one trains" not in checked.error.sentence
+    assert checked.machine.now <= 61.0
 
 
 # -- a start that fails ------------------------------------------------------------------------------------------------

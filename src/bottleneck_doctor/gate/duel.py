@@ -195,6 +195,8 @@ class Starts:
             deadline = min(deadline, now() + max(0.0, self._clock.left()))
         while waiting := [corner for corner in corners if corner.found is None and corner.over is None]:
             if now() > deadline:
+                if any(corner.over is not None and corner.over.crashed for corner in corners):
+                    break  # That says more than that the other one took too long.
                 raise OutOfTime
             self._progress.update(
                 f"{what} {number}: looking for the training loops", self._clock.spent(), self._clock.budget
@@ -214,7 +216,7 @@ class Starts:
         if len(broken) == len(corners) and all(each.crashed for _, each in broken):
             # Alike on all sides, so no revision is to blame.
             raise outcome.entrypoint_failed(over)
-        raise Broken(corner, over, alone=len(broken) < len(corners))
+        raise Broken(corner, over, alone=any(each.found is not None for each in corners))
 
 
 class Duel(Starts):
@@ -320,25 +322,21 @@ class LivePair(Live):
         how fast it was.
         """
         told: dict[Name, dict[str, float] | None] = {"base": None, "head": None}
+        plain = True
         try:
             self._rounds()
+            plain = False  # Whoever crashes under our timers may owe it to them.
             for corner in (self.base, self.head):
                 told[corner.contender.name] = self._doing(corner, phases_of)
         except Broken as broken:
             self.broken = broken
+            broken.alone &= plain
             # What only one side could still show is no difference between the revisions.
             told = {"base": None, "head": None}
-        sample = PairSample(
-            number=self.number,
-            base=sample_of(self.base, told["base"]),
-            head=sample_of(self.head, told["head"]),
-        )
-        if self.broken is not None and None in (sample.base.peak_bytes, sample.head.peak_bytes):
-            sample = replace(
-                sample,
-                base=replace(sample.base, peak_bytes=None),
-                head=replace(sample.head, peak_bytes=None),
-            )
+        base, head = sample_of(self.base, told["base"]), sample_of(self.head, told["head"])
+        if self.broken is not None and None in (base.peak_bytes, head.peak_bytes):
+            base, head = replace(base, peak_bytes=None), replace(head, peak_bytes=None)
+        sample = PairSample(number=self.number, base=base, head=head)
         if len(sample.rounds()) < LEAST_KEPT_ROUNDS:
             raise self.broken or Broken(self.head, SessionOver("no window could be timed"))
         return sample
