@@ -30,8 +30,6 @@ CRASHES_EARLY = Training(steps=100, code=1)
 """In its second."""
 NO_LOOP = Training(steps=FOUND_AFTER - 3, code=1)
 SLOW_START = Training(start=1000.0)
-CALLED = {"window": "baseline"}
-"""What a guest calls it."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -207,9 +205,10 @@ def test_it_is_given_up_where_no_pair_would_tell() -> None:
 
 
 def test_no_pair_is_begun_that_does_not_fit() -> None:
-    checked = Checked(head=lucky(*RESTLESS), budget=50.0)
-    assert pairs_of(checked) == 5
-    assert checked.machine.now <= 50.0
+    checked = Checked(pairs=10, budget=34.0)
+    assert pairs_of(checked) == 4
+    assert len(checked.machine.sessions) == 8
+    assert checked.machine.now <= 34.0
     assert checked.check.seconds == pytest.approx(checked.machine.now)
 
 
@@ -364,18 +363,12 @@ def test_a_loop_on_one_side_only_blames_the_other_one_at_once(side: str, start: 
     assert not {name for name in checked.names if name.startswith("window")}
 
 
-def test_one_that_ends_without_a_loop_is_named() -> None:
-    checked = Checked(head=Training(steps=3))
+@pytest.mark.parametrize(("base", "named"), [(Training(), "The head (main)"), (Training(steps=3), "Both revisions")])
+def test_one_that_ends_without_a_loop_is_named(base: Training, named: str) -> None:
+    checked = Checked(base, Training(steps=3))
     assert checked.error is not None
     assert checked.error.slug == "no-training-loop"
-    assert checked.error.sentence.startswith("The head (main)")
-
-
-def test_both_that_end_without_a_loop_are_named() -> None:
-    checked = Checked(Training(steps=3), Training(steps=3))
-    assert checked.error is not None
-    assert checked.error.slug == "no-training-loop"
-    assert checked.error.sentence.startswith("Both revisions")
+    assert checked.error.sentence.startswith(named)
 
 
 def test_a_crash_on_both_sides_before_the_loop_is_no_revision_s() -> None:
@@ -415,7 +408,8 @@ def test_a_start_that_fails_names_its_side_and_leaves_no_process(side: str, seed
 def test_interrupted_it_ends_both(during: str) -> None:
     whole = Checked(head=SLOWER)
     done = next(place for place, name in enumerate(whole.names) if name.startswith(during))
-    began = next((each.began for each in whole.machine.happened if each.name in (during, CALLED.get(during))), 1.5)
+    guests = "baseline" if during == "window" else during
+    began = next((each.began for each in whole.machine.happened if each.name == guests), 1.5)
     checked = Checked(head=SLOWER, interrupted_at=began + 0.02)
     assert checked.interrupted
     assert checked.came is None
