@@ -59,7 +59,7 @@ $(BIN)/python:
 
 # A stamp, so that pip runs again only after the dependencies changed.
 $(VENV)/.installed: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --editable ".[demo]"
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
