@@ -77,7 +77,7 @@ def load(starts: Iterable[Path], units: Mapping[str, Unit]) -> Config:
     Raises `DoctorError` `config-unreadable`, `config-unknown-key` or `config-wrong-value`.
     """
     for start in starts:
-        for folder in _upward(start):
+        for folder in upward(start):
             # As other tools have it: a file of one's own comes before the shared one beside it.
             for path in (folder / OWN_FILE, folder / SHARED_FILE):
                 table = _table(path)
@@ -126,7 +126,7 @@ def _repository(start: Path) -> Path | None:
     return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
 
 
-def _upward(start: Path) -> Iterator[Path]:
+def upward(start: Path) -> Iterator[Path]:
     """The folder and those above it, up to the repository's root; itself alone where there is no repository."""
     folder = start.resolve()
     root = _repository(folder)

@@ -72,5 +72,5 @@ def test_all_but_the_guest_is_imported_without_torch() -> None:
     )
     names, failed = json.loads(done.stdout.splitlines()[-1])
     assert len(names) > 100
-    assert {"bottleneck_doctor.cli.run", "bottleneck_doctor.gate.machine"} <= set(names)
+    assert {"bottleneck_doctor.cli.run", "bottleneck_doctor.gate.baseline.machine"} <= set(names)
     assert failed == {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,8 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from bottleneck_doctor.errors import DoctorError
+
 if TYPE_CHECKING:
     from bottleneck_doctor.config import Config
+    from bottleneck_doctor.interpreter import Chosen
     from bottleneck_doctor.session.start import Start
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -27,7 +31,9 @@ _START = (
         "--exec", "line", metavar="COMMAND", help="Run a command as it is, such as 'trl sft --config c.yaml'."
     ),
     click.option(
-        "--python", metavar="PATH", help="The interpreter that runs the script (default: the one that runs doctor)."
+        "--python",
+        metavar="PATH",
+        help="The interpreter that runs the script (default: doctor's own where it has torch, else the one found).",
     ),
     click.option("--in-place", is_flag=True, help="Let the script change files as it would without doctor."),
 )
@@ -67,6 +73,8 @@ class Asked:
 
     start: Start
     told: list[str]
+    note: str = ""
+    """What the user should know of the interpreter before anything starts; "" where there is nothing."""
 
 
 def start(
@@ -96,13 +104,17 @@ def start(
 
     if line is not None and (module is not None or words or python is not None):
         raise click.UsageError("--exec is the whole command: give no SCRIPT, -m MODULE or --python beside it.")
+    from bottleneck_doctor import interpreter
+
     variables, line_words = ({}, ()) if line is None else check_command(line)
     script, arguments = (None, ()) if line is not None else split_words(command, module, words)
-    interpreter = None if python is None else check_interpreter(python)
+    named = None if python is None else check_interpreter(python)
     address = _address(listen)
-    launcher = () if launch is None else check_launcher(launch, interpreter)
     if script is not None:
-        check_script(script, compiles_here=interpreter is None, show_source=show_source)
+        compiles_here = named is None and interpreter.own_torch() is not None
+        check_script(script, compiles_here=compiles_here, show_source=show_source)
+    chosen = _chosen(named, script, line_words, launch)
+    launcher = () if launch is None else check_launcher(launch, chosen.python)
     commands = [("--exec", line), ("--launch", launch)]
     return Asked(
         Start(
@@ -113,11 +125,38 @@ def start(
             environment=variables,
             launcher=launcher,
             listen=address,
-            python=interpreter,
+            python=chosen.python,
             in_place=in_place,
         ),
         [*(word for option, text in commands if text is not None for word in (option, text)), *words],
+        chosen.note,
     )
+
+
+def _chosen(named: str | None, script: Path | None, line_words: tuple[str, ...], launch: str | None) -> Chosen:
+    """The interpreter that runs the script: the one that was named, else the one that is found. Of a command that runs
+    as it is, only what to ask of its environment.
+
+    Raises `DoctorError` `torch-missing` and `torch-too-old`.
+    """
+    from bottleneck_doctor import interpreter
+    from bottleneck_doctor.config import upward
+    from bottleneck_doctor.session.launch import command_of
+    from bottleneck_doctor.session.start import interpreter_of
+
+    if named is not None:
+        torch = interpreter.torch_of(named)
+        if torch is not None:
+            interpreter.check_torch(named, torch)
+        # One without torch may start another that has it.
+        return interpreter.Chosen(named)
+    folders = [each for folder in _folders(script) for each in upward(folder)]
+    if not line_words:
+        return interpreter.chosen(folders, None if launch is None else command_of(launch))
+    if interpreter_of(line_words) is None and interpreter.own_torch() is None:
+        with contextlib.suppress(DoctorError):
+            return interpreter.Chosen(interpreter.chosen(folders).python)
+    return interpreter.Chosen()
 
 
 def start_in_project(command: str, *, launch: str | None, line: str | None, **options: Any) -> tuple[Asked, Config]:
@@ -130,12 +169,15 @@ def start_in_project(command: str, *, launch: str | None, line: str | None, **op
     from bottleneck_doctor import config
     from bottleneck_doctor.gate.limits import UNITS
 
-    script = asked.start.script
-    folders = [Path.cwd()] if script is None else [script.absolute().parent, Path.cwd()]
-    found = config.load(folders, UNITS)
+    found = config.load(_folders(asked.start.script), UNITS)
     if launch is None and line is None and found.launch is not None:
         asked = start(command, launch=found.launch, line=line, **options)
     return asked, found
+
+
+def _folders(script: Path | None) -> list[Path]:
+    """Where the project is looked for: the script's folder, then the current one."""
+    return [*([] if script is None else [script.absolute().parent]), Path.cwd()]
 
 
 def _address(text: str | None) -> tuple[str, int] | None:

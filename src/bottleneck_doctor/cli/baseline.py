@@ -102,6 +102,8 @@ def command(
     )
     progress = choose_progress(quiet=quiet, verbose=verbose)
     try:
+        if given.note:
+            progress.note(given.note)
         outcome = record(request, progress)
     finally:
         progress.close()

@@ -162,6 +162,8 @@ def command(
     wanted = asked(outputs)
     progress = choose_progress(quiet=quiet, verbose=verbose)
     try:
+        if given.note:
+            progress.note(given.note)
         outcome = measure(progress)
     finally:
         progress.close()

@@ -120,6 +120,8 @@ def command(
         )
         progress = choose_progress(quiet=quiet, verbose=verbose)
         try:
+            if given.note:
+                progress.note(given.note)
             outcome = examine(request, progress)
             try:
                 page = html.render(outcome.result)

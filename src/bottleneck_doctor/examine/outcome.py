@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-from bottleneck_doctor import __version__
+from bottleneck_doctor import __version__, interpreter
 from bottleneck_doctor.diagnose import Diagnosis, Evidence, diagnose, headline
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.report import (
@@ -37,6 +38,7 @@ from bottleneck_doctor.statistics import speedups
 from bottleneck_doctor.wording import words
 
 NOISY_FLOOR = 0.05
+_NO_TORCH = re.compile(r"(ModuleNotFound|Import)Error: No module named '?torch'?$")
 RUNGS = {"backward": "backward passes", "gradient scaler": "those of the gradient scaler"}
 """Some of `Found.rung` as a part of a sentence."""
 
@@ -314,6 +316,8 @@ def _odd_loop(found: Found) -> list[Warning]:
 def entrypoint_failed(over: SessionOver) -> DoctorError:
     """The user's program failed before anything was changed."""
     reason = over.why.removeprefix("the script failed: ")
+    if _NO_TORCH.match(reason):
+        return interpreter.missing(over.tail)
     return DoctorError(
         "entrypoint-failed",
         f"The script failed by itself, before anything was changed: {reason}.".replace("..", "."),

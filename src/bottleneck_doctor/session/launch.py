@@ -25,6 +25,16 @@ def launcher_words(text: str) -> tuple[str, ...]:
     return words
 
 
+def command_of(text: str) -> str | None:
+    """The path of the launcher's command that starts an interpreter of its own, as a shell finds it. None for one that
+    starts any program, for one that isn't there, and for what is no command."""
+    try:
+        words = launcher_words(text)
+    except ValueError:
+        return None
+    return None if starts_any_program(words) else shutil.which(words[0])
+
+
 def located(launcher: Sequence[str], python: str) -> tuple[str, ...] | None:
     """The launcher with its command's path, beside the interpreter or as a shell finds it. None where there is none."""
     places = os.pathsep.join([os.path.dirname(python), os.environ.get("PATH", os.defpath)])

@@ -29,14 +29,15 @@ class Start:
     listen: tuple[str, int] | None = None
     """Host and port at which ranks on other hosts reach us; None: nobody is expected there."""
     python: str | None = None
-    """The interpreter that the user named; None: the one that runs us."""
+    """The interpreter that the user named, or that was found for them; None: the one that runs us. Beside `words` it
+    runs nothing: it is asked of the training's environment where their own interpreter is not known."""
     in_place: bool = False
     """Whether the script's changes to files are let through."""
 
     @property
     def interpreter(self) -> str:
         """What runs the training, as far as that can be known."""
-        return self.python or _interpreter_of(self.words) or sys.executable
+        return interpreter_of(self.words) or self.python or sys.executable
 
     @property
     def name(self) -> str:
@@ -62,7 +63,7 @@ class Start:
         for option, value in (
             ("--launch", shlex.join(self.launcher) if self.launcher else None),
             ("--listen", None if self.listen is None else "{}:{}".format(*self.listen)),
-            ("--python", self.python),
+            ("--python", None if self.words else self.python),
         ):
             command += [] if value is None else [option, value]
         command += ["--in-place"] if self.in_place else []
@@ -79,7 +80,7 @@ class Start:
         return [*command, *entrypoint[:head], *separator, *entrypoint[head:]]
 
 
-def _interpreter_of(command: Sequence[str]) -> str | None:
+def interpreter_of(command: Sequence[str]) -> str | None:
     """The interpreter under which a command runs, as far as its place tells: itself, or what was installed with it."""
     if not command:
         return None

@@ -172,7 +172,7 @@ def _import(folder: str) -> Any:
     except ImportError as error:
         first = error
     if not folder:
-        raise Refused(f"line_profiler can't be imported: {first}")
+        raise _not_importable(first)
     before = set(sys.modules)
     sys.path.append(folder)
     try:
@@ -183,12 +183,20 @@ def _import(folder: str) -> Any:
         for name in set(sys.modules) - before:
             if name.split(".")[0] == "line_profiler":
                 del sys.modules[name]
-        raise Refused(f"line_profiler can't be imported: {error}") from error
+        raise _not_importable(error) from error
     finally:
         if folder in sys.path:
             sys.path.reverse()
             sys.path.remove(folder)
             sys.path.reverse()
+
+
+def _not_importable(error: Exception) -> Refused:
+    version = ".".join(map(str, sys.version_info[:2]))
+    return Refused(
+        f"line_profiler can't be imported by the Python {version} that runs the script ({error}); install it there: "
+        "python -m pip install line_profiler"
+    )
 
 
 def _written(stats: Any, path: str) -> str:

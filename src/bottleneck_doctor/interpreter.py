@@ -1,0 +1,246 @@
+"""Which Python runs the script where the user names none: doctor's own where it has torch, else one that is found.
+
+Doctor may stand in an environment of its own, as `pipx install` and `uv tool install` make them. Then the interpreter
+is looked for where a user expects it: the environment that is activated, the one that lies in the project, `python` as
+a shell finds it. The first that has torch is taken, and the terminal says which it is.
+
+Places are functions of values; only `torch_of`, `own_torch` and `chosen` ask the machine.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bottleneck_doctor.errors import DoctorError, Exit
+
+OLDEST_TORCH = (2, 4)
+IN_PROJECT = (".venv", "venv")
+"""Folders in a project that hold its environment, as uv, PDM, Poetry and Python's own documentation name them."""
+
+_ASKED = """
+import sys
+sys.path[:] = [entry for entry in sys.path if entry]
+import importlib.util
+found = importlib.util.find_spec("torch")
+if found is None or found.origin is None:
+    sys.exit(3)
+try:
+    from importlib.metadata import version
+    sys.stdout.write("\\ntorch " + version("torch"))
+except Exception:
+    sys.stdout.write("\\ntorch ")
+"""
+"""Asked without importing torch, which takes seconds. The current folder is no place where torch is installed."""
+_SECONDS = 60.0
+"""An interpreter on a network's disk may be slow to start."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An interpreter, and what it is to the user, as a part of a sentence."""
+
+    python: str
+    what: str
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """`python`: the interpreter that runs the script; None: doctor's own. `note`: what the user should know of it."""
+
+    python: str | None = None
+    note: str = ""
+
+
+def candidates(
+    environment: Mapping[str, str],
+    folders: Iterable[Path],
+    runs: Callable[[str], bool],
+    *,
+    own: str,
+    launcher: str | None = None,
+) -> list[Candidate]:
+    """Interpreters that the user may train with, the likeliest first, each place once.
+
+    `folders`: those of the project, from the script's and the current one upward. `runs`: whether a path is a program.
+    `own`: doctor's interpreter, whose folder is left out. `launcher`: the path of the command before the script.
+    """
+    found: list[Candidate] = []
+    known = {os.path.dirname(own)}
+
+    def new(python: str) -> bool:
+        return os.path.dirname(python) not in known and runs(python)
+
+    for each in _places(environment, folders, launcher):
+        # Of those in PATH that one which a shell would start.
+        python = next(filter(new, each.pythons), None)
+        if python is not None:
+            known.add(os.path.dirname(python))
+            found.append(Candidate(python, each.what))
+    return found
+
+
+def activated(environment: Mapping[str, str]) -> list[str]:
+    """Folders of the environments that are activated, the one whose programs a shell finds first in front.
+
+    Conda's base is none: it is activated in every shell, whatever the user works at.
+    """
+    prefixes = [environment.get("VIRTUAL_ENV", "")]
+    if environment.get("CONDA_DEFAULT_ENV") != "base":
+        prefixes.append(environment.get("CONDA_PREFIX", ""))
+    path = _path(environment)
+
+    def place(prefix: str) -> int:
+        programs = os.path.normpath(os.path.join(prefix, "bin"))
+        return path.index(programs) if programs in path else len(path)
+
+    return sorted((each for each in prefixes if each), key=place)
+
+
+def choose(own: str, found: Sequence[Candidate], torch_of: Callable[[str], str | None]) -> Chosen:
+    """The first of `found` that has torch, where doctor's own interpreter, `own`, has none.
+
+    `torch_of`: the version of an interpreter's torch, "" where it does not say, None where there is none.
+    Raises `DoctorError` `torch-missing` where none has torch, and `torch-too-old`.
+    """
+    for each in found:
+        torch = torch_of(each.python)
+        if torch is not None:
+            check_torch(each.python, torch)
+            version = f" {torch}" if torch else ""
+            return Chosen(
+                each.python,
+                f"The script runs with {each.python} (torch{version}), {each.what}: doctor's own Python has no torch",
+            )
+    looked = ", ".join(each.python for each in found)
+    tried = f", and neither has {looked}" if len(found) == 1 else f", and none of {looked} has it" if found else ""
+    raise DoctorError(
+        "torch-missing",
+        f"No Python with torch was found to run the script with: doctor's own, {own}, has none{tried}.",
+        "Activate the environment that you train in, or name its interpreter: --python PATH.",
+    )
+
+
+def another(environment: Mapping[str, str], own: str, places: Iterable[str]) -> str:
+    """What the user should know where doctor's own interpreter, `own`, runs the script although an environment is
+    activated that is another; "" elsewhere. `places`: where doctor's interpreter and its torch lie."""
+    prefix = next(iter(activated(environment)), None)
+    if prefix is None or any(
+        Path(os.path.realpath(place)).is_relative_to(os.path.realpath(prefix)) for place in places
+    ):
+        return ""
+    python = os.path.join(prefix, "bin", "python")
+    return f"The script runs with doctor's own Python, {own}; for the activated environment give --python {python}"
+
+
+def check_torch(python: str, torch: str) -> None:
+    """Raise `DoctorError` `torch-too-old` where this version of torch is older than those that can be examined."""
+    version = re.match(r"(\d+)\.(\d+)", torch)
+    if version is not None and (int(version[1]), int(version[2])) < OLDEST_TORCH:
+        oldest = ".".join(map(str, OLDEST_TORCH))
+        raise DoctorError(
+            "torch-too-old",
+            f"{python} has torch {torch}; training can be examined with {oldest} and newer.",
+            f"Name an interpreter that has torch {oldest} or newer: --python PATH.",
+        )
+
+
+def missing(detail: str) -> DoctorError:
+    """The script itself could not import torch. `detail`: the end of what it wrote."""
+    return DoctorError(
+        "torch-missing",
+        "The Python that runs the script has no torch.",
+        "Name the interpreter that you train with, --python PATH, or install torch into this one.",
+        Exit.ENTRYPOINT_FAILED,
+        detail=detail,
+    )
+
+
+# -- the edge ---------------------------------------------------------------------------------------------------------
+
+
+def chosen(folders: Iterable[Path], launcher: str | None = None) -> Chosen:
+    """The interpreter of a script in a project of these `folders`, as this machine and this environment have it.
+
+    Raises what `choose` raises.
+    """
+    own = sys.executable
+    if (torch := own_torch()) is not None:
+        check_torch(own, torch.version)
+        return Chosen(note=another(os.environ, own, (sys.prefix, torch.file)))
+    return choose(own, candidates(os.environ, folders, _runs, own=own, launcher=launcher), torch_of)
+
+
+@dataclass(frozen=True)
+class OwnTorch:
+    """Torch in doctor's own environment. `version` is "" where it does not say."""
+
+    version: str
+    file: str
+
+
+def own_torch() -> OwnTorch | None:
+    """The torch in doctor's own environment, which is not imported; None where there is none."""
+    try:
+        spec = importlib.util.find_spec("torch")
+    except (ImportError, ValueError):
+        return None
+    if spec is None or spec.origin is None:
+        return None
+    try:
+        version = importlib.metadata.version("torch")
+    except importlib.metadata.PackageNotFoundError:
+        version = ""
+    return OwnTorch(version, spec.origin)
+
+
+def torch_of(python: str) -> str | None:
+    """The version of an interpreter's torch, "" where it does not say; None where it has none or does not run."""
+    try:
+        done = subprocess.run(
+            [python, "-c", _ASKED], stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    # What a sitecustomize of theirs says stands before.
+    _, said, version = done.stdout.decode(errors="replace").rpartition("\ntorch ")
+    return version.strip() if said else None
+
+
+def _runs(path: str) -> bool:
+    return os.path.isfile(path) and os.access(path, os.X_OK)
+
+
+# -- places -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Paths of which the first that runs is meant."""
+
+    pythons: Sequence[str]
+    what: str
+
+
+def _places(environment: Mapping[str, str], folders: Iterable[Path], launcher: str | None) -> Iterator[_Place]:
+    if launcher is not None:
+        # A launcher of Python's starts the interpreter that it is installed beside.
+        yield _Place([os.path.join(os.path.dirname(launcher), "python")], "the one beside the launcher")
+    for prefix in activated(environment):
+        yield _Place([os.path.join(prefix, "bin", "python")], "that of the activated environment")
+    for folder in folders:
+        for name in IN_PROJECT:
+            yield _Place([str(folder / name / "bin" / "python")], f"that of the project's {name}")
+    for name in ("python", "python3"):
+        yield _Place([os.path.join(each, name) for each in _path(environment)], f"`{name}` in PATH")
+
+
+def _path(environment: Mapping[str, str]) -> list[str]:
+    return [os.path.abspath(each) for each in environment.get("PATH", os.defpath).split(os.pathsep) if each]
