@@ -236,7 +236,9 @@ def test_line_profiler_from_elsewhere(guest: StartGuest, tmp_path: Path) -> None
     refused = lines(script, tmp_path)
     assert refused.status == "failed"
     assert "line_profiler can't be imported" in refused.reason
+    assert refused.reason.endswith("it is not installed there; install it with `python -m pip install line_profiler`")
     refused = lines(script, tmp_path, import_path=str(tmp_path / "nowhere"))
     assert refused.status == "failed"
+    assert refused.reason.endswith("it is not installed there; install it with `python -m pip install line_profiler`")
     assert lines(script, tmp_path, import_path=str(folder)).status == "ok"
     assert json.dumps(str(folder)) not in json.dumps(script.session.tail())

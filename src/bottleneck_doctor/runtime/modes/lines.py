@@ -172,7 +172,7 @@ def _import(folder: str) -> Any:
     except ImportError as error:
         first = error
     if not folder:
-        raise _not_importable(first)
+        raise _not_importable(first, lent=False)
     before = set(sys.modules)
     sys.path.append(folder)
     try:
@@ -183,7 +183,7 @@ def _import(folder: str) -> Any:
         for name in set(sys.modules) - before:
             if name.split(".")[0] == "line_profiler":
                 del sys.modules[name]
-        raise _not_importable(error) from error
+        raise _not_importable(error, lent=True) from error
     finally:
         if folder in sys.path:
             sys.path.reverse()
@@ -191,11 +191,17 @@ def _import(folder: str) -> Any:
             sys.path.reverse()
 
 
-def _not_importable(error: Exception) -> Refused:
+def _not_importable(error: Exception, *, lent: bool) -> Refused:
+    """`lent`: whether it was doctor's own that could not be imported; the script's Python has none then."""
+    why = str(error)
+    if isinstance(error, ModuleNotFoundError) and error.name == "line_profiler":
+        why = "it is not installed there"
+    elif lent and "_line_profiler" in why:  # The part of it that is built for one version of Python.
+        why = "it is not installed there, and doctor's own is made for another Python"
     version = ".".join(map(str, sys.version_info[:2]))
     return Refused(
-        f"line_profiler can't be imported by the Python {version} that runs the script ({error}); install it there: "
-        "python -m pip install line_profiler"
+        f"line_profiler can't be imported by the Python {version} that runs the script: {why}; install it with "
+        "`python -m pip install line_profiler`"
     )
 
 
