@@ -286,6 +286,19 @@ def test_a_command_runs_as_it_is_without_torch_too(tool: Path, monkeypatch: pyte
     assert start.again("run") == ["doctor", "run", "--exec", shell]
 
 
+def test_a_launcher_brings_its_interpreter(tool: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = program(tool / ".venv", "echo; echo torch 2.6.0")
+    beside = program(tool.parent / "other", "echo; echo torch 2.6.0")
+    for name in ("torchrun", "nice"):
+        (tool.parent / "other" / "bin" / name).symlink_to(beside)
+    _, (start,) = started(monkeypatch, "--launch", "../../other/bin/torchrun --nproc-per-node 2", "train.py")
+    assert start.interpreter == os.path.realpath(beside)
+    # One that starts any program says nothing of Python.
+    _, (start,) = started(monkeypatch, "--launch", "../../other/bin/nice -n 1", "train.py")
+    assert start.interpreter == os.path.realpath(project)
+    assert started(monkeypatch, "--launch", "'", "train.py") == (Exit.USAGE, [])
+
+
 def test_nothing_is_looked_for_where_doctors_own_has_torch(tool: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interpreter, "own_torch", lambda: interpreter.OwnTorch("2.6.0", "/x/torch/__init__.py"))
     program(tool / ".venv", "echo; echo torch 2.6.0")

@@ -32,7 +32,8 @@ def command_of(text: str) -> str | None:
         words = launcher_words(text)
     except ValueError:
         return None
-    return None if starts_any_program(words) else shutil.which(words[0])
+    found = None if starts_any_program(words) else shutil.which(words[0])
+    return None if found is None else os.path.abspath(found)
 
 
 def located(launcher: Sequence[str], python: str) -> tuple[str, ...] | None:
