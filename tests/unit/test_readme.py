@@ -43,7 +43,7 @@ def test_make_targets_exist(line: str) -> None:
 
 
 def test_all_commands_are_of_a_known_kind() -> None:
-    assert {line.split()[0] for line in LINES} == {"doctor", "make", "pip"}
+    assert {line.split()[0] for line in LINES} == {"doctor", "make", "pip", "uv"}
 
 
 def test_exit_codes_are_the_real_ones() -> None:
