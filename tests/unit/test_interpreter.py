@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from bottleneck_doctor import interpreter
 from bottleneck_doctor.cli import main
 from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.examine import outcome
-from bottleneck_doctor.interpreter import Candidate, Chosen, activated, another, candidates, check_torch, choose
 from bottleneck_doctor.measure.prober import SessionOver
+from bottleneck_doctor.session import interpreter
+from bottleneck_doctor.session.interpreter import Candidate, Chosen, activated, another, candidates, check_torch, choose
 from bottleneck_doctor.session.start import Start
 
 OWN = "/tools/doctor/bin/python"
@@ -221,7 +221,7 @@ def started(monkeypatch: pytest.MonkeyPatch, *words: str) -> tuple[int, list[Sta
         seen.append(request.start)  # type: ignore[attr-defined]
         raise DoctorError("seen", "Seen.", "Go on.")
 
-    monkeypatch.setattr("bottleneck_doctor.examine.examine", examine)
+    monkeypatch.setattr("bottleneck_doctor.examine.examination.examine", examine)
     return main(["run", *words]), seen
 
 

@@ -14,7 +14,7 @@ from bottleneck_doctor.errors import DoctorError
 
 if TYPE_CHECKING:
     from bottleneck_doctor.config import Config
-    from bottleneck_doctor.interpreter import Chosen
+    from bottleneck_doctor.session.interpreter import Chosen
     from bottleneck_doctor.session.start import Start
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -104,7 +104,7 @@ def start(
 
     if line is not None and (module is not None or words or python is not None):
         raise click.UsageError("--exec is the whole command: give no SCRIPT, -m MODULE or --python beside it.")
-    from bottleneck_doctor import interpreter
+    from bottleneck_doctor.session import interpreter
 
     variables, line_words = ({}, ()) if line is None else check_command(line)
     script, arguments = (None, ()) if line is not None else split_words(command, module, words)
@@ -139,8 +139,8 @@ def _chosen(named: str | None, script: Path | None, line_words: tuple[str, ...],
 
     Raises `DoctorError` `torch-missing` and `torch-too-old`.
     """
-    from bottleneck_doctor import interpreter
     from bottleneck_doctor.config import upward
+    from bottleneck_doctor.session import interpreter
     from bottleneck_doctor.session.launch import command_of
     from bottleneck_doctor.session.start import interpreter_of
 

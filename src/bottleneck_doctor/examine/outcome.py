@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-from bottleneck_doctor import __version__, interpreter
+from bottleneck_doctor import __version__
 from bottleneck_doctor.diagnose import Diagnosis, Evidence, diagnose, headline
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.report import (
@@ -33,7 +33,7 @@ from bottleneck_doctor.measure import schedule
 from bottleneck_doctor.measure.prober import RANKS_APART, SessionOver
 from bottleneck_doctor.runtime.messages import Ended, Found, Hello
 from bottleneck_doctor.runtime.seen import Counts
-from bottleneck_doctor.session import environment
+from bottleneck_doctor.session import environment, interpreter
 from bottleneck_doctor.statistics import speedups
 from bottleneck_doctor.wording import words
 
