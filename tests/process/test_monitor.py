@@ -19,7 +19,7 @@ from tests.process.driver import LOOP
 from bottleneck_doctor.documents.report import ProcessUse, Setting, Utilization, Window
 from bottleneck_doctor.monitor import Watch, utilization
 from bottleneck_doctor.monitor.accounts import Accounts
-from bottleneck_doctor.monitor.elsewhere import PsutilMachine, PsutilTree
+from bottleneck_doctor.monitor.psutil_backend import PsutilMachine, PsutilTree
 
 pytestmark = pytest.mark.process
 

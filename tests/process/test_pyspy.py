@@ -20,7 +20,7 @@ from bottleneck_doctor.documents.report import Warning
 from bottleneck_doctor.profiling import pyspy
 from bottleneck_doctor.profiling.pyspy import Sampler
 from bottleneck_doctor.profiling.sampling import open_recording, sampling_profile
-from bottleneck_doctor.runtime import permission
+from bottleneck_doctor.runtime import ptrace
 
 pytestmark = pytest.mark.process
 
@@ -218,13 +218,13 @@ def test_what_cannot_be_sampled_is_said(tmp_path: Path, monkeypatch: pytest.Monk
     "invitation", ["", "[]", "{}", '{"supervisor": null}', '{"supervisor": "x"}', '{"supervisor": 1}']
 )
 def test_permission_never_harms(invitation: str, tmp_path: Path) -> None:
-    folder = str(Path(permission.__file__).parents[2])
+    folder = str(Path(ptrace.__file__).parents[2])
     script = write(
         tmp_path,
         f"""
         import os, sys
         sys.path.insert(0, {folder!r})
-        from bottleneck_doctor.runtime.permission import allow_supervisor
+        from bottleneck_doctor.runtime.ptrace import allow_supervisor
         allow_supervisor({invitation!r})
         pid = os.fork()
         if pid == 0:

@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch.utils.data import ConcatDataset, Dataset, Subset, TensorDataset
 
-from bottleneck_doctor.runtime.handles import Noted, Twin, exclusive, let_go
+from bottleneck_doctor.runtime.handles import DatasetCopy, Noted, exclusive, let_go
 
 
 class Reader:
@@ -76,13 +76,13 @@ def is_fresh(dataset: Lazy) -> bool:
 
 def test_what_the_main_process_opens_stays_in_its_copy(path: Path) -> None:
     dataset = Lazy(path)
-    twin = Twin(ConcatDataset([Subset(dataset, range(100))]))
-    assert twin.copy[7] == 7
+    made = DatasetCopy(ConcatDataset([Subset(dataset, range(100))]))
+    assert made.copy[7] == 7
     assert is_fresh(dataset)
-    copied = twin.copy.datasets[0].dataset
+    copied = made.copy.datasets[0].dataset
     assert copied.rows is dataset.rows, "data are shared"
     dataset.epoch = 3
-    twin.refresh()
+    made.refresh()
     assert copied.epoch == 3
     assert copied.reader.file is not None, "what is open stays open"
     copied.close()
@@ -102,16 +102,16 @@ def test_workers_get_the_dataset_as_it_was_when_its_loader_was_made(path: Path) 
     assert noted.opened_late(subset)
     assert noted.opened_early(subset) == ""
     dataset.epoch = 2
-    twin = Twin(subset, noted.as_it_was)
-    assert is_fresh(twin.copy.dataset)
-    assert twin.copy.dataset.epoch == 2
+    copied = DatasetCopy(subset, noted.as_it_was)
+    assert is_fresh(copied.copy.dataset)
+    assert copied.copy.dataset.epoch == 2
     assert not is_fresh(dataset)
-    assert twin.copy[11] == 11
+    assert copied.copy[11] == 11
     dataset.epoch = 5
-    twin.refresh()
-    assert twin.copy.dataset.epoch == 5
+    copied.refresh()
+    assert copied.copy.dataset.epoch == 5
     pickle.dumps(Lazy(path))
-    twin.copy.dataset.close()
+    copied.copy.dataset.close()
     dataset.close()
 
 
@@ -132,26 +132,26 @@ def test_what_was_open_before_is_named_and_stays(path: Path) -> None:
     noted.note(dataset)
     assert not noted.opened_late(dataset)
     assert noted.opened_early(dataset) == "`Eager.file`, an open BufferedReader"
-    twin = Twin(dataset)
-    assert twin.copy.file is dataset.file
-    del twin
+    copied = DatasetCopy(dataset)
+    assert copied.copy.file is dataset.file
+    del copied
     assert not dataset.file.closed, "the copy's end closes nothing"
 
 
 def test_what_cannot_be_copied_is_used_as_it_is(path: Path) -> None:
     tensors = TensorDataset(torch.ones(4, 2))
-    assert Twin(tensors).copy.tensors[0] is tensors.tensors[0]
+    assert DatasetCopy(tensors).copy.tensors[0] is tensors.tensors[0]
     rows = list(range(1000))
-    assert Twin(rows).copy is rows
+    assert DatasetCopy(rows).copy is rows
     for data in (rows, {"a": 1}, "text", None):
         noted = Noted()
         noted.note(data)
         assert not noted.opened_late(data)
     circular: Any = Reader(path)
     circular.me = [circular]
-    twin = Twin(circular).copy
-    assert twin is not circular
-    assert twin.me[0] is twin
+    copied = DatasetCopy(circular).copy
+    assert copied is not circular
+    assert copied.me[0] is copied
 
 
 def test_nothing_is_kept_alive(path: Path) -> None:
@@ -184,8 +184,8 @@ def test_forked_workers_let_go_of_what_they_could_not_open_again(path: Path, mon
     first, second = Environment(), Environment()
     dataset.reader.file, dataset.files["second"] = first, second
     assert set(exclusive(dataset)) == {first, second}
-    twin = Twin(dataset, noted.as_it_was)
-    assert exclusive(twin.copy) == []
+    copied = DatasetCopy(dataset, noted.as_it_was)
+    assert exclusive(copied.copy) == []
     with let_go(exclusive(dataset)):
         child = os.fork()
         if child == 0:
@@ -220,8 +220,8 @@ def test_switch_that_went_on_when_a_file_was_opened_goes_back(path: Path) -> Non
     noted.note_flags(dataset)
     assert dataset[7] == 7
     noted.note_flags(dataset)
-    twin = Twin(dataset, noted.as_it_was)
-    assert (twin.copy.opened, twin.copy.augments, twin.copy.epoch) == (False, True, 3)
+    copied = DatasetCopy(dataset, noted.as_it_was)
+    assert (copied.copy.opened, copied.copy.augments, copied.copy.epoch) == (False, True, 3)
     assert dataset.opened
     dataset.close()
 
@@ -235,7 +235,7 @@ def test_what_there_is_one_of_stays_itself(tmp_path: Path) -> None:
     dataset = Lazy(tmp_path)
     dataset.tables = [Split.TRAIN]
     dataset.files = {"split": Split.HELD_OUT}
-    copied = Twin(dataset).copy
+    copied = DatasetCopy(dataset).copy
     assert copied is not dataset
     assert copied.tables[0] is Split.TRAIN
     assert copied.files["split"] is Split.HELD_OUT

@@ -12,7 +12,7 @@ import pytest
 from tests.unit.diagnosable import finding, healthy, shares, window
 
 from bottleneck_doctor.documents.report import Rank, RankPart
-from bottleneck_doctor.runtime import company, suitability
+from bottleneck_doctor.runtime import rank_place, suitability
 from bottleneck_doctor.runtime.messages import Found, Grant, Hello, WindowDone
 from bottleneck_doctor.session import launch, ranks
 from bottleneck_doctor.session.ranks import Apart, Company, Together, merged_done
@@ -326,16 +326,16 @@ def test_usable_cpus_are_divided_among_ranks(monkeypatch: pytest.MonkeyPatch) ->
 def test_place_without_a_process_group(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "SLURM_NTASKS_PER_NODE"):
         monkeypatch.delenv(name, raising=False)
-    assert company.place()[:3] == (0, 1, 0)
+    assert rank_place.place()[:3] == (0, 1, 0)
     monkeypatch.setenv("WORLD_SIZE", "4")
-    assert company.place().world == 1, "without RANK nobody was launched"
+    assert rank_place.place().world == 1, "without RANK nobody was launched"
     monkeypatch.setenv("RANK", "3")
-    assert company.place()[:3] == (3, 4, 3)
-    assert company.ranks_here(company.place()) == 4
+    assert rank_place.place()[:3] == (3, 4, 3)
+    assert rank_place.ranks_here(rank_place.place()) == 4
     monkeypatch.setenv("LOCAL_RANK", "1")
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
-    assert company.place()[:3] == (3, 4, 1)
-    assert company.ranks_here(company.place()) == 2
+    assert rank_place.place()[:3] == (3, 4, 1)
+    assert rank_place.ranks_here(rank_place.place()) == 2
 
 
 def test_ranks_with_unequal_epochs_are_told_apart_where_a_window_never_ends() -> None:

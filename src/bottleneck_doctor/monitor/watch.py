@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from bottleneck_doctor.monitor.accounts import Accounts, Member
-from bottleneck_doctor.monitor.elsewhere import PsutilMachine, PsutilTree
 from bottleneck_doctor.monitor.gpu import Gpus
 from bottleneck_doctor.monitor.machine import LinuxMachine
 from bottleneck_doctor.monitor.pace import Pace
+from bottleneck_doctor.monitor.psutil_backend import PsutilMachine, PsutilTree
 from bottleneck_doctor.monitor.recording import Missing, Recorder, Recording
 from bottleneck_doctor.monitor.tree import LinuxTree, slurp
 

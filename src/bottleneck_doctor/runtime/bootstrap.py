@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, Optional
 
 from . import (
     originals,  # noqa: F401  here, before any code of the user's has run
-    orphans,
+    parent_death,
 )
 from .channel import VARIABLE, invited_from_here
 
@@ -76,9 +76,9 @@ def _attach(torch: ModuleType) -> None:
 
 
 def _watch_subprocess(subprocess: ModuleType) -> None:
-    from . import descendants
+    from . import subprocess_entry
 
-    descendants.watch(subprocess)
+    subprocess_entry.watch(subprocess)
 
 
 def enter() -> None:
@@ -87,7 +87,7 @@ def enter() -> None:
         return
     _hide_own_frames()
     _end_with_supervisor()
-    orphans.end_with_parent()
+    parent_death.end_with_parent()
     wanted: Dict[str, Callable[[ModuleType], None]] = {"torch": _attach}
     try:
         from . import guard
@@ -118,7 +118,7 @@ def _end_with_supervisor() -> None:
             os.environ[VARIABLE] = json.dumps({**invitation, "launcher": os.getpid()})
         rank = "RANK" in os.environ and parent == invitation.get("launcher")
         if supervisor == parent or rank:
-            orphans.end_with(parent)
+            parent_death.end_with(parent)
     except (AttributeError, ValueError, OSError):
         pass
 

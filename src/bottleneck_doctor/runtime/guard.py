@@ -6,7 +6,7 @@ on disk before the change does, so that it is undone whoever is killed. Undoing 
 is the supervisor's (`bottleneck_doctor.protection.journal`).
 
 Python's audit events tell of nearly all changes. What passes them by is said to `before_write` by those who know:
-`manners` for torch, `announced` for safetensors. Native libraries and other programs are not seen.
+`save_hooks` for torch, `announced` for safetensors. Native libraries and other programs are not seen.
 
 Folders that the sandbox covers, and those of the supervisor, are left alone.
 """

@@ -14,13 +14,13 @@ from typing import Any, Dict, List, Optional, Union
 import torch
 from torch.utils.data import get_worker_info
 
-from . import bootstrap, manners, permission, twins
+from . import bootstrap, dataset_copies, ptrace, save_hooks
 from . import loader as loading
 from .channel import VARIABLE, Channel
-from .company import place, ranks_here
 from .messages import Crashed, End, Ended, Found, Grant, Hello, Trouble, WindowDone
 from .modes import loading as recording
 from .originals import exit_now, getpid, now, process_started, sleep, wall_clock
+from .rank_place import place, ranks_here
 from .seen import Seen
 from .serve import BareServer, LoaderServer
 from .sign import Sign
@@ -54,8 +54,8 @@ class Guest:
         self._tell()  # That torch is here says something too.
         loading.install(self._next, self._get_iterator)
         recording.install()
-        manners.install()
-        permission.allow_supervisor(self._invitation)
+        save_hooks.install()
+        ptrace.allow_supervisor(self._invitation)
         atexit.register(self._at_exit)
         if multiprocessing.parent_process() is not None:
             # What multiprocessing starts ends without `atexit`.
@@ -374,8 +374,8 @@ class Guest:
             epoch_batches_seen=lengths[-1] if lengths else None,
             made_anew=record.made_anew,
             start_method=_start_method(loader),
-            workers_unsafe=workers_unsafe(loader, _start_method(loader), twins.for_workers(loader)),
-            open_handle=twins.opened_early(loader),
+            workers_unsafe=workers_unsafe(loader, _start_method(loader), dataset_copies.for_workers(loader)),
+            open_handle=dataset_copies.opened_early(loader),
             loader_site=loading.construction_site(loader),
             setup_seconds=requests[0][0] - process_started,
             **loading.own_setting(loader),

@@ -161,7 +161,7 @@ class Noted:
         return found[0] if found else ""
 
 
-class Twin:
+class DatasetCopy:
     """A copy of a dataset to load from elsewhere. `refresh` hands on what the user has set in the original since."""
 
     def __init__(self, dataset: Any, change: Optional[Change] = None) -> None:
@@ -173,22 +173,22 @@ class Twin:
 
     def refresh(self) -> None:
         self._looks = 0
-        for owner, twin, seen in list(self._pairs.values()):
+        for owner, copied, seen in list(self._pairs.values()):
             now = dict(vars(owner))
             for name, value in now.items():
                 if name not in seen or seen[name] is not value:
-                    self._set(owner, twin, name, value, 0)
+                    self._set(owner, copied, name, value, 0)
             for name in seen.keys() - now.keys():
-                twin.__dict__.pop(name, None)
+                copied.__dict__.pop(name, None)
             seen.clear()
             seen.update(now)
 
-    def _set(self, owner: Any, twin: Any, name: str, value: Any, deep: int) -> None:
+    def _set(self, owner: Any, copied: Any, name: str, value: Any, deep: int) -> None:
         changed = self._change(owner, name, value)
         if changed is _GONE:
-            twin.__dict__.pop(name, None)
+            copied.__dict__.pop(name, None)
         else:
-            twin.__dict__[name] = self._copied(changed, deep + 1)
+            copied.__dict__[name] = self._copied(changed, deep + 1)
 
     def _copied(self, value: Any, deep: int) -> Any:
         if id(value) in self._pairs:
@@ -198,15 +198,15 @@ class Twin:
             return value
         if _is_holder(value):
             try:
-                twin = object.__new__(type(value))
+                copied = object.__new__(type(value))
             except TypeError:  # Made of something in C: its state is not ours to copy.
                 return value
             if hasattr(type(value), "__del__"):
-                _undying.append(twin)
-            self._pairs[id(value)] = (value, twin, dict(vars(value)))
+                _undying.append(copied)
+            self._pairs[id(value)] = (value, copied, dict(vars(value)))
             for name, held in list(vars(value).items()):
-                self._set(value, twin, name, held, deep)
-            return twin
+                self._set(value, copied, name, held, deep)
+            return copied
         if type(value) in _CONTAINERS and len(value) <= _LONG:
             if isinstance(value, dict):
                 return {key: self._copied(held, deep + 1) for key, held in value.items()}

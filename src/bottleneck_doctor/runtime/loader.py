@@ -18,7 +18,7 @@ import torch
 import torch.utils.data.dataloader as dataloader
 from torch.utils.data import IterDataPipe
 
-from . import orphans, twins
+from . import dataset_copies, parent_death
 from .handles import let_go
 from .messages import Site
 from .steps import user_site
@@ -39,7 +39,7 @@ def install(on_next: Callable[[Any, Any], Any], on_get_iterator: Callable[[Any],
 
     @functools.wraps(_original_init)
     def init(self: Any, loader: Any, *args: Any, **kwargs: Any) -> None:
-        twins.about_to_iterate(loader)
+        dataset_copies.about_to_iterate(loader)
         _original_init(self, loader, *args, **kwargs)
         # A loader that nobody else holds (`for batch in DataLoader(...)`) must live as long as its iterator; one whose
         # workers persist holds the iterator itself.
@@ -58,7 +58,7 @@ def install(on_next: Callable[[Any, Any], Any], on_get_iterator: Callable[[Any],
         offered = on_get_iterator(self)
         if offered is not None:
             return offered
-        with orphans.ended():
+        with parent_death.ended():
             return _original_get_iterator(self)
 
     @functools.wraps(_original_loader_init)
@@ -67,7 +67,7 @@ def install(on_next: Callable[[Any, Any], Any], on_get_iterator: Callable[[Any],
         if site is not None:
             self.__dict__["_doctor_site"] = site
         _original_loader_init(self, *args, **kwargs)
-        twins.made(self)
+        dataset_copies.made(self)
 
     patches = (
         (_BaseIter, "__init__", init),
@@ -201,9 +201,9 @@ class Feed:
         if not lasting:
             self._shadow.__dict__["persistent_workers"] = False
         _draw_apart(self._shadow)
-        self._twin = twins.twin(loader, self._shadow.num_workers)
-        if self._twin is not None:
-            self._shadow.__dict__["dataset"] = self._twin.copy
+        self._copy = dataset_copies.copy_of(loader, self._shadow.num_workers)
+        if self._copy is not None:
+            self._shadow.__dict__["dataset"] = self._copy.copy
         self._stream = stream
         self._iterator: Any = None
         self._iterable = is_iterable(loader)
@@ -261,12 +261,12 @@ class Feed:
         self._shadow.__dict__[name] = sampler
 
     def _make(self) -> None:
-        if self._twin is not None:
-            self._twin.refresh()
+        if self._copy is not None:
+            self._copy.refresh()
         if self.workers == 0:
             self._iterator = dataloader._SingleProcessDataLoaderIter(self._shadow)
         else:
-            with orphans.ended(), let_go(twins.held_elsewhere(self._shadow, self._twin)):
+            with parent_death.ended(), let_go(dataset_copies.held_elsewhere(self._shadow, self._copy)):
                 self._iterator = dataloader._MultiProcessingDataLoaderIter(self._shadow)
         self._iterator._doctor_internal = True
         self._started = sum(1 for worker in getattr(self._iterator, "_workers", ()) if worker.is_alive())

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any, List, Optional
 
-from .handles import Noted, Twin, exclusive
+from .handles import DatasetCopy, Noted, exclusive
 
 _noted = Noted()
-_twins: List[Twin] = []
-_MOST_TWINS = 4
+_copies: List[DatasetCopy] = []
+_MOST_COPIES = 4
 
 
 def made(loader: Any) -> None:
@@ -36,7 +36,7 @@ def about_to_iterate(loader: Any) -> None:
 
 def for_workers(loader: Any) -> Any:
     """The dataset as workers get it: where the user has none, without what was opened since the loader was made."""
-    copy = None if loader.num_workers else twin(loader, 1)
+    copy = None if loader.num_workers else copy_of(loader, 1)
     return loader.dataset if copy is None else copy.copy
 
 
@@ -45,7 +45,7 @@ def opened_early(loader: Any) -> str:
     return _noted.opened_early(loader.dataset) if _is_noted(loader) else ""
 
 
-def twin(loader: Any, workers: int) -> Optional[Twin]:
+def copy_of(loader: Any, workers: int) -> Optional[DatasetCopy]:
     """The copy of the dataset that `workers` workers (0: the main process) load from; None: the dataset itself.
 
     The same copy each time, so that what it caches stays.
@@ -55,24 +55,26 @@ def twin(loader: Any, workers: int) -> Optional[Twin]:
     try:
         if workers and not (_is_noted(loader) and _noted.opened_late(loader.dataset)):
             return None
-        for known in _twins:
+        for known in _copies:
             if known.original is loader.dataset:
                 return known
-        new = Twin(loader.dataset, _noted.as_it_was if workers else None)
+        new = DatasetCopy(loader.dataset, _noted.as_it_was if workers else None)
     except Exception:
         return None
     if new.copy is loader.dataset:
         return None
-    _twins.append(new)
-    del _twins[:-_MOST_TWINS]
+    _copies.append(new)
+    del _copies[:-_MOST_COPIES]
     return new
 
 
-def held_elsewhere(loader: Any, own: Optional[Twin]) -> List[Any]:
-    """What forked workers of this loader, whose dataset is that of its twin if it has one, inherit open in another copy
+def held_elsewhere(loader: Any, own: Optional[DatasetCopy]) -> List[Any]:
+    """What forked workers of this loader, whose dataset is that of its copy if it has one, inherit open in another copy
     of it, and would be refused a second time."""
     try:
-        others = [known.copy for known in _twins if known.original is loader.dataset] if own is None else [own.original]
+        others = (
+            [known.copy for known in _copies if known.original is loader.dataset] if own is None else [own.original]
+        )
         mine = {id(each) for each in exclusive(loader.dataset)} if others else set()
         return [each for other in others for each in exclusive(other) if id(each) not in mine]
     except Exception:  # Changed while it was looked through, by a thread of the user's.
