@@ -895,12 +895,16 @@ def test_training_that_stands_still_shows_a_sign(guest: StartGuest) -> None:
     script = guest(repeated("for batch in DataLoader(Rows(24), batch_size=4):\n    train_on(batch)\ntime.sleep(0.4)\n"))
     script.found()
     script.grant(steps=20)
-    seen = set()
+    seen, steps = set(), [script.session.progress()]
     begun = time.monotonic()
     while script.session.event(0.02) is None:
         seen.add(script.session.is_away())
+        steps.append(script.session.progress())
         assert time.monotonic() - begun < 30
     assert True in seen
+    assert steps[-1][0] >= steps[0][0] + 20, "and it shows its steps"
+    counts = [each[0] for each in steps]
+    assert counts == sorted(counts)
     assert not script.session.is_away(), "it waits to be told what to do, in the middle of an epoch"
 
 

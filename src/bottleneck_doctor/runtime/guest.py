@@ -212,11 +212,11 @@ class Guest:
             self._off = True
             return
         assert self._channel is not None
+        sign = Sign(json.loads(self._invitation).get("scratch", ""))  # There before anybody looks for it.
         self._channel.send(found)
         if loop.record is None:
-            self._server = BareServer(self._steps, loop.rung, self._ask, device)
+            self._server = BareServer(self._steps, loop.rung, self._ask, device, sign)
         else:
-            sign = Sign(json.loads(self._invitation).get("scratch", ""))
             self._server = LoaderServer(
                 self._steps, loop, iterator, loader, iterator._num_yielded, self._ask, device, sign
             )

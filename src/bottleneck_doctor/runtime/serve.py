@@ -155,7 +155,7 @@ class LoaderServer:
         """Another loader begins or is asked for a batch: unless it trains alongside, the loop is evaluating."""
         if id(loader) not in self._companions and self._paused_at is None:
             self._paused_at = now()
-            self._sign.set(True)
+            self._sign.away()
             if self._run is not None:
                 self._run.mode.interrupted(self._paused_at)
 
@@ -168,7 +168,7 @@ class LoaderServer:
     def request(self, iterator: Any) -> Any:
         """The user asks for the next training batch. Raises `StopIteration` where the user's epoch ends."""
         requested = now()
-        self._sign.set(False)
+        self._sign.step()
         self._pause_over(requested)
         if iterator is not self._iterator and iterator._num_yielded:
             # The loop goes on where it was before it looked at another, or takes from two in turn.
@@ -213,7 +213,7 @@ class LoaderServer:
         if self._delivered == self._stops_after:
             delivered = now()
             self._house.pauses.began(delivered, delivered, as_written)
-            self._sign.set(True)
+            self._sign.away()
         return batch
 
     def _near_the_end(self) -> None:
@@ -265,7 +265,7 @@ class LoaderServer:
 
     def _end_epoch(self, at: Optional[float]) -> None:
         self._over = True
-        self._sign.set(True)
+        self._sign.away()
         self._ended_at, self._steps_ended = now(), self._steps.optimizer_steps
         self._stops_after = None
         run = self._run
@@ -335,7 +335,9 @@ class LoaderServer:
             if grant.setting.get("replay") and not self._pantry.batches:
                 self._stock()
             if grant.mode == "loader_only":
-                self._report = loader_only(grant, self._house, self._loader, self._stream, self._pantry)
+                self._report = loader_only(
+                    grant, self._house, self._loader, self._stream, self._pantry, self._sign.step
+                )
                 return
             self._run = self._made(grant)
             self._run.apply()
@@ -419,8 +421,9 @@ class LoaderServer:
 class BareServer:
     """Serves a loop that no loader feeds, behind the optimizer's steps or, by its `rung`, behind backward passes."""
 
-    def __init__(self, steps: Steps, rung: str, ask: Ask, device: str) -> None:
+    def __init__(self, steps: Steps, rung: str, ask: Ask, device: str, sign: Sign) -> None:
         self.rung = rung
+        self._sign = sign
         self._house = House(steps, device)
         self._synchronise = synchroniser(device)
         self._ask = ask
@@ -430,6 +433,7 @@ class BareServer:
 
     def step_ended(self) -> None:
         """A step of the user's loop is done."""
+        self._sign.step()
         report: Optional[WindowDone] = None
         self._position += self._run is not None
         if self._run is not None:

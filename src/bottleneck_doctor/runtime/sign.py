@@ -1,33 +1,57 @@
-"""A byte that the supervisor may look at while nothing is said: whether training stands still for something of the
-user's own, such as an evaluation or a checkpoint.
+"""What the supervisor may look at while nothing is said: how many steps were made, and whether training stands still
+for something of the user's own, such as an evaluation or a checkpoint.
 
-Words on the line would cost the loop some microseconds at every end of an epoch; this costs it a store.
+So it tells slow steps, and an evaluation, from a hang. Words on the line would cost the loop some microseconds a step;
+this costs it a store.
 """
 
 from __future__ import annotations
 
 import mmap
 import os
-from typing import Optional
+import struct
+from typing import NamedTuple, Optional
 
 PREFIX = "away-"
-AWAY, HERE = b"1", b"0"
+_SHAPE = struct.Struct("=Q?")
+_AWAY = 8
+"""Where the byte lies that says so, behind the steps."""
+
+
+class Told(NamedTuple):
+    """`steps` begun since the loop was found; whether training is `away` at something of the user's own."""
+
+    steps: int = 0
+    away: bool = False
 
 
 class Sign:
     """`folder`: where the supervisor looks for it; it may be out of reach, and then nobody is told."""
 
     def __init__(self, folder: str) -> None:
-        self._byte: Optional[mmap.mmap] = None
+        self._bytes: Optional[mmap.mmap] = None
+        self._steps: Optional[memoryview] = None
         try:
-            path = os.path.join(folder, f"{PREFIX}{os.getpid()}")
-            with open(path, "w+b") as file:
-                file.write(HERE)
+            with open(os.path.join(folder, f"{PREFIX}{os.getpid()}"), "w+b") as file:
+                file.write(_SHAPE.pack(*Told()))
                 file.flush()
-                self._byte = mmap.mmap(file.fileno(), 1)
+                self._bytes = mmap.mmap(file.fileno(), _SHAPE.size)
+            self._steps = memoryview(self._bytes)[:_AWAY].cast("Q")
         except (OSError, ValueError):
             pass
 
-    def set(self, away: bool) -> None:
-        if self._byte is not None:
-            self._byte[0:1] = AWAY if away else HERE
+    def step(self) -> None:
+        """Training goes on: another step begins."""
+        if self._steps is not None and self._bytes is not None:
+            self._steps[0] += 1
+            self._bytes[_AWAY] = False
+
+    def away(self) -> None:
+        """Training stands still for something of the user's own, until the next step."""
+        if self._bytes is not None:
+            self._bytes[_AWAY] = True
+
+
+def read(told: bytes) -> Optional[Told]:
+    """What such a file says; None where it is none."""
+    return Told(*_SHAPE.unpack(told)) if len(told) == _SHAPE.size else None
