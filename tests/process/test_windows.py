@@ -91,6 +91,22 @@ def test_a_window_that_takes_far_too_long_ends_where_it_is(guest: StartGuest) ->
     assert script.window().steps == 6, "the next one is as long as it is meant to be"
 
 
+@pytest.mark.alone
+def test_a_lead_in_that_takes_far_too_long_is_cut(guest: StartGuest) -> None:
+    """And what is kept up with workers is told as well as behind the whole of it: 10 ms a row, so 20 ms a step."""
+    script = guest(LOOP.replace("Rows()", "Rows(4000, 0.01)"))
+    script.found()
+    for cut in (True, False):
+        most = 0.1 if cut else 0.0
+        done = script.window({"num_workers": 2}, lead_in=30, steps=16, unit=2, most_lead_in_seconds=most)
+        assert done.status == "ok"
+        assert 3 <= done.lead_in_steps < 15 if cut else done.lead_in_steps == 30
+        assert (done.turn_seconds is None) == cut, "it did not see all of what starting workers costs"
+        assert 0.018 < done.seconds / (done.steps + min(0, done.queue_change)) < 0.03
+    few = script.window(lead_in=2, steps=6, most_lead_in_seconds=1e-6)
+    assert few.lead_in_steps == 2
+
+
 # -- numbers that the model sees -------------------------------------------------------------------------------------
 
 AUTOCAST = (

@@ -95,7 +95,8 @@ class Grant:
 
     In a window of whole epochs `lead_in` counts epochs as well. `options` are the mode's own (see `modes`).
     A timed part that has lasted `most_seconds` (0: no limit) is over at the next multiple of `unit` steps, or epoch's
-    end.
+    end. A lead-in of steps that has lasted `most_lead_in_seconds` (0: no limit) beyond its first step is over once each
+    worker has given a batch.
     `together`: several ranks run this window, so it takes exactly `lead_in + steps` steps whatever happens meanwhile.
     """
 
@@ -110,6 +111,7 @@ class Grant:
     most_seconds: float = 0.0
     unit: int = 1
     together: bool = False
+    most_lead_in_seconds: float = 0.0
 
 
 @dataclass(frozen=True)

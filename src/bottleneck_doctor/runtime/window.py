@@ -24,6 +24,8 @@ from .turn import LeadIn, epoch_turn, queue_tolerance
 READY_SECONDS = 0.0005
 """A batch that comes faster than this lay ready: taking one over from another process costs 0.1 to 0.3 ms."""
 MOST_EXTENSIONS = 2
+LEAST_LEAD_IN = 3
+"""Steps that a lead-in holds at least, unless fewer were granted."""
 
 
 class WindowFailed(Exception):
@@ -230,6 +232,8 @@ class SteadyRun(FedRun):
         self._asked = False
         self._lead_in = self._lead_left = self.grant.lead_in
         self._led = 0
+        self._led_since = 0.0
+        """When the first step of the lead-in was over. Workers start in it, kernels are picked and graphs compiled."""
         self._target = self.grant.steps
         self._segment_began = 0.0
         self._opened = 0.0
@@ -256,6 +260,7 @@ class SteadyRun(FedRun):
             self.lead_in_steps += 1
             self._led += 1
             self._lead_left -= 1
+            self._cut_lead_in()
             return False
         self.steps += 1
         late = self.late(self.seconds + now() - self._segment_began)
@@ -273,6 +278,18 @@ class SteadyRun(FedRun):
         self.queue_change = 0 if self._broken else change
         self._finish()
         return True
+
+    def _cut_lead_in(self) -> None:
+        """End a lead-in that takes far longer than planned: at so slow a pace the timed part tells enough, and whatever
+        is in the queue by then is corrected for, as ever. Each worker has given a batch by then."""
+        if self._led == 1:
+            self._led_since = now()
+            return
+        most = self.grant.most_lead_in_seconds
+        enough = self._led >= max(LEAST_LEAD_IN, self.feed.workers)
+        if enough and self._lead_left > 0 and 0 < most < now() - self._led_since:
+            self._lead_left = 0
+            self._led_without_pause = False  # Too few waits to tell what starting an epoch costs.
 
     def _finish(self) -> None:
         self._timing = False
