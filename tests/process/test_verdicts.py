@@ -142,9 +142,13 @@ def test_worker_that_waits_for_a_lock_is_seen_to(guest: StartGuest) -> None:
     assert 'try `multiprocessing_context="forkserver"`' in said
 
 
-def impatient(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+HASTY = IMPATIENT.replace("HANG_FACTOR = 4.0", "HANG_FACTOR = 0.0")
+"""After five seconds, however long a window is."""
+
+
+def impatient(folder: Path, *words: str, doctor: str = IMPATIENT) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", IMPATIENT, "run", *words],
+        [sys.executable, "-c", doctor, "run", *words],
         cwd=folder,
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -178,6 +182,56 @@ def test_dataset_that_hangs_in_workers_costs_one_hang(tmp_path: Path) -> None:
     assert fixes["amp-bf16"].status not in ("failed", "not_applicable")
     assert fixes["amp-bf16"].speedup is not None
     assert [record.ended for record in result.method.sessions].count("a window hung") == 1
+
+
+STRANGE = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = model
+        self.calls = 0
+
+    def forward(self, rows):
+        self.calls += 1
+        {strange}
+        return self.inner(rows)
+
+
+model = Net()
+for epoch in range(100000):
+    for batch in DataLoader(Rows(400), batch_size=4):
+        time.sleep(0.02)
+        train_on(batch)
+"""
+
+
+def test_steps_that_turn_slow_once_the_loop_was_found_are_no_hang(tmp_path: Path) -> None:
+    """Four of them take twice as long together as it may take until a step is made."""
+    write(tmp_path, PRELUDE + STRANGE.format(strange="time.sleep(2.5 if 14 <= self.calls < 18 else 0)"))
+    done = impatient(
+        tmp_path, "--budget", "40s", "--no-explain", "--only", "intra-op-threads", "train.py", doctor=HASTY
+    )
+    assert done.returncode == Exit.DONE, done.stderr
+    result = from_json((tmp_path / "report.json").read_bytes(), source="report.json")
+    assert result.baseline is not None
+    assert {record.ended for record in result.method.sessions} <= {"told to end", "the time was over"}
+
+
+def test_a_script_that_hangs_is_not_said_to_have_failed(tmp_path: Path) -> None:
+    script = PRELUDE + STRANGE.format(strange="time.sleep(1e6 if self.calls == 14 else 0)")
+    write(tmp_path, script)
+    begun = time.monotonic()
+    done = impatient(tmp_path, "--budget", "90s", "--no-explain", "train.py", doctor=HASTY)
+    assert time.monotonic() - begun < 45.0
+    assert done.returncode == Exit.ENTRYPOINT_FAILED, done.stderr
+    assert "[training-hung]" in done.stderr
+    assert "No training step was made for 5 s under the doctor, before anything was changed." in done.stderr
+    assert "failed by itself" not in done.stderr
+    assert "py-spy dump" in done.stderr
+    if "stood in" not in done.stderr:
+        pytest.skip("py-spy may not look into processes here")
+    line = 1 + script.splitlines().index("        time.sleep(1e6 if self.calls == 14 else 0)")
+    assert f"The script stood in `Net.forward` (train.py:{line})." in done.stderr
 
 
 # -- memory ----------------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from bottleneck_doctor.examine.examination import Outcome, Request, examine
 from bottleneck_doctor.examine.processes import Outside
 from bottleneck_doctor.explain.explainer import Wishes
 from bottleneck_doctor.runtime.messages import Ended, Found, Grant, Hello, WindowDone
+from bottleneck_doctor.runtime.window import LEAST_LEAD_IN
 from bottleneck_doctor.session.ranks import Company
 from bottleneck_doctor.session.session import Command, Exited
 from bottleneck_doctor.session.start import Start
@@ -44,7 +45,9 @@ class Training:
     many times as long steps take once the loop is found. `cold`: how many times as long the very first step takes; half
     of what it is too long is gone after `warming` steps. `under`: the modes in which a process crashes.
     `unstartable`: it can't be started at all. `memory`: bytes that a process holds, whenever it is looked at.
-    `sampled`: what py-spy sees; `hidden`: it sees nothing.
+    `sampled`: what py-spy sees; `hidden`: it sees nothing. `slow`: how many times as long steps take in the windows with
+    these numbers, counted over all processes from 1. `hangs_from`: the number of the first window in which no step is
+    made.
     """
 
     step: float = 0.01
@@ -63,6 +66,8 @@ class Training:
     memory: int = 1 << 30
     sampled: Mapping[str, int] = field(default_factory=lambda: SAMPLED)
     hidden: bool = False
+    slow: Mapping[int, float] = field(default_factory=dict)
+    hangs_from: int | None = None
 
     def coldness(self, made: int) -> float:
         """How many times as long the next step takes, for it comes so early."""
@@ -84,6 +89,7 @@ class Machine(Training):
     """One on which the same is trained in every process. `stopping`: what it takes to end a process."""
 
     stopping: float = 0.2
+    granted: int = 0
     interrupted_at: float | None = None
     now: float = 0.0
     happened: list[Happened] = field(default_factory=list)
@@ -200,6 +206,8 @@ class MadeUpSession:
         self._next: tuple[float, Any] | None = None
         """The moment of the next event, and what it is."""
         self._granted: Happened | None = None
+        self._step = 0.0
+        """Seconds that a step takes in the window that was granted last; 0 where none is made."""
 
     @property
     def trains(self) -> bool:
@@ -244,8 +252,12 @@ class MadeUpSession:
         machine, training = self.machine, self.training
         self.grants.append(grant)
         assert not any(each.trains for each in machine.sessions), "two train at a time"
-        step = training.step_seconds(grant, self._made)
+        machine.granted += 1
+        step = training.step_seconds(grant, self._made) * training.slow.get(machine.granted, 1.0)
         unit, most, lead_in = grant.unit, grant.steps, grant.lead_in
+        if grant.most_lead_in_seconds:
+            workers = int(grant.setting.get("num_workers", training.workers))
+            lead_in = min(lead_in, max(LEAST_LEAD_IN, workers, 2 + int(grant.most_lead_in_seconds / step)))
         if grant.epochs:
             unit, most = training.epoch, grant.epochs * training.epoch
             lead_in = grant.lead_in * training.epoch + training.epoch // 2  # The rest of the epoch that it stands in.
@@ -254,6 +266,10 @@ class MadeUpSession:
         whole = lead_in + steps
         name = NAMES.get(key_of(grant.setting), key_of(grant.setting)) if grant.mode == "timed" else grant.mode
         self._granted = Happened(self.number, name, machine.now, machine.now + whole * step, steps)
+        self._step = step
+        if training.hangs_from is not None and machine.granted >= training.hangs_from:
+            self._step = 0.0
+            return
         if grant.mode in training.under:
             self._next = (machine.now + step, Exited(1, "RuntimeError: under a hook"))
             return
@@ -304,6 +320,13 @@ class MadeUpSession:
 
     def is_away(self) -> bool:
         return False
+
+    def progress(self) -> dict[int, int]:
+        assert self._granted is not None
+        return {0: int((self.machine.now - self._granted.began) / self._step) if self._step else 0}
+
+    def tail(self) -> str:
+        return "Epoch 1\n"
 
     def stop(self) -> None:
         self.stopped += 1

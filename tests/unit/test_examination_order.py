@@ -12,6 +12,8 @@ from bottleneck_doctor.errors import Exit
 from bottleneck_doctor.examine.examination import DEFAULT_BUDGET
 from bottleneck_doctor.explain.explainer import ALLOWANCE
 from bottleneck_doctor.fixes import catalogue
+from bottleneck_doctor.session import autopsy
+from bottleneck_doctor.session.failure import Frame, Stack
 
 KEPT = 1.03
 """Part of a budget in which all has to be over."""
@@ -135,6 +137,52 @@ def test_a_script_that_dies_as_its_loop_is_found_is_an_error_alone() -> None:
     assert examined.outcome is None
     assert examined.error is not None
     assert examined.error.slug == "entrypoint-failed"
+
+
+@pytest.mark.parametrize(("workers", "slowly"), [(0, 40.0), (4, 25.0)])
+def test_steps_that_turn_slow_are_no_hang(workers: int, slowly: float) -> None:
+    """The third window, behind one from which it seems that a step takes a tenth of what it took before."""
+    slow = {1: 10.0, 2: 1.0, 3: slowly}
+    examined = Examined(Machine(step=0.6, start=10.0, workers=workers, slow=slow)).expects("phases", "sampled")
+    assert examined.error is None
+    assert examined.result.baseline is not None
+    assert {record.ended for record in examined.result.method.sessions} <= {"told to end", "the time was over"}
+
+
+@pytest.mark.parametrize("explain", [True, False])
+def test_a_training_that_hangs_did_not_fail_by_itself(explain: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs = Frame("<module>", "/project/train.py", 12, own=True)
+    stack = Stack([Frame("acquire", "/lib/threading.py", 5, own=False), theirs])
+    monkeypatch.setattr(autopsy, "stacks", lambda pid: [stack])
+    examined = Examined(Machine(step=0.05, start=3.0, hangs_from=3 if explain else 1), explain=explain)
+    assert examined.error is not None
+    assert examined.error.slug == "training-hung"
+    assert examined.error.exit_code == Exit.ENTRYPOINT_FAILED
+    assert examined.error.sentence == (
+        "No training step was made for 30 s under the doctor, before anything was changed. The script stood in "
+        "`<module>` (train.py:12)."
+    )
+    assert examined.error.detail == "Epoch 1\n"
+    assert examined.machine.now < 60.0, "it was given up as soon as it was clear"
+    if not explain:
+        assert examined.outcome is None
+        return
+    assert "waits for data" in examined.result.verdict.sentence
+    assert examined.error.sentence in examined.result.verdict.sentence
+
+
+def test_a_setting_under_which_steps_are_slow_costs_the_others_a_part_of_the_time() -> None:
+    """Windows of whole epochs, which nothing cuts: sixty times as slow, and no hang."""
+    speeds = {"autocast=bfloat16": 1 / 60}
+    examined = Examined(Machine(step=0.1, start=2.0, epoch=10, speeds=speeds), budget=300.0, explain=False)
+    fixes = {fix.id: fix for fix in examined.result.fixes}
+    assert fixes["workers"].speedup is not None
+    assert fixes["amp-bf16"].status == "failed"
+    assert "though steps were made, over ten times as long as expected" in fixes["amp-bf16"].reason
+    assert "hung" not in fixes["amp-bf16"].reason
+    slow = [record for record in examined.result.method.sessions if "though steps were made" in record.ended]
+    assert len(slow) == 1
+    assert slow[0].seconds < 0.5 * 300.0
 
 
 @pytest.mark.parametrize("mode", ["phases", "sampled"])

@@ -8,7 +8,7 @@ import pytest
 
 from bottleneck_doctor.profiling.origin import Origin
 from bottleneck_doctor.session import autopsy
-from bottleneck_doctor.session.failure import Failure, Frame, Stack, cause
+from bottleneck_doctor.session.failure import Failure, Frame, Stack, cause, standing
 
 TWO = {"num_workers": 2}
 
@@ -57,6 +57,14 @@ def test_hang_without_workers_is_where_the_loop_stands(setting: dict[str, object
     known = cause(failed(setting=setting, hung=True, stacks=[IN_MAIN]))
     assert known.sentence.startswith("it hung in `main` (train.py:30)")
     assert not known.every_count
+
+
+def test_where_it_stands_is_the_innermost_line_of_the_users_own() -> None:
+    at_work = stack(("relu", "/site-packages/torch/nn.py", 3, False), ("main", "/home/me/train.py", 31, True))
+    assert standing([at_work]) == "The script stood in `main` (train.py:31)."
+    assert standing([IN_MAIN, IN_WORKER]) == "A loader worker stood in `__getitem__` (data.py:12)."
+    assert standing([at_work, IN_WORKER]) == "The script stood in `main` (train.py:31)."
+    assert standing([]) == ""
 
 
 def test_hang_of_the_loop_while_workers_are_idle_is_the_loops() -> None:

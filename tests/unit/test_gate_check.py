@@ -12,11 +12,12 @@ import pytest
 from tests.unit.diagnosable import FOUND
 from tests.unit.test_gate_revision import commit, git, repository
 
-from bottleneck_doctor.errors import DoctorError
+from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.gate.check import Request, _Checking, check
 from bottleneck_doctor.gate.duel import Broken, Contender, Corner, _own_port, _prepare, failure
 from bottleneck_doctor.gate.sides import revision, worktree
 from bottleneck_doctor.measure.prober import Clock, SessionOver
+from bottleneck_doctor.measure.waiting import Hung, ended
 from bottleneck_doctor.protection.keeper import Keeper
 from bottleneck_doctor.session.session import Command, Session
 from bottleneck_doctor.session.start import Start
@@ -180,6 +181,21 @@ def test_a_port_that_the_other_side_has_is_said() -> None:
         assert other.slug == "head-failed"
     finally:
         corner.session.stop()
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_side_that_hangs_is_not_said_to_fail(alone: bool) -> None:
+    side = Contender(name="base", said="the base (x)", argv=(), cwd=Path(), roots=(), environment={}, keeper=Keeper())
+    corner = Corner(side, Session(Command((), Path()), 1))
+    try:
+        told = failure(Broken(corner, ended(Hung(40.0, tail="Epoch 1")), alone=alone))
+    finally:
+        corner.session.stop()
+    assert (told.slug, told.exit_code, told.detail) == ("training-hung", Exit.ENTRYPOINT_FAILED, "Epoch 1")
+    where = "The base (x)" if alone else "Both revisions"
+    assert told.sentence == (
+        f"{where}: No training step was made for 40 s under the doctor, before anything was changed."
+    )
 
 
 def test_windows_of_a_check_without_a_budget_are_waited_for() -> None:

@@ -12,7 +12,7 @@ from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import Window
 from bottleneck_doctor.examine.race import Race
-from bottleneck_doctor.measure import prober
+from bottleneck_doctor.measure import prober, waiting
 from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.prober import Clock, OutOfTime, Prober, SessionOver
 from bottleneck_doctor.measure.schedule import LoopShape, Plan, Probe, probe
@@ -42,6 +42,12 @@ class Told:
 
     def is_away(self) -> bool:
         return self.away.pop(0) if self.away else False
+
+    def progress(self) -> dict[int, int]:
+        return {}
+
+    def tail(self) -> str:
+        return "Epoch 1"
 
     def grant(self, grant: Any) -> None:
         self.window = grant.window
@@ -177,7 +183,7 @@ def test_until_there_is_a_baseline_it_may_take_what_was_set_apart(monkeypatch: p
         waited.append(patience)
         return session.event(patience)
 
-    monkeypatch.setattr(prober, "await_event", await_event)
+    monkeypatch.setattr(waiting, "await_event", await_event)
     _, made = make(left=3.0)
     made.spare = 20.0
     session: Any = Told(OK, OK, OK, OK)
@@ -214,7 +220,7 @@ def test_an_evaluation_is_no_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     assert session.away, "nobody waits for the return of what is gone"
     assert race.alive(TWO)
     # One that takes for ever costs the process, and is nobody's fault.
-    monkeypatch.setattr(prober, "AWAY_SECONDS", 0.1)
+    monkeypatch.setattr(waiting, "AWAY_SECONDS", 0.1)
     session = Told()
     session.away = [True] * 100
     with pytest.raises(SessionOver, match="something else") as over:
@@ -222,12 +228,100 @@ def test_an_evaluation_is_no_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not over.value.crashed
     assert race.alive(TWO)
     # Nor is it waited for beyond the time.
-    monkeypatch.setattr(prober, "AWAY_SECONDS", 100.0)
+    monkeypatch.setattr(waiting, "AWAY_SECONDS", 100.0)
     _, made = make(left=-100.0)
     session = Told()
     session.away = [True] * 100
     with pytest.raises(OutOfTime):
         made.measure(session, TWO)  # type: ignore[arg-type]
+
+
+class Stepping:
+    """A session that says nothing, and makes a step every `every` seconds of its own clock until `last`."""
+
+    def __init__(self, every: float, *, last: float = 1e9, away: tuple[float, float] = (0.0, 0.0)) -> None:
+        self.time = 0.0
+        self.every, self.last, self.away = every, last, away
+        self.answer: Any = None
+        self.answers_at = 1e9
+
+    def now(self) -> float:
+        return self.time
+
+    def progress(self) -> dict[int, int]:
+        return {0: int(min(self.time, self.last) / self.every)}
+
+    def is_away(self) -> bool:
+        return self.away[0] <= self.time < self.away[1]
+
+    def event(self, timeout: float) -> Any:
+        self.time = min(self.time + timeout, max(self.time, self.answers_at))
+        return self.answer if self.time >= self.answers_at else None
+
+
+def waits(session: Stepping, limit: float, *, until: float = 1000.0, patience: float = 1e9) -> Any:
+    return waiting.awaited(session, limit, until, patience, session.now)  # type: ignore[arg-type]
+
+
+def test_slow_steps_are_no_hang() -> None:
+    """However many times longer than expected their window takes, as long as each of them is made."""
+    slow = Stepping(6.5)
+    slow.answer, slow.answers_at = OK, 240.0
+    assert waits(slow, 30.0) is OK
+    assert slow.time == 240.0
+    # They are waited for until the time is over, and not beyond.
+    slow = Stepping(6.5)
+    assert waits(slow, 30.0, until=100.0) is None
+    assert slow.time == pytest.approx(100.0)
+    # A setting gets a part of it only.
+    slow = Stepping(6.5)
+    assert isinstance(waits(slow, 30.0, patience=60.0), waiting.TooSlow)
+    assert 60.0 < slow.time < 68.0
+
+
+def test_no_step_at_all_is_a_hang_as_soon_as_ever() -> None:
+    still = Stepping(6.5, last=0.0)
+    assert waits(still, 30.0) == waiting.Hung(30.0)
+    assert still.time == pytest.approx(30.0)
+    # From the last step on, where there were some.
+    later = Stepping(6.5, last=20.0)
+    assert waits(later, 30.0) == waiting.Hung(30.0)
+    assert 49.0 < later.time < 52.0
+    # Where nobody sees steps, as of ranks on other hosts, the whole window counts.
+    unseen = Stepping(6.5)
+    unseen.progress = dict  # type: ignore[method-assign]
+    assert waits(unseen, 30.0) == waiting.Hung(30.0)
+    assert unseen.time == pytest.approx(30.0)
+
+
+def test_an_evaluation_between_steps_is_neither_a_hang_nor_slow() -> None:
+    class Evaluating(Stepping):
+        def progress(self) -> dict[int, int]:
+            away = max(0.0, min(self.time, self.away[1]) - self.away[0])
+            return {0: int((self.time - away) / self.every)}
+
+    session = Evaluating(2.0, away=(10.0, 90.0))
+    session.answer, session.answers_at = OK, 130.0
+    assert waits(session, 30.0, patience=60.0) is OK
+
+
+def test_a_lead_in_may_take_three_times_as_long_as_planned() -> None:
+    _, made = make()
+    granted: list[Grant] = []
+
+    class Noting(Told):
+        def grant(self, grant: Any) -> None:
+            super().grant(grant)
+            granted.append(grant)
+
+    made.measure(Noting(OK), TWO)  # type: ignore[arg-type]
+    assert granted[0].most_lead_in_seconds >= 3.0 * granted[0].lead_in * 0.1
+    assert granted[0].most_lead_in_seconds >= granted[0].most_seconds > 0
+    made._shape = replace(made._shape, epoch_batches=10)
+    made.epochs = True
+    made.measure(Noting(OK), AS_WRITTEN)  # type: ignore[arg-type]
+    assert granted[1].epochs
+    assert granted[1].most_lead_in_seconds == 0.0, "an epoch is led in with from its start to its end"
 
 
 def test_progress_names_what_is_measured_as_a_user_would_write_it() -> None:

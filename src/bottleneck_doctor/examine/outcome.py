@@ -31,9 +31,11 @@ from bottleneck_doctor.examine.race import Race
 from bottleneck_doctor.explain.explainer import Explanation
 from bottleneck_doctor.measure import schedule
 from bottleneck_doctor.measure.prober import RANKS_APART, SessionOver
+from bottleneck_doctor.measure.waiting import Hung
 from bottleneck_doctor.runtime.messages import Ended, Found, Hello
 from bottleneck_doctor.runtime.seen import Counts
 from bottleneck_doctor.session import environment, interpreter
+from bottleneck_doctor.session.failure import standing
 from bottleneck_doctor.statistics import speedups
 from bottleneck_doctor.wording import words
 
@@ -314,7 +316,9 @@ def _odd_loop(found: Found) -> list[Warning]:
 
 
 def entrypoint_failed(over: SessionOver) -> DoctorError:
-    """The user's program failed before anything was changed."""
+    """The user's program failed, or hung, before anything was changed."""
+    if over.hung is not None:
+        return _training_hung(over, over.hung)
     reason = over.why.removeprefix("the script failed: ")
     if _NO_TORCH.match(reason):
         return interpreter.missing(over.tail)
@@ -322,6 +326,20 @@ def entrypoint_failed(over: SessionOver) -> DoctorError:
         "entrypoint-failed",
         f"The script failed by itself, before anything was changed: {reason}.".replace("..", "."),
         "Run it without the doctor and correct it; the end of its own output is below.",
+        Exit.ENTRYPOINT_FAILED,
+        detail=over.tail,
+    )
+
+
+def _training_hung(over: SessionOver, hung: Hung) -> DoctorError:
+    """No step was made any more. Whether the user's program would hang alone too, nobody has seen."""
+    before = "" if hung.changed else ", before anything was changed"
+    told = f"No training step was made for {hung.seconds:.0f} s under the doctor{before}. {standing(hung.stacks)}"
+    return DoctorError(
+        "training-hung",
+        told.rstrip(),
+        "Run the script without the doctor. If it stops there too, it may be waiting for a lock, an input or another "
+        "process: `py-spy dump --pid` with its process id shows where. If it trains on, please report this.",
         Exit.ENTRYPOINT_FAILED,
         detail=over.tail,
     )

@@ -463,8 +463,10 @@ def failure(broken: Broken) -> DoctorError:
         return outcome.guest_failed(over)
     if over.apart:
         return outcome.ranks_apart(over)
-    if over.why == CAME_TO_ITS_END:
-        plain = outcome.no_training(broken.corner.session.farewell, over.tail)
+    if over.why == CAME_TO_ITS_END or over.hung is not None:
+        farewell = broken.corner.session.farewell
+        hung = over.hung is not None
+        plain = outcome.entrypoint_failed(over) if hung else outcome.no_training(farewell, over.tail)
         where = contender.said if broken.alone else "both revisions"
         told = f"{where[0].upper()}{where[1:]}: {plain.sentence}"
         return DoctorError(plain.slug, told, plain.next_step, plain.exit_code, detail=plain.detail)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import socket
-import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,29 +17,32 @@ from bottleneck_doctor.measure.clock import Clock as Clock
 from bottleneck_doctor.measure.clock import OutOfTime as OutOfTime
 from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.schedule import LoopShape, Plan, Probe
+from bottleneck_doctor.measure.waiting import CAME_TO_ITS_END as CAME_TO_ITS_END
+from bottleneck_doctor.measure.waiting import RANKS_APART as RANKS_APART
+from bottleneck_doctor.measure.waiting import Hung, TooSlow, awaited
+from bottleneck_doctor.measure.waiting import SessionOver as SessionOver
+from bottleneck_doctor.measure.waiting import await_event as await_event
+from bottleneck_doctor.measure.waiting import ended as ended
 from bottleneck_doctor.measure.windows import BURN_IN as BURN_IN
 from bottleneck_doctor.measure.windows import kept
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.session import autopsy
 from bottleneck_doctor.session.failure import Cause, Failure, Stack, cause, signal_name
-from bottleneck_doctor.session.ranks import Apart
 from bottleneck_doctor.session.session import Exited, Session
 from bottleneck_doctor.system.progress import Progress
 from bottleneck_doctor.wording import words
 
-CAME_TO_ITS_END = "the script came to its end"
-"""Why a session ended, where the script did."""
-RANKS_APART = "its ranks did not come to one step"
 HANG_SECONDS = 30.0
 HANG_FACTOR = 12.0
-"""A window that takes this many times as long as expected (and `HANG_SECONDS` at least) is taken for hung."""
+"""A training that makes no step for this many times as long as its whole window should take (and for `HANG_SECONDS` at
+least) hangs. As long as it makes steps it is slow."""
+SLOW_SHARE = 0.25
+"""Part of the time left that a window of a setting may take where its steps are slow: the rest belongs to others."""
 TOO_LONG = 3.0
-"""A timed part that has lasted this many times as long as planned ends where it is: what made it so slow (the setting,
-a neighbour) is seen by then, and the time belongs to other windows."""
+"""A lead-in or a timed part that has lasted this many times as long as planned ends where it is: what made it so slow
+(the setting, a neighbour) is seen by then, and the time belongs to other windows."""
 EXPLAINING_GRACE = 5.0
 """How long a window that explains may go on past any budget: cut short, all of its time would have been for nothing."""
-AWAY_SECONDS = 120.0
-"""How long beyond that an evaluation, or whatever else lies between steps, is waited for."""
 GRACE_SECONDS = 30.0
 """How long a window may go on past a budget that the user did not set."""
 
@@ -57,24 +59,6 @@ EXPLAINING = {
     "lines": "timing lines",
 }
 """What windows that explain do, by their mode."""
-
-
-class SessionOver(Exception):
-    """The session ended by itself, by a crash or by a hang.
-
-    `crashed`: with an exit code that is not 0. `ours`: the guest itself failed, and `tail` is its traceback.
-    `apart`: its ranks could not be brought to one step.
-    """
-
-    def __init__(
-        self, why: str, *, crashed: bool = False, tail: str = "", ours: bool = False, apart: bool = False
-    ) -> None:
-        super().__init__(why)
-        self.why = why
-        self.crashed = crashed
-        self.ours = ours
-        self.apart = apart
-        self.tail = tail
 
 
 class Prober:
@@ -152,6 +136,10 @@ class Prober:
         if isinstance(event, messages.WindowDone):
             self.cost_seconds[each.key] = self._clock.now() - begun
             return self._keep(session, each, event)
+        if isinstance(event, Hung):
+            before = [window.setting for window in self._measured.windows if window.session == session.number]
+            changed = any(before) or bool(each.setting)
+            event = replace(event, stacks=_stacks(session), tail=session.tail(), changed=changed)
         self._blame(session, each, event)
         raise ended(event)
 
@@ -244,6 +232,7 @@ class Prober:
         """Grant a window and wait for it: its `WindowDone`, or what came instead. Raises `OutOfTime`."""
         step = self._step(each)
         limit = max(HANG_SECONDS, HANG_FACTOR * self._steps(size) * max(step, self._baseline_step))
+        most_lead_in = 0.0 if size.epochs else max(most_seconds, TOO_LONG * size.lead_in * step)
         self._number += 1
         self._memory_kills = autopsy.memory_kills()
         self._tell(session, each)
@@ -258,18 +247,21 @@ class Prober:
                 options,
                 most_seconds,
                 size.unit,
+                most_lead_in_seconds=most_lead_in,
             )
         )
-        until = self._clock.now() + min(max(1.0, self._clock.left()) + grace, self._clock.until_end())
-        event, hung = _awaited(session, limit, until, self._clock.now)
+        time_left = min(max(1.0, self._clock.left()) + grace, self._clock.until_end())
+        # Without the training as written nothing can be had, and what it takes is its own.
+        patience = max(limit, SLOW_SHARE * time_left) if each.setting or each.mode == "loader_only" else math.inf
+        event = awaited(session, limit, self._clock.now() + time_left, patience, self._clock.now)
         if isinstance(event, messages.WindowDone):
             if event.window != self._number:
-                return None
+                return messages.Trouble(text=f"window {self._number} was granted, and {event.window} ended")
             self.device_bytes = _larger(self.device_bytes, event.device_bytes)
             self.device_reserved_bytes = _larger(self.device_reserved_bytes, event.device_reserved_bytes)
-        if event is None:
-            event = session.company.parted(hung=hung)
-            if event is None and not hung:
+        if event is None or isinstance(event, Hung):
+            event = session.company.parted(hung=event is not None) or event
+            if event is None:
                 raise OutOfTime
         return event
 
@@ -318,9 +310,11 @@ class Prober:
     def _blame(self, session: Session, each: Probe, event: Any) -> None:
         """A session died in this window. A setting that does so twice, or is known to be to blame, has failed; anything
         else may have been the script's own end, and is tried once more."""
-        hung = event is None
-        if hung:
-            known = cause(self._failure(each, hung=True, stacks=_stacks(session)))
+        hung = isinstance(event, Hung)
+        if isinstance(event, Hung):
+            known = cause(self._failure(each, hung=True, stacks=event.stacks))
+        elif isinstance(event, TooSlow):
+            known = Cause(f"{ended(event).why}, over ten times as long as expected")
         elif isinstance(event, Exited) and event.code != 0:
             known = cause(self._failure(each, words=event.tail, signal=signal_name(event.code)))
         elif isinstance(event, messages.Trouble):
@@ -390,74 +384,6 @@ class Prober:
             return "the same batches again"
         text = words.setting_text(setting, self._measured.found.device) if setting else NAMES[BASELINE]
         return f"loading alone, {text}" if key.startswith(labels.LOADER_ONLY) else text
-
-
-def await_event(session: Session, seconds: float, now: Callable[[], float] = time.monotonic) -> Any:
-    """The next event of the session that is not its farewell, or None after `seconds`."""
-    deadline = now() + seconds
-    while True:
-        left = deadline - now()
-        if left <= 0:
-            return None
-        event = session.event(min(left, 1.0))
-        if event is not None and not isinstance(event, messages.Ended):
-            return event
-
-
-def _awaited(session: Session, limit: float, until: float, now: Callable[[], float]) -> tuple[Any, bool]:
-    """The next event, and whether training went on for `limit` seconds without one. What the user does between steps is
-    no part of them. `until`: when the time is over.
-
-    Raises `OutOfTime`, and `SessionOver` where the user's own work takes too long to be waited for.
-    """
-    while True:
-        allowed = until - now()
-        event = await_event(session, min(limit, allowed), now)
-        hung = event is None and allowed >= limit
-        if not hung or not session.is_away():
-            return event, hung
-        event = _await_return(session, until, now)
-        if event is not None:
-            return event, False
-
-
-def _await_return(session: Session, until: float, now: Callable[[], float]) -> Any:
-    """Wait until the training goes on. What happens meanwhile is returned, such as the end of the process."""
-    back_by = now() + AWAY_SECONDS
-    while session.is_away():
-        event = await_event(session, 0.2, now)
-        if event is not None:
-            return event
-        if now() > until:
-            raise OutOfTime
-        if now() > back_by:
-            # Another process begins with training.
-            raise SessionOver("the script was at something else than training for minutes")
-    return None
-
-
-def ended(event: Any) -> SessionOver:
-    """How a session ended, from what came instead of the message expected."""
-    if event is None:
-        return SessionOver("a window hung", crashed=True)
-    if isinstance(event, Exited):
-        if event.code == 0:
-            return SessionOver(CAME_TO_ITS_END, tail=event.tail)
-        return SessionOver(f"the script failed: {last_words(event)}", crashed=True, tail=event.tail)
-    if isinstance(event, messages.Trouble):
-        return SessionOver("a bug of doctor's own ended it", tail=event.text, ours=True)
-    if isinstance(event, Apart):
-        return SessionOver(f"{RANKS_APART}: {event.text}", apart=True)
-    return SessionOver(f"unexpected message {type(event).__name__}", ours=True)
-
-
-def last_words(event: Exited) -> str:
-    """Why a process ended, in one line: its signal, or the last line that it wrote."""
-    name = signal_name(event.code)
-    if name:
-        return f"killed by {name}" + (" (out of memory?)" if name == "SIGKILL" else "")
-    lines = [line.strip() for line in event.tail.splitlines() if line.strip()]
-    return lines[-1][:300] if lines else f"exit code {event.code}"
 
 
 def _stacks(session: Session) -> list[Stack]:

@@ -125,7 +125,7 @@ def _hung(failure: Failure) -> Cause | None:
     own = _own_frame([stack for stack in failure.stacks if stack.worker])
     main = _own_frame([stack for stack in failure.stacks if not stack.worker])
     unseen = not failure.stacks and "num_workers" in failure.setting
-    if failure.workers and (own is not None or unseen or _waits_for_workers(failure)):
+    if failure.workers and (own is not None or unseen or _waits_for_workers(failure.stacks)):
         where = f" in {_place(own)}" if own is not None else ""
         locked = any(stack.locked and stack.worker for stack in failure.stacks)
         return Cause(f"with workers the dataset hangs{where}: {_fork_advice(failure, locked)}", every_count=True)
@@ -134,12 +134,9 @@ def _hung(failure: Failure) -> Cause | None:
     return Cause("it hung: the window took over ten times as long as expected")
 
 
-def _waits_for_workers(failure: Failure) -> bool:
+def _waits_for_workers(stacks: Sequence[Stack]) -> bool:
     return any(
-        frame.function.rpartition(".")[2] in _WAITING
-        for stack in failure.stacks
-        if not stack.worker
-        for frame in stack.frames
+        frame.function.rpartition(".")[2] in _WAITING for stack in stacks if not stack.worker for frame in stack.frames
     )
 
 
@@ -308,6 +305,15 @@ def _workers(failure: Failure) -> str:
     if not failure.workers:
         return "this setting"
     return f"{failure.workers} worker{'s' if failure.workers > 1 else ''}"
+
+
+def standing(stacks: Sequence[Stack]) -> str:
+    """The sentence that says in which line of the user's a process stood that hangs; "" where that was not seen."""
+    worker = _own_frame([stack for stack in stacks if stack.worker])
+    main = _own_frame([stack for stack in stacks if not stack.worker])
+    if worker is not None and (main is None or _waits_for_workers(stacks)):
+        return f"A loader worker stood in {_place(worker)}."
+    return f"The script stood in {_place(main)}." if main is not None else ""
 
 
 def _own_frame(stacks: Sequence[Stack]) -> Frame | None:
