@@ -906,7 +906,7 @@ def test_slow_first_steps_are_no_part_of_what_starting_an_epoch_costs(
 
 
 @pytest.mark.alone
-def test_training_that_stands_still_shows_a_sign(guest: StartGuest) -> None:
+def test_training_shows_its_steps_and_that_it_stands_still(guest: StartGuest) -> None:
     """So that an evaluation is not taken for a hang, however long it takes."""
     script = guest(repeated("for batch in DataLoader(Rows(24), batch_size=4):\n    train_on(batch)\ntime.sleep(0.4)\n"))
     script.found()

@@ -45,9 +45,9 @@ class Training:
     many times as long steps take once the loop is found. `cold`: how many times as long the very first step takes; half
     of what it is too long is gone after `warming` steps. `under`: the modes in which a process crashes.
     `unstartable`: it can't be started at all. `memory`: bytes that a process holds, whenever it is looked at.
-    `sampled`: what py-spy sees; `hidden`: it sees nothing. `slow`: how many times as long steps take in the windows with
-    these numbers, counted over all processes from 1. `hangs_from`: the number of the first window in which no step is
-    made.
+    `sampled`: what py-spy sees; `hidden`: it sees nothing. `slow`: how many times as long steps take in the windows
+    with these numbers, counted over all processes from 1. `hangs_from`: the number of the first window in which no
+    step is made.
     """
 
     step: float = 0.01

@@ -17,13 +17,14 @@ from torch.utils.data import get_worker_info
 from . import bootstrap, dataset_copies, ptrace, save_hooks
 from . import loader as loading
 from .channel import VARIABLE, Channel
+from .company import place, ranks_here
+from .liveness import Liveness
 from .messages import Crashed, End, Ended, Found, Grant, Hello, Trouble, WindowDone
 from .modes import loading as recording
 from .originals import exit_now, getpid, now, process_started, sleep, wall_clock
 from .rank_place import place, ranks_here
 from .seen import Seen
 from .serve import BareServer, LoaderServer
-from .sign import Sign
 from .steps import Loop, Steps, batch_samples
 from .suitability import usable_cpus, workers_unsafe
 from .window import TheirError
@@ -212,13 +213,13 @@ class Guest:
             self._off = True
             return
         assert self._channel is not None
-        sign = Sign(json.loads(self._invitation).get("scratch", ""))  # There before anybody looks for it.
+        liveness = Liveness(json.loads(self._invitation).get("scratch", ""))  # There before anybody looks for it.
         self._channel.send(found)
         if loop.record is None:
-            self._server = BareServer(self._steps, loop.rung, self._ask, device, sign)
+            self._server = BareServer(self._steps, loop.rung, self._ask, device, liveness)
         else:
             self._server = LoaderServer(
-                self._steps, loop, iterator, loader, iterator._num_yielded, self._ask, device, sign
+                self._steps, loop, iterator, loader, iterator._num_yielded, self._ask, device, liveness
             )
 
     def _connect(self) -> None:

@@ -11,10 +11,10 @@ import torch
 
 from . import loader as loading
 from .knobs import House
+from .liveness import Liveness
 from .messages import Grant, WindowDone
 from .originals import now
 from .pantry import Pantry
-from .sign import Sign
 from .steps import Loop, Steps
 from .window import BareRun, EpochRun, JointRun, SteadyRun, TheirError, WindowFailed, loader_only
 
@@ -41,10 +41,18 @@ class LoaderServer:
     """Serves a loop that takes its batches from a loader of torch."""
 
     def __init__(
-        self, steps: Steps, loop: Loop, iterator: Any, trained: Any, delivered: int, ask: Ask, device: str, sign: Sign
+        self,
+        steps: Steps,
+        loop: Loop,
+        iterator: Any,
+        trained: Any,
+        delivered: int,
+        ask: Ask,
+        device: str,
+        liveness: Liveness,
     ) -> None:
         self._steps = steps
-        self._sign = sign
+        self._liveness = liveness
         self._loader = trained
         self._others: Dict[int, Any] = {}
         """Loaders like the training one that were there beside it, such as that of an evaluation, held weakly."""
@@ -155,7 +163,7 @@ class LoaderServer:
         """Another loader begins or is asked for a batch: unless it trains alongside, the loop is evaluating."""
         if id(loader) not in self._companions and self._paused_at is None:
             self._paused_at = now()
-            self._sign.away()
+            self._liveness.away()
             if self._run is not None:
                 self._run.mode.interrupted(self._paused_at)
 
@@ -168,7 +176,7 @@ class LoaderServer:
     def request(self, iterator: Any) -> Any:
         """The user asks for the next training batch. Raises `StopIteration` where the user's epoch ends."""
         requested = now()
-        self._sign.step()
+        self._liveness.step()
         self._pause_over(requested)
         if iterator is not self._iterator and iterator._num_yielded:
             # The loop goes on where it was before it looked at another, or takes from two in turn.
@@ -213,7 +221,7 @@ class LoaderServer:
         if self._delivered == self._stops_after:
             delivered = now()
             self._house.pauses.began(delivered, delivered, as_written)
-            self._sign.away()
+            self._liveness.away()
         return batch
 
     def _near_the_end(self) -> None:
@@ -265,7 +273,7 @@ class LoaderServer:
 
     def _end_epoch(self, at: Optional[float]) -> None:
         self._over = True
-        self._sign.away()
+        self._liveness.away()
         self._ended_at, self._steps_ended = now(), self._steps.optimizer_steps
         self._stops_after = None
         run = self._run
@@ -336,7 +344,7 @@ class LoaderServer:
                 self._stock()
             if grant.mode == "loader_only":
                 self._report = loader_only(
-                    grant, self._house, self._loader, self._stream, self._pantry, self._sign.step
+                    grant, self._house, self._loader, self._stream, self._pantry, self._liveness.step
                 )
                 return
             self._run = self._made(grant)
@@ -421,9 +429,9 @@ class LoaderServer:
 class BareServer:
     """Serves a loop that no loader feeds, behind the optimizer's steps or, by its `rung`, behind backward passes."""
 
-    def __init__(self, steps: Steps, rung: str, ask: Ask, device: str, sign: Sign) -> None:
+    def __init__(self, steps: Steps, rung: str, ask: Ask, device: str, liveness: Liveness) -> None:
         self.rung = rung
-        self._sign = sign
+        self._liveness = liveness
         self._house = House(steps, device)
         self._synchronise = synchroniser(device)
         self._ask = ask
@@ -433,7 +441,7 @@ class BareServer:
 
     def step_ended(self) -> None:
         """A step of the user's loop is done."""
-        self._sign.step()
+        self._liveness.step()
         report: Optional[WindowDone] = None
         self._position += self._run is not None
         if self._run is not None:

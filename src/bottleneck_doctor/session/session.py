@@ -31,7 +31,7 @@ from bottleneck_doctor.protection import scratch
 from bottleneck_doctor.protection.keep import NEVER, Moments
 from bottleneck_doctor.protection.keeper import Keeper
 from bottleneck_doctor.protection.sandbox import NotHere
-from bottleneck_doctor.runtime import channel, messages, sign
+from bottleneck_doctor.runtime import channel, liveness, messages
 from bottleneck_doctor.runtime import seen as seen_so_far
 from bottleneck_doctor.session import process_tree
 from bottleneck_doctor.session.output_log import OutputLog, megabytes
@@ -334,17 +334,21 @@ class Session:
     def is_away(self) -> bool:
         """Whether training stands still on this host for something of the user's own: an evaluation, a checkpoint."""
         with contextlib.suppress(OSError):
-            return any(told.away for told in map(_signed, (self._folder / "scratch").glob(sign.PREFIX + "*")) if told)
+            return any(
+                shown.away
+                for shown in map(_liveness_of, (self._folder / "scratch").glob(liveness.PREFIX + "*"))
+                if shown
+            )
         return False
 
     def progress(self) -> dict[int, int]:
         """Steps that each rank has begun since its loop was found, by its number, of those on this host: while they
         grow, nothing hangs. Only what they differ by from one look to the next means anything."""
-        signed = {
-            rank: _signed(self._folder / "scratch" / f"{sign.PREFIX}{member.hello.pid}")
+        shown = {
+            rank: _liveness_of(self._folder / "scratch" / f"{liveness.PREFIX}{member.hello.pid}")
             for rank, member in self.company.members.items()
         }
-        return {rank: told.steps for rank, told in signed.items() if told is not None}
+        return {rank: each.steps for rank, each in shown.items() if each is not None}
 
     def _look_up(self) -> seen_so_far.Counts | None:
         """What was seen so far by the process on this host that saw most; None where none has imported torch."""
@@ -457,10 +461,10 @@ def _told_address(host: str, listener: socket.socket) -> list[str | int]:
     return [socket.gethostname() if host in ("0.0.0.0", "::") else host, listener.getsockname()[1]]
 
 
-def _signed(file: Path) -> sign.Told | None:
+def _liveness_of(file: Path) -> liveness.Shown | None:
     """What a guest shows while it says nothing; None where that can't be had, as of one on another host."""
     try:
-        return sign.read(file.read_bytes())
+        return liveness.read(file.read_bytes())
     except OSError:
         return None
 

@@ -12,20 +12,20 @@ import os
 import struct
 from typing import NamedTuple, Optional
 
-PREFIX = "away-"
+PREFIX = "alive-"
 _SHAPE = struct.Struct("=Q?")
 _AWAY = 8
 """Where the byte lies that says so, behind the steps."""
 
 
-class Told(NamedTuple):
+class Shown(NamedTuple):
     """`steps` begun since the loop was found; whether training is `away` at something of the user's own."""
 
     steps: int = 0
     away: bool = False
 
 
-class Sign:
+class Liveness:
     """`folder`: where the supervisor looks for it; it may be out of reach, and then nobody is told."""
 
     def __init__(self, folder: str) -> None:
@@ -33,7 +33,7 @@ class Sign:
         self._steps: Optional[memoryview] = None
         try:
             with open(os.path.join(folder, f"{PREFIX}{os.getpid()}"), "w+b") as file:
-                file.write(_SHAPE.pack(*Told()))
+                file.write(_SHAPE.pack(*Shown()))
                 file.flush()
                 self._bytes = mmap.mmap(file.fileno(), _SHAPE.size)
             self._steps = memoryview(self._bytes)[:_AWAY].cast("Q")
@@ -52,6 +52,6 @@ class Sign:
             self._bytes[_AWAY] = True
 
 
-def read(told: bytes) -> Optional[Told]:
+def read(shown: bytes) -> Optional[Shown]:
     """What such a file says; None where it is none."""
-    return Told(*_SHAPE.unpack(told)) if len(told) == _SHAPE.size else None
+    return Shown(*_SHAPE.unpack(shown)) if len(shown) == _SHAPE.size else None
