@@ -17,7 +17,6 @@ from torch.utils.data import get_worker_info
 from . import bootstrap, dataset_copies, ptrace, save_hooks
 from . import loader as loading
 from .channel import VARIABLE, Channel
-from .company import place, ranks_here
 from .liveness import Liveness
 from .messages import Crashed, End, Ended, Found, Grant, Hello, Trouble, WindowDone
 from .modes import loading as recording
