@@ -150,7 +150,7 @@ def test_a_target_that_cannot_be_written_is_refused_before_anything_is_measured(
     assert "[output-unwritable]" in done.stderr
     done = run(clone, "-m", "bottleneck_doctor", "check", "train.py")
     assert done.returncode == 2
-    assert "Nothing is named to compare with" in done.stderr
+    assert "There is nothing to compare with" in done.stderr
     (clone / "doctor.toml").write_text("[metrics.step-time]\n")
     done = run(clone, "-m", "bottleneck_doctor", "check", "--base-ref", "origin/main", "train.py")
     assert done.returncode == 2

@@ -133,7 +133,7 @@ def test_a_stored_baseline_takes_the_place_of_a_revision(runner: Path) -> None:
     called = (runner / "called").read_text().splitlines()
     assert called[1:3] == ["--baseline", "my pets.json"]
     assert "--base-ref" not in called
-    # Where both are asked for, the command says that they exclude each other.
+    # Where both are asked for, the command says that they can't be used together.
     assert "inputs.baseline == ''" in step("Fetch the base")["if"]
 
 

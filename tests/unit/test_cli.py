@@ -87,8 +87,8 @@ def test_a_command_is_run_as_it_is(requests: list[Request], capsys: pytest.Captu
         (["--exec", "no-such-command --x"], "[command-missing]"),
         (["--exec", "A=1"], "a command is missing"),
         (["--exec", "echo 'half"], "--exec"),
-        (["--exec", "python x.py", "train.py"], "--exec is the whole command"),
-        (["--exec", "python x.py", "-m", "train"], "--exec is the whole command"),
+        (["--exec", "python x.py", "train.py"], "--exec gives the whole command"),
+        (["--exec", "python x.py", "-m", "train"], "--exec gives the whole command"),
     ],
 )
 def test_what_is_no_command_is_refused(
@@ -135,15 +135,15 @@ def test_version(doctor: Run) -> None:
         (["rum"], "did you mean 'run'"),
         (["train.py"], "doctor run train.py"),
         (["--versoin"], "--version"),
-        (["run"], "A script is missing"),
+        (["run"], "No script was given"),
         (["run", "--budgt", "3m", "train.py"], "--budget"),
         (["run", "--budget", "soon", "train.py"], "'soon' is not a length of time"),
         (["run", "--budget"], "requires an argument"),
         (["run", "--sessions", "2", "train.py"], "x>=3"),
-        (["run", "--lr", "3", "train.py"], "options of your script's own go after it, behind a `--`"),
-        (["run", "train.py", "-m", "pkg.train", "--"], "train.py and -m MODULE exclude each other"),
+        (["run", "--lr", "3", "train.py"], "Options of your script go after the script, behind a `--`"),
+        (["run", "train.py", "-m", "pkg.train", "--"], "Give either train.py or -m MODULE, not both"),
         (["run", "train.py", "--seed", "x", "--"], "'x' is not a valid integer"),
-        (["run", "-q", "-v", "train.py"], "exclude each other"),
+        (["run", "-q", "-v", "train.py"], "can't be used together"),
         (["run", "--only", "workers", "--skip", "workers", "train.py"], "workers is named by both"),
     ],
 )
@@ -377,7 +377,7 @@ def test_a_bug_of_ours_is_a_file_and_not_a_traceback(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert main(["run", "-q", "train.py", "--", "a b"]) == Exit.BUG
     shown = capsys.readouterr().err
-    assert "This is a bug of doctor's own: ZeroDivisionError. [bug]" in shown
+    assert "This is a bug in doctor: ZeroDivisionError. [bug]" in shown
     assert "Traceback" not in shown
     (crash,) = tmp_path.glob("doctor-crash-*.txt")
     assert str(crash) in shown

@@ -118,7 +118,7 @@ def test_an_option_of_ours_after_the_script_is_told_where_it_belongs(
 ) -> None:
     assert ask(name, *target, *ARGUMENTS, *words) == []
     sentence, commands = shown(capsys, "option-misplaced")
-    assert sentence.startswith(f"{words[0].partition('=')[0]} stands after {shlex.join(target)}, where it may be the ")
+    assert sentence.startswith(f"{words[0].partition('=')[0]} comes after {shlex.join(target)}. There it could be an ")
     ours, theirs = commands
 
     # The second command hands the script what stood behind it, and us nothing.
@@ -149,7 +149,7 @@ def test_what_stands_between_script_and_dashes_is_ours(
         assert capsys.readouterr().out.startswith(f"Usage: doctor {name} ")
     elif option == "module" and target == ["train.py"]:
         assert ask(name, *target, *words, "--", *ARGUMENTS) == []
-        assert "train.py and -m MODULE exclude each other" in shown(capsys, "usage")[0]
+        assert shown(capsys, "usage")[0] == "Give either train.py or -m MODULE, not both."
     else:
         first = [*target, *words] if option == "module" else [*words, *target]
         expected = ask(name, *first, "--", *ARGUMENTS)
@@ -172,10 +172,29 @@ def test_no_option_is_taken_for_the_value_of_another(
         assert main([name, *words]) == Exit.USAGE
         sentence, commands = shown(capsys, "value-missing")
         instead = words[words.index(spelled) + 1].split("=")[0]
-        assert sentence == (
-            f"{spelled} needs a value, and {'`--`' if instead == '--' else instead} stands where it should be."
-        )
+        assert sentence == f"{spelled} needs a value, but {'`--`' if instead == '--' else instead} follows it."
         assert commands == []
+
+
+@pytest.mark.parametrize(
+    ("words", "step"),
+    [
+        (["--base-ref", "--output=x"], "Write a value directly after --base-ref, as in --base-ref origin/main."),
+        (["--budget", "-x"], "Write a value directly after --budget, as in --budget 5m."),
+        (["--json", "--threshold", "3%"], "Write a value directly after --json, as in --json FILE."),
+        (
+            ["--json", "--odd"],
+            "Write a value directly after --json, as in --json FILE. "
+            "If the value itself begins with a dash, write --json=VALUE.",
+        ),
+    ],
+)
+def test_a_missing_value_is_asked_for_by_an_example(
+    words: list[str], step: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", *words, "train.py"]) == Exit.USAGE
+    # No revision and no time begins with a dash, so nobody is told how to write one that does.
+    assert capsys.readouterr().err.splitlines()[1:] == [f"  → {step}"]
 
 
 def test_a_value_may_begin_with_a_dash(ask: Ask) -> None:
@@ -207,12 +226,12 @@ def test_what_is_no_option_of_ours_goes_to_the_script(name: str, ask: Ask) -> No
     [
         (
             "check train.py --base-ref origin/main",
-            "--base-ref stands after train.py, where it may be the script's or an option of doctor check.",
+            "--base-ref comes after train.py. There it could be an option of the script or of doctor check.",
             ["check --base-ref origin/main train.py", "check train.py -- --base-ref origin/main"],
         ),
         (
             "check -q a.py c.json --base-ref main -v --lr 3 --pairs=4",
-            "--base-ref, -v and --pairs stand after a.py, where they may be the script's or options of doctor check.",
+            "--base-ref, -v and --pairs come after a.py. There they could be options of the script or of doctor check.",
             [
                 "check -q --base-ref main -v --pairs=4 a.py -- c.json --lr 3",
                 "check -q a.py -- c.json --base-ref main -v --lr 3 --pairs=4",
@@ -220,7 +239,7 @@ def test_what_is_no_option_of_ours_goes_to_the_script(name: str, ask: Ask) -> No
         ),
         (
             "run 'my train.py' --launch 'torchrun --nproc-per-node 2'",
-            "--launch stands after 'my train.py', where it may be the script's or an option of doctor run.",
+            "--launch comes after 'my train.py'. There it could be an option of the script or of doctor run.",
             [
                 "run --launch 'torchrun --nproc-per-node 2' 'my train.py'",
                 "run 'my train.py' -- --launch 'torchrun --nproc-per-node 2'",
@@ -229,13 +248,13 @@ def test_what_is_no_option_of_ours_goes_to_the_script(name: str, ask: Ask) -> No
         # The value that the user forgot is shown by its kind; no option of the script's is taken for it.
         (
             "run train.py --seed --epochs 3",
-            "--seed stands after train.py, where it may be the script's or an option of doctor run.",
+            "--seed comes after train.py. There it could be an option of the script or of doctor run.",
             ["run --seed N train.py -- --epochs 3", "run train.py -- --seed --epochs 3"],
         ),
         # Given before already, it is the later one that counts, unless there may be several.
         (
             "run -qv --seed 1 --only workers train.py --seed=2 --only amp-bf16",
-            "--seed and --only stand after train.py, where they may be the script's or options of doctor run.",
+            "--seed and --only come after train.py. There they could be options of the script or of doctor run.",
             [
                 "run -qv --only workers --seed=2 --only amp-bf16 train.py",
                 "run -qv --seed 1 --only workers train.py -- --seed=2 --only amp-bf16",
@@ -306,7 +325,7 @@ def test_a_ref_after_the_script_is_not_said_to_be_missing(
     (tmp_path / "train.py").touch()
     assert main(["check", "train.py", "--base-ref", "origin/main"]) == Exit.USAGE
     said = capsys.readouterr().err
-    assert "Nothing is named to compare with" not in said
+    assert "There is nothing to compare with" not in said
     assert "doctor check --base-ref origin/main train.py\n" in said
     assert main(["check", "train.py", "--base-ref", "origin/main", "--", "--epochs", "3"]) == Exit.USAGE
     assert "[not-a-repository]" in capsys.readouterr().err  # It was understood: git is asked next.

@@ -255,9 +255,9 @@ def test_another_command_is_said(bench: Bench, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--base-ref", "main", "train.py"), "--base-ref and --baseline exclude each other"),
-        (("--merge-base", "train.py"), "--merge-base and --baseline exclude each other"),
-        (("--seed", "3", "train.py"), "--seed and --baseline exclude each other"),
+        (("--base-ref", "main", "train.py"), "--base-ref and --baseline can't be used together"),
+        (("--merge-base", "train.py"), "--merge-base and --baseline can't be used together"),
+        (("--seed", "3", "train.py"), "--seed and --baseline can't be used together"),
         (("--no-steady", "train.py"), "ran with a steady allocator"),
     ],
 )
@@ -273,7 +273,7 @@ def test_options_that_do_not_go_together(
     [
         (("train.py",), "give --base-ref, such as --base-ref origin/main, or --baseline FILE"),
         (("--allow-different-machine", "train.py"), "needs --baseline"),
-        (("--base-ref", "main", "--allow-different-machine", "train.py"), "exclude each other"),
+        (("--base-ref", "main", "--allow-different-machine", "train.py"), "can't be used together"),
         (("--baseline", "nothing.json", "train.py"), "[baseline-missing]"),
         (("--baseline", "train.py", "train.py"), "[baseline-unreadable]"),
         (("--baseline", "report.json", "train.py"), "[baseline-is-report]"),

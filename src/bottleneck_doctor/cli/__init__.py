@@ -46,8 +46,8 @@ class CommandGroup(click.Group):
         if name.endswith(".py"):
             raise click.UsageError(f"{name!r} is a script, not a command; write `doctor run {name}`.", ctx)
         near = difflib.get_close_matches(name, self.list_commands(ctx), n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(self.list_commands(ctx))}."
-        raise click.UsageError(f"There is no command {name!r}: {hint}", ctx)
+        hint = f"did you mean {near[0]!r}?" if near else f"the commands are {', '.join(self.list_commands(ctx))}."
+        raise click.UsageError(f"There is no command {name!r}; {hint}", ctx)
 
 
 @click.command(
@@ -58,7 +58,7 @@ class CommandGroup(click.Group):
 )
 @click.version_option(__version__, prog_name="bottleneck-doctor", message="%(prog)s %(version)s")
 def doctor() -> None:
-    """Run a PyTorch training script, try one setting at a time, and rank fixes by measured speedup."""
+    """Measure what makes a PyTorch training faster, and say why it is slow."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -89,7 +89,7 @@ def _invoke(arguments: list[str]) -> int:
         path = "doctor" if error.ctx is None else error.ctx.command_path
         hint = f"Run `{path} --help`."
         if isinstance(error, click.NoSuchOption) and error.ctx and isinstance(error.ctx.command, StartingCommand):
-            hint = f"Run `{path} --help`; options of your script's own go after it, behind a `--`."
+            hint = f"Run `{path} --help`. Options of your script go after the script, behind a `--`."
         raise DoctorError("usage", _sentence(error.format_message()), hint) from None
     except click.ClickException as error:
         raise DoctorError("usage", _sentence(error.format_message()), "Run `doctor --help`.") from None

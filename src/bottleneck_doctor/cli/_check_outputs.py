@@ -13,7 +13,7 @@ from bottleneck_doctor.render.check.outputs import OUTPUTS, Wanted, wanted
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-GITHUB_HELP = "Annotations and a step summary for GitHub Actions; on by itself there."
+GITHUB_HELP = "Write annotations and a job summary for GitHub Actions (default: only when run there)."
 
 
 def output_options(command: Command) -> Command:

@@ -37,7 +37,7 @@ def record_crash(error: Exception, arguments: list[str]) -> DoctorError:
         where = f"The details are in {stream.name}; please report the bug with that file."
     except OSError:
         where = f"The details could not be written to a file; please report the bug with this: {error}"
-    return DoctorError("bug", f"This is a bug of doctor's own: {kind}.", where, Exit.BUG)
+    return DoctorError("bug", f"This is a bug in doctor: {kind}.", where, Exit.BUG)
 
 
 def _version(distribution: str) -> str:

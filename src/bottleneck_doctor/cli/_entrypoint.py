@@ -29,7 +29,7 @@ def split_words(command: str, module: str | None, words: tuple[str, ...]) -> tup
     if module is not None:
         return None, words
     if not words:
-        raise click.UsageError(f"A script is missing: doctor {command} [OPTIONS] SCRIPT [-- ARGS], or -m MODULE.")
+        raise click.UsageError(f"No script was given. Write doctor {command} [OPTIONS] SCRIPT [-- ARGS], or -m MODULE.")
     rest = words[1:]
     return Path(words[0]), rest[1:] if rest[:1] == ("--",) else rest
 
@@ -60,7 +60,7 @@ def check_script(script: Path, *, compiles_here: bool, show_source: bool = True)
         raise DoctorError("script-is-directory", f"{script} is a folder, not a script.", hint)
     if not script.exists():
         near = _near_files(script)
-        hint = f"Did you mean {' or '.join(near)}?" if near else f"Check the path; it is taken from {os.getcwd()}."
+        hint = f"Did you mean {' or '.join(near)}?" if near else f"Check the path; it is relative to {os.getcwd()}."
         raise DoctorError("script-missing", f"There is no script {script}.", hint)
     if not script.is_file() or script.stat().st_size > _LARGEST_SCRIPT:
         raise _not_python(script)
@@ -96,7 +96,7 @@ def check_interpreter(name: str) -> str:
     if found is None:
         raise DoctorError(
             "python-missing",
-            f"There is no interpreter {name} that can be run.",
+            f"There is no interpreter {name}, or it can't be run.",
             "Give the Python that runs your training, such as venv/bin/python.",
         )
     return os.path.abspath(found)
@@ -111,7 +111,7 @@ def check_launcher(text: str, interpreter: str | None) -> tuple[str, ...]:
     if located(words, interpreter or sys.executable) is None:
         raise DoctorError(
             "launcher-missing",
-            f"There is no launcher {words[0]} that can be run.",
+            f"There is no launcher {words[0]}, or it can't be run.",
             "Give the command as you would type it before the script: --launch 'torchrun --nproc-per-node 2'.",
         )
     return words
@@ -139,8 +139,8 @@ def check_command(line: str) -> tuple[dict[str, str], tuple[str, ...]]:
     if found is None:
         raise DoctorError(
             "command-missing",
-            f"There is no command {words[0]} that can be run.",
-            "Give it as you would in a shell; one that its environment installs is found once that is activated.",
+            f"There is no command {words[0]}, or it can't be run.",
+            "Give it as you would in a shell. If it belongs to a virtual environment, activate that environment first.",
         )
     return variables, (found, *words[1:])
 
@@ -152,14 +152,14 @@ def check_fix_ids(asked: Iterable[str], known: Mapping[str, str]) -> None:
             word = identifier.replace("_", "-").lower()
             near = difflib.get_close_matches(word, known, n=3)
             near = near or [name for name, text in known.items() if word in text.lower()]
-            hint = f"Did you mean {' or '.join(near)}?" if near else "Run `doctor fixes` for the list."
+            hint = f"Did you mean {' or '.join(near)}?" if near else "Run `doctor fixes` to see the list."
             raise DoctorError("unknown-fix", f"There is no fix {identifier!r}.", hint)
 
 
 def _unreadable(script: Path, error: OSError | ValueError) -> DoctorError:
     reason = getattr(error, "strerror", None) or str(error)
     return DoctorError(
-        "script-unreadable", f"{script} can't be read: {reason}.", "Check the path, and who may read it."
+        "script-unreadable", f"{script} can't be read: {reason}.", "Check the path and the file's permissions."
     )
 
 
@@ -167,7 +167,7 @@ def _not_python(script: Path) -> DoctorError:
     return DoctorError(
         "script-not-python",
         f"{script} is not a Python script.",
-        "Give the Python file that trains, -m MODULE, or a whole command with --exec 'bash train.sh'.",
+        "Give the Python file that trains, or -m MODULE, or a whole command as in --exec 'bash train.sh'.",
     )
 
 

@@ -18,6 +18,10 @@ from bottleneck_doctor.errors import DoctorError
 
 _LIKE_AN_OPTION = re.compile(r"--|-[A-Za-z]")
 """What no value looks like. `-` is standard output, and `-3` a number."""
+_MAY_BEGIN_WITH_A_DASH = ("FILE", "DIR", "PATH", "COMMAND", "CMD")
+"""Values, as `--help` calls them. No revision, time, number or name of a fix begins with one."""
+_EXAMPLES = {"REF": "origin/main", "TIME": "5m", "PERCENT": "3%", "HOST:PORT": "10.0.0.1:0", "N": "3"}
+"""Values that anybody might give, where their name in `--help` says less."""
 
 
 class Command(click.Command):
@@ -120,11 +124,12 @@ class _Reader:
         if _LIKE_AN_OPTION.match(following[0]):
             taken = following[0].partition("=")[0]
             long = next((each for each in option.opts if each.startswith("--")), name)
+            joined = option.metavar in _MAY_BEGIN_WITH_A_DASH and taken not in ("--", *self.options)
             raise DoctorError(
                 "value-missing",
-                f"{name} needs a value, and {'`--`' if taken == '--' else taken} stands where it should be.",
-                f"Write the value after it: {name} {_stand_in(option)}."
-                + (f" One that begins with a dash is given as {long}=VALUE." if _is_text(option) else ""),
+                f"{name} needs a value, but {'`--`' if taken == '--' else taken} follows it.",
+                f"Write a value directly after {name}, as in {name} {_example(option)}."
+                + (f" If the value itself begins with a dash, write {long}=VALUE." if joined else ""),
             )
         return _Given(options, (word, following[0]))
 
@@ -137,8 +142,8 @@ def _takes_value(option: click.Option) -> bool:
     return not option.is_flag and not option.count
 
 
-def _is_text(option: click.Option) -> bool:
-    return isinstance(option.type, (click.types.StringParamType, click.Path))
+def _example(option: click.Option) -> str:
+    return _EXAMPLES.get(option.metavar or "", _stand_in(option))
 
 
 def _stand_in(option: click.Option) -> str:
@@ -165,7 +170,7 @@ def _ordered(command: click.Command, ctx: click.Context, args: list[str]) -> lis
     if line.is_module:
         return [*line.before_words, *line.target, *_flat(ours), *rest]
     if any(given.names("module") for given in ours):
-        raise click.UsageError(f"{line.name} and -m MODULE exclude each other: name what is to be run once.", ctx)
+        raise click.UsageError(f"Give either {line.name} or -m MODULE, not both.", ctx)
     return [*line.before_words, *_flat(ours), *line.target, *rest]
 
 
@@ -231,15 +236,15 @@ class _Line:
         if not ours:
             return
         names = list(dict.fromkeys(given.words[0].partition("=")[0] for given in ours))
-        stands, they, are, option = "stands", "it", "is", "an option"
+        stands, they, are, option = "comes", "it", "is", "an option"
         if len(names) > 1:
-            stands, they, are, option = "stand", "they", "are", "options"
+            stands, they, are, option = "come", "they", "are", "options"
         raise DoctorError(
             "option-misplaced",
-            f"{_listed(names)} {stands} after {self.name}, where {they} may be the {self.noun}'s or {option} of "
+            f"{_listed(names)} {stands} after {self.name}. There {they} could be {option} of the {self.noun} or of "
             f"{self.path}.",
-            f"If {they} {are} doctor's: {self._shown(self._as_ours(ours, theirs))}\n"
-            f"    If {they} {are} the {self.noun}'s: "
+            f"If {they} {are} meant for doctor: {self._shown(self._as_ours(ours, theirs))}\n"
+            f"    If {they} {are} meant for the {self.noun}: "
             + self._shown([*self.before_words, *self.target, "--", *self.after]),
         )
 
@@ -265,10 +270,10 @@ class _Line:
         behind = self.after[cut + 1 :]
         start = [*self.before_words, *(self.target if self.is_module else ()), *_flat(ours)]
         start += () if self.is_module else self.target
-        steps = [f"If it is the {self.noun}'s: {self._shown([*start, '--', *others, *behind])}"]
+        steps = [f"If it is meant for the {self.noun}: {self._shown([*start, '--', *others, *behind])}"]
         if behind:
             own = self._shown([*start, "--", *others, "--", *behind])
-            steps.append(f"If the {self.noun} has a `--` of its own: {own}")
+            steps.append(f"If the {self.noun} itself takes a `--`: {own}")
         raise DoctorError(
             "not-an-option",
             f"Only options of {self.path} belong between {self.name} and `--`, and {first} is not one"

@@ -22,13 +22,18 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 _START = (
     click.option("-m", "--module", metavar="MODULE", help="Run a module, as `python -m MODULE` does."),
     click.option(
-        "--launch", metavar="COMMAND", help="Put a launcher before the script: 'torchrun --nproc-per-node 2'."
+        "--launch", metavar="COMMAND", help="Start the script with a launcher, such as 'torchrun --nproc-per-node 2'."
     ),
     click.option(
-        "--listen", metavar="HOST:PORT", help="Where ranks on other hosts reach this machine; PORT 0 for any."
+        "--listen",
+        metavar="HOST:PORT",
+        help="The address at which ranks on other hosts reach this machine; PORT 0 is any free port.",
     ),
     click.option(
-        "--exec", "line", metavar="COMMAND", help="Run a command as it is, such as 'trl sft --config c.yaml'."
+        "--exec",
+        "line",
+        metavar="COMMAND",
+        help="Run this command instead of a script, such as 'trl sft --config c.yaml'.",
     ),
     click.option(
         "--python",
@@ -37,10 +42,10 @@ _START = (
     ),
     click.option("--in-place", is_flag=True, help="Let the script change files as it would without doctor."),
 )
-_ORDER = (click.option("--seed", metavar="N", type=int, help="Seed of the random order of windows."),)
+_ORDER = (click.option("--seed", metavar="N", type=int, help="The seed for the random order of measurements."),)
 _TALK = (
     click.option("-v", "--verbose", is_flag=True, help="Show the script's own output."),
-    click.option("-q", "--quiet", is_flag=True, help="No progress, only the outcome."),
+    click.option("-q", "--quiet", is_flag=True, help="Show no progress, only the result."),
     click.argument("words", metavar="SCRIPT [-- ARGS]...", nargs=-1, type=click.UNPROCESSED),
 )
 
@@ -103,7 +108,9 @@ def start(
     from bottleneck_doctor.session.start import Start
 
     if line is not None and (module is not None or words or python is not None):
-        raise click.UsageError("--exec is the whole command: give no SCRIPT, -m MODULE or --python beside it.")
+        raise click.UsageError(
+            "--exec gives the whole command, so SCRIPT, -m MODULE and --python can't be used with it."
+        )
     from bottleneck_doctor.session import interpreter
 
     variables, line_words = ({}, ()) if line is None else check_command(line)

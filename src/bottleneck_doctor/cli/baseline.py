@@ -23,12 +23,16 @@ from bottleneck_doctor.cli._start import plain_start_options, start_in_project, 
     metavar="FILE",
     type=click.Path(path_type=Path),
     default=Path("baseline.json"),
-    help="Where it goes (default: baseline.json). A baseline that is there gets the new draws beside its own.",
+    help="The file to write (default: baseline.json). If it holds a baseline, the new measurements are added to it.",
 )
-@click.option("--new", "anew", is_flag=True, help="Begin anew where the file holds a baseline already.")
-@click.option("--sessions", metavar="N", type=click.IntRange(min=1), help="Starts of the script (default: 8).")
-@click.option("--budget", metavar="TIME", help="As many starts as fit into this time, such as 5m.")
-@click.option("--steady/--no-steady", default=None, help="Keep glibc's allocator from adding luck (default: steady).")
+@click.option("--new", "anew", is_flag=True, help="Replace the baseline that the file holds, instead of adding to it.")
+@click.option("--sessions", metavar="N", type=click.IntRange(min=1), help="How often to start the script (default: 8).")
+@click.option("--budget", metavar="TIME", help="Start the script as often as this time allows, such as 5m.")
+@click.option(
+    "--steady/--no-steady",
+    default=None,
+    help="Reduce the noise that glibc's memory allocator adds (default: --steady).",
+)
 @plain_start_options
 @talk_options
 def command(
@@ -47,20 +51,22 @@ def command(
     quiet: bool,
     words: tuple[str, ...],
 ) -> int:
-    """Store how a training script performs here, for `doctor check --baseline`.
+    """Store how fast a training runs on this machine.
 
-    Starts SCRIPT with ARGS several times and writes what its processes showed, with what tells this machine from
-    others. Run it onto the same file at other times: a machine is not as fast every day, and a check can only be as
-    sure as the times in its baseline agree. Options of doctor's stand before SCRIPT, or between it and `--`; ARGS
-    are the script's.
+    Starts SCRIPT with ARGS several times and writes what was measured, and what identifies this machine, for `doctor
+    check --baseline`. Run it with the same file again at other times: a machine is not equally fast every day, and the
+    better the times in a baseline agree, the smaller the changes that a check can detect. Put doctor's options before
+    SCRIPT, or between SCRIPT and `--`; ARGS go to the script.
     """
     from bottleneck_doctor.cli._entrypoint import time_option
 
     seconds = time_option("--budget", budget)
     if quiet and verbose:
-        raise click.UsageError("--quiet and --verbose exclude each other.")
+        raise click.UsageError("--quiet and --verbose can't be used together.")
     if sessions is not None and seconds is not None:
-        raise click.UsageError("--sessions and --budget exclude each other: one says how many, one how long.")
+        raise click.UsageError(
+            "--sessions and --budget can't be used together: one says how many starts, one how long."
+        )
 
     given, config = start_in_project(
         "baseline",

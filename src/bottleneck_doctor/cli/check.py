@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 @click.command(
     "check",
     cls=StartingCommand,
+    short_help="Check whether a change made a training slower.",
     # What follows SCRIPT is the script's, as after `python script.py`, but for what `_placement` finds there.
     context_settings={"allow_interspersed_args": False},
     options_metavar="[OPTIONS]",
@@ -34,29 +35,33 @@ if TYPE_CHECKING:
     "--baseline",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="What `doctor baseline` wrote, to compare with instead of a revision.",
+    help="Compare with a file that `doctor baseline` wrote, instead of a revision.",
 )
 @click.option(
-    "--allow-different-machine", is_flag=True, help="Go on where the baseline was made on another machine, and say so."
+    "--allow-different-machine",
+    is_flag=True,
+    help="Compare even if the baseline was made on another machine; the result says so.",
 )
-@click.option("--merge-base", is_flag=True, help="Compare with where the head left REF, not with REF as it is now.")
-@click.option("--base-setup", metavar="CMD", help="A command to run in the base's folder first, such as a build.")
+@click.option(
+    "--merge-base", is_flag=True, help="Compare with the merge base of REF and the working tree, instead of REF itself."
+)
+@click.option("--base-setup", metavar="CMD", help="Run this command in REF's folder first, such as a build.")
 @click.option("--threshold", metavar="PERCENT", help="How much longer a step may take, such as 3% (default: 5%).")
 @click.option(
     "--budget",
     metavar="TIME",
-    help="The longest it may take, such as 90s (default: 5m). It ends sooner once it is sure.",
+    help="The longest the check may take, such as 90s (default: 5m). It ends earlier once the result is sure.",
 )
-@click.option("--pairs", metavar="N", type=click.IntRange(min=3), help="Start exactly so many pairs of processes.")
+@click.option("--pairs", metavar="N", type=click.IntRange(min=3), help="Measure exactly N pairs of processes.")
 @click.option(
     "--inconclusive",
     type=click.Choice(["pass", "fail"]),
-    help="What to do where it can't be told: exit 0 (pass, the default) or 3 (fail).",
+    help="How to exit if the result is inconclusive: with 0 (pass, the default) or 3 (fail).",
 )
 @click.option(
     "--steady/--no-steady",
     default=None,
-    help="Keep glibc's allocator from adding luck, on both sides (default: steady).",
+    help="Reduce the noise that glibc's memory allocator adds, on both sides (default: --steady).",
 )
 @output_options
 @talk_options
@@ -83,18 +88,18 @@ def command(
     words: tuple[str, ...],
     **outputs: Any,
 ) -> int:
-    """Compare a training script with itself at another revision, and fail where it became slower.
+    """Compare a training script with another revision of itself, and fail if it became slower.
 
     Runs SCRIPT with ARGS from the working tree and from REF, in pairs of processes whose steps are timed in turn, until
-    it is sure whether a step takes longer than the threshold allows. With --baseline the working tree alone is run, and
-    held against figures of this machine that were stored before. Options of doctor's stand before SCRIPT,
-    or between it and `--`; ARGS are the script's.
+    it is sure whether a step takes longer than the threshold allows. With --baseline, it runs the working tree only,
+    and compares it with figures that were stored on this machine before. Put doctor's options before SCRIPT, or between
+    SCRIPT and `--`; ARGS go to the script.
     """
     from bottleneck_doctor.cli._entrypoint import time_option
 
     seconds = time_option("--budget", budget)
     if quiet and verbose:
-        raise click.UsageError("--quiet and --verbose exclude each other.")
+        raise click.UsageError("--quiet and --verbose can't be used together.")
     _refuse_mixed(
         {"--base-ref": base_ref, "--merge-base": merge_base, "--base-setup": base_setup, "--seed": seed},
         {"--baseline": baseline, "--allow-different-machine": allow_different_machine},
@@ -142,7 +147,7 @@ def command(
         ref = base_ref or config.base_ref
         if ref is None:
             raise click.UsageError(
-                "Nothing is named to compare with: give --base-ref, such as --base-ref origin/main, or --baseline FILE."
+                "There is nothing to compare with: give --base-ref, such as --base-ref origin/main, or --baseline FILE."
             )
         setup = base_setup or config.base_setup
         request = Request(
@@ -193,7 +198,7 @@ def _refuse_mixed(of_revisions: Mapping[str, object], of_baselines: Mapping[str,
     second = next((name for name, value in of_baselines.items() if value not in (None, False)), None)
     if first is not None and second is not None:
         raise click.UsageError(
-            f"{first} and {second} exclude each other: a check compares with a revision or with a stored baseline."
+            f"{first} and {second} can't be used together: a check compares with a revision or with a stored baseline."
         )
     if second is not None and of_baselines["--baseline"] is None:
         raise click.UsageError(f"{second} needs --baseline FILE.")
@@ -220,7 +225,7 @@ def _percent(text: str) -> float:
     if share < LEAST_THRESHOLD:
         raise DoctorError(
             "threshold-too-small",
-            f"A threshold of {100 * share:g}% can't be judged: no training repeats to that.",
-            f"Give {100 * LEAST_THRESHOLD:g}% or more; what can be seen on this machine is said after a check.",
+            f"A threshold of {100 * share:g}% is too small: no training repeats that exactly.",
+            f"Give {100 * LEAST_THRESHOLD:g}% or more. Each check says how small a change it can detect.",
         )
     return share

@@ -12,11 +12,14 @@ from bottleneck_doctor.errors import DoctorError, Exit
 
 @click.command("compare", cls=Command)
 @click.argument("documents", metavar="A.JSON B.JSON...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--html", "page", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False), help="A page as well.")
-@click.option("--json", "as_json", is_flag=True, help="All of it as JSON.")
+@click.option(
+    "--html", "page", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False), help="Write a web page as well."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 def command(documents: tuple[Path, ...], page: Path | None, as_json: bool) -> Exit:
-    """Hold reports against the first one: speed, phases, memory, and where machines and trainings differ.
+    """Compare reports of `doctor run` with the first one.
 
+    Shows speed, phases and memory side by side, and in what the machines and the trainings differ.
     Give the report.json that `doctor run` wrote, or the folder that holds it.
     """
     from bottleneck_doctor.cli._document import read_result
@@ -25,7 +28,9 @@ def command(documents: tuple[Path, ...], page: Path | None, as_json: bool) -> Ex
     from bottleneck_doctor.system import output as outputs
 
     if len(documents) < 2:
-        raise DoctorError("usage", "One report can't be compared.", "Name two or more: doctor compare A.json B.json.")
+        raise DoctorError(
+            "usage", "Only one report was given.", "Give two or more, as in doctor compare A.json B.json."
+        )
     if page is not None:
         outputs.prepare(page.parent, (page.name,))
     results = [read_result(each) for each in documents]

@@ -11,9 +11,9 @@ from bottleneck_doctor.errors import Exit
 @click.command("fixes", cls=Command)
 @click.argument("identifier", metavar="[ID]", required=False)
 def command(identifier: str | None) -> Exit:
-    """List what can be tried.
+    """List the fixes that `doctor run` can try.
 
-    With ID, say why that fix can help, how to make it, and where it comes from.
+    With ID, say why that fix can help, how to make the change, and where the advice comes from.
     """
     from bottleneck_doctor.cli._terminal import say
     from bottleneck_doctor.fixes import catalogue

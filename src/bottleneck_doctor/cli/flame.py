@@ -23,12 +23,17 @@ _ROWS = 30
     default=Path("flame.html"),
     help="The page to write (default: flame.html).",
 )
-@click.option("--library-name", "library", metavar="NAME", help="Show what in this package led there, not your lines.")
+@click.option(
+    "--library-name",
+    "library",
+    metavar="NAME",
+    help="Show which lines of this package led there, instead of your own lines.",
+)
 def command(files: tuple[Path, ...], output: Path, library: str | None) -> Exit:
     """Draw a py-spy recording as a flame graph.
 
-    RAW is what `py-spy record --format raw` wrote, here or elsewhere; several files, one per machine, are read as one.
-    Loader workers are drawn apart from the main process.
+    RAW is a file that `py-spy record --format raw` wrote, on this machine or another. Several files, such as one per
+    machine, are read as one recording. Loader workers are drawn separately from the main process.
     """
     from bottleneck_doctor.cli._terminal import say
     from bottleneck_doctor.profiling.sampling import open_recording

@@ -13,16 +13,24 @@ from bottleneck_doctor.errors import Exit
 
 @click.command("hot", cls=Command)
 @click.argument("files", metavar="RAW...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--top", metavar="N", type=click.IntRange(min=1), default=20, help="Rows a table (default: 20).")
-@click.option("--library-name", "library", metavar="NAME", help="Show what in this package led there, not your lines.")
-@click.option("--merge/--no-merge", default=True, help="One row per function (the default), or per line.")
-@click.option("--json", "as_json", is_flag=True, help="All rows as JSON.")
+@click.option(
+    "--top", metavar="N", type=click.IntRange(min=1), default=20, help="How many rows a table has (default: 20)."
+)
+@click.option(
+    "--library-name",
+    "library",
+    metavar="NAME",
+    help="Show which lines of this package led there, instead of your own lines.",
+)
+@click.option("--merge/--no-merge", default=True, help="Show one row per function (the default), or one per line.")
+@click.option("--json", "as_json", is_flag=True, help="Print all rows as JSON.")
 def command(files: tuple[Path, ...], top: int, library: str | None, merge: bool, as_json: bool) -> Exit:
-    """List the deepest functions of a py-spy recording.
+    """List where a py-spy recording spent its time.
 
-    RAW is what `py-spy record --format raw` wrote, here or elsewhere; several files, one per machine, are read as one.
-    Loader workers are listed apart from the main process. `--subprocesses`, `--threads`, `--idle` and
-    `--full-filenames` make a recording that says more.
+    The list shows the functions that were running when a sample was taken, and the line of yours that called them. RAW
+    is a file that `py-spy record --format raw` wrote, on this machine or another. Several files, such as one per
+    machine, are read as one recording. Loader workers are listed separately from the main process. Record with
+    `--subprocesses`, `--threads`, `--idle` and `--full-filenames` to see more.
     """
     from bottleneck_doctor.cli._terminal import say, stdout_has_color, stdout_width
     from bottleneck_doctor.profiling.sampling import open_recording

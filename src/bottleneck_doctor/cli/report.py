@@ -20,7 +20,7 @@ from bottleneck_doctor.errors import Exit
     help="Where report.html goes (default: beside REPORT.JSON).",
 )
 def command(document: Path, output: Path | None) -> Exit:
-    """Draw report.html again from a report.json."""
+    """Write report.html again from a report.json."""
     from bottleneck_doctor.cli._document import document_at, read_result
     from bottleneck_doctor.cli._terminal import say
     from bottleneck_doctor.render import html

@@ -27,18 +27,24 @@ from bottleneck_doctor.cli._start import start, start_options, talk_options
     help="Where report.html and report.json go (default: the current folder).",
 )
 @click.option(
-    "--budget", metavar="TIME", help="How long it may take: 90s, 5m, 1h (default: about 3 minutes, and 1 to explain)."
+    "--budget",
+    metavar="TIME",
+    help="How long it may take, such as 90s, 5m or 1h (default: about 3 minutes, and 1 more to explain).",
 )
-@click.option("--fresh-runs", is_flag=True, help="Start the script anew for every probe.")
+@click.option("--fresh-runs", is_flag=True, help="Start the script again for every measurement.")
 @click.option("--only", metavar="ID", multiple=True, help="Try only this fix; may be repeated (see `doctor fixes`).")
 @click.option("--skip", metavar="ID", multiple=True, help="Leave this fix out; may be repeated.")
-@click.option("--sessions", metavar="N", type=click.IntRange(min=3), help="Starts of the script; three or more.")
+@click.option("--sessions", metavar="N", type=click.IntRange(min=3), help="How often to start the script, 3 or more.")
 @click.option("--no-explain", is_flag=True, help="Measure speedups only: no phases, profiles and findings.")
 @click.option(
-    "--rate", metavar="HZ", type=click.IntRange(1, 1000), default=100, help="Samples a second of py-spy (default: 100)."
+    "--rate",
+    metavar="HZ",
+    type=click.IntRange(1, 1000),
+    default=100,
+    help="How many samples a second py-spy takes (default: 100).",
 )
-@click.option("--native", is_flag=True, help="Let py-spy look into native code too (slower).")
-@click.option("--no-source", is_flag=True, help="Keep lines of your code out of the report and of what is said.")
+@click.option("--native", is_flag=True, help="Let py-spy sample native code too (slower).")
+@click.option("--no-source", is_flag=True, help="Show no lines of your code, in the report or in messages.")
 @talk_options
 def command(
     module: str | None,
@@ -65,14 +71,14 @@ def command(
     """Examine a training script and write the report.
 
     Runs SCRIPT with ARGS, unmodified, tries one setting at a time inside its training loop, and writes report.html and
-    report.json with the fixes ranked by measured speedup. Options of doctor's stand before SCRIPT,
-    or between it and `--`; ARGS are the script's.
+    report.json with the fixes ranked by measured speedup. Put doctor's options before SCRIPT, or between SCRIPT and
+    `--`; ARGS go to the script.
     """
     from bottleneck_doctor.cli._entrypoint import check_fix_ids, time_option
 
     seconds = time_option("--budget", budget)
     if quiet and verbose:
-        raise click.UsageError("--quiet and --verbose exclude each other.")
+        raise click.UsageError("--quiet and --verbose can't be used together.")
     given = start(
         "run",
         module=module,

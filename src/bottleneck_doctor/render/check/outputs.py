@@ -84,22 +84,32 @@ def _html(check: Check, root: Path) -> str:
 OUTPUTS = (
     Output(
         "json",
-        "All of it as JSON, for other programs.",
+        "Write the whole result as JSON, for other programs.",
         _json,
         # A report and a stored baseline begin alike, and have no base.
         re.compile(rb'"tool":\s*\{\s*"name":\s*"bottleneck-doctor"(?s:.*?)"base":\s*\{\s*"name":'),
     ),
-    Output("markdown", "For a comment on a pull request.", _markdown, re.compile(rb"<!-- bottleneck-doctor check -->")),
-    Output("junit", "JUnit XML: a test case a metric.", _junit, re.compile(rb'<testsuites name="bottleneck-doctor"')),
+    Output(
+        "markdown",
+        "Write Markdown, for a comment on a pull request.",
+        _markdown,
+        re.compile(rb"<!-- bottleneck-doctor check -->"),
+    ),
+    Output(
+        "junit",
+        "Write JUnit XML, with one test case per metric.",
+        _junit,
+        re.compile(rb'<testsuites name="bottleneck-doctor"'),
+    ),
     Output(
         "html",
-        "A page without scripts.",
+        "Write a web page that needs no JavaScript.",
         _html,
         re.compile(rb'<meta name="generator" content="bottleneck-doctor (?s:.*?)<body class="check-page">'),
     ),
     Output(
         "gitlab",
-        "GitLab's Code Quality report.",
+        "Write a Code Quality report for GitLab.",
         _gitlab,
         re.compile(rb'\A\s*\[\s*\]\s*\Z|"check_name":\s*"bottleneck-doctor/'),
     ),
