@@ -170,22 +170,22 @@ _FIGURES: tuple[tuple[str, Unit, Callable[[Result], float | None]], ...] = (
     ("A step", "seconds", lambda result: result.baseline.step_ms / 1000 if result.baseline else None),
     ("Waiting for data", "share", lambda result: result.baseline.data_wait_share if result.baseline else None),
     *((words.PHASE_WORDS[each.name] + ", a step", "seconds", _phase_seconds(each.name)) for each in fields(Phases)),
-    ("A slow step, one in twenty", "seconds", lambda result: result.steps.p95_ms / 1000 if result.steps else None),
+    ("One step in twenty exceeds", "seconds", lambda result: result.steps.p95_ms / 1000 if result.steps else None),
     ("Between two epochs", "seconds", lambda result: result.epoch_pause.seconds if result.epoch_pause else None),
-    ("First step after", "seconds", lambda result: result.steps.first_step_seconds if result.steps else None),
-    ("Most memory, main process and workers", "bytes", _highest("main_rss_bytes", "workers_rss_bytes")),
-    ("Most memory of the device", "bytes", _highest("gpu0_memory_bytes")),
+    ("Start to first step", "seconds", lambda result: result.steps.first_step_seconds if result.steps else None),
+    ("Peak memory, main process and workers", "bytes", _highest("main_rss_bytes", "workers_rss_bytes")),
+    ("Peak memory of the device", "bytes", _highest("gpu0_memory_bytes")),
     ("Noise floor", "share", lambda result: result.noise.floor if result.noise else None),
 )  # fmt: skip
 
 
 def _sentence(first: Named, other: Named, ratio: Ratio | None) -> str:
     if ratio is None:
-        return f"{other.name} and {first.name} can't be compared: one of them measured no training as written."
+        return f"{other.name} and {first.name} can't be compared: one of them did not measure the training as written."
     if ratio.low is None or ratio.high is None:
         return (
-            f"{other.name} trains {words.ratio_text(ratio.estimate)} as fast as {first.name}, but a difference between "
-            "processes can't be told from luck where one side has a single process."
+            f"{other.name} trains {words.ratio_text(ratio.estimate)} as fast as {first.name}, but that may be chance: "
+            "one of them was measured in a single process."
         )
     interval = f"95 % {ratio.low:.2f}{words.DASH}{ratio.high:.2f}"
     if ratio.low <= 1 <= ratio.high:

@@ -187,7 +187,7 @@ KNOWN = (
         at_least=1.3,  # Starting the workers comes on top, in every epoch of six batches.
         wrong={"num_workers": 2, "persistent_workers": True},
         without_effect=True,
-        refused={"persistent-workers": "makes the loader anew for every epoch"},
+        refused={"persistent-workers": "makes a new loader for every epoch"},
         epochs=2,
         steps=0,
     ),

@@ -78,7 +78,7 @@ def spread(baseline: Stored, times: int) -> Stored:
 def test_a_baseline_is_made_and_knows_its_machine(folder: Path) -> None:
     done = doctor("baseline", "--sessions", "1", "train.py", cwd=folder)
     assert done.returncode == Exit.DONE, done.stderr
-    assert "baseline.json holds 1 process, drawn at 1 time" in done.stdout
+    assert "baseline.json holds 1 process, measured at 1 time" in done.stdout
     made = stored_baseline.read(folder / "baseline.json")
     (draw,) = made.draws
     assert all(0.004 < step < 1 for step in draw.steps)

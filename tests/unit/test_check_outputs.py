@@ -270,7 +270,7 @@ def as_html(markdown: str) -> Seen:
 def test_markdown_reads_as_meant() -> None:
     seen = as_html(markdown.render(load("regressed")))
     assert seen.text.lstrip().startswith("A step is 31 % slower than on origin/main (28 % to 34 %, 6 pairs)")
-    assert seen.cells[0] == ["", "base", "head", "change (95 %)", "threshold", "visible from", "verdict"]
+    assert seen.cells[0] == ["", "base", "head", "change (95 %)", "threshold", "smallest detectable", "verdict"]
     assert seen.cells[1] == ["Time a step", "100 ms", "131 ms", "+31 % (+28 to +34)", "5 %", "2.8 %", "worse"]
     assert seen.cells[2][-1] == "worse (warning)"
     assert {len(row) for row in seen.cells[:6]} == {7}

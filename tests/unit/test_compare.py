@@ -77,7 +77,7 @@ def test_one_process_gives_no_interval(pets: Result) -> None:
     ratio = found.rows[0].ratios[0]
     assert ratio is not None
     assert (ratio.low, ratio.high) == (None, None)
-    assert "can't be told from luck" in found.sentences[0]
+    assert "may be chance" in found.sentences[0]
 
 
 def test_a_report_without_a_baseline_is_said_to_have_none(pets: Result) -> None:

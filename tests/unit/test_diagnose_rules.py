@@ -175,13 +175,16 @@ CASES: dict[str, Case] = {
         fires=healthy(WAITING, loop=in_workers(1), workers=curve(1, w4=2.0)),
         silent=healthy(WAITING, loop=in_workers(1), workers=curve(1, w4=1.04)),
         weight=0.5,
-        words=("1 worker does not keep up", "320 samples a second; with 4 it is 640, 2.0× (95 % 1.9–2.1, 8 pairs)"),
+        words=(
+            "1 worker does not keep up",
+            "320 samples a second. With 4 workers it is 640, 2.0× (95 % 1.9–2.1, 8 pairs)",
+        ),
     ),
     "too-many-workers": Case(
         fires=healthy(0.2, loop=in_workers(8), workers=curve(8, w2=1.25, w16=0.9)),
         silent=healthy(0.2, loop=in_workers(8), workers=curve(8, w2=1.01, w16=0.9)),
         weight=0.2,
-        words=("8 workers are too many: with 2 training is 1.25× (95 % 1.21–1.29, 8 pairs) as fast",),
+        words=("8 workers are too many: with 2, training is 1.25× (95 % 1.21–1.29, 8 pairs) as fast",),
     ),
     "many-small-files": Case(
         fires=profiled(healthy(WAITING, loop=loading(files=SMALL)), lines=listings(READING)),
@@ -280,7 +283,7 @@ CASES: dict[str, Case] = {
         ),
         silent=healthy(ceilings={"synthetic": Speedup(estimate=1.3, low=1.2, high=1.4, pairs=8, sessions=3)}),
         weight=0.97,
-        words=("take 97 % of the time", "at 97 % of the speed that training would have were data free"),
+        words=("take 97 % of the time", "at 97 % of the speed that training would have if data were free"),
     ),
     "transfer-bound": Case(
         fires=on_gpu(healthy(phases=shares(host_to_device=0.2))),
@@ -326,19 +329,19 @@ CASES: dict[str, Case] = {
             epoch_pause=EpochPause(seen=3, seconds=1.0, evaluation=0.7, saving=0.2, first_batch=0.1, rest=0.0)
         ),
         weight=0.5,
-        words=("10 s go by between two epochs (7.0 s evaluating, 2.0 s saving)", "50 % of the time"),
+        words=("10 s pass between two epochs (7.0 s evaluating, 2.0 s saving)", "50 % of the time"),
     ),
     "slow-start": Case(
         fires=healthy(steps=replace(STEPS, first_step_seconds=25.0), setup_seconds=[26.0, 26.1]),
         silent=healthy(steps=replace(STEPS, first_step_seconds=9.0)),
         weight=0.2,
-        words=("25 s go by", "the steps of one epoch take 10 s"),
+        words=("25 s pass", "the steps of one epoch take 10 s"),
     ),
     "memory-growth": Case(
         fires=healthy(utilization=use(resident=LEAKING)),
         silent=healthy(utilization=use(resident=[(500.0 + 10 * each) * MB for each in range(4)])),
         weight=1.0,
-        words=("grew by 900 MiB", "15 MiB a second, 1.5 MiB a step", "8 GiB that are free last 9 min"),
+        words=("grew by 900 MiB", "15 MiB a second, 1.5 MiB a step", "the free 8 GiB will last 9 min"),
     ),
     "straggler-rank": Case(
         fires=healthy(windows=[window(index, parts=waiting_ranks(2.0)) for index in range(2)]),

@@ -30,7 +30,7 @@ def test_parses(text: str, seconds: float) -> None:
 
 @pytest.mark.parametrize("text", ["", " ", "0", "0s", "-5", "5x", "m", "5m1h", "1e3", "nan", "inf", "9" * 400, "1:30"])
 def test_refuses_with_the_text_in_the_message(text: str) -> None:
-    with pytest.raises(ValueError, match=r"length of time|longer than nothing"):
+    with pytest.raises(ValueError, match=r"length of time|longer than 0 s"):
         parse_duration(text)
 
 

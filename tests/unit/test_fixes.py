@@ -146,7 +146,7 @@ def test_persistent_workers() -> None:
     assert proposal.with_workers
     assert refusal("persistent-workers", replace(WITH_WORKERS, persistent_workers=True)).startswith("already on")
     endless = replace(FOUND, epoch_batches=None, iterable=True)
-    assert "anew for every epoch" in refusal("persistent-workers", replace(WITH_WORKERS, made_anew=True))
+    assert "a new loader for every epoch" in refusal("persistent-workers", replace(WITH_WORKERS, made_anew=True))
     assert "no known end" in refusal("persistent-workers", endless)
     assert settings("persistent-workers", replace(endless, epoch_batches_seen=12))
 

@@ -156,7 +156,7 @@ def test_the_text() -> None:
     assert "What grew:" in said
     assert "(changed)" in said
     assert "WORSE" in said
-    assert "steady allocator" in said
+    assert "steady memory allocator" in " ".join(said.split())
     assert "[other-load]" in said
     assert "\x1b" not in said
     assert max(len(line) for line in said.splitlines()) <= text.PLAIN_WIDTH

@@ -309,7 +309,7 @@ def test_what_may_be_too_much_stays_open() -> None:
     few = early(3, host_memory=limit)
     found = judged(pairs[:3], few)
     assert verdict.is_open(found, few)
-    assert "cannot tell whether that is more than the 7.5 GiB" in verdict.sentence(found, "main", 3, [])
+    assert "cannot tell whether that exceeds the limit of 7.5 GiB" in verdict.sentence(found, "main", 3, [])
     assert verdict.status(judged(pairs, early(7, host_memory=limit))) == "regressed"
 
 
@@ -355,10 +355,10 @@ def test_means_that_tell_another_story_than_the_pairs_are_left_out() -> None:
     """A pair or two that are slow as a whole outweigh the others in the means, and not in the change."""
     step = replace(metrics(noisy(0.0))[STEP_TIME], verdict="cannot_tell")
     restless = replace(step, base=0.212, head=0.261, change=-0.12)
-    assert sentence(restless) == "Step time: seems to have fallen by 12 %, but that may be luck."
+    assert sentence(restless) == "Step time: seems to have fallen by 12 %, but that may be chance."
     assert "from 212 ms to 187 ms" in sentence(replace(restless, head=0.187))
     hardly = replace(step, base=4.801, head=4.830, change=0.006)
-    assert sentence(hardly) == "Step time: seems to have grown by 0.6 %, but that may be luck."
+    assert sentence(hardly) == "Step time: seems to have grown by 0.6 %, but that may be chance."
 
 
 @pytest.mark.parametrize("scale", [13.0, 15.5, 18.0])

@@ -110,7 +110,7 @@ def test_no_threshold_is_suggested_that_nobody_would_want(most: int) -> None:
     refused = verdict.refusal(pairs, how, judged, pair_seconds=10.0)
     for said in (warning.sentence, refused):
         assert "not even 50 % can be judged" in said
-        assert "Check where nothing else runs meanwhile" in said
+        assert "Run the check on a machine where nothing else runs" in said
         assert "--threshold" not in said
         assert max(float(figure) for figure in re.findall(r"([\d.]+) ?%", said)) == 50
 

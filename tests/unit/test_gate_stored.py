@@ -240,7 +240,9 @@ def test_times_that_differ_by_far_suggest_no_threshold_that_nobody_would_want() 
     found = list(judged(base, head(0.02, 5)).values())
     said = unpaired.weak_evidence(times(base.takes), head(0.02, 5), how(base, 5), found)
     (told,) = (each.sentence for each in said if each.slug == "threshold-below-noise")
-    assert told.endswith("that not even 50 % can be judged. Draw it at more times, or give `--base-ref` instead.")
+    assert told.endswith(
+        "that not even 50 % can be judged. Measure the baseline at more times, or give `--base-ref` instead."
+    )
 
 
 def test_every_figure_is_a_metric_and_every_metric_a_figure() -> None:

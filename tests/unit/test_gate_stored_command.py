@@ -85,7 +85,7 @@ def test_a_baseline_is_written_and_added_to(bench: Bench, tmp_path: Path, capsys
     assert main(words) == Exit.DONE
     assert len(draws_in(path)) == recording.PROCESSES
     said = capsys.readouterr().out
-    assert "8 processes, drawn at 1 time" in " ".join(said.split())
+    assert "8 processes, measured at 1 time" in " ".join(said.split())
     assert f"doctor check --baseline {path} train.py -- --epochs 3" in said
     assert f"doctor baseline -o {path} train.py -- --epochs 3" in said
     assert main([*words[:2], "--sessions", "3", *words[2:]]) == Exit.DONE
@@ -187,7 +187,7 @@ def test_a_slower_step_fails(bench: Bench, tmp_path: Path, capsys: pytest.Captur
     assert check("--github", "train.py") == Exit.REGRESSION
     said = capsys.readouterr().out
     assert "longer than on the baseline base.json of 19 November 2026" in said
-    assert "3 processes against 30 stored at 6 times" in " ".join(said.split())
+    assert "3 processes against 30 that were stored at 6 times" in " ".join(said.split())
     assert "::error" in said
     assert "culprits-missing" in said
     made = check_from_json((tmp_path / "out.json").read_bytes(), source="x")
@@ -258,7 +258,7 @@ def test_another_command_is_said(bench: Bench, tmp_path: Path) -> None:
         (("--base-ref", "main", "train.py"), "--base-ref and --baseline can't be used together"),
         (("--merge-base", "train.py"), "--merge-base and --baseline can't be used together"),
         (("--seed", "3", "train.py"), "--seed and --baseline can't be used together"),
-        (("--no-steady", "train.py"), "ran with a steady allocator"),
+        (("--no-steady", "train.py"), "ran with a steady memory allocator"),
     ],
 )
 def test_options_that_do_not_go_together(

@@ -420,7 +420,7 @@ def test_sentence_when_nothing_is_faster() -> None:
         speeds = {REPLAY: ({"replay": True}, free), **timed([(BF16, 1.0)])}
         verdict = judged(Experiment(speeds, wait=0.02).windows, [amp()]).verdict  # type: ignore[arg-type]
         assert verdict.sentence.startswith("Nothing we tried is faster.")
-        assert f"Training runs at {share} of its speed with free data" in verdict.sentence
+        assert f"Training already runs at {share} of its speed with free data" in verdict.sentence
         assert verdict.fix is None
     bare = judged(Experiment(timed([(BF16, 1.0)])).windows, [amp()]).verdict
     assert bare.sentence == "Nothing we tried is faster."
@@ -430,7 +430,7 @@ def test_no_share_is_drawn_from_a_ceiling_that_noise_has_below_one() -> None:
     speeds = {REPLAY: ({"replay": True}, 0.93), **timed([(BF16, 1.0)])}
     verdict = judged(Experiment(speeds, wait=0.02).windows, [amp()]).verdict  # type: ignore[arg-type]
     assert "of its speed with free data" not in verdict.sentence
-    assert verdict.sentence == "Nothing we tried is faster. With data for free it was measured no faster either."
+    assert verdict.sentence == "Nothing we tried is faster. Even with free data it was not faster."
 
 
 def test_where_nothing_could_be_tried_nothing_is_said_to_have_been() -> None:

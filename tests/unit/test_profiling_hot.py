@@ -151,7 +151,7 @@ def test_launchers_and_other_children_are_left_out(tmp_path: Path) -> None:
     assert [process.pid for process in recording.roles.main] == [2]
     assert [process.pid for process in recording.roles.others] == [1, 3, 4]
     assert recording.samples() == {"main": 5}
-    assert recording.notes() == ["18 samples of processes that neither train nor load were left out."]
+    assert recording.notes() == ["18 samples from processes that neither train nor load were left out."]
     assert [process.pid for process in open_recording([path], main_pids=[4]).roles.main] == [4]
 
 

@@ -245,7 +245,7 @@ def test_ceilings_leave_out_what_cannot_pay(race: Race) -> None:
     machine.measure(1, baseline, probe(labels.REPLAY, {"replay": True}), baseline)
     race.heed_ceilings()
     assert candidate(race, "workers").settings == []
-    assert candidate(race, "workers").refusal.startswith("cannot pay: with data for free")
+    assert candidate(race, "workers").refusal.startswith("cannot pay: with free data")
     assert candidate(race, "amp-bf16").settings
     asked = keys(race.probes(1, first_block=False))
     assert not any("num_workers" in key for key in asked)

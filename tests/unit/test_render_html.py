@@ -251,7 +251,7 @@ def test_a_long_report_stays_below_a_megabyte() -> None:
     assert len(text.encode()) < 1_000_000
     assert f"The first {html.WINDOW_ROWS} of 20000" in text
     assert len(cards(text)) == 18
-    assert "10 more, with less to gain" in text
+    assert "10 more, with smaller gains" in text
     Page(text)
 
 

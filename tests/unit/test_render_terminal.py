@@ -77,9 +77,9 @@ def test_lines_fit_the_width_but_what_is_copied_is_never_broken() -> None:
 
 def test_next_step_follows_the_outcome() -> None:
     nothing_yet = terminal.render(recorded("no-baseline"), report_path=None, width=None, color=False)
-    assert "let it come to its end, to measure what helps" in nothing_yet
+    assert "let it run to its end, to measure what helps" in nothing_yet
     open_fix = terminal.render(recorded("interrupted"), report_path=None, width=None, color=False)
-    assert "let it come to its end" in open_fix
+    assert "let it run to its end" in open_fix
     assert "measure again after your next change" in terminal.render(
         recorded("bare-loop"), report_path=None, width=None, color=False
     )
@@ -108,4 +108,4 @@ def test_more_time_is_offered_and_not_the_same_again(budget: float, command: str
     entrypoint = replace(result.entrypoint, argv=["train.py"] if " train.py" in command else ["-m", "pets"])
     result = replace(result, warnings=[], method=method, entrypoint=entrypoint)
     text = terminal.render(result, report_path=None, width=None, color=False)
-    assert f"give it more time, to decide what is open: {said}\n" in text
+    assert f"give it more time, to decide what is still open: {said}\n" in text

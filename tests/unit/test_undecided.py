@@ -63,8 +63,8 @@ def test_every_reason_is_true_of_its_interval(one: float, other: float, floor: f
 def test_an_interval_below_one_holds_no_gain() -> None:
     said = undecided.reason(estimate(0.78, 0.994), floor=0.03, tried=4)
     assert said == (
-        "it looks slower, but the interval ends at 0.99×, and noise lets nothing be claimed that does not end below "
-        "0.97×"
+        "it looks slower, but the interval ends at 0.99×, and with this much noise only one that ends below "
+        "0.97× counts"
     )
 
 

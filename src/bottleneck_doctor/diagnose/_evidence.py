@@ -235,7 +235,7 @@ NEEDS: Mapping[str, tuple[Callable[[Evidence], bool], str]] = MappingProxyType(
         "loading": (lambda e: e.as_written is not None, "how batches are made was not measured"),
         "files": (
             lambda e: e.as_written is not None and e.as_written.files is not None,
-            "no file was seen to be opened while batches were made, or that could not be watched",
+            "no opening of a file was seen while batches were made, or it could not be watched",
         ),
         "utilization": (
             lambda e: e.utilization is not None and bool(e.utilization.windows),
@@ -245,7 +245,7 @@ NEEDS: Mapping[str, tuple[Callable[[Evidence], bool], str]] = MappingProxyType(
             lambda e: e.sampling is not None or e.lines is not None,
             "neither a sampling profile nor a line profile could be taken",
         ),
-        "operators": (lambda e: e.operators is not None, "torch.profiler's tables could not be had"),
+        "operators": (lambda e: e.operators is not None, "torch.profiler gave no tables"),
         "synchronising": (lambda e: e.synchronising is not None, "synchronising calls were not watched for"),
         "garbage": (lambda e: e.garbage is not None, "Python's garbage collector was not watched"),
         "curve": (lambda e: e.workers is not None, "no other number of workers was measured"),

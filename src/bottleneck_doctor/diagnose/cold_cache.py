@@ -70,7 +70,7 @@ RULE = Rule(
     needs=("loader", "wait", "step", "loading", "files", "utilization"),
     judge=judge,
     source="https://man7.org/linux/man-pages/man5/proc_pid_io.5.html",
-    advice="Make the data smaller, so that it stays in memory, or read it in the order in which it lies on the disk.",
+    advice="Make the data smaller, so that it stays in memory, or read it in the order in which the disk stores it.",
     fixes=("workers", "prefetch-factor"),
     contradicts=("compute-bound", "workers-cpu-bound", "memory-data-needs-no-workers"),
 )

@@ -35,7 +35,7 @@ def judge(evidence: Evidence) -> Statement | None:
         if ceiling.estimate <= AT_CEILING:
             share = min(1.0, 1.0 / ceiling.estimate)
             figures["of_ceiling"] = share
-            near = f", at {words.share_text(share)} of the speed that training would have were data free"
+            near = f", at {words.share_text(share)} of the speed that training would have if data were free"
     return Statement(
         sentence=(
             f"Forward, backward and optimizer take {words.share_text(passes)} of the time "

@@ -17,7 +17,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     return Statement(
         sentence=(
             f"A step launches {several(profile.kernels_per_step, 'kernel')} of "
-            f"{profile.kernel_mean_us:.1f} µs on average, and the device stands still "
+            f"{profile.kernel_mean_us:.1f} µs on average, and the device is idle "
             f"{words.share_text(still)} of the time: launching takes longer than computing."
         ),
         figures={

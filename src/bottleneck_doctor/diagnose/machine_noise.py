@@ -26,7 +26,7 @@ def judge(evidence: Evidence) -> Statement | None:
         told.append(f"other guests of its host take {words.share_text(stolen)} of its processor time")
     if throttled >= MATTERS:
         figures["throttled_share"] = throttled
-        told.append(f"its control group's quota holds it up {words.share_text(throttled)} of the time")
+        told.append(f"the CPU quota of the control group stops it {words.share_text(throttled)} of the time")
     if not told:
         return None
     sentence = "; ".join(told)

@@ -41,16 +41,16 @@ def judge(evidence: Evidence) -> Statement | None:
     faster = ""
     if none is not None and measured:
         figures["speedup_without_workers"] = none.speedup.estimate
-        faster = f" Without workers training is {words.speedup_text(none.speedup)} as fast."
+        faster = f" Without workers, training is {words.speedup_text(none.speedup)} as fast."
     return Statement(
         sentence=(
             f"A batch takes {milliseconds(own_cost)} to make and {milliseconds(hand_over)} to come over from "
-            f"{words.count_text(loading.num_workers, 'worker')}: the data is at hand already.{faster}"
+            f"{words.count_text(loading.num_workers, 'worker')}: the data is in memory already.{faster}"
         ),
         figures=figures,
         weight=max(saved, 0.0) * evidence.in_steps,
         measured=False,
-        clause=f"{waits(evidence)}, for workers that data in memory does not need",
+        clause=f"{waits(evidence)}, because of workers that data in memory does not need",
     )
 
 

@@ -52,7 +52,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     end = ""
     if left:
         figures["seconds_left"] = left / rate
-        end = f" At this pace the {words.bytes_text(left)} that are free last {words.duration_text(left / rate)}."
+        end = f" At this rate the free {words.bytes_text(left)} will last {words.duration_text(left / rate)}."
     return Statement(
         sentence=(
             f"The training process grew by {words.bytes_text(grown)} while it was examined, "

@@ -115,9 +115,9 @@ def _of_workers(evidence: Evidence) -> Statement | Unjudged | None:
     return Statement(
         sentence=(
             f"{of_workers(round(processes), 'computes', 'compute')} with {each:.0f} threads{of_each} on "
-            f"{words.count_text(cores, 'usable core')}{at(site)}, and are taken off a core before they are done "
-            f"{words.amount_text(switches)} times a second. Training waits for data {words.share_text(wait)} of the "
-            "time."
+            f"{words.count_text(cores, 'usable core')}{at(site)}. The system takes these threads off a core "
+            f"{words.amount_text(switches)} times a second before they are done. Training waits for data "
+            f"{words.share_text(wait)} of the time."
         ),
         figures={
             "threads": computing,
@@ -128,7 +128,7 @@ def _of_workers(evidence: Evidence) -> Statement | Unjudged | None:
         },
         weight=wait * clamp(1.0 - cores / computing) * clamp(parts.fetch + parts.collate) * evidence.in_steps,
         measured=False,
-        clause=f"{waits(evidence)}, for {computing:.0f} threads of the workers on {words.count_text(cores, 'core')}",
+        clause=f"{waits(evidence)}: the workers use {computing:.0f} threads on {words.count_text(cores, 'core')}",
         site=site,
     )
 

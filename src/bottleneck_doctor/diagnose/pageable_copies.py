@@ -27,7 +27,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     return Statement(
         sentence=(
             f"{times(each)} copies a step{at(site)} start from pageable memory, {pinned}: such a copy goes "
-            f"through a buffer of the driver's and holds the host up. Copying takes "
+            f"through a buffer of the driver and makes the host wait. Copying takes "
             f"{words.share_text(shares.host_to_device)} of a step."
         ),
         figures={"pageable_copies_per_step": each, "host_to_device_share": shares.host_to_device},

@@ -46,12 +46,12 @@ def judge(evidence: Evidence) -> Statement | None:
 
 RULE = Rule(
     id="python-bound",
-    title="Python is what takes the time",
+    title="Python code takes the time",
     topic="host",
     depth=PLACE,
     needs=("phases", "operators"),
     judge=judge,
     source="https://horace.io/brrr_intro.html",
-    advice="Do the same with few operations on large tensors instead of loops, in larger batches, or compile it.",
+    advice="Use a few operations on large tensors instead of loops, use larger batches, or compile the model.",
     contradicts=("compute-bound", "launch-bound"),
 )

@@ -37,7 +37,7 @@ def judge(evidence: Evidence) -> Statement | None:
     most = f", most of it {PARTS[largest]}" if seconds[largest] > 0.5 * pause else ""
     return Statement(
         sentence=(
-            f"{words.duration_text(pause)} go by between two epochs ({', '.join(named)}), while the steps of one take "
+            f"{words.duration_text(pause)} pass between two epochs ({', '.join(named)}), while the steps of one take "
             f"{words.duration_text(epoch)}: {words.share_text(share)} of the time."
         ),
         figures=figures,
@@ -49,7 +49,7 @@ def judge(evidence: Evidence) -> Statement | None:
 
 RULE = Rule(
     id="slow-epoch-turn",
-    title="Slow from one epoch to the next",
+    title="Slow between epochs",
     topic="epoch",
     depth=CAUSE,
     needs=("epoch", "epoch-pause"),

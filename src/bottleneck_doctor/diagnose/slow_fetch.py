@@ -37,7 +37,7 @@ def judge(evidence: Evidence) -> Statement | None:
     wait = evidence.wait or 0.0
     return Statement(
         sentence=(
-            f"{words.share_text(parts.own)} of making a batch goes by in the dataset's own code, {where}: fetching "
+            f"{words.share_text(parts.own)} of making a batch is spent in the dataset's own code, {where}: fetching "
             f"takes {milliseconds(loading.fetch_ms)} a batch, {milliseconds(sample)} a sample, and training waits for "
             f"data {words.share_text(wait)} of the time.{inside}"
         ),

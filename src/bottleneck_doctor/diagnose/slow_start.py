@@ -27,7 +27,7 @@ def judge(evidence: Evidence) -> Statement | None:
         figures["epoch_seconds"] = epoch
         against = f"; the steps of one epoch take {words.duration_text(epoch)}"
     return Statement(
-        sentence=f"{words.duration_text(seconds)} go by from the start of the process to the first step{against}.",
+        sentence=f"{words.duration_text(seconds)} pass from the start of the process to its first step{against}.",
         figures=figures,
         weight=seconds / (seconds + run),
         measured=False,
@@ -43,5 +43,5 @@ RULE = Rule(
     needs=("start",),
     judge=judge,
     source="https://docs.python.org/3/using/cmdline.html#cmdoption-X",
-    advice="Keep what set-up works out in a file, import only what is needed, and see `python -X importtime`.",
+    advice="Store in a file what set-up computes, import only what is needed, and see `python -X importtime`.",
 )

@@ -31,11 +31,9 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     if steps is None or steps.steps < 20 or steps.p50_ms <= 0:
         return None
     if evidence.found.period > 1 or not evidence.found.periodic:
-        return Unjudged("steps of this loop may differ by what they do, so that some take longer says nothing")
+        return Unjudged("the steps of this loop may do different work, so it says nothing that some take longer")
     if evidence.baseline is not None and steps.mean_ms > DISTURBED * evidence.baseline.step_ms > 0:
-        return Unjudged(
-            "the window in which steps were looked at one by one was disturbed: they took longer than usual"
-        )
+        return Unjudged("the window in which each step was timed was disturbed: its steps took longer than usual")
     often = steps.outliers / steps.steps
     if steps.jitter < JITTER and often < OUTLIERS:
         return None
@@ -48,7 +46,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         return None
     others = _machine.others(evidence) or 0.0
     if not of_data and others > words.OTHER_LOAD:
-        return Unjudged(f"other programs kept {others:.1f} cores busy, which makes steps differ by itself")
+        return Unjudged(f"other programs kept {others:.1f} cores busy, which alone makes steps differ")
     lost = clamp((steps.mean_ms - steps.p50_ms) / steps.mean_ms) if steps.mean_ms > 0 else 0.0
     if lost < MATTERS:
         return None
@@ -82,7 +80,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
 
 RULE = Rule(
     id="step-jitter",
-    title="Steps differ much in length",
+    title="Steps differ a lot in length",
     topic="host",
     depth=SYMPTOM,
     needs=("steps",),

@@ -57,7 +57,7 @@ def _statement(
     return Statement(
         sentence=(
             f"Rank {slowest}{where} spends {words.share_text(shares[slowest])} of the time {doing}, the others "
-            f"{words.share_text(others)}: since ranks keep step, all of them lose {words.share_text(lost)}."
+            f"{words.share_text(others)}: since all ranks wait for the slowest, all lose {words.share_text(lost)}."
         ),
         figures={f"slowest_{phase}_share": shares[slowest], f"others_{phase}_share": others, "rank": float(slowest)},
         weight=lost * evidence.in_steps,

@@ -49,7 +49,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     total = sum(call.ms_per_step for call in calls)
     where = f" at {place(site)}" if site is not None else ""
     if evidence.on_device:
-        lost = f"The host waits for the device in each of them, and the device then stands still {lost_share(spent)}."
+        lost = f"The host waits for the device in each of them, and the device is then idle {lost_share(spent)}."
     elif spent > total / step:
         lost = f"With the loop around them that is {words.share_text(clamp(spent))} of a step."
     else:

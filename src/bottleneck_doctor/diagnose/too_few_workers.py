@@ -23,7 +23,8 @@ def judge(evidence: Evidence) -> Statement | None:
         clause = f"{waits(evidence)}, because {they} not keep up"
     return Statement(
         sentence=(
-            f"{says}: {words.amount_text(own.samples_per_second)} samples a second; with {point.num_workers} it is "
+            f"{says}: {words.amount_text(own.samples_per_second)} samples a second. "
+            f"With {words.count_text(point.num_workers, 'worker')} it is "
             f"{words.amount_text(point.samples_per_second)}, {ratio} as fast."
         ),
         figures={

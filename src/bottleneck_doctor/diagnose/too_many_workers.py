@@ -15,7 +15,7 @@ def judge(evidence: Evidence) -> Statement | None:
     own, point = better.own, better.point
     return Statement(
         sentence=(
-            f"{of_workers(own.num_workers, 'is one', 'are')} too many: with {point.num_workers} training is "
+            f"{of_workers(own.num_workers, 'is one', 'are')} too many: with {point.num_workers}, training is "
             f"{words.speedup_text(point.speedup)} as fast, on "
             f"{words.count_text(evidence.found.usable_cpus, 'usable core')}."
         ),

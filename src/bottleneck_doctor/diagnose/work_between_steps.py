@@ -28,7 +28,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         return None
     forward = forward_of_no_module(evidence)
     if forward is None:
-        return Unjudged("the model is no module, so its forward pass can't be told from other work of the loop")
+        return Unjudged("the model is not a module, so its forward pass can't be told apart from the loop's other work")
     between = shares.between - forward
     if not evidence.found.periodic:
         # Where steps repeat in no way that was found, one window may hold what the next does not: two have to say so.
@@ -57,7 +57,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     named = f", {portion_of(hot.share)} at {place(site)}" if hot is not None else ""
     return Statement(
         sentence=(
-            f"{words.share_text(between)} of the time goes by in the training process outside of loading, the "
+            f"{words.share_text(between)} of the time is spent in the training process outside loading, the "
             f"model's passes and the optimizer{each}{where}.{inside}"
         ),
         figures=figures,
@@ -75,6 +75,6 @@ RULE = Rule(
     needs=("phases",),
     judge=judge,
     source=TUNING_GUIDE,
-    advice="Do it every so many steps, keep figures as tensors until then, or leave it to another thread or process.",
+    advice="Do it every so many steps, keep figures as tensors until then, or move it to another thread or process.",
     contradicts=("compute-bound",),
 )

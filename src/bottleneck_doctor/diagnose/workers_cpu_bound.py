@@ -34,7 +34,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         figures=figures,
         weight=wait * clamp(parts.fetch + parts.collate) * evidence.in_steps,
         measured=False,
-        clause=f"{waits(evidence)}, for workers that compute without a pause",
+        clause=f"{waits(evidence)}, because its workers compute without a pause",
     )
 
 

@@ -21,7 +21,7 @@ from bottleneck_doctor.documents.report import Loading
 from bottleneck_doctor.wording import words
 
 UNSEEN = "how much of the time the workers compute was not seen"
-UNCLEAR = "without workers, waiting can't be told from computing here"
+UNCLEAR = "without workers, waiting can't be told apart from computing here"
 
 
 def known_to_compute(loading: Loading) -> bool:
@@ -73,7 +73,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         figures=figures,
         weight=wait * idle * evidence.in_steps,
         measured=False,
-        clause=f"{waits(evidence)}: making a batch mostly waits, for {what}{at(site)}",
+        clause=f"{waits(evidence)}: making a batch is mostly waiting, for {what}{at(site)}",
         site=site,
         depth=CAUSE if cause else SYMPTOM,
     )
@@ -81,7 +81,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
 
 RULE = Rule(
     id="workers-io-bound",
-    title="Making batches waits instead of computing",
+    title="Making batches is mostly waiting",
     topic="data",
     needs=("loader", "wait", "loading"),
     judge=judge,

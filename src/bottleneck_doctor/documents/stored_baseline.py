@@ -152,8 +152,8 @@ def from_json(data: bytes, *, source: str) -> Stored:
             ) from other
         raise DoctorError(
             "baseline-too-old",
-            f"{source} has format {other.found}, whose figures were measured in another way than today's.",
-            "Make it anew: doctor baseline --new.",
+            f"{source} has format {other.found}, from a release that measured in another way.",
+            "Make a new one with `doctor baseline --new`.",
         ) from other
     except (codec.Unreadable, ValueError, OverflowError) as error:
         raise DoctorError(
@@ -172,7 +172,7 @@ def read(path: Path) -> Stored:
         raise DoctorError(
             "baseline-missing",
             f"The baseline {path} can't be read: {reason}.",
-            "Make one with `doctor baseline`, and name its file.",
+            "Make one with `doctor baseline`, and give its file.",
         ) from error
     return from_json(data, source=str(path))
 
@@ -186,8 +186,8 @@ def way(baseline: Stored, steady: bool, file: str) -> bool:
         how, option = ("with", "leave out --no-steady") if baseline.steady else ("without", "give --no-steady")
         raise DoctorError(
             "baseline-other-way",
-            f"The processes of {file} ran {how} a steady allocator, and these would not run in the same way.",
-            f"On the command line, {option} (in the configuration, steady), or make the baseline anew with --new.",
+            f"The processes of {file} ran {how} a steady memory allocator, and these would run the other way.",
+            f"On the command line, {option} (or set `steady` in the configuration). Or use --new.",
         )
     return steady
 
@@ -196,7 +196,7 @@ def _is_report(source: str) -> DoctorError:
     return DoctorError(
         "baseline-is-report",
         f"{source} is a report of `doctor run`, whose processes ran with your own allocator and tried other settings, "
-        "so those of a check can't be held against it.",
+        "so a check can't be compared with it.",
         "Make a baseline with `doctor baseline`, or compare reports with `doctor compare`.",
     )
 

@@ -41,8 +41,8 @@ NO_EFFECT = " did not take effect"
 """How a window without effect ends its reason, after the names of its knobs."""
 RISK_TOLD: dict[Risk, str] = {
     "identical": "",
-    "numerics": "That changes rounding: compare the loss curves before you keep it.",
-    "semantics": "That changes the training itself.",
+    "numerics": "This changes rounding: compare the loss curves before you keep it.",
+    "semantics": "This changes the training itself.",
 }
 """What the verdict says of what it offers."""
 TOO_NOISY = 0.2

@@ -235,7 +235,7 @@ def failed_later(record: SessionRecord, windows: Sequence[Window]) -> Warning:
     """That the script failed after it had been measured: perhaps for what was switched in that process before."""
     sentence = f"After some windows were measured, {record.ended.rstrip('.')}."
     if any(window.session == record.number and window.setting for window in windows):
-        sentence += " Settings had been switched in that process by then, which may be why."
+        sentence += " By then, settings had been switched in that process, which may be the reason."
     return Warning(slug="script-failed-later", sentence=sentence)
 
 
@@ -263,7 +263,7 @@ def _weak_evidence(judged: judge.Judgement) -> list[Warning]:
         found.append(
             Warning(
                 slug="noisy",
-                sentence="Measurements of the training as written differ among themselves: no "
+                sentence="Measurements of the same, unchanged training differ from each other, so no "
                 f"difference{words.below_text(judged.floor)} is claimed.",
             )
         )
@@ -285,7 +285,7 @@ def _odd_loop(found: Found) -> list[Warning]:
         odd.append(
             Warning(
                 slug="no-period",
-                sentence="No regular period was seen in the loop's steps, so windows may hold unequal work.",
+                sentence="The loop's steps show no regular pattern, so some windows may hold more work than others.",
             )
         )
     if found.rung != "optimizer step":
@@ -308,8 +308,8 @@ def _odd_loop(found: Found) -> list[Warning]:
         odd.append(
             Warning(
                 slug="iterable-restarted",
-                sentence="The dataset is an iterable and starts anew for every window: its first samples are read "
-                "more often than in training.",
+                sentence="The dataset is an iterable and starts from its beginning in every window, so its first "
+                "samples are read more often than in training.",
             )
         )
     return odd
@@ -325,7 +325,7 @@ def entrypoint_failed(over: SessionOver) -> DoctorError:
     return DoctorError(
         "entrypoint-failed",
         f"The script failed by itself, before anything was changed: {reason}.".replace("..", "."),
-        "Run it without the doctor and correct it; the end of its own output is below.",
+        "Run it without doctor and correct it. The end of its output is below.",
         Exit.ENTRYPOINT_FAILED,
         detail=over.tail,
     )
@@ -359,7 +359,7 @@ def ranks_apart(over: SessionOver) -> DoctorError:
     return DoctorError(
         "ranks-apart",
         f"No window can be timed in all ranks at once: {over.why}.",
-        "Give every rank as many batches as the others, as DistributedSampler does, or as drop_last=True may.",
+        "Give every rank the same number of batches, as DistributedSampler does and drop_last=True may do.",
         Exit.NO_TRAINING,
     )
 
@@ -368,7 +368,7 @@ def guest_failed(over: SessionOver) -> DoctorError:
     """The guest failed before anything was measured: a bug of ours."""
     return DoctorError(
         "guest-failed",
-        "The doctor's own code failed inside the script's process; this is a bug of doctor's own.",
+        "Doctor's own code failed inside the script's process. This is a bug in doctor.",
         "Please report it with the text below.",
         Exit.BUG,
         detail=over.tail,
@@ -435,13 +435,13 @@ def _is_no_loop(seen: Counts) -> bool:
 def _no_loop(sentence: str, seen: Counts, tail: str) -> DoctorError:
     if seen.backwards:
         advice = (
-            "In all that time no optimizer step came to its end, as with LBFGS and a large max_iter. With shorter "
-            "steps it can be measured."
+            "In all that time no optimizer step ended, as with LBFGS and a large max_iter. Make the steps shorter, "
+            "such as by a smaller max_iter."
         )
     elif seen.evaluated and not seen.batches:
         advice = (
-            "It takes its batches with gradients off, as an evaluation does. Give the script that trains, with the "
-            "arguments that make it train."
+            "The script takes its batches with gradients off, as an evaluation does. Give the script that trains, with "
+            "the arguments that make it train."
         )
     else:
         advice = "Give the script that trains, with the arguments that make it train."

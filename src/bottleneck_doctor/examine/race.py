@@ -116,9 +116,9 @@ class Race:
         # One pair of windows is a rough ratio, so both ways of knowing must agree that there is nothing to gain.
         free = max(self.speeds().get(labels.REPLAY, math.inf), without_wait)
         if free < WORTH_TRYING:
-            self._drop("data", f"with data for free, training would be {free:.3f} times as fast as now")
+            self._drop("data", f"with free data, training would be {free:.3f} times as fast as now")
         if wait > 1 / WORTH_TRYING:
-            self._drop("compute", f"with computing for free, training would be {1 / wait:.3f} times as fast as now")
+            self._drop("compute", f"with free computing, training would be {1 / wait:.3f} times as fast as now")
 
     def _drop(self, target: str, why: str) -> None:
         for candidate in self.candidates:

@@ -40,16 +40,16 @@ def reason(estimate: speedups.Estimate | Speedup, *, floor: float, tried: int, o
         if low <= least:
             low_text, _, least_text = _apart(low, 1.0, least)
             return (
-                f"{subject} looks faster, but the interval begins at {low_text}, and noise lets nothing be claimed "
-                f"that does not begin above {least_text}"
+                f"{subject} looks faster, but the interval begins at {low_text}, and with this much noise only one "
+                f"that begins above {least_text} counts"
             )
         return f"{subject} looks faster, {_chance(low, 'begins', tried)}"
     most = 1 / (1 + floor)
     if high >= most:
         high_text, _, most_text = _apart(high, 1.0, most)
         return (
-            f"{subject} looks slower, but the interval ends at {high_text}, and noise lets nothing be claimed that "
-            f"does not end below {most_text}"
+            f"{subject} looks slower, but the interval ends at {high_text}, and with this much noise only one "
+            f"that ends below {most_text} counts"
         )
     return f"{subject} looks slower, {_chance(high, 'ends', tried)}"
 
@@ -156,5 +156,5 @@ def nothing_faster(outcomes: Sequence[FixOutcome], free_data: float | None) -> s
         return said
     if free_data < 1:
         # Noise has it below what it bounds: it says no more than that there is little to gain.
-        return f"{said} With data for free it was measured no faster either."
-    return f"{said} Training runs at {words.share_text(1 / free_data)} of its speed with free data."
+        return f"{said} Even with free data it was not faster."
+    return f"{said} Training already runs at {words.share_text(1 / free_data)} of its speed with free data."

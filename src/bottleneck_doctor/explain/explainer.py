@@ -418,7 +418,7 @@ class Explainer:
                     self._broke.add(name)
                 self.explanation.miss(
                     slug="explanation-failed",
-                    sentence=f"Part of the explanation ({name}) could not be had: {over.why}.",
+                    sentence=f"Part of the explanation ({name}) is missing: {over.why}.",
                 )
                 raise
             except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:

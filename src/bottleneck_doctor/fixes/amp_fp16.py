@@ -11,7 +11,7 @@ def propose(found: Found) -> Offer | NotApplicable:
     if not found.device.startswith("cuda"):
         return NotApplicable("float16 has no fast units on a CPU; bfloat16 is tried instead")
     if found.rung not in ("optimizer step", "gradient scaler"):
-        return NotApplicable("no optimizer step was seen, before which gradients would be scaled back")
+        return NotApplicable("no optimizer step was seen, so there is no place to scale gradients back")
     return propose_autocast(found, "float16")
 
 

@@ -13,7 +13,7 @@ def propose(found: Found) -> Offer | NotApplicable:
     if found.persistent_workers and found.num_workers > 0:
         return NotApplicable("already on")
     if found.made_anew:
-        return NotApplicable("the script makes the loader anew for every epoch, and its workers with it")
+        return NotApplicable("the script makes a new loader for every epoch, so its workers can't persist")
     if found.epoch_batches is None and found.epoch_batches_seen is None:
         return NotApplicable("this loader's epochs have no known end, so there is nothing to restart")
     return Offer(({"persistent_workers": True},), with_workers=True)
@@ -22,7 +22,7 @@ def propose(found: Found) -> Offer | NotApplicable:
 FIX = Fix(
     id="persistent-workers",
     title="Keep workers between epochs",
-    why="Workers are started anew for every epoch unless they persist; short epochs pay for it again and again.",
+    why="Unless workers persist, every epoch starts new ones, which costs a large part of a short epoch.",
     source="https://pytorch.org/docs/stable/data.html#torch.utils.data.DataLoader",
     risk="identical",
     how="Pass `persistent_workers=True` to the DataLoader.",

@@ -17,7 +17,7 @@ def propose(found: Found) -> Offer | NotApplicable:
 FIX = Fix(
     id="prefetch-factor",
     title="Let workers prepare more batches ahead",
-    why="A longer queue rides out batches that take unusually long to load.",
+    why="With more batches in the queue, training does not wait when one takes unusually long to load.",
     source="https://pytorch.org/docs/stable/data.html#torch.utils.data.DataLoader",
     risk="identical",
     how="Pass `prefetch_factor=N` to the DataLoader.",

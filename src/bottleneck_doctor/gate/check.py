@@ -97,8 +97,8 @@ def check(request: Request, progress: Progress, outside: Outside | None = None) 
         except GitFailed as failed:
             raise DoctorError(
                 "git-failed",
-                "git failed at something that a check has to know of the repository.",
-                "See what it said below; `git status` and `git ls-files --others` have to work here.",
+                "git failed when asked about the repository.",
+                "See what git said below. `git status` and `git ls-files --others` have to work here.",
                 detail=str(failed),
             ) from failed
 
@@ -170,13 +170,13 @@ class _Checking:
             self.warnings.append(
                 Warning(
                     slug="head-dirty",
-                    sentence="The head has changes that are not committed; it was measured as it lies in the folder.",
+                    sentence="The head has changes that are not committed. They were measured too.",
                 )
             )
         elif head.commit == base.commit:
             self.warnings.append(
                 Warning(
-                    slug="same-commit", sentence=f"{base.name} and the head are the same commit: nothing can differ."
+                    slug="same-commit", sentence=f"{base.name} and the head are the same commit, so nothing can differ."
                 )
             )
 
@@ -403,7 +403,7 @@ class _Checking:
             self.warnings.append(
                 Warning(
                     slug="culprits-missing",
-                    sentence="Which functions and lines grew could not be found out: the last pair of processes had "
+                    sentence="The functions and lines that grew could not be found: the last pair of processes had "
                     "ended.",
                 )
             )
@@ -436,7 +436,7 @@ class _Checking:
         request, base, head = self.request, self.revisions.base, self.revisions.head
         script = request.start.name
         if new:
-            sentence = f"There is no {script} on {base.name}: it is new, and there is nothing to compare it with."
+            sentence = f"{script} does not exist on {base.name}: it is new, so there is nothing to compare it with."
         else:
             sentence = verdict.sentence(self.judged, base.name, len(self.pairs), self.culprits)
             if self.given_up and verdict.status(self.judged) == "cannot_tell":

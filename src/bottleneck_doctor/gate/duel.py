@@ -473,9 +473,9 @@ def failure(broken: Broken) -> DoctorError:
     if over.crashed and _PORT_TAKEN.search(over.tail):
         return DoctorError(
             "port-taken",
-            f"{contender.said[0].upper()}{contender.said[1:]} can't have the port that its processes are to meet at: "
+            f"{contender.said[0].upper()}{contender.said[1:]} can't use the port at which its processes meet: "
             "both revisions are alive at once in a check.",
-            "Let them meet at MASTER_PORT, which is another one on each side, or at any free port: `torchrun "
+            "Use the port in MASTER_PORT, which differs between the two sides, or any free port: `torchrun "
             "--standalone`, `accelerate launch --main_process_port 0`.",
             Exit.ENTRYPOINT_FAILED,
             detail=over.tail,
@@ -486,14 +486,14 @@ def failure(broken: Broken) -> DoctorError:
         return DoctorError(
             "base-failed",
             f"The script fails on {contender.said}{trains}: {reason}.",
-            "If the base needs a build or other files, make them with --base-setup; the end of its output is below.",
+            "If the base needs a build or other files, make them with --base-setup. The end of its output is below.",
             Exit.ENTRYPOINT_FAILED,
             detail=over.tail,
         )
     return DoctorError(
         "head-failed",
         f"The script fails on {contender.said}{trains}: {reason}.",
-        "Correct it; the end of its output is below.",
+        "Correct it. The end of its output is below.",
         Exit.ENTRYPOINT_FAILED,
         detail=over.tail,
     )

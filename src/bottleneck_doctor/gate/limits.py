@@ -59,7 +59,7 @@ KINDS: Mapping[str, Kind] = {
     # What the allocator holds follows the tensors in large steps, so it is judged where somebody asks for it.
     DEVICE_RESERVED: Kind("Device memory reserved", "bytes", Limit(0.10, "off")),
     FIRST_STEP: Kind("Start to first step", "seconds", Limit(0.20, "warn")),
-    EPOCH_TURN: Kind("Turn of an epoch", "seconds", Limit(0.20, "warn")),
+    EPOCH_TURN: Kind("Epoch overhead", "seconds", Limit(0.20, "warn")),
     **{
         PHASE + name: Kind(f"Phase: {title[0].lower()}{title[1:]}", "seconds", Limit(0.15, "warn"))
         for name, title in PHASE_WORDS.items()
@@ -81,9 +81,9 @@ def configured(config: Config, threshold: float | None) -> dict[str, Limit]:
         if said.threshold is not None and said.threshold < LEAST_THRESHOLD:
             raise DoctorError(
                 "threshold-too-small",
-                f"{config.source}: a threshold of {100 * said.threshold:g}% for {name} can't be judged: no training "
-                "repeats to that.",
-                f"Give {100 * LEAST_THRESHOLD:g}% or more; what can be seen on this machine is said after a check.",
+                f"{config.source}: a threshold of {100 * said.threshold:g}% for {name} is too small: no training "
+                "repeats that exactly.",
+                f"Give {100 * LEAST_THRESHOLD:g}% or more. Each check says how small a change it can detect.",
             )
         level = "error" if said.level is None and said.most is not None else said.level
         given: dict[str, Any] = {"threshold": said.threshold, "level": level, "most": said.most}

@@ -417,7 +417,7 @@ def _over_the_most(metric: Metric, seen: Series, how: Judging) -> Metric:
     if metric.verdict == "regression":
         return metric
     if answer == "cannot_tell":
-        said = f"{metric.title}: {has}; cannot tell whether that is more than the {allowed} that is allowed."
+        said = f"{metric.title}: {has}; cannot tell whether that exceeds the limit of {allowed}."
         return replace(metric, verdict="cannot_tell", sentence=said)
     return replace(metric, sentence=f"{metric.sentence} At most {allowed} is allowed.")
 
@@ -456,7 +456,7 @@ def sentence(metric: Metric) -> str:
         return f"{name}: only the {where} has it."
     if metric.change is None:
         where = "base" if metric.head is None else "head"
-        return f"{name}: only the {where} has shown it, which may be luck."
+        return f"{name}: only the {where} has shown it, which may be chance."
     before, after = value_text(metric, metric.base), value_text(metric, metric.head)
     figures = f"{before} to {after}"
     by = f"by {amount_text(metric.unit, abs(metric.change))}"
@@ -471,4 +471,4 @@ def sentence(metric: Metric) -> str:
     if metric.verdict == "unchanged":
         return f"{name}: has not grown by {limit} ({figures})."
     way = "grown" if metric.change > 0 else "fallen"
-    return f"{name}: seems to have {way} {by}, but that may be luck."
+    return f"{name}: seems to have {way} {by}, but that may be chance."

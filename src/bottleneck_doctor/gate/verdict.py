@@ -24,7 +24,7 @@ NEARLY = 2 / 3
 little more than it."""
 MOST_USEFUL = 0.5
 """Nobody holds a training to a threshold above this: to suggest one would be no help."""
-QUIETER = "Check where nothing else runs meanwhile"
+QUIETER = "Run the check on a machine where nothing else runs"
 
 UNTOLD = ("cannot_tell", "not_measured")
 """Verdicts that say nothing."""
@@ -82,7 +82,7 @@ def sentence(
         said += [metric.sentence for metric in told if metric.verdict in UNTOLD or step is None]
     if step in failed:
         said += _what_grew(culprits)
-    return " ".join(said) if said else "No metric was asked to be compared that could fail the check."
+    return " ".join(said) if said else "Nothing was compared: no metric has the level `error`."
 
 
 def _what_grew(culprits: Sequence[Culprit]) -> list[str]:
@@ -93,7 +93,7 @@ def _what_grew(culprits: Sequence[Culprit]) -> list[str]:
         return [f"What grew most: {words.PHASE_WORDS[each.name].lower()}." for each in culprits[:1]]
     most = max(each.head - each.base for each in culprits if each.kind != "phase")
     grew_most = found.head - found.base >= NEARLY * most
-    return [f"{'What grew most' if grew_most else 'Of what was changed, this grew most'}: {found.sentence}"]
+    return [f"{'What grew most' if grew_most else 'Of what the changes touch, this grew most'}: {found.sentence}"]
 
 
 def _of_steps(step: Metric, base: str, counted: str) -> str:
@@ -106,11 +106,11 @@ def _of_steps(step: Metric, base: str, counted: str) -> str:
     if step.verdict == "improvement":
         return f"A step takes {change} less time than on {base} ({times})."
     if step.verdict == "unchanged":
-        return f"A step has not become slower by {limit} since {base} ({times})."
+        return f"A step has not become slower than on {base} by {limit} or more ({times})."
     way = "longer" if step.change > 0 else "less time"
     return (
         f"Cannot tell after {counted} whether a step has become slower than on {base} by more than {limit}: it seems "
-        f"to take {change} {way} ({times}), which may be luck."
+        f"to take {change} {way} ({times}), but that may be chance."
     )
 
 
@@ -149,7 +149,7 @@ def refusal(pairs: Sequence[PairSample], how: Judging, metrics: Sequence[Metric]
         amount = amount_text(metric.unit, metric.threshold)
         said.append(
             f"{metric.title}: a threshold of {amount} can't be judged here. One pair of processes differs from the "
-            f"next so much that {_least_judged(metric, known.floor)}; it was given up after "
+            f"next so much that {_least_judged(metric, known.floor)}. The check was given up after "
             f"{words.count_text(len(pairs), 'pair')}. {_way_out(metric, known, pair_seconds)}"
         )
     return " ".join(said)
@@ -166,11 +166,11 @@ def _way_out(metric: Metric, known: Prospect, pair_seconds: float) -> str:
     # With what checking out and starting take beside the pairs.
     more = "" if known.pairs is None else f"`--budget {max(1, math.ceil(1.15 * known.pairs * pair_seconds / 60))}m`"
     if known.floor > MOST_USEFUL:
-        return f"{QUIETER}, or give more time: {more}." if more else f"{QUIETER}; more time here would not do."
+        return f"{QUIETER}, or give more time: {more}." if more else f"{QUIETER}; more time here would not help."
     floor = _rounded_up(known.floor)
     option = f"`--threshold {100 * floor:g}%`" if metric.id == STEP_TIME else "a larger one in the configuration"
     if not more:
-        return f"Give {option}; more time would not do, and a quieter machine may."
+        return f"Give {option}. More time would not help, but a quieter machine may."
     return f"Give {option}, or more time: {more}."
 
 
@@ -223,8 +223,8 @@ def _stalls(pairs: Sequence[PairSample]) -> list[Warning]:
         Warning(
             slug="head-stalls",
             sentence=f"{head} of {windows} of the head took a quarter longer than is usual in their process, and "
-            f"{base or 'none'} of the base's: it seems to stall now and then. Look at what it does every few seconds: "
-            "saving, logging, collecting garbage.",
+            f"{base or 'none'} of the base's: the head seems to stall now and then. Look at what it does every few "
+            "seconds: saving, logging, collecting garbage.",
         )
     ]
 
@@ -250,7 +250,7 @@ def _other_loop(pairs: Sequence[PairSample]) -> list[Warning]:
         return [
             Warning(
                 slug="loops-differ",
-                sentence=f"What starting and ending an epoch adds to a step is known of the {where} only, so steps are "
+                sentence=f"What starting and ending an epoch costs is known for the {where} only, so steps are "
                 "compared without it.",
             )
         ]
@@ -259,7 +259,7 @@ def _other_loop(pairs: Sequence[PairSample]) -> list[Warning]:
         return [
             Warning(
                 slug="loops-differ",
-                sentence=f"Only the {where} takes batches from a DataLoader, so steps are compared, and not samples.",
+                sentence=f"Only the {where} takes batches from a DataLoader, so steps are compared, not samples.",
             )
         ]
     before, after = base.per_step(), head.per_step()
@@ -267,8 +267,8 @@ def _other_loop(pairs: Sequence[PairSample]) -> list[Warning]:
         return [
             Warning(
                 slug="loops-differ",
-                sentence=f"A step holds {words.number_text(after)} samples, {words.number_text(before)} on the base: "
-                "the head's seconds are those of as many samples as a step of the base has.",
+                sentence=f"A step has {words.number_text(after)} samples on the head and {words.number_text(before)} "
+                "on the base, so the head's seconds are given for as many samples as a step of the base has.",
             )
         ]
     return []

@@ -87,7 +87,7 @@ def explain(said: str, here: Surroundings) -> Warning:
 
 
 def _refused(here: Surroundings) -> Warning:
-    refused = "The system does not let py-spy look into the training process, so there is no sampling profile"
+    refused = "The system does not let py-spy read the training process, so there is no sampling profile"
     if here.platform == "darwin":
         why = "on macOS only root may. Run doctor with `sudo`."
     elif here.platform == "win32":

@@ -140,7 +140,7 @@ def _nothing_in(path: Path, reader: _Reader) -> DoctorError:
         return DoctorError(
             "raw-empty",
             f"{path} is empty: py-spy saw no stack.",
-            "Record longer, add --idle where the program waits, and look at what py-spy said.",
+            "Record longer, add --idle if the program mostly waits, and read what py-spy printed.",
         )
     kind = f", but looks like {reader.looks_like}" if reader.looks_like else ""
     return DoctorError(

@@ -69,11 +69,11 @@ class Recording:
         if profile.waiting_samples:
             busy = samples.get("workers", 0)
             share = share_text(profile.waiting_samples / (busy + profile.waiting_samples))
-            notes.append(f"Workers had nothing to load for {share} of their samples; shares are of the rest.")
+            notes.append(f"Workers had nothing to load in {share} of their samples. Shares are of the other samples.")
         totals = profile.tree.totals()
         others = sum(totals[process.root] for process in self.roles.others if process.root is not None)
         if others:
-            notes.append(f"{count_text(others, 'sample')} of processes that neither train nor load were left out.")
+            notes.append(f"{count_text(others, 'sample')} from processes that neither train nor load were left out.")
         return notes
 
     def trees(self, *, least_share: float = LEAST_SHARE, most: int = MOST_NODES) -> dict[str, CallNode]:

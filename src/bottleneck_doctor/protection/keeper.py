@@ -18,7 +18,7 @@ from bottleneck_doctor.protection import journal, scratch
 from bottleneck_doctor.protection.keep import Moments, kept
 from bottleneck_doctor.protection.sandbox import Entered, NotHere, Sandbox
 
-NETWORK = "what it sends over the network, such as uploads of a logger that it configures itself"
+NETWORK = "what the script sends over the network, such as uploads by a logger that it configures itself"
 NATIVE = "files that native libraries (HDF5, LMDB, OpenCV …) or other programs write"
 MOST_NAMED = 5
 

@@ -35,14 +35,14 @@ def render(
     times = stored_baseline.times(baseline.takes)
     step = fmean(fmean(draw.steps) for draw in baseline.draws)
     lines = [
-        f"{file} holds {unpaired.processes_text(len(baseline.draws))}, drawn at "
+        f"{file} holds {unpaired.processes_text(len(baseline.draws))}, measured at "
         f"{words.count_text(len(times), 'time')}; a step takes {words.duration_text(step)}.",
         _visible(baseline, limits),
     ]
     if len(times) < against.LOOKED_AT_TWICE:
         lines.append(
-            "How much this machine differs from one time to another is known from the times that are stored: run the "
-            "same again at other times, an hour from each other or more, for a smaller figure."
+            "Each stored time tells more about how much this machine differs from one time to another. To detect "
+            "smaller changes, run the same command again at other times, an hour apart or more."
         )
     if warnings:
         lines += ["", words.count_text(len(warnings), "warning") + ":"]
@@ -59,5 +59,5 @@ def _visible(baseline: Stored, limits: Mapping[str, Limit]) -> str:
     least = unpaired.expected(stored_baseline.times(baseline.takes), limits)
     limit = words.share_text(limits[STEP_TIME].threshold)
     if least is None:
-        return "A check against it would see no change: too few processes."
-    return f"A check against it would see a step that takes {words.share_text(least)} longer, at a limit of {limit}."
+        return "A check against it could detect no change: it holds too few processes."
+    return f"A check against it can detect a step that takes {words.share_text(least)} longer, at a limit of {limit}."

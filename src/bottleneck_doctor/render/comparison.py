@@ -13,7 +13,7 @@ from bottleneck_doctor.render.console import text_console
 from bottleneck_doctor.render.page import page
 from bottleneck_doctor.wording import words
 
-CAUTION = "The reports were made at different times: what the machine did in between is in no interval."
+CAUTION = "The reports were made at different times. No interval covers what changed on the machine in between."
 PLAIN_WIDTH = 110
 
 

@@ -158,12 +158,12 @@ def _next(result: Result) -> str:
         return f"change {' and '.join(places)}, then measure again: {again}"
     interrupted = any(warning.slug == "interrupted" for warning in result.warnings)
     if interrupted and result.baseline is None:
-        return f"let it come to its end, to measure what helps: {again}"
+        return f"let it run to its end, to measure what helps: {again}"
     if any(fix.status == "cannot_tell" for fix in result.fixes):
         if interrupted:
-            return f"let it come to its end, to decide what is open: {again}"
+            return f"let it run to its end, to decide what is still open: {again}"
         longer = words.command_text(words.visible(word) for word in _longer(result))
-        return f"give it more time, to decide what is open: {longer}"
+        return f"give it more time, to decide what is still open: {longer}"
     return f"measure again after your next change: {again}"
 
 

@@ -451,7 +451,7 @@ def _tcp_listener(host: str, port: int) -> socket.socket:
     except OSError as error:
         raise DoctorError(
             "listen-failed",
-            f"Nobody can be listened to at {host}:{port}: {error.strerror or error}.",
+            f"Doctor can't listen at {host}:{port}: {error.strerror or error}.",
             "Give --listen a name or address of this machine that the other hosts reach, and a free port (0 for any).",
         ) from error
 

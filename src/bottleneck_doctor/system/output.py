@@ -141,7 +141,7 @@ def _failed(directory: Path, error: OSError) -> DoctorError:
     return DoctorError(
         "output-failed",
         f"The report could not be written into {directory}: {reason_of(error)}.",
-        "Free some space or name another folder with -o DIR, and run it again.",
+        "Free some space or name another folder with -o DIR, and run the command again.",
         Exit.USAGE,
     )
 

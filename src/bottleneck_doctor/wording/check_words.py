@@ -101,11 +101,12 @@ def time_text(check: Check) -> str:
 
 
 def effort_text(check: Check) -> str:
-    """What the check rests on: `8 pairs of processes in 2 min`, or `8 processes against 24 stored at 3 times`."""
+    """What the check rests on: `8 pairs of processes in 2 min`, or `8 processes against 24 stored ones of 3 times`."""
     if check.stored is not None:
         own, times = len(check.processes), words.count_text(len(check.stored.taken), "time")
         counted = "1 process" if own == 1 else f"{own} processes"
-        return f"{counted} against {check.stored.processes} stored at {times}, in {words.duration_text(check.seconds)}"
+        seconds = words.duration_text(check.seconds)
+        return f"{counted} against {check.stored.processes} that were stored at {times}, in {seconds}"
     pairs = len(check.pairs)
     counted = "1 pair of processes" if pairs == 1 else f"{pairs} pairs of processes"
     return f"{counted} in {words.duration_text(check.seconds)}"
@@ -117,9 +118,9 @@ def stored_text(check: Check) -> str:
         return ""
     dates = "; ".join(words.date_text(moment) for moment in check.stored.taken[-MOST_TIMES:])
     earlier = len(check.stored.taken) - MOST_TIMES
-    more = f", and {words.count_text(earlier, 'time')} before" if earlier > 0 else ""
+    more = f", and {words.count_text(earlier, 'earlier time')}" if earlier > 0 else ""
     same = "another machine" if check.stored.different else "this machine"
-    return f"{check.stored.file} was drawn on {same}: {dates}{more}."
+    return f"{check.stored.file} was measured on {same}: {dates}{more}."
 
 
 def script(check: Check) -> str:

@@ -17,7 +17,7 @@ def parse_duration(text: str) -> float:
     if all(number is None for number, _ in parts):
         raise ValueError(f"{text!r} is not a length of time; write 90s, 5m, 1h or 1h30m.")
     if not 0 < seconds < float("inf"):
-        raise ValueError(f"{text!r} must be longer than nothing.")
+        raise ValueError(f"{text!r} must be longer than 0 s.")
     return seconds
 
 

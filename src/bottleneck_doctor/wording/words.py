@@ -25,8 +25,8 @@ OTHER_LOAD = 0.3
 
 RISK_WORDS: dict[Risk, str] = {
     "identical": "Same batches, same numbers: training learns exactly what it learns now.",
-    "numerics": "Rounding changes: the loss follows the same course, not digit for digit. Compare a short run.",
-    "semantics": "Training itself changes: hyperparameters may have to be tuned again.",
+    "numerics": "Rounding changes: the loss follows the same course, but not digit for digit. Compare a short run.",
+    "semantics": "Training itself changes: you may have to tune hyperparameters again.",
 }
 
 STATUS_WORDS: dict[Status, str] = {
@@ -41,7 +41,7 @@ STATUS_WORDS: dict[Status, str] = {
 CEILING_WORDS = {
     "synthetic": "if data were free",
     "loader_only": "loading alone, as written",
-    "loader_only_best_workers": "loading alone, best workers",
+    "loader_only_best_workers": "loading alone, best number of workers",
 }
 
 PHASE_WORDS = {
@@ -137,7 +137,7 @@ def _value_text(value: bool | int | float | str) -> str:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
 
 
-MASKED_NOTE = "*** stands for what is kept secret: fill it in before you run this."
+MASKED_NOTE = "*** hides a secret: fill it in before you run this."
 
 
 def has_masked(command: Iterable[str]) -> bool:
@@ -317,11 +317,11 @@ def protection_text(protection: Protection | None) -> str:
     if protection is None:
         return ""
     if protection.kind == "none":
-        return "the script changed them as it does without doctor (`--in-place`)."
+        return "changed by the script, as they are without doctor (`--in-place`)."
     if protection.kind == "sandbox":
-        return "as before; what the script wrote went into a sandbox that is gone."
+        return "unchanged; the script wrote into a sandbox, which was thrown away."
     reason = f" (no sandbox: {protection.reason})" if protection.reason else ""
-    return f"put back as before, new ones removed{reason}."
+    return f"restored; new files were removed{reason}."
 
 
 def ceiling_text(name: str) -> str:

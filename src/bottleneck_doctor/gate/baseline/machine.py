@@ -72,7 +72,7 @@ def look(python: str, cwd: Path, environment: Mapping[str, str]) -> Machine:
     except OSError as error:
         raise _unknown(f"{python} can't be started ({error.strerror or error})", "") from error
     except msgspec.DecodeError as error:
-        why = f"it ended with exit code {done.returncode}" if done.returncode else "it said what can't be read"
+        why = f"it ended with exit code {done.returncode}" if done.returncode else "its output can't be read"
         raise _unknown(why, done.stderr.decode(errors="replace")) from error
     names = [name for name in TOLD_VARIABLES if name not in _COUNTED_OTHERWISE]
     fingerprint = Fingerprint(
@@ -140,7 +140,7 @@ def driver() -> str:
 def _unknown(why: str, detail: str) -> DoctorError:
     return DoctorError(
         "machine-unknown",
-        f"This machine could not be described, which a stored baseline needs: {why}.",
-        "Check that the interpreter that runs your training can import torch; --base-ref does without.",
+        f"The machine could not be identified, which a stored baseline needs: {why}.",
+        "Check that the interpreter that runs your training can import torch. --base-ref does not need this.",
         detail=detail,
     )

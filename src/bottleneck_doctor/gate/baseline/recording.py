@@ -84,7 +84,7 @@ def _record(request: Request, progress: Progress, look: Look, outside: Outside) 
             "baseline-of-another",
             f"{request.file} holds draws of {words.visible(words.command_text(before.entrypoint.argv))}, and no others "
             "can be added.",
-            "Name another file with -o, or give --new to begin anew.",
+            "Name another file with -o, or replace this one with --new.",
         )
     cwd = Path.cwd()
     root, head = revision.here(cwd)
@@ -125,7 +125,7 @@ def _machine(request: Request, cwd: Path, look: Look) -> Machine:
         return see()
     now, found = machine.look_until_alike(see, request.before.machine, request.before.calibrations)
     if found:
-        raise machine.other_machine(request.file, found, "Name another file with -o, or give --new to begin anew.")
+        raise machine.other_machine(request.file, found, "Name another file with -o, or replace this one with --new.")
     return replace(now, fingerprint=request.before.machine)
 
 

@@ -207,7 +207,8 @@ class _Checking:
             found.append(
                 Warning(
                     slug="another-machine",
-                    sentence=f"The baseline was made on another machine, so what differs may be the machine's: {told}.",
+                    sentence="The baseline was made on another machine, so a difference may come from the machine: "
+                    f"{told}.",
                 )
             )
         if request.baseline.entrypoint.argv != request.training.told():
@@ -217,12 +218,12 @@ class _Checking:
         found += self.drawing.warnings
         found += unpaired.weak_evidence(self.times, self.drawing.draws, self.how, self.judged)
         if verdict.growth(self.judged) is not None:
-            phases = "phases were compared with those that are stored" if explained else "no stored phase explains it"
+            phases = "phases were compared with the stored ones" if explained else "no stored phase explains it"
             found.append(
                 Warning(
                     slug="culprits-missing",
-                    sentence="Which functions and lines grew could not be found out, for no process of the baseline is "
-                    f"there to be sampled beside the head's; {phases}. `--base-ref` tells them.",
+                    sentence="The functions and lines that grew could not be found: no process of the baseline is "
+                    f"there to be sampled beside the head's; {phases}. `--base-ref` can find them.",
                 )
             )
         return found

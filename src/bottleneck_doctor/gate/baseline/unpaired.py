@@ -241,9 +241,9 @@ def weak_evidence(
         said.append(
             Warning(
                 slug="few-times",
-                sentence=f"The baseline was drawn at {words.count_text(len(times), 'time')}, which doesn't show how "
+                sentence=f"The baseline was measured at {words.count_text(len(times), 'time')}, which doesn't show how "
                 "much this machine differs from one time to another; "
-                f"{words.share_text(ASSUMED['seconds'])} is supposed. Run `doctor baseline` onto the same file again, "
+                f"{words.share_text(ASSUMED['seconds'])} is assumed. Run `doctor baseline` with the same file again, "
                 "an hour later or more.",
             )
         )
@@ -274,10 +274,10 @@ def _least(metric: Metric, floor: float) -> str:
     """What could be judged, and what would help."""
     if floor > verdict.MOST_USEFUL:
         most = amount_text(metric.unit, verdict.MOST_USEFUL)
-        return f"not even {most} can be judged. Draw it at more times, or give `--base-ref` instead."
+        return f"not even {most} can be judged. Measure the baseline at more times, or give `--base-ref` instead."
     return (
-        f"the least that can be judged is {amount_text(metric.unit, floor)}; raise the threshold, or draw it at more "
-        "times."
+        f"the least that can be judged is {amount_text(metric.unit, floor)}; raise the threshold, or measure "
+        "the baseline at more times."
     )
 
 
@@ -287,13 +287,13 @@ def _other_loop(times: Sequence[Sequence[Draw]], head: Sequence[Draw]) -> list[W
     base = [each for time in times for each in time]
     if base[-1].has_loader != head[-1].has_loader:
         where = "base" if base[-1].has_loader else "head"
-        told = f"Only the {where} takes batches from a DataLoader, so steps are compared, and not samples."
+        told = f"Only the {where} takes batches from a DataLoader, so steps are compared, not samples."
         return [Warning(slug="loops-differ", sentence=told)]
     if base[-1].whole_epochs != head[-1].whole_epochs or (EPOCH_TURN in base[-1].figures) != (
         EPOCH_TURN in head[-1].figures
     ):
         told = (
-            "What starting and ending an epoch takes was not measured in the same way on both sides, so a difference "
+            "What starting and ending an epoch costs was not measured in the same way on both sides, so a difference "
             "may come from that."
         )
         return [Warning(slug="loops-differ", sentence=told)]

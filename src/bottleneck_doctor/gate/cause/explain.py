@@ -194,7 +194,9 @@ def _by_lines(
     seen = Seen(base, head, grew, differences, sources=_sources(live.head.contender))
     found.culprits = reasons(seen, found.culprits)
     workers = " with batches made in the main process" if live.head.loop.num_workers else ""
-    said = f"{refused.sentence} Lines were timed instead{workers}: each has the time of all that it calls."
+    said = (
+        f"{refused.sentence} Lines were timed instead{workers}; the time of a line includes everything that it calls."
+    )
     found.missing.append(replace(refused, sentence=said))
 
 
@@ -255,6 +257,4 @@ def _sources(head: Contender) -> Sources:
 
 
 def _missing(why: str) -> Warning:
-    return Warning(
-        slug="culprits-missing", sentence=f"What grew inside a step could not be found out: {why.rstrip('.')}."
-    )
+    return Warning(slug="culprits-missing", sentence=f"What grew inside a step could not be found: {why.rstrip('.')}.")

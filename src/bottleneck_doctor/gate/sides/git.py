@@ -42,7 +42,9 @@ class Git:
         """
         tool = shutil.which("git")
         if tool is None:
-            raise DoctorError("git-missing", "There is no git here, which finds the base.", "Install git.")
+            raise DoctorError(
+                "git-missing", "git was not found, and a check needs it to find the base.", "Install git."
+            )
         environment = placeless(os.environ) | {"GIT_TERMINAL_PROMPT": "0", "GIT_LFS_SKIP_SMUDGE": "1", "LC_ALL": "C"}
         if index is not None:
             environment["GIT_INDEX_FILE"] = str(index)

@@ -53,7 +53,7 @@ def find(cwd: Path, ref: str, *, merge_base: bool) -> Revisions:
     except GitFailed as failed:
         raise DoctorError(
             "not-a-repository",
-            f"{cwd} is in no git repository with files, so it has no other revision.",
+            f"{cwd} is not in a git repository with files, so there is no revision to compare with.",
             "Run it inside a clone of the repository that holds the script.",
             detail=str(failed),
         ) from failed
@@ -70,7 +70,7 @@ def find(cwd: Path, ref: str, *, merge_base: bool) -> Revisions:
         except GitFailed as failed:
             raise DoctorError(
                 "no-merge-base",
-                f"{ref} and the head share no commit that is known here.",
+                f"{ref} and the head have no common commit in this clone.",
                 "In a shallow clone, fetch more of the history (git fetch --deepen 1000), or leave out --merge-base.",
                 detail=str(failed),
             ) from failed
@@ -152,5 +152,7 @@ def _unknown(git: Git, ref: str) -> DoctorError:
     fetch = f"git fetch {remote} {branch}:refs/remotes/{ref}" if slash else "git fetch --all --tags"
     hint = f"Did you mean {' or '.join(near)}? " if near else ""
     return DoctorError(
-        "unknown-ref", f"There is no revision {ref!r} in this clone.", f"{hint}Fetch it first, such as by: {fetch}."
+        "unknown-ref",
+        f"There is no revision {ref!r} in this clone.",
+        f"{hint}Fetch it first, for example with: {fetch}.",
     )

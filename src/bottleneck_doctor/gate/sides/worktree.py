@@ -87,7 +87,7 @@ def checked_out(
             raise DoctorError(
                 "base-checkout-failed",
                 f"The files of {revisions.base.name} can't be checked out.",
-                "See what git said below; there must be room for a second copy of the files in the temporary folder.",
+                "See what git said below. The temporary folder must have room for a second copy of the files.",
                 detail=str(failed),
             ) from failed
         _link_siblings(revisions.root, root)
@@ -215,7 +215,7 @@ def _note_pointers(warnings: list[Warning], missing: list[str], fetch: str) -> N
         warnings.append(
             Warning(
                 slug="base-lfs-missing",
-                sentence=f"{_named(missing)}: large files that differ on the base and were not downloaded; it has "
+                sentence=f"{_named(missing)}: large files that differ on the base and were not downloaded, so it has "
                 f"only their pointers. Get them with: {fetch}.",
             )
         )
@@ -260,8 +260,8 @@ def _link_untracked(head: Path, base: Path, tree: Tree) -> None:
         tree.warnings.append(
             Warning(
                 slug="base-borrows-code",
-                sentence=f"{_named(code)}: code that git does not track. The base runs it as it lies in your folder; "
-                "what must be built for each revision is built by --base-setup.",
+                sentence=f"{_named(code)}: code that git does not track. The base uses it as it is in your folder; "
+                "if each revision needs its own build, give the build command with --base-setup.",
             )
         )
 
@@ -398,7 +398,7 @@ def _set_up(command: str, tree: Tree, python: str) -> None:
         raise DoctorError(
             "base-setup-failed",
             f"The command of --base-setup failed on the base with exit code {done.returncode}.",
-            "Run it in a checkout of the base and correct it; the end of what it said is below.",
+            "Run it in a checkout of the base and correct it. The end of its output is below.",
             Exit.ENTRYPOINT_FAILED,
             detail=said[-4000:],
         )

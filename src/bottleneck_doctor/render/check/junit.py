@@ -62,7 +62,7 @@ def _case(check: Check, metric: Metric, script: str) -> ElementTree.Element:
         f"base {check_words.value_text(metric, metric.base)}, head {check_words.value_text(metric, metric.head)}",
         f"change {check_words.change_text(metric)}, "
         f"threshold {check_words.amount_text(metric.unit, metric.threshold)}, "
-        f"visible from {check_words.amount_text(metric.unit, metric.smallest)}",
+        f"smallest detectable change {check_words.amount_text(metric.unit, metric.smallest)}",
         *([] if site is None else [f"at {check_words.site_text(site)}"]),
         *(each.sentence for each in check_words.grown(check, metric)),
     ]

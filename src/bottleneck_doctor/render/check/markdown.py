@@ -70,7 +70,7 @@ def _what(check: Check) -> str:
 
 def _table(metrics: list[Metric]) -> str:
     rows = [
-        "| | base | head | change (95 %) | threshold | visible from | verdict |",
+        "| | base | head | change (95 %) | threshold | smallest detectable | verdict |",
         "|---|--:|--:|--:|--:|--:|---|",
     ]
     for each in metrics:
@@ -108,14 +108,15 @@ def _culprits(culprits: list[Culprit]) -> str:
 
 def _method(check: Check) -> str:
     rows = [
-        f"- Promised: at most {words.share_text(check.error_rate)} of checks of identical revisions are called worse.",
+        "- Error rate: of checks of identical revisions, at most "
+        f"{words.share_text(check.error_rate)} find a regression.",
         f"- Time: {check_words.time_text(check)}.",
     ]
     if check.stored is not None:
         rows.append(f"- Baseline: {sentence(check_words.stored_text(check))}")
     if check.steady:
         rows.append(
-            "- Both sides ran with a steady allocator, which takes its luck out (`--no-steady` leaves it as it is)."
+            "- Both sides ran with a steady memory allocator, which makes times vary less (`--no-steady` turns it off)."
         )
     environment = check.environment
     if environment is not None:
@@ -125,7 +126,7 @@ def _method(check: Check) -> str:
         rows.append(f"- System: {plain(one_line(system))}.")
     rows.append(f"- {plain(check.tool.name)} {plain(check.tool.version)}, {plain(words.date_text(check.created))}.")
     if check.command:
-        rows.append(f"- Again: {code(words.command_text(check.command))}")
+        rows.append(f"- Command: {code(words.command_text(check.command))}")
     return "\n".join(rows)
 
 

@@ -165,13 +165,15 @@ def prepare(asked: Wanted) -> None:
             raise DoctorError(
                 "usage",
                 f"{seen[target]} and {output.option} can't both write to {name}.",
-                "Give each a file of its own; only one can be `-`.",
+                "Give each its own file. Only one of them can be `-`.",
             )
         seen[target] = output.option
         if target != STDOUT:
             _prepare(path, output)
     if asked.summary is not None and not _can_write(asked.summary):
-        raise _unwritable(asked.summary, "it is named by GITHUB_STEP_SUMMARY", "--no-github does without.")
+        raise _unwritable(
+            asked.summary, "it is named by GITHUB_STEP_SUMMARY", "Or use --no-github, which does not need it."
+        )
 
 
 def _prepare(path: Path, output: Output) -> None:
@@ -304,6 +306,6 @@ def _failed(path: Path, error: OSError) -> DoctorError:
     return DoctorError(
         "output-failed",
         f"{path} could not be written: {reason_of(error)}.",
-        "Free some space or name another file, and run it again.",
+        "Free some space or name another file, and run the check again.",
         Exit.USAGE,
     )

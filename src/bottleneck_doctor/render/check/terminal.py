@@ -27,7 +27,7 @@ from bottleneck_doctor.wording.check_words import (
 PLAIN_WIDTH = 120
 _STYLES: dict[Verdict, str] = {"regression": "bold red", "gone": "bold red", "improvement": "green"}
 _TITLES = {"passed": "Passed", "regressed": "Regressed", "cannot_tell": "CANNOT TELL", "new": "New"}
-STEADY = "Both sides ran with a steady allocator, which takes luck out of the times (--no-steady leaves it as it is)."
+STEADY = "Both sides ran with a steady memory allocator, which makes times vary less (--no-steady switches it off)."
 
 
 def render(check: Check, *, width: int | None, color: bool) -> str:
@@ -67,7 +67,7 @@ def render(check: Check, *, width: int | None, color: bool) -> str:
 def _table(rows: list[Metric], color: bool) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold" if color else "")
     table.add_column("Metric", no_wrap=True)
-    for title in ("Base", "Head", "Change (95 %)", "Limit", "Visible from"):
+    for title in ("Base", "Head", "Change (95 %)", "Limit", "Smallest detectable"):
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("Verdict")
     for metric in rows:

@@ -60,9 +60,9 @@ def _rows(operators: list[Operator]) -> Rows:
 def _facts(profile: DeviceProfile) -> list[Fact]:
     """Shares of the traced time, each with what it means; those that the device does not tell are left out."""
     shares = [
-        ("Busy", profile.utilization, "part of the time in which the device computes at all"),
-        ("SM efficiency", profile.sm_efficiency, "estimated part of its processors that have work"),
-        ("Occupancy", profile.occupancy, "estimated part of the threads that they could hold"),
+        ("Busy", profile.utilization, "part of the time in which the device computes"),
+        ("SM efficiency", profile.sm_efficiency, "estimated part of its multiprocessors that have work"),
+        ("Occupancy", profile.occupancy, "estimated part of the threads that they could run at once"),
         ("Tensor Cores", profile.tensor_core_share, "share of kernel time in kernels that use them"),
         ("Could use Tensor Cores", profile.tensor_core_eligible_share, "share of kernel time in matrix work"),
         ("Copies", profile.memcpy_share, "share of the time in which memory is copied"),

@@ -132,7 +132,7 @@ def _step_facts(steps: StepTimes) -> list[Fact]:
             words.milliseconds_text(steps.wait_mean_ms),
             f"mean; one in twenty waits longer than {words.milliseconds_text(steps.wait_p95_ms)}",
         ),
-        Fact("Batches ready at once", words.share_text(steps.ready_share), "lay there when the loop asked for them"),
+        Fact("Batches ready at once", words.share_text(steps.ready_share), "were ready when the loop asked for them"),
     ]
     if steps.first_step_seconds is not None:
         facts.append(

@@ -98,7 +98,7 @@ def _sentence(result: Result, workers: Workers, best: WorkerPoint, knee: WorkerP
     measured = f"{words.count_text(top.num_workers, 'worker')} measured {words.speedup_text(top.speedup, confidence)}"
     if best.is_baseline:
         if top is best:
-            return f"{count} measured best: {speed}, which is what you have."
+            return f"{count} measured fastest: {speed}. That is what you have."
         return (
             f"No other number of workers is known to be faster than what you have, {count} with {speed}. "
             f"{measured}{_after(top)}."
