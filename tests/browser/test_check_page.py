@@ -88,7 +88,7 @@ def test_it_reads_as_jenkins_serves_it(browser: Driver, jenkins: str) -> None:
     assert complaints, "the stylesheet was refused, or this test shows nothing"
     assert all("style" in each for each in complaints), complaints
     text = browser.find_element(By.TAG_NAME, "body").text
-    order = ["A step is 31 % slower", "What makes these figures weaker", "Base and head", "Time a step", "What grew",
+    order = ["A step is 31 % slower", "What to know about these figures", "Base and head", "Time a step", "What grew",
              "training/data.py:42", "Commits from base to head", "How this was measured"]  # fmt: skip
     places = [text.find(part) for part in order]
     assert -1 not in places, text
