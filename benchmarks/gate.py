@@ -266,7 +266,7 @@ HEAD = (
     "phase",
     "function",
     "time",
-    "visible from",
+    "smallest detectable",
     "naive 1:1",
     f"naive {REPEATS}:{REPEATS}",
     "failed",

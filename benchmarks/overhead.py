@@ -281,7 +281,7 @@ def main() -> None:
 
     rows = overhead_rows(options, document)
     print("A timed window of the baseline against the loop uninstrumented, in turn in one process; 95 % intervals")
-    head = ["step", "seen plain", "a step costs", "share of it", "whole step, noise and all", "processes"]
+    head = ["step", "seen plain", "overhead of a step", "share of it", "whole step, with its noise", "processes"]
     head.append(f"upper end ≤ {OVERHEAD_TARGET:.0%}")
     print(table(head, rows), flush=True)
     print()

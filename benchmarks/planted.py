@@ -219,7 +219,7 @@ def confusion_text(rows: Sequence[Judged]) -> str:
         "",
         "Columns: the first finding, by the number of its row; bold where it is wrong.",
         "",
-        "| finding | is so in | found there | missed | is not so in | found all the same |",
+        "| finding | true of | found there | missed | not true of | found nevertheless |",
         "|---|--:|--:|--:|--:|--:|",
     ]
     lines += [
