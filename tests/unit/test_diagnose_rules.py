@@ -353,7 +353,7 @@ CASES: dict[str, Case] = {
         fires=healthy(utilization=use(steal_share=0.12), noise=Noise(aa_ratio=None, floor=0.08)),
         silent=healthy(utilization=use(steal_share=0.01), noise=Noise(aa_ratio=None, floor=0.04)),
         weight=0.12,
-        words=("differences below 8 % can't be told from chance", "12 % of its processor time"),
+        words=("differences below 8 % can't be told apart from chance", "12 % of its processor time"),
     ),
 }
 

@@ -20,7 +20,7 @@ def judge(evidence: Evidence) -> Statement | None:
     throttled = _machine.mean(evidence, lambda use: use.throttled_share) or 0.0
     figures, told = {"noise_floor": noise.floor}, []
     if noise.floor >= NOISY:
-        told.append(f"differences{words.below_text(noise.floor)} can't be told from chance")
+        told.append(f"differences{words.below_text(noise.floor)} can't be told apart from chance")
     if stolen >= MATTERS:
         figures["steal_share"] = stolen
         told.append(f"other guests of its host take {words.share_text(stolen)} of its processor time")

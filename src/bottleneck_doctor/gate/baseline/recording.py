@@ -82,8 +82,8 @@ def _record(request: Request, progress: Progress, look: Look, outside: Outside) 
     if before is not None and before.entrypoint.argv != told:
         raise DoctorError(
             "baseline-of-another",
-            f"{request.file} holds draws of {words.visible(words.command_text(before.entrypoint.argv))}, and no others "
-            "can be added.",
+            f"{request.file} holds measurements of {words.visible(words.command_text(before.entrypoint.argv))}, and "
+            "those of another command can't be added.",
             "Name another file with -o, or replace this one with --new.",
         )
     cwd = Path.cwd()
@@ -136,7 +136,7 @@ def _other_commit(before: Stored | None, head: Side) -> list[Warning]:
     return [
         Warning(
             slug="baseline-other-commit",
-            sentence=f"The draws before were of {then}, these are of {now}: what changed between counts as luck of the "
-            "machine, and makes intervals wider.",
+            sentence=f"The earlier measurements are of {then}, these are of {now}: what changed in between counts as "
+            "variation of the machine, and makes intervals wider.",
         )
     ]
