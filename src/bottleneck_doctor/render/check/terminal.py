@@ -67,7 +67,7 @@ def render(check: Check, *, width: int | None, color: bool) -> str:
 def _table(rows: list[Metric], color: bool) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold" if color else "")
     table.add_column("Metric", no_wrap=True)
-    for title in ("Base", "Head", "Change (95 %)", "Limit", "Smallest detectable"):
+    for title in ("Base", "Head", "Change (95 %)", "Limit", "Smallest\ndetectable"):
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("Verdict")
     for metric in rows:
