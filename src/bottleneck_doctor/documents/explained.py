@@ -1,0 +1,206 @@
+"""Why the training takes as long as it does: phases, steps, pauses, loading, and the findings drawn from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from bottleneck_doctor.documents.measured import Phases, Setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """A place in the user's code: a file and a line counted from 1."""
+
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhaseTable:
+    """Phases as written, and under `best_setting` where something was faster. Measured with synchronisation."""
+
+    baseline: Phases
+    best: Phases | None = None
+    best_setting: Setting = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepTimes:
+    """How regular the steps as written are. Milliseconds; `jitter` is p95 over p50; `outliers` lie over 3 sigma.
+
+    `ready_share`: part of the batches that lay ready when asked for. `first_step_seconds`: from the start of the
+    process to the first step.
+    """
+
+    steps: int
+    mean_ms: float
+    p50_ms: float
+    p95_ms: float
+    jitter: float
+    outliers: int
+    wait_mean_ms: float
+    wait_p95_ms: float
+    ready_share: float
+    first_step_seconds: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpochPause:
+    """Mean seconds from an epoch's last step to the next one's first batch, and their parts; `seen` epochs.
+
+    `first_batches_seen`: how many first batches were timed in the training's own pauses. Where it is 0, `first_batch`
+    is what starting an epoch cost in windows.
+    """
+
+    seen: int
+    seconds: float
+    evaluation: float
+    saving: float
+    first_batch: float
+    rest: float
+    first_batches_seen: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransformCost:
+    """One transform, in a chain or alone: milliseconds a sample, and its share of the time to fetch a sample.
+
+    Time that goes by in another transform that it calls counts for that one alone. `file`, `line`: where its own code
+    begins if that is the user's. `made_file`, `made_line`: the user's line that makes it, where that is known.
+    """
+
+    name: str
+    ms_per_sample: float
+    share_of_fetch: float
+    file: str = ""
+    line: int = 0
+    made_file: str = ""
+    made_line: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerActivity:
+    """What one loader worker did. Seconds a batch; `idle_share` is the part of the time in which it made no batch."""
+
+    worker: int
+    batches: int
+    fetch_seconds: float
+    collate_seconds: float
+    idle_share: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileUse:
+    """Files that loading opened: how many a batch, their mean size in bytes, and the file system they lie on."""
+
+    per_batch: float
+    mean_bytes: float
+    file_system: str
+    remote: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loading:
+    """How batches are made under a setting, measured where they are made. Milliseconds a batch.
+
+    `hand_over_ms`: waited for a batch that a worker had finished, until it arrived in the main process; None without
+    workers. `out_of_order_share`: batches that were finished before an earlier one.
+    """
+
+    setting: Setting
+    num_workers: int
+    batches: int
+    samples_per_batch: float
+    bytes_per_batch: float
+    fetch_ms: float
+    fetch_p95_ms: float
+    collate_ms: float
+    hand_over_ms: float | None
+    out_of_order_share: float
+    transforms: list[TransformCost] = field(default_factory=list)
+    workers: list[WorkerActivity] = field(default_factory=list)
+    files: FileUse | None = None
+    fetch_site: Site | None = None
+    """Where the user's `__getitem__` (or `__iter__`) begins; of several, one in another, that which does most."""
+    collate_site: Site | None = None
+    """Where the user's own collate function begins; None for torch's or another library's."""
+    collate_name: str = ""
+    """The collate function, or the class of an object that is called as one; "" where it isn't known."""
+    collate_module: str = ""
+    """The module that it is defined in."""
+    computing: float | None = None
+    """Cores that whoever makes a batch keeps busy meanwhile: well below 1, it waits for something."""
+    delayed: float | None = None
+    """The part of the time of making a batch in which its maker stood ready and others had the cores."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """A stretch of one lane of the timeline. `lane`: "main" or "worker 0" …; seconds from the timeline's start.
+
+    `kind`: a phase's name in the main lane, "fetch" or "collate" in a worker's.
+    """
+
+    lane: str
+    kind: str
+    start: float
+    seconds: float
+    batch: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timeline:
+    """Some consecutive steps under a setting, with each worker's batches."""
+
+    setting: Setting
+    seconds: float
+    events: list[Event]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SynchronisingCall:
+    """A place in the user's code that takes a value out of a tensor (`.item()`, `.cpu()`, `print` …), which makes the
+    host wait for the device where there is one: how often a step, and milliseconds a step."""
+
+    name: str
+    path: str
+    line: int
+    per_step: float
+    ms_per_step: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class GarbageCollection:
+    """Python's collector during timed steps of the main process: runs, their milliseconds a step, share of the time."""
+
+    collections: int
+    ms_per_step: float
+    share: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """A statement drawn from the evidence by one rule.
+
+    `weight`, from 0 to 1: what findings are ordered by; a cause takes over that of what it explains. `share`: the share
+    of the training's time that was measured for it; None where none was. `evidence`: the figures of the sentence.
+    `fixes`: ids of the fixes that answer it.
+    """
+
+    id: str
+    sentence: str
+    evidence: dict[str, float]
+    fixes: list[str]
+    title: str = ""
+    weight: float = 0.0
+    site: Site | None = None
+    advice: str = ""
+    share: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class NotJudged:
+    """A rule that could not be applied, and what was missing. Not the same as "fine"."""
+
+    id: str
+    reason: str

@@ -1,0 +1,125 @@
+"""What was measured: windows, the baseline with its noise and its phases, and the speedups that come out of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, Union
+
+SettingValue = Union[bool, int, float, str]
+Setting = dict[str, SettingValue]
+"""Values for some knobs, by knob name; the empty setting is the baseline: what the user wrote."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Speedup:
+    """A measured ratio to the baseline with its 95 % interval. `pairs` counts window pairs, `sessions` processes."""
+
+    estimate: float
+    low: float
+    high: float
+    pairs: int
+    sessions: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Baseline:
+    """The user's own setting, measured. `data_wait_share`: part of a step spent waiting for the next batch.
+
+    `batch_size`: mean samples a step; None where nobody counts samples, without a loader for one. There
+    `samples_per_second` is steps a second."""
+
+    samples_per_second: float
+    steps_per_second: float
+    step_ms: float
+    windows: int
+    sessions: int
+    data_wait_share: float | None
+    settings: Setting
+    rung: str
+    period: int
+    batch_size: float | None
+    epoch_batches: int | None
+    epoch_turn_seconds: float | None
+    device: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Noise:
+    """The baseline measured a second time as if it were a fix, and the ratio below which nothing is claimed."""
+
+    aa_ratio: Speedup | None
+    floor: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Warning:
+    """Something that makes the figures weaker. `slug` has a section in docs/messages.md."""
+
+    slug: str
+    sentence: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Phases:
+    """Shares of wall time, summing to 1: what one step of the user's loop is made of.
+
+    `between` is everything else that the loop does: losses computed by plain functions, logging, metrics, callbacks.
+    `communication` is 0 with one process.
+    """
+
+    data_wait: float
+    host_to_device: float
+    forward: float
+    backward: float
+    optimizer: float
+    zero_grad: float
+    between: float
+    communication: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankPart:
+    """What one of several ranks measured in a window."""
+
+    rank: int
+    steps: int
+    samples: float
+    seconds: float
+    wait_seconds: float
+    status: Literal["ok", "failed", "no_effect"] = "ok"
+    reason: str = ""
+    phases: Phases | None = None
+    """Of a window that looked for them; waiting for other ranks is in `backward`, where they meet."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window:
+    """One window as measured. `seconds` is the timed part; `turn_seconds` what an epoch's start and end cost.
+
+    Of several ranks `seconds` is the time of the slowest, which is `rank`, and `samples` are those of all; `parts` are
+    the ranks' own figures (empty with one process).
+    """
+
+    session: int
+    rank: int
+    block: int
+    setting: Setting
+    mode: str
+    steps: int
+    samples: float
+    seconds: float
+    lead_in_steps: int
+    lead_in_seconds: float
+    wait_seconds: float
+    turn_seconds: float | None
+    whole_epochs: int
+    queue_change: int
+    ready_share: float | None
+    effect: dict[str, bool]
+    started: float
+    status: Literal["ok", "failed", "no_effect", "discarded"] = "ok"
+    reason: str = ""
+    label: str = ""
+    ended: float | None = None
+    """When it was over, by the clock of `started`. None in reports of earlier releases."""
+    parts: list[RankPart] = field(default_factory=list)

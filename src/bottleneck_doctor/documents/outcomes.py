@@ -1,0 +1,99 @@
+"""What became of the fixes: each one's outcome and edit, all of them together, the workers, and the verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from bottleneck_doctor.documents.measured import Setting, Speedup
+
+Status = Literal["faster", "slower", "no_difference", "cannot_tell", "not_applicable", "failed"]
+Risk = Literal["identical", "numerics", "semantics"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """One sentence with figures, and the fix it speaks of (None where nothing is faster).
+
+    `together`: the sentence promises the combination, and `fix` is the best single one."""
+
+    sentence: str
+    finding: str | None = None
+    fix: str | None = None
+    together: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """The edit to make in the user's own code. `diff` is a unified diff without file headers; "" where none fits."""
+
+    file: str
+    line: int
+    diff: str
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixOutcome:
+    """What became of one fix.
+
+    `speedup` is the promise: whole epochs of the user's own length, against the baseline. `steady` leaves the epoch's
+    start and end out. `over` is the setting that this fix builds on (empty: the baseline) and `added` its own worth
+    on top of that. `confirmed` uses only processes started after the fix was chosen. `memory` and `numerics` are None:
+    no release has written them, and no page draws them.
+    """
+
+    id: str
+    title: str
+    why: str
+    setting: Setting
+    status: Status
+    risk: Risk
+    reason: str
+    speedup: Speedup | None = None
+    steady: Speedup | None = None
+    over: Setting = field(default_factory=dict)
+    added: Speedup | None = None
+    confirmed: Speedup | None = None
+    change: Change | None = None
+    memory: dict[str, int] | None = None
+    numerics: dict[str, list[float]] | None = None
+    more_blocks: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LadderStep:
+    """One rung of the combination: the fix added last, everything set by then, and the speedup so far."""
+
+    fix: str
+    setting: Setting
+    speedup: Speedup
+
+
+@dataclass(frozen=True, kw_only=True)
+class Combination:
+    """The fixes together. `risk` is the gravest of theirs, `changes` are the edits that make all of them."""
+
+    setting: Setting
+    speedup: Speedup
+    confirmed: Speedup | None
+    ladder: list[LadderStep]
+    risk: Risk = "identical"
+    changes: list[Change] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerPoint:
+    num_workers: int
+    samples_per_second: float
+    speedup: Speedup
+    steady: Speedup
+    is_baseline: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workers:
+    """Measured speed against number of loader workers."""
+
+    curve: list[WorkerPoint]
+    usable_cpus: int
