@@ -24,7 +24,7 @@ from typing import Any
 
 import psutil
 
-from bottleneck_doctor.statistics.speedups import student_t_quantile
+from bottleneck_doctor.statistics.distributions import student_t_quantile
 
 ROOT = Path(__file__).resolve().parents[1]
 WORKLOADS = Path(__file__).resolve().parent / "workloads"

@@ -35,7 +35,7 @@ from _common import start as start_script
 from edited import SCRIPTS, NoEdit, Script, edit, examine, promises
 
 from bottleneck_doctor.documents.report import Result, from_json
-from bottleneck_doctor.statistics.speedups import student_t_quantile
+from bottleneck_doctor.statistics.distributions import student_t_quantile
 
 TARGET = 1 / 3
 EPOCHS = 2

@@ -14,7 +14,7 @@ import pytest
 
 from bottleneck_doctor.gate import decide
 from bottleneck_doctor.gate.decide import Answer, Estimate, Look
-from bottleneck_doctor.statistics.speedups import student_t_quantile
+from bottleneck_doctor.statistics.distributions import student_t_quantile
 
 ROUNDS = 4
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy import special
 from scipy import stats as reference
 
-from bottleneck_doctor.statistics import speedups
+from bottleneck_doctor.statistics import distributions, speedups
 from bottleneck_doctor.statistics.speedups import Estimate, Observation
 
 DEGREES = [0.3, 0.7, 1, 1.33, 2, 3.7, 10, 100, 1e4]
@@ -28,7 +28,7 @@ def observed(table: dict[str, list[float]]) -> list[Observation]:
 
 def an_estimate(low: float, high: float, sessions: int = 4) -> Estimate:
     log_mean = (math.log(low) + math.log(high)) / 2
-    error = (math.log(high) - math.log(low)) / 2 / speedups.student_t_quantile(0.975, sessions - 1)
+    error = (math.log(high) - math.log(low)) / 2 / distributions.student_t_quantile(0.975, sessions - 1)
     return Estimate("x", math.exp(log_mean), low, high, 2 * sessions, sessions, log_mean, error, sessions - 1, 0.01)
 
 
@@ -39,32 +39,32 @@ def an_estimate(low: float, high: float, sessions: int = 4) -> Estimate:
 @pytest.mark.parametrize("probability", [0.5001, 0.6, 0.9, 0.975, 0.9958, 0.9999, 1 - 1e-9])
 def test_student_t_quantile_is_that_of_scipy(probability: float, df: float) -> None:
     expected = float(reference.t.ppf(probability, df))
-    assert speedups.student_t_quantile(probability, df) == pytest.approx(expected, rel=1e-8)
+    assert distributions.student_t_quantile(probability, df) == pytest.approx(expected, rel=1e-8)
 
 
 @pytest.mark.parametrize("df", DEGREES)
 @pytest.mark.parametrize("t", [0, 1e-6, 0.3, 1, 2.5, 12, 1e3, 1e8])
 def test_student_t_tail_is_that_of_scipy(t: float, df: float) -> None:
-    assert speedups.student_t_tail(t, df) == pytest.approx(float(reference.t.sf(t, df)), rel=1e-9)
+    assert distributions.student_t_tail(t, df) == pytest.approx(float(reference.t.sf(t, df)), rel=1e-9)
 
 
 @pytest.mark.parametrize("x", [0.005, 0.3, 1, 5, 7.99, 8, 80, 1e5])
 def test_digamma_and_trigamma_are_those_of_scipy(x: float) -> None:
-    assert speedups.digamma(x) == pytest.approx(float(special.digamma(x)), rel=1e-12)
-    assert speedups.trigamma(x) == pytest.approx(float(special.polygamma(1, x)), rel=1e-12)
+    assert distributions.digamma(x) == pytest.approx(float(special.digamma(x)), rel=1e-12)
+    assert distributions.trigamma(x) == pytest.approx(float(special.polygamma(1, x)), rel=1e-12)
 
 
 @pytest.mark.parametrize("value", [1e-8, 1e-3, 0.5, 3, 50, 1e8])
 def test_trigamma_inverse_undoes_trigamma(value: float) -> None:
-    assert speedups.trigamma(speedups.trigamma_inverse(value)) == pytest.approx(value, rel=1e-6)
+    assert distributions.trigamma(distributions.trigamma_inverse(value)) == pytest.approx(value, rel=1e-6)
 
 
 def test_quantile_refuses_what_has_no_answer() -> None:
-    assert speedups.student_t_quantile(0.5, 3) == 0
+    assert distributions.student_t_quantile(0.5, 3) == 0
     with pytest.raises(ValueError, match="probability"):
-        speedups.student_t_quantile(1.0, 3)
+        distributions.student_t_quantile(1.0, 3)
     with pytest.raises(ValueError, match="degrees of freedom"):
-        speedups.student_t_quantile(0.975, 0)
+        distributions.student_t_quantile(0.975, 0)
 
 
 # Estimates

@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 from statistics import NormalDist, fmean, median, stdev
 from typing import Literal
 
-from bottleneck_doctor.statistics.speedups import MINIMUM_STANDARD_ERROR, student_t_quantile
+from bottleneck_doctor.statistics.distributions import student_t_quantile
+from bottleneck_doctor.statistics.speedups import MINIMUM_STANDARD_ERROR
 
 ERROR_RATE = 0.01
 """The promised share of checks of identical revisions that call a metric worse, all looks taken together."""

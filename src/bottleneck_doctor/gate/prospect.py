@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 
 from bottleneck_doctor.gate import decide
 from bottleneck_doctor.gate.decide import ERROR_RATE, LEAST_PAIRS, Estimate
-from bottleneck_doctor.statistics.speedups import MINIMUM_STANDARD_ERROR, student_t_quantile, student_t_tail
+from bottleneck_doctor.statistics.distributions import student_t_quantile, student_t_tail
+from bottleneck_doctor.statistics.speedups import MINIMUM_STANDARD_ERROR
 
 LEAST_HOPE = 0.2
 """A check goes on as long as the chance of an answer is larger than this."""

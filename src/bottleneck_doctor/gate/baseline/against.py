@@ -21,7 +21,8 @@ from statistics import NormalDist, fmean, variance
 
 from bottleneck_doctor.gate import decide
 from bottleneck_doctor.gate.decide import POWER, Estimate, Look
-from bottleneck_doctor.statistics.speedups import MINIMUM_STANDARD_ERROR, student_t_quantile
+from bottleneck_doctor.statistics.distributions import student_t_quantile
+from bottleneck_doctor.statistics.speedups import MINIMUM_STANDARD_ERROR
 
 LEAST_TIMES = 3
 """As many times are needed to tell from them how much times differ."""
