@@ -45,7 +45,8 @@ from _common import (
 from _common import start as start_script
 
 from bottleneck_doctor.documents.report import Result, Setting, Speedup, from_json
-from bottleneck_doctor.edits.change import autocast_change, loader_change
+from bottleneck_doctor.edits.autocast_block import autocast_change
+from bottleneck_doctor.edits.loader_call import loader_change
 
 FORMAT = 1
 WRITTEN = "as written"

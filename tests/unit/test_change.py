@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bottleneck_doctor.edits.change import ChangeText, autocast_change, loader_change
+from bottleneck_doctor.edits.autocast_block import autocast_change
+from bottleneck_doctor.edits.diff import ChangeText
+from bottleneck_doctor.edits.loader_call import loader_change
 
 WORKERS = {"num_workers": 4, "persistent_workers": True}
 

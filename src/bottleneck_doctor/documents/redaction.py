@@ -175,7 +175,7 @@ _IDENTIFIERS = re.compile(
 _CODE = frozenset({"diff", "text"})
 """Fields that hold lines of the user's code."""
 _QUOTED = re.compile(r"`[^`]*` may hold \w+; s")
-"""Where a note of `change.py` quotes the user's code: `**kwargs`."""
+"""Where a note of `edits.loader_call` quotes the user's code: `**kwargs`."""
 
 
 def discretion(

@@ -6,7 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from bottleneck_doctor.documents.report import Change, Setting
-from bottleneck_doctor.edits.change import autocast_change, loader_change
+from bottleneck_doctor.edits.autocast_block import autocast_change
+from bottleneck_doctor.edits.loader_call import loader_change
 from bottleneck_doctor.runtime.messages import Found, Site
 from bottleneck_doctor.wording import words
 
