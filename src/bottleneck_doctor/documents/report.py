@@ -168,7 +168,10 @@ class Environment:
 
 @dataclass(frozen=True, kw_only=True)
 class SessionRecord:
-    """One start of the entrypoint: how long set-up took, why it ended, and the load of others meanwhile."""
+    """One start of the entrypoint: how long set-up took, why it ended, and the load of others meanwhile.
+
+    `log` is "": no release has written it, and no page shows it.
+    """
 
     number: int
     setup_seconds: float

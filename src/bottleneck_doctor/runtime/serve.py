@@ -10,13 +10,17 @@ from typing import Any, Callable, Dict, Optional, Union
 import torch
 
 from . import loader as loading
+from .bare_run import BareRun
+from .epoch_run import EpochRun
 from .knobs import House
 from .liveness import Liveness
+from .loader_only import loader_only
 from .messages import Grant, WindowDone
 from .originals import now
 from .pantry import Pantry
+from .steady_run import JointRun, SteadyRun
 from .steps import Loop, Steps
-from .window import BareRun, EpochRun, JointRun, SteadyRun, TheirError, WindowFailed, loader_only
+from .window import TheirError, WindowFailed
 
 SHORTEST_EPOCH = 4
 """Fewer batches than this are no epoch to speak of: `next(iter(loader))` makes an iterator for every step."""

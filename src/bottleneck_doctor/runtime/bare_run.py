@@ -1,0 +1,43 @@
+"""Windows in a loop that no loader feeds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .originals import now
+from .window import Run
+
+
+class BareRun(Run):
+    """A window in a loop that no loader feeds: steps are counted at the optimizer, or at backward passes."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._lead_left = self.grant.lead_in
+        self._timing = False
+        self._began = 0.0
+        self._left = self.grant.lead_in + self.grant.steps
+
+    def step_ended(self) -> bool:
+        """A step is done. True once the window is complete."""
+        self.before_step()
+        self.mode.step_ended()
+        self._left -= 1
+        if not self._timing:
+            self.lead_in_steps += 1
+            self._lead_left -= 1
+            if self._lead_left <= 0:
+                self.check_effect()
+                self._timing = True
+                self.mode.resume()
+                self._began = self.clock()
+                self.lead_in_seconds = self._began - self.started
+            return self.grant.together and self._left <= 0
+        self.steps += 1
+        self.samples += 1.0
+        late = self.late(now() - self._began)
+        if self._left > 0 if self.grant.together else self.steps < self.grant.steps and not late:
+            return False
+        self.seconds = self.clock() - self._began
+        self.mode.suspend()
+        return True

@@ -1,0 +1,58 @@
+"""Windows that load and compute nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .knobs import House
+from .loader import IndexStream, batch_size
+from .messages import Grant, WindowDone
+from .originals import now
+from .pantry import Pantry
+from .steps import batch_samples
+from .window import FedRun, WindowFailed
+
+
+def loader_only(grant: Grant, house: House, loader: Any, stream: IndexStream, pantry: Pantry) -> WindowDone:
+    """Take batches and drop them: how fast could loading be if computing were free."""
+    run = FedRun(grant, house, lambda: None, loader, stream, pantry, None)
+    feed = run.feed
+    samples = 0.0
+    try:
+        feed.open()
+
+        def take() -> Any:
+            try:
+                return feed.next()
+            except StopIteration:
+                feed.close()
+                feed.open()
+                return feed.next()
+
+        for _ in range(grant.lead_in):
+            pantry.offer(take())
+        began = now()
+        for _ in range(grant.steps):
+            samples += batch_samples(take(), batch_size(loader))
+        ended = now()
+        effect = {}
+        if "num_workers" in grant.setting:
+            effect["num_workers"] = feed.live_workers() == grant.setting["num_workers"]
+    except StopIteration:
+        raise WindowFailed("the loader gave no batch") from None
+    except Exception as error:
+        raise WindowFailed(run.reason(error)) from error
+    finally:
+        feed.close()
+    return WindowDone(
+        window=grant.window,
+        status="ok",
+        steps=grant.steps,
+        samples=samples,
+        seconds=ended - began,
+        lead_in_steps=grant.lead_in,
+        wait_seconds=ended - began,
+        effect=effect,
+        started=run.started,
+        ended=ended,
+    )
