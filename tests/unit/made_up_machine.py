@@ -22,7 +22,7 @@ from bottleneck_doctor.examine.examination import Outcome, Request, examine
 from bottleneck_doctor.examine.processes import Outside
 from bottleneck_doctor.explain.explainer import Wishes
 from bottleneck_doctor.runtime.messages import Ended, Found, Grant, Hello, WindowDone
-from bottleneck_doctor.runtime.window import LEAST_LEAD_IN
+from bottleneck_doctor.runtime.steady_run import LEAST_LEAD_IN
 from bottleneck_doctor.session.ranks import Company
 from bottleneck_doctor.session.session import Command, Exited
 from bottleneck_doctor.session.start import Start

@@ -9,23 +9,23 @@ import multiprocessing.util
 import os
 import sys
 import threading
-from typing import Any, Dict, List, Optional, Union
+from typing import Any, List, Optional, Union
 
 import torch
 from torch.utils.data import get_worker_info
 
-from . import bootstrap, dataset_copies, ptrace, save_hooks
+from . import bootstrap, ptrace, save_hooks
 from . import loader as loading
 from .channel import VARIABLE, Channel
+from .found import describe, device_of
 from .liveness import Liveness
-from .messages import Crashed, End, Ended, Found, Grant, Hello, Trouble, WindowDone
+from .messages import Crashed, End, Ended, Grant, Hello, Trouble, WindowDone
 from .modes import loading as recording
-from .originals import exit_now, getpid, now, process_started, sleep, wall_clock
-from .rank_place import place, ranks_here
+from .originals import exit_now, getpid, now, sleep
+from .rank_place import place
 from .seen import Seen
 from .serve import BareServer, LoaderServer
 from .steps import Loop, Steps, batch_samples
-from .suitability import usable_cpus, workers_unsafe
 from .window import TheirError
 
 KILLED_WITHIN = 10.0
@@ -205,8 +205,8 @@ class Guest:
             self._off = True  # It helps with something, and does not train.
             return
         try:
-            device = self._device()
-            found = self._found(loop, loader, device)
+            device = device_of(self._steps)
+            found = describe(self._steps, loop, loader, device)
             self._connect()
         except Exception:  # Nobody is there, or the loop is unlike any known: the user's program goes on alone.
             self._off = True
@@ -310,84 +310,6 @@ class Guest:
             self._channel.send(Crashed(text=text))
         except Exception:
             pass
-
-    # -- what was found ----------------------------------------------------------------------------------------------
-
-    def _device(self) -> str:
-        for root in self._steps.roots:
-            for parameter in root.parameters():
-                return str(parameter.device)
-        for optimizer in self._steps.optimizers:
-            for group in optimizer.param_groups:
-                for parameter in group["params"]:
-                    return str(parameter.device)
-        return self._steps.backward_device or "cpu"
-
-    def _found(self, loop: Loop, loader: Any, device: str) -> Found:
-        steps = self._steps
-        record = loop.record
-        here = place()
-        row = steps.bare_backwards if loop.rung == "backward" else steps.bare_steps
-        # A step ends where ranks wait for one another: in an optimizer's, or in the backward pass.
-        made = steps.bare_position(loop.rung) if record is None else steps.optimizer_steps
-        began = steps.started
-        if began is None:
-            began = row.since if record is None and row.count else now()
-        common: Dict[str, Any] = {
-            "rung": loop.rung,
-            "period": loop.period,
-            "periodic": loop.periodic,
-            "device": device,
-            "usable_cpus": usable_cpus(ranks_here(here), here.world),
-            "threads": torch.get_num_threads(),
-            "has_root_module": bool(steps.roots),
-            "autocast": steps.callers.autocast,
-            "grad_scaler": steps.user_scaler,
-            "forward_site": steps.callers.forward_site,
-            "backward_site": steps.backward_site,
-            "position": record.batches if record is not None else made,
-            "optimizer_steps": made,
-            "first_batch": wall_clock() - (now() - began),
-        }
-        if record is None:
-            return Found(
-                step_seconds=row.gaps()[-max(512, 3 * loop.period) :],
-                wait_seconds=[],
-                samples_per_step=1.0,
-                has_loader=False,
-                setup_seconds=began - process_started,
-                **common,
-            )
-        requests = list(record.requests)
-        gaps = [later[0] - earlier[0] for earlier, later in zip(requests, requests[1:])]
-        lengths: List[int] = record.epoch_lengths
-        return Found(
-            step_seconds=gaps,
-            wait_seconds=[entry[1] for entry in requests],
-            samples_per_step=sum(record.samples) / len(record.samples),
-            has_loader=True,
-            loader_type=type(loader).__name__,
-            dataset_type=type(loader.dataset).__name__,
-            iterable=loading.is_iterable(loader),
-            batch_size=loading.whole(loading.batch_size(loader)),
-            epoch_batches=loading.epoch_length(loader),
-            epoch_batches_seen=lengths[-1] if lengths else None,
-            made_anew=record.made_anew,
-            start_method=_start_method(loader),
-            workers_unsafe=workers_unsafe(loader, _start_method(loader), dataset_copies.for_workers(loader)),
-            open_handle=dataset_copies.opened_early(loader),
-            loader_site=loading.construction_site(loader),
-            setup_seconds=requests[0][0] - process_started,
-            **loading.own_setting(loader),
-            **common,
-        )
-
-
-def _start_method(loader: Any) -> str:
-    context = loader.multiprocessing_context or multiprocessing
-    # Asking for a method that is not set yet would set it, and the user's own choice would then be refused.
-    method = context.get_start_method(allow_none=True) or multiprocessing.get_all_start_methods()[0]
-    return str(method)
 
 
 def _devices() -> List[str]:

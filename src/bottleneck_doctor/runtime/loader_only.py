@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Callable
 
 from .knobs import House
 from .loader import IndexStream, batch_size
@@ -13,8 +13,10 @@ from .steps import batch_samples
 from .window import FedRun, WindowFailed
 
 
-def loader_only(grant: Grant, house: House, loader: Any, stream: IndexStream, pantry: Pantry) -> WindowDone:
-    """Take batches and drop them: how fast could loading be if computing were free."""
+def loader_only(
+    grant: Grant, house: House, loader: Any, stream: IndexStream, pantry: Pantry, took: Callable[[], None]
+) -> WindowDone:
+    """Take batches and drop them: how fast could loading be if computing were free. `took`: called after each."""
     run = FedRun(grant, house, lambda: None, loader, stream, pantry, None)
     feed = run.feed
     samples = 0.0
@@ -23,11 +25,13 @@ def loader_only(grant: Grant, house: House, loader: Any, stream: IndexStream, pa
 
         def take() -> Any:
             try:
-                return feed.next()
+                batch = feed.next()
             except StopIteration:
                 feed.close()
                 feed.open()
-                return feed.next()
+                batch = feed.next()
+            took()
+            return batch
 
         for _ in range(grant.lead_in):
             pantry.offer(take())
