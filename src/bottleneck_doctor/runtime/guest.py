@@ -18,6 +18,7 @@ from . import bootstrap, ptrace, save_hooks
 from . import loader as loading
 from .channel import VARIABLE, Channel
 from .found import describe, device_of
+from .ladder import Loop, look, look_at_backwards
 from .liveness import Liveness
 from .messages import Crashed, End, Ended, Grant, Hello, Trouble, WindowDone
 from .modes import loading as recording
@@ -87,7 +88,7 @@ class Guest:
         if self._off:
             return loading.plain_next(iterator)
         if self._server is None:
-            loop = self._steps.look()
+            loop = look(self._steps)
             if loop is not None and loop.record is not None and loop.record.loader() is loader:
                 self._begin(loop, iterator, loader)
         server = self._server
@@ -164,7 +165,7 @@ class Guest:
         if self._off or (threading.current_thread() is not threading.main_thread() and self._server is None):
             return
         if self._server is None:
-            loop = self._steps.look()
+            loop = look(self._steps)
             if loop is not None and loop.record is None:
                 self._begin(loop, None, None)
         self._step_ended("optimizer step")
@@ -174,7 +175,7 @@ class Guest:
             return
         if self._server is None:
             try:
-                loop = self._steps.look_at_backwards()
+                loop = look_at_backwards(self._steps)
             except Exception:  # The user's program goes on alone.
                 self._off = True
                 return

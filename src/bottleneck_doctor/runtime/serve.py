@@ -13,13 +13,14 @@ from . import loader as loading
 from .bare_run import BareRun
 from .epoch_run import EpochRun
 from .knobs import House
+from .ladder import Loop
 from .liveness import Liveness
 from .loader_only import loader_only
 from .messages import Grant, WindowDone
 from .originals import now
 from .pantry import Pantry
 from .steady_run import JointRun, SteadyRun
-from .steps import Loop, Steps
+from .steps import Steps
 from .window import TheirError, WindowFailed
 
 SHORTEST_EPOCH = 4

@@ -1,50 +1,26 @@
-"""What a step is: which events the training loop shows, which loader trains, and the period of the work.
+"""Which events the training loop shows: optimizer steps, backward passes, batches.
 
 Events come in by hooks that stay for the life of the process and cost a few hundred nanoseconds each. `Steps` keeps
-what was seen and, once it is enough, says what the loop looks like by the ladder: optimizer step, `GradScaler.step`,
-backward, batches.
+what was seen; once it is enough, `ladder` says what the loop looks like.
 """
 
 from __future__ import annotations
 
 import functools
-import gc
-import math
 import weakref
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
-from torch.utils.data import DataLoader
 
 from .callers import Callers
 from .messages import Site
 from .originals import now
-from .period import MINIMUM_STEPS, find_period, find_rhythm, long_gaps
+from .period import MINIMUM_STEPS
 from .records import Alone, LoaderRecord, likeness
 from .samples import batch_samples
 from .seen import Counts
 from .user_code import is_users_file, user_site
-
-PATIENCE_BATCHES = 40
-PATIENCE_SECONDS = 15.0
-"""How long a loop may go on without an optimizer step before a lower rung of the ladder is taken."""
-PATIENCE_ALONE = 20, 3.0
-PATIENCE_WITH_LOADER = 40, PATIENCE_SECONDS
-PATIENCE_WITH_OPTIMIZER = 200, 30.0
-"""Backward passes in a row, and seconds, after which they are taken for the steps of a loop without loader or
-optimizer: where there is neither; where a loader is there, whose batches may come later; and where an optimizer is,
-which may step once gradients of many passes have been added up."""
-
-RHYTHM_SECONDS = 20.0
-RHYTHM_GAPS = 8
-"""How long, and for how many long gaps between steps, a rhythm of rollouts is waited for."""
-ROLLOUT_SECONDS = 5.0
-ROLLOUTS = 5.0
-"""What the model did with gradients off before the first step may have been a rollout, where it took no longer than
-this; the steps on what it brought then take at most so many times as long."""
-LOOKS_EVERY = 16
-"""Steps between two looks at a loop that keeps us waiting: each look takes longer than the last."""
 
 
 class Watch:
@@ -58,7 +34,8 @@ class Watch:
 
 
 class Steps:
-    """Counts events and finds the loop. `on_optimizer_step`, `on_backward` and `on_backward_ended` are told of each."""
+    """Counts events, and keeps what shows the loop. `on_optimizer_step`, `on_backward` and `on_backward_ended` are told
+    of each."""
 
     def __init__(self) -> None:
         self.optimizer_steps = 0
@@ -87,8 +64,10 @@ class Steps:
         """Optimizer steps since the last batch."""
         self.bare_backwards = Alone()
         """Backward passes since the last batch or optimizer step, those apart that are a part of either."""
-        self._patience: Optional[Tuple[int, float]] = None
-        self._looks_from = 0
+        self.patience: Optional[Tuple[int, float]] = None
+        """Where only backward passes are seen: how many of them, and how many seconds, the ladder waits for."""
+        self.looks_from = 0
+        """How many there were when it began to look."""
         self.backward_device = ""
         self._passes = 0
         """Backward passes that are under way: one may make others."""
@@ -291,114 +270,9 @@ class Steps:
     def _no_longer_alone(self, *rows: Alone) -> None:
         for row in rows:
             row.clear()
-        self._patience, self._looks_from = None, 0
+        self.patience, self.looks_from = None, 0
         if self.tell is not None:
             self.tell()
 
-    # -- the ladder --------------------------------------------------------------------------------------------------
 
-    def look(self) -> Optional["Loop"]:
-        """The loop, as soon as enough was seen; None until then."""
-        if self.started is None:
-            return None
-        record = self._training_record()
-        if record is not None and record.credited:
-            return self._loader_loop(record, "optimizer step", "optimizer")
-        if self.bare_steps.count >= 2 * MINIMUM_STEPS:
-            return self._bare_loop("optimizer step", self.bare_steps)
-        patient = now() - self.started > PATIENCE_SECONDS
-        if record is not None and (record.batches >= PATIENCE_BATCHES or (patient and record.batches >= 12)):
-            for rung, event in (("gradient scaler", "scaler"), ("backward", "backward"), ("batches", "")):
-                loop = self._loader_loop(record, rung, event)
-                if loop is not None:
-                    if not self.optimizers:
-                        self.callers.find_without_optimizer()
-                    return loop
-        return None
-
-    def _training_record(self) -> Optional[LoaderRecord]:
-        live = [record for record in self.records.values() if record.loader() is not None]
-        if not live:
-            return None
-        return max(live, key=lambda record: (record.credited, record.batches, record.wait_total))
-
-    def _loader_loop(self, record: LoaderRecord, rung: str, event: str) -> Optional["Loop"]:
-        # The first entry's signature belongs to what came before the first batch.
-        signatures = [entry[2] for entry in record.requests][1:]
-        if len(signatures) < MINIMUM_STEPS:
-            return None
-        period = find_period(signatures)
-        if period is None and len(signatures) < 3 * 64:
-            return None
-        tail = signatures[-(period or 1) :]
-        if event and not any(kind == event for entry in tail for kind, _ in entry) and period is not None:
-            return None
-        return Loop(rung, period or 1, period is not None, record)
-
-    def _bare_loop(self, rung: str, row: Alone) -> Optional["Loop"]:
-        if row.count > 4 * LOOKS_EVERY and row.count % LOOKS_EVERY:
-            return None
-        signatures = [entry[1] for entry in row.steps]
-        period = find_period(signatures)
-        if period is None and len(signatures) < 3 * 64:
-            return None
-        gaps = row.gaps()
-        rhythm = find_rhythm(gaps)
-        if rhythm is not None and period is not None:
-            return Loop(rung, math.lcm(period, rhythm), True, None)
-        long = long_gaps(gaps)
-        if self._may_show_a_rhythm(row, long):
-            return None
-        return Loop(rung, period or 1, period is not None and long < 3, None)
-
-    def _may_show_a_rhythm(self, row: Alone, long: int) -> bool:
-        """Whether to wait for more steps, since rollouts may lie between some of them: long gaps were seen, or the
-        model was at work with gradients off before the first step, for a time after which that would come again."""
-        if row.lasted() > RHYTHM_SECONDS:
-            return False
-        if long:
-            return long < RHYTHM_GAPS
-        first = self.callers.first_without_gradients()
-        before = row.since - first if first is not None else 0.0
-        return before <= ROLLOUT_SECONDS and row.lasted() < ROLLOUTS * before
-
-    def look_at_backwards(self) -> Optional["Loop"]:
-        """A loop of which nothing but backward passes is seen, as where parameters are updated by hand: once there were
-        enough of them in a row, for long enough, that they can't be the beginning of anything else."""
-        row = self.bare_backwards
-        count, seconds = self._patience or PATIENCE_ALONE
-        if row.count < count or row.lasted() < seconds:
-            return None
-        if self._patience is None:
-            self._patience = _patience_with_backwards()
-            return self.look_at_backwards()
-        if not self._looks_from:
-            self._looks_from = row.count
-            self.callers.clear()
-        if row.count < self._looks_from + 2:
-            return None
-        self.callers.find_without_optimizer()
-        return self._bare_loop("backward", row)
-
-
-def _patience_with_backwards() -> Tuple[int, float]:
-    """By what there is in this process. Looking through all objects takes some 10 ms, so it is done when it matters."""
-    kinds = {type(each) for each in gc.get_objects()}
-    if any(issubclass(kind, torch.optim.Optimizer) for kind in kinds):
-        return PATIENCE_WITH_OPTIMIZER
-    if any(issubclass(kind, DataLoader) for kind in kinds):
-        return PATIENCE_WITH_LOADER
-    return PATIENCE_ALONE
-
-
-class Loop:
-    """The training loop as found: the rung, the period in batches (or steps where no loader feeds it), the loader."""
-
-    def __init__(self, rung: str, period: int, periodic: bool, record: Optional[LoaderRecord]) -> None:
-        self.rung = rung
-        self.period = period
-        self.periodic = periodic
-        self.record = record
-
-
-__all__ = ["LoaderRecord", "Loop", "Steps", "Watch", "batch_samples", "find_period", "is_users_file", "user_site"]
+__all__ = ["LoaderRecord", "Steps", "Watch", "batch_samples", "is_users_file", "user_site"]

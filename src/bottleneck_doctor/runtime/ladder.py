@@ -1,0 +1,145 @@
+"""Says what the training loop looks like, once enough was seen of it, by the ladder: optimizer step, `GradScaler.step`,
+backward, batches."""
+
+from __future__ import annotations
+
+import gc
+import math
+from typing import Optional, Tuple
+
+import torch
+from torch.utils.data import DataLoader
+
+from .originals import now
+from .period import MINIMUM_STEPS, find_period, find_rhythm, long_gaps
+from .records import Alone, LoaderRecord
+from .steps import Steps
+
+PATIENCE_BATCHES = 40
+PATIENCE_SECONDS = 15.0
+"""How long a loop may go on without an optimizer step before a lower rung of the ladder is taken."""
+PATIENCE_ALONE = 20, 3.0
+PATIENCE_WITH_LOADER = 40, PATIENCE_SECONDS
+PATIENCE_WITH_OPTIMIZER = 200, 30.0
+"""Backward passes in a row, and seconds, after which they are taken for the steps of a loop without loader or
+optimizer: where there is neither; where a loader is there, whose batches may come later; and where an optimizer is,
+which may step once gradients of many passes have been added up."""
+
+RHYTHM_SECONDS = 20.0
+RHYTHM_GAPS = 8
+"""How long, and for how many long gaps between steps, a rhythm of rollouts is waited for."""
+ROLLOUT_SECONDS = 5.0
+ROLLOUTS = 5.0
+"""What the model did with gradients off before the first step may have been a rollout, where it took no longer than
+this; the steps on what it brought then take at most so many times as long."""
+LOOKS_EVERY = 16
+"""Steps between two looks at a loop that keeps us waiting: each look takes longer than the last."""
+
+
+class Loop:
+    """The training loop as found: the rung, the period in batches (or steps where no loader feeds it), the loader."""
+
+    def __init__(self, rung: str, period: int, periodic: bool, record: Optional[LoaderRecord]) -> None:
+        self.rung = rung
+        self.period = period
+        self.periodic = periodic
+        self.record = record
+
+
+def look(steps: Steps) -> Optional[Loop]:
+    """The loop, as soon as enough was seen; None until then."""
+    if steps.started is None:
+        return None
+    record = _training_record(steps)
+    if record is not None and record.credited:
+        return _loader_loop(record, "optimizer step", "optimizer")
+    if steps.bare_steps.count >= 2 * MINIMUM_STEPS:
+        return _bare_loop(steps, "optimizer step", steps.bare_steps)
+    patient = now() - steps.started > PATIENCE_SECONDS
+    if record is not None and (record.batches >= PATIENCE_BATCHES or (patient and record.batches >= 12)):
+        for rung, event in (("gradient scaler", "scaler"), ("backward", "backward"), ("batches", "")):
+            loop = _loader_loop(record, rung, event)
+            if loop is not None:
+                if not steps.optimizers:
+                    steps.callers.find_without_optimizer()
+                return loop
+    return None
+
+
+def _training_record(steps: Steps) -> Optional[LoaderRecord]:
+    live = [record for record in steps.records.values() if record.loader() is not None]
+    if not live:
+        return None
+    return max(live, key=lambda record: (record.credited, record.batches, record.wait_total))
+
+
+def _loader_loop(record: LoaderRecord, rung: str, event: str) -> Optional[Loop]:
+    # The first entry's signature belongs to what came before the first batch.
+    signatures = [entry[2] for entry in record.requests][1:]
+    if len(signatures) < MINIMUM_STEPS:
+        return None
+    period = find_period(signatures)
+    if period is None and len(signatures) < 3 * 64:
+        return None
+    tail = signatures[-(period or 1) :]
+    if event and not any(kind == event for entry in tail for kind, _ in entry) and period is not None:
+        return None
+    return Loop(rung, period or 1, period is not None, record)
+
+
+def _bare_loop(steps: Steps, rung: str, row: Alone) -> Optional[Loop]:
+    if row.count > 4 * LOOKS_EVERY and row.count % LOOKS_EVERY:
+        return None
+    signatures = [entry[1] for entry in row.steps]
+    period = find_period(signatures)
+    if period is None and len(signatures) < 3 * 64:
+        return None
+    gaps = row.gaps()
+    rhythm = find_rhythm(gaps)
+    if rhythm is not None and period is not None:
+        return Loop(rung, math.lcm(period, rhythm), True, None)
+    long = long_gaps(gaps)
+    if _may_show_a_rhythm(steps, row, long):
+        return None
+    return Loop(rung, period or 1, period is not None and long < 3, None)
+
+
+def _may_show_a_rhythm(steps: Steps, row: Alone, long: int) -> bool:
+    """Whether to wait for more steps, since rollouts may lie between some of them: long gaps were seen, or the
+    model was at work with gradients off before the first step, for a time after which that would come again."""
+    if row.lasted() > RHYTHM_SECONDS:
+        return False
+    if long:
+        return long < RHYTHM_GAPS
+    first = steps.callers.first_without_gradients()
+    before = row.since - first if first is not None else 0.0
+    return before <= ROLLOUT_SECONDS and row.lasted() < ROLLOUTS * before
+
+
+def look_at_backwards(steps: Steps) -> Optional[Loop]:
+    """A loop of which nothing but backward passes is seen, as where parameters are updated by hand: once there were
+    enough of them in a row, for long enough, that they can't be the beginning of anything else."""
+    row = steps.bare_backwards
+    count, seconds = steps.patience or PATIENCE_ALONE
+    if row.count < count or row.lasted() < seconds:
+        return None
+    if steps.patience is None:
+        steps.patience = _patience_with_backwards()
+        return look_at_backwards(steps)
+    if not steps.looks_from:
+        steps.looks_from = row.count
+        steps.callers.clear()
+    if row.count < steps.looks_from + 2:
+        return None
+    steps.callers.find_without_optimizer()
+    return _bare_loop(steps, "backward", row)
+
+
+def _patience_with_backwards() -> Tuple[int, float]:
+    """By what there is in this process. Looking through all objects takes some 10 ms, so it is done when it matters."""
+    kinds = {type(each) for each in gc.get_objects()}
+    if any(issubclass(kind, torch.optim.Optimizer) for kind in kinds):
+        return PATIENCE_WITH_OPTIMIZER
+    if any(issubclass(kind, DataLoader) for kind in kinds):
+        return PATIENCE_WITH_LOADER
+    return PATIENCE_ALONE
