@@ -16,7 +16,7 @@ from tests.reports import DRAWN, drawn, recorded
 from tests.reports import invented as load
 
 from bottleneck_doctor.documents.report import Change, FixOutcome, Phases, PhaseTable, Result, Speedup
-from bottleneck_doctor.render import html, markup, terminal
+from bottleneck_doctor.render import engine, html, markup, terminal
 
 VOID = {"meta", "br", "img", "link", "input", "hr"}
 
@@ -282,4 +282,4 @@ def test_what_cannot_be_copied_in_full_is_not_offered() -> None:
 
 @pytest.mark.parametrize("name", ["report.css", "report.js"])
 def test_assets_cannot_end_their_element(name: str) -> None:
-    assert "</" not in (markup.templates_folder() / name).read_text(encoding="utf-8")
+    assert "</" not in (engine.templates_folder() / name).read_text(encoding="utf-8")

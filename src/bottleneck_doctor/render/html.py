@@ -16,7 +16,8 @@ from markupsafe import Markup
 from bottleneck_doctor.documents.report import Result, Speedup, Window
 from bottleneck_doctor.render import bars, thinning
 from bottleneck_doctor.render.embedded import embedded_data
-from bottleneck_doctor.render.markup import environment, templates_folder
+from bottleneck_doctor.render.engine import templates_folder
+from bottleneck_doctor.render.markup import environment
 from bottleneck_doctor.render.page import content_security_policy
 from bottleneck_doctor.render.sections import code, device, findings, fixes, gaps, loading, machine, step, workers
 from bottleneck_doctor.wording import ranking, rates, words

@@ -1,54 +1,30 @@
-"""How values enter the templates: the template engine with its filters, and the user's diffs line by line.
-
-Everything is escaped; what the user wrote is shown without hidden characters and cut to a readable length first.
-"""
+"""What the report's templates call: its filters and functions, and the user's diffs line by line."""
 
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 import jinja2
-from markupsafe import Markup, escape
 
-import bottleneck_doctor
 from bottleneck_doctor.documents.report import Change, Speedup
 from bottleneck_doctor.render import svg
+from bottleneck_doctor.render.engine import TEXT_LIMIT, engine, unbroken, with_code
 from bottleneck_doctor.render.sections import links
 from bottleneck_doctor.wording import ranking, words
-
-TEXT_LIMIT = 4_000
-"""Characters of one text from the user's side: an error may carry a whole build log."""
 
 CODE_LIMIT = 300
 """Characters of one line of the user's code."""
 
 
-def templates_folder() -> Path:
-    """Where the templates are: inside the installed package, else at the root of the checkout."""
-    package = Path(bottleneck_doctor.__file__).resolve().parent
-    packed = package / "templates"
-    return packed if packed.is_dir() else package.parents[1] / "templates"
-
-
 def environment(cwd: str, device: str = "") -> jinja2.Environment:
-    """The template engine, with every filter and function that the templates use. `device`: what is trained on."""
-    engine = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(templates_folder()),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_shown,
-    )
-    engine.filters.update(
+    """The template engine, with every filter and function that the report uses. `device`: what is trained on."""
+    made = engine()
+    made.filters.update(
         amount=words.amount_text,
         bytes=words.bytes_text,
         ceiling=words.ceiling_text,
-        code=with_code,
         command=words.command_text,
         date=words.date_text,
         diff_lines=diff_lines,
@@ -59,20 +35,18 @@ def environment(cwd: str, device: str = "") -> jinja2.Environment:
         interval=words.interval_text,
         protection=words.protection_text,
         setting=lambda setting: with_code(words.setting_code(setting, device)),
-        share=_share,
         milliseconds=words.milliseconds_text,
         window=lambda window: with_code(words.window_code(window, device)),
         number=words.number_text,
         speedup=_speedup,
     )
-    engine.globals.update(
+    made.globals.update(
         count=words.count_text,
         plural=words.plural,
         differs=words.differs,
         masked=words.has_masked,
         masked_note=words.MASKED_NOTE,
         copies=copies,
-        place=words.place_text,
         ranks=words.ranks_text,
         short=lambda path: links.short(path, cwd),
         swatch=svg.swatch,
@@ -81,36 +55,11 @@ def environment(cwd: str, device: str = "") -> jinja2.Environment:
         finite=math.isfinite,
         sure_sessions=ranking.SURE_SESSIONS,
     )
-    return engine
-
-
-def _shown(value: object) -> object:
-    """Last step before escaping: no hidden characters, no endless texts. Markup is ours and stays."""
-    if isinstance(value, str) and not isinstance(value, Markup):
-        return words.clipped(words.visible(value), TEXT_LIMIT)
-    return value
-
-
-def _share(share: float) -> str:
-    return _unbroken(words.share_text(share))
+    return made
 
 
 def _speedup(speedup: Speedup | None, confidence: float) -> str:
-    return _unbroken(words.speedup_text(speedup, confidence))
-
-
-def _unbroken(text: str) -> str:
-    """`95 %` stays on one line. Not for code, where a no-break space is a syntax error once copied."""
-    return re.sub(r"(?<=\d) (?=%)", "\u00a0", text)
-
-
-def with_code(sentence: str) -> Markup:
-    """A sentence with its `backticked` parts as code."""
-    shown = words.clipped(words.visible(sentence), TEXT_LIMIT)
-    return Markup("").join(
-        Markup("<code>{}</code>").format(part) if is_code else escape(_unbroken(part))
-        for is_code, part in words.code_parts(shown)
-    )
+    return unbroken(words.speedup_text(speedup, confidence))
 
 
 @dataclass(frozen=True)

@@ -8,28 +8,19 @@ from __future__ import annotations
 import base64
 import hashlib
 
-import jinja2
 from markupsafe import Markup
 
 from bottleneck_doctor import __version__
-from bottleneck_doctor.render.markup import templates_folder, with_code
-from bottleneck_doctor.wording import words
+from bottleneck_doctor.render.engine import engine, templates_folder
 
 
 def page(template: str, **values: object) -> str:
     """The page that `template` makes of `values`, with the report's stylesheet."""
     style = (templates_folder() / "report.css").read_text(encoding="utf-8")
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(templates_folder()),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=lambda value: words.visible(value) if type(value) is str else value,
-    )
-    environment.filters.update(code=with_code, share=words.share_text, place=words.place_text)
-    text = environment.get_template(template).render(
-        version=__version__, style=Markup(style), policy=content_security_policy(style), **values
+    text = (
+        engine()
+        .get_template(template)
+        .render(version=__version__, style=Markup(style), policy=content_security_policy(style), **values)
     )
     return text.encode("utf-8", "replace").decode("utf-8")
 

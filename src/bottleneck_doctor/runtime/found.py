@@ -9,12 +9,11 @@ import torch
 
 from . import dataset_copies
 from . import loader as loading
-from .company import place, ranks_here
 from .ladder import Loop
 from .messages import Found
 from .originals import now, process_started, wall_clock
 from .rank_place import place, ranks_here
-from .steps import Loop, Steps
+from .steps import Steps
 from .suitability import usable_cpus, workers_unsafe
 
 

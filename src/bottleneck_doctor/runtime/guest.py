@@ -26,7 +26,7 @@ from .originals import exit_now, getpid, now, sleep
 from .rank_place import place
 from .seen import Seen
 from .serve import BareServer, LoaderServer
-from .steps import Loop, Steps, batch_samples
+from .steps import Steps, batch_samples
 from .window import TheirError
 
 KILLED_WITHIN = 10.0
