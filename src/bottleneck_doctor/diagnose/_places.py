@@ -16,6 +16,7 @@ from pathlib import PurePath
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.documents.report import CallNode, LineCost, LineListing, Site
 from bottleneck_doctor.runtime import messages
+from bottleneck_doctor.system.paths import same_file
 from bottleneck_doctor.wording import words
 
 LIBRARY = re.compile(r"(site|dist)-packages/|/lib/python3|^<|^$|bottleneck_doctor/runtime/")
@@ -111,15 +112,6 @@ def is_own(frame: CallNode) -> bool:
 def own_path(path: str) -> bool:
     """Whether a file is the user's own, and not a library's."""
     return not LIBRARY.search(path.replace("\\", "/"))
-
-
-def same_file(one: str, other: str) -> bool:
-    """Whether two names may be one file: profilers shorten paths, the interpreter does not."""
-    if not one or not other:
-        return False
-    a, b = PurePath(one).parts, PurePath(other).parts
-    short = min(len(a), len(b))
-    return a[-short:] == b[-short:]
 
 
 # -- listings --------------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bottleneck_doctor.diagnose._evidence import Evidence
-from bottleneck_doctor.diagnose._places import hottest_between, same_file
+from bottleneck_doctor.diagnose._places import hottest_between
 from bottleneck_doctor.diagnose._rule import (
     CAUSE,
     MATTERS,
@@ -16,6 +16,7 @@ from bottleneck_doctor.diagnose._rule import (
     place,
 )
 from bottleneck_doctor.documents.report import Site, SynchronisingCall
+from bottleneck_doctor.system.paths import same_file
 from bottleneck_doctor.wording import words
 
 LOOP = 20.0

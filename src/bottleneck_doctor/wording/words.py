@@ -343,9 +343,3 @@ def patch_text(file: str, diff: str) -> str:
 def place_text(file: str, line: int) -> str:
     """`train.py, line 42`; the file alone where the line isn't known."""
     return f"{file}, line {line}" if line > 0 else file
-
-
-def same_file(one: str, other: str) -> bool:
-    """Whether two paths name the same file as far as their text tells: one may be relative to the run's folder."""
-    one, other = one.replace("\\", "/"), other.replace("\\", "/")
-    return one == other or one.endswith("/" + other) or other.endswith("/" + one)

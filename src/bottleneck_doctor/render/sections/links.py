@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from bottleneck_doctor.documents.report import Finding, FixOutcome, Result, Site
 from bottleneck_doctor.render.flame import short_path
+from bottleneck_doctor.system.paths import same_file
 from bottleneck_doctor.wording import words
 
 
@@ -78,7 +79,7 @@ def source_line(result: Result, site: Site) -> str:
     """The text of that line of the user's, where a line listing holds it; else nothing."""
     listings = result.profiles.lines.listings if result.profiles and result.profiles.lines else []
     for listing in listings:
-        if words.same_file(listing.path, site.file):
+        if same_file(listing.path, site.file):
             for line in listing.lines:
                 if line.line == site.line:
                     return line.text.strip()
