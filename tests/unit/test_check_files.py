@@ -114,6 +114,20 @@ def test_the_file_behind_a_link_is_replaced(tmp_path: Path) -> None:
     assert target.read_text().startswith("<!--")
 
 
+def test_a_link_to_where_nothing_can_be_written_is_told_at_once(tmp_path: Path) -> None:
+    link = tmp_path / "link.md"
+    link.symlink_to(tmp_path / "nowhere" / "real.md")
+    with pytest.raises(DoctorError) as refused:
+        prepare(wanted({"markdown": link}, False, {}))
+    assert refused.value.slug == "output-unwritable"
+
+
+def test_the_longest_name_that_there_may_be(tmp_path: Path) -> None:
+    path = tmp_path / ("名" * 84 + ".md")
+    write(wanted({"markdown": path}, False, {}))
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]
+
+
 def test_github_is_on_by_itself_there(tmp_path: Path) -> None:
     summary = tmp_path / "summary.md"
     summary.write_text("Before.\n")

@@ -134,6 +134,24 @@ def test_says_that_a_folder_is_read_only(tmp_path: Path) -> None:
     assert caught.value.slug == "output-unwritable"
 
 
+def test_the_report_behind_a_link_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    behind = tmp_path / "kept" / "latest.html"
+    behind.write_text(OURS_HTML)
+    (tmp_path / "report.html").symlink_to(behind)
+    output.prepare(tmp_path)
+    output.write(tmp_path, make_result(), OURS_HTML + "new")
+    assert (tmp_path / "report.html").is_symlink()
+    assert behind.read_text() == OURS_HTML + "new"
+
+
+def test_a_page_may_have_the_longest_name(tmp_path: Path) -> None:
+    page = tmp_path / ("p" * 250 + ".html")
+    output.prepare(tmp_path, (page.name,))
+    output.write_page(page, OURS_HTML)
+    assert files(tmp_path) == [page.name]
+
+
 def test_a_full_disk_leaves_the_old_report_and_no_half_file(tmp_path: Path) -> None:
     output.write(tmp_path, make_result(), OURS_HTML)
     script = """

@@ -12,7 +12,6 @@ doctor's own guest and of the import system are taken out.
 
 from __future__ import annotations
 
-import os
 import re
 from array import array
 from collections.abc import Iterator, Sequence
@@ -22,6 +21,7 @@ from typing import BinaryIO
 
 from bottleneck_doctor.errors import DoctorError, reason_of
 from bottleneck_doctor.profiling.tree import CallTree, Frames
+from bottleneck_doctor.system.atomic import replacing
 
 _MOST_DIGITS = 12
 """Of a count of samples: a sampler that ran for years would write no more."""
@@ -110,19 +110,14 @@ def without_arguments(path: Path) -> None:
 
     What follows there, keys among it, is nobody else's business. Raises `OSError`.
     """
-    temporary = path.with_name(f"{path.name}.part")
-    try:
-        with path.open("rb") as stream, temporary.open("wb") as kept:
-            for line in _whole_lines(stream):
-                head, thread, rest = line.rpartition(_THREADED)
-                # A line that is no stack may be a piece of a command.
-                if thread and _PROCESS_BEGUN.match(line) and _COUNTED.search(rest):
-                    kept.write(b";".join(_named(piece) for piece in _CHAINED.split(head)) + thread + rest)
-                elif thread and _BARE.match(head):
-                    kept.write(line)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with path.open("rb") as stream, replacing(path) as kept:
+        for line in _whole_lines(stream):
+            head, thread, rest = line.rpartition(_THREADED)
+            # A line that is no stack may be a piece of a command.
+            if thread and _PROCESS_BEGUN.match(line) and _COUNTED.search(rest):
+                kept.write(b";".join(_named(piece) for piece in _CHAINED.split(head)) + thread + rest)
+            elif thread and _BARE.match(head):
+                kept.write(line)
 
 
 def _named(piece: bytes) -> bytes:

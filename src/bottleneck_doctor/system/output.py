@@ -11,12 +11,12 @@ import os
 import re
 import secrets
 import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bottleneck_doctor.errors import DoctorError, Exit, reason_of
+from bottleneck_doctor.system.atomic import check_replaceable, write_whole
 
 if TYPE_CHECKING:
     from bottleneck_doctor.documents.report import Result
@@ -48,8 +48,8 @@ def prepare(directory: Path, names: tuple[str, ...] = (HTML_NAME, JSON_NAME, ART
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=directory, prefix=".doctor-"):
-            pass
+        for name in names:
+            check_replaceable(directory / name)
         taken = [path for path in (directory / name for name in names) if _is_there(path)]
     except OSError as error:
         raise DoctorError(
@@ -116,25 +116,10 @@ def write_page(path: Path, html: str) -> None:
 
 
 def _write(directory: Path, files: Mapping[str, bytes]) -> None:
-    written: dict[Path, str] = {}
     try:
-        for name, content in files.items():
-            # Not tempfile: its files are private to their owner, and a report is as readable as any file of theirs.
-            temporary = directory / f".{name}-{secrets.token_hex(4)}"
-            written[temporary] = name
-            with temporary.open("xb") as stream:
-                stream.write(content)
-        for temporary, name in list(written.items()):
-            os.replace(temporary, directory / name)
-            del written[temporary]
+        write_whole({directory / name: content for name, content in files.items()})
     except OSError as error:
         raise _failed(directory, error) from error
-    finally:
-        for temporary in written:
-            try:
-                temporary.unlink(missing_ok=True)
-            except OSError:
-                pass
 
 
 def _failed(directory: Path, error: OSError) -> DoctorError:

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from bottleneck_doctor.errors import DoctorError, Exit, reason_of, stdout_failed
+from bottleneck_doctor.system.atomic import check_replaceable, write_whole
 
 if TYPE_CHECKING:  # It brings what reads documents, and `doctor --help` should answer at once.
     from bottleneck_doctor.documents.check import Check
@@ -192,8 +191,7 @@ def check_writable(path: Path, mark: re.Pattern[bytes], option: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         if _is_device(path):
             return
-        with tempfile.NamedTemporaryFile(dir=os.path.realpath(path.parent), prefix=".doctor-"):
-            pass
+        check_replaceable(path)
         ours = not path.exists() or _is_ours(path, mark)
     except OSError as error:
         raise _unwritable(path, reason_of(error), f"Name a file that you may write with {option}.") from error
@@ -270,15 +268,7 @@ def write_file(path: Path, content: bytes) -> None:
         if _is_device(path):
             path.write_bytes(content)
             return
-        # The file that a link leads to is replaced, not the link.
-        whole = Path(os.path.realpath(path))
-        temporary = whole.with_name(f".{whole.name[:100]}-{secrets.token_hex(4)}")
-        try:
-            with temporary.open("xb") as stream:
-                stream.write(content)
-            os.replace(temporary, whole)
-        finally:
-            temporary.unlink(missing_ok=True)
+        write_whole({path: content})
     except OSError as error:
         raise _failed(path, error) from error
 
