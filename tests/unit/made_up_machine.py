@@ -337,8 +337,10 @@ class MadeUpSession:
 
 def _told(mode: str, steps: int, step: float, wait: float) -> dict[str, Any]:
     """The detail of a window that explains."""
+    if mode == "lines":
+        return {"steps": 0, "functions": []}
     if mode != "phases":
-        return {"steps": 0}
+        return {"steps": 0, "seconds": 0.0, "device": False, "operators": [], "waiting": ""}
     busy = step - wait
     shares = {"data_wait": wait, "forward": 0.4 * busy, "backward": 0.4 * busy, "optimizer": 0.2 * busy}
     shares |= dict.fromkeys(("host_to_device", "zero_grad", "between", "communication"), 0.0)

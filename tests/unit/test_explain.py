@@ -106,14 +106,23 @@ def test_what_is_spent_is_spent_even_where_the_session_ended(monkeypatch: pytest
 
 def test_what_cannot_be_read_is_missing_and_costs_nothing_else() -> None:
     explainer = make(Clock(100.0, strict=True), 10.0)
-
-    def damaged() -> None:
-        raise KeyError("phases")
-
-    explainer._within("phases", 1.0, damaged)
+    found: Any = None
+    explainer._within("phases", 1.0, lambda: explainer.explanation.read_phases({}, [{"phases": 3}], found))
     (missing,) = explainer.explanation.missing
     assert missing.slug == "explanation-unreadable"
-    assert "phases" in missing.sentence
+    assert "(phases)" in missing.sentence
+
+
+@pytest.mark.parametrize("error", [AttributeError, TypeError, KeyError, ValueError, ZeroDivisionError])
+def test_an_error_of_our_own_is_not_taken_for_something_unreadable(error: type[Exception]) -> None:
+    explainer = make(Clock(100.0, strict=True), 10.0)
+
+    def broken() -> None:
+        raise error("a bug of ours")
+
+    with pytest.raises(error, match="a bug of ours"):
+        explainer._within("phases", 1.0, broken)
+    assert not explainer.explanation.missing
 
 
 class Told:

@@ -27,6 +27,7 @@ from bottleneck_doctor.documents.report import (
     Window,
 )
 from bottleneck_doctor.errors import DoctorError
+from bottleneck_doctor.explain.details import LinesDetail, TraceDetail, Unreadable, check
 from bottleneck_doctor.explain.explanation import Explanation as Explanation
 from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure.clock import Clock, OutOfTime
@@ -292,6 +293,7 @@ class Explainer:
                     slug="trace-failed", sentence=f"torch.profiler could not trace the training: {window.reason}."
                 )
                 return
+            check(detail, TraceDetail)
             if not detail["steps"]:
                 self.explanation.miss(
                     slug="trace-failed",
@@ -335,6 +337,7 @@ class Explainer:
             if window.status != "ok":
                 self.explanation.miss(slug="lines-failed", sentence=f"The lines could not be timed: {window.reason}.")
                 return
+            check(detail, LinesDetail)
             self.explanation.lines = line_profile(detail, [self._kept(file)] if file.exists() else [])
 
         self._progress.stage("Timing the lines that take long")
@@ -421,11 +424,12 @@ class Explainer:
                     sentence=f"Part of the explanation ({name}) is missing: {over.why}.",
                 )
                 raise
-            except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
-                # What a window tells comes out of somebody else's process: the figures stand without it.
+            except Unreadable as error:
+                # What a window tells comes out of somebody else's process: the figures stand without it. Errors of our
+                # own are not caught: they would look like this, and nobody would look for them.
                 self.explanation.miss(
                     slug="explanation-unreadable",
-                    sentence=f"Part of the explanation ({name}) could not be read ({type(error).__name__}: {error}).",
+                    sentence=f"Part of the explanation ({name}) could not be read ({error}).",
                 )
             self.busy = False
             self._tried.add(name)

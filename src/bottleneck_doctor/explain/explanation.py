@@ -24,6 +24,7 @@ from bottleneck_doctor.documents.report import (
     Warning,
     Window,
 )
+from bottleneck_doctor.explain.details import PhasesDetail, check
 from bottleneck_doctor.measure import phases
 from bottleneck_doctor.monitor import Watch, utilization
 from bottleneck_doctor.runtime import messages
@@ -60,7 +61,12 @@ class Explanation:
         return utilization(self.watches, windows, best)
 
     def read_phases(self, setting: Setting, details: list[dict[str, Any]], found: messages.Found) -> None:
-        """Take in what windows of phases under `setting` told, in place of what was known of it."""
+        """Take in what windows of phases under `setting` told, in place of what was known of it.
+
+        Raises `Unreadable`.
+        """
+        for detail in details:
+            check(detail, PhasesDetail)
         shares = phases.phases(details)
         made = phases.loading(details, setting)
         self.loading = [each for each in self.loading if each.setting != setting]
