@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from bottleneck_doctor.documents.report import SettingValue
+from bottleneck_doctor.explain import details
 from bottleneck_doctor.protection.keeper import Keeper
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.session.session import Command, Exited, Session
@@ -150,6 +151,8 @@ class Guest:
         event = self.event()
         assert isinstance(event, messages.WindowDone), (event, self.session.tail())
         assert event.window == number
+        if size.get("mode") == "phases" and event.status == "ok":
+            details.check(event.detail, details.PhasesDetail)
         return event
 
     def run_out(self) -> Exited:

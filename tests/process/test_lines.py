@@ -16,6 +16,7 @@ from tests.process.conftest import StartGuest
 from tests.process.driver import PRELUDE, Guest
 
 from bottleneck_doctor.documents.report import LineListing
+from bottleneck_doctor.explain import details
 from bottleneck_doctor.profiling.lines import line_profile
 from bottleneck_doctor.runtime import messages
 
@@ -98,6 +99,8 @@ def lines(script: Guest, folder: Path, steps: int = STEPS, **more: Any) -> messa
     script.session.grant(messages.Grant(1, {"num_workers": 0}, "lines", 2, steps, 0, options))
     event = script.event()
     assert isinstance(event, messages.WindowDone), (event, script.session.tail())
+    if event.status == "ok":
+        details.check(event.detail, details.LinesDetail)
     return event
 
 

@@ -10,6 +10,7 @@ import pytest
 from tests.process.conftest import StartGuest
 from tests.process.driver import LOOP, PRELUDE, Guest
 
+from bottleneck_doctor.explain import details
 from bottleneck_doctor.profiling.device import device_profile, read_trace
 from bottleneck_doctor.runtime import messages
 
@@ -23,6 +24,8 @@ def trace(script: Guest, file: Path, *, steps: int = STEPS, epochs: int = 0) -> 
     script.session.grant(messages.Grant(1, {}, "trace", 0 if epochs else 2, steps, epochs, options))
     event = script.event()
     assert isinstance(event, messages.WindowDone), (event, script.session.tail())
+    if event.status == "ok":
+        details.check(event.detail, details.TraceDetail)
     return event
 
 
