@@ -10,7 +10,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help:
 	@echo "make demo       examine examples/pets and write demo-report/report.html"
 	@echo "make test       run the tests"
-	@echo "make lint       ruff check, ruff format --check, mypy --strict, import-linter"
+	@echo "make lint       ruff check, ruff format --check, mypy --strict, import-linter, how long files and classes are"
 	@echo "make format     let ruff rewrite what it can"
 	@echo "make generated  check that generated files are up to date"
 
@@ -35,6 +35,7 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tests/house.py
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix .
