@@ -26,6 +26,7 @@ from bottleneck_doctor.examine.race import Race
 from bottleneck_doctor.examine.request import Outcome as Outcome
 from bottleneck_doctor.examine.request import Request as Request
 from bottleneck_doctor.explain.explainer import ALLOWANCE, Explainer, reserve
+from bottleneck_doctor.knobs import replay
 from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure import schedule
 from bottleneck_doctor.measure.clock import Clock, OutOfTime
@@ -355,7 +356,7 @@ class _Examination:
         self.prober.block += 1
         self.progress.stage("Measuring ceilings")
         self.prober.measure(session, probe(BASELINE, {}))
-        self.prober.measure(session, probe(labels.REPLAY, {"replay": True}))
+        self.prober.measure(session, probe(labels.REPLAY, replay.SETTING))
         self.prober.measure(session, probe(labels.LOADER_ONLY, {}, mode="loader_only"))
         self.prober.measure(session, probe(BASELINE, {}))
         self.race.heed_ceilings()

@@ -29,6 +29,7 @@ from bottleneck_doctor.documents.report import (
 from bottleneck_doctor.edits.advice import changes_for
 from bottleneck_doctor.examine import undecided
 from bottleneck_doctor.fixes import Fix as Fix
+from bottleneck_doctor.knobs import num_workers, own_settings
 from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure.schedule import fewest_workers
 from bottleneck_doctor.runtime.messages import Found
@@ -57,6 +58,8 @@ class Candidate:
     refusal: str = ""
     settings: list[Setting] = field(default_factory=list)
     with_workers: bool = False
+    sweep: bool = False
+    """Whether its settings are numbers of workers, around the best of which more are tried."""
     base: Setting = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
     """Why windows of a setting failed, by key."""
@@ -175,9 +178,9 @@ def _best_setting(candidate: Candidate, estimates: Estimates, best_workers: Sett
     known = [setting for setting in known if estimates.promised[candidate.key(setting)].sessions == most]
     if best_workers and best_workers in known:
         return best_workers
-    if all(set(setting) == {"num_workers"} for setting in known):
-        speeds = {int(setting["num_workers"]): estimates.promised[candidate.key(setting)].estimate for setting in known}
-        return {"num_workers": fewest_workers(speeds)}
+    counts = {num_workers.alone(setting): estimates.promised[candidate.key(setting)].estimate for setting in known}
+    if None not in counts:
+        return num_workers.setting_of(fewest_workers({n: speed for n, speed in counts.items() if n is not None}))
     return max(known, key=lambda setting: estimates.promised[candidate.key(setting)].low)
 
 
@@ -273,17 +276,6 @@ def _baseline(evidence: Evidence) -> Baseline | None:
         by_session.setdefault(window.session, []).append(math.log(ev.step_cost(window, per_step)))
     step = math.exp(fmean(fmean(costs) for costs in by_session.values()))
     found = evidence.found
-    own: Setting = {}
-    if found.has_loader:
-        own = {
-            "num_workers": found.num_workers,
-            "persistent_workers": found.persistent_workers,
-            "pin_memory": found.pin_memory,
-        }
-        if found.prefetch_factor is not None and found.num_workers > 0:
-            own["prefetch_factor"] = found.prefetch_factor
-    if found.autocast:
-        own["autocast"] = found.autocast
     return Baseline(
         samples_per_second=per_step / step,
         steps_per_second=1 / step,
@@ -291,7 +283,7 @@ def _baseline(evidence: Evidence) -> Baseline | None:
         windows=len(windows),
         sessions=len(by_session),
         data_wait_share=ev.wait_share(evidence.windows) if found.has_loader else None,
-        settings=own,
+        settings=own_settings(found),
         rung=found.rung,
         period=found.period,
         batch_size=per_step if _counts_samples(found, per_step) else None,
@@ -334,8 +326,7 @@ def _ceilings(evidence: Evidence, estimates: Estimates) -> dict[str, Speedup]:
     others = {key: value for key, value in only.items() if key != own}
     if others:
         best = max(others, key=lambda key: others[key].estimate)
-        count = next((w.setting.get("num_workers") for w in evidence.windows if w.label == best), None)
-        workers = int(count) if count is not None else None
+        workers = next((num_workers.asked(w.setting) for w in evidence.windows if w.label == best), None)
         ceilings["loader_only_best_workers"] = above("loader_only_best_workers", others[best], workers)
     return ceilings
 
@@ -355,12 +346,12 @@ def _workers(evidence: Evidence, estimates: Estimates, baseline: Baseline | None
         )
     ]
     counts = {
-        int(window.setting["num_workers"])
+        count
         for window in evidence.windows
-        if ev.usable(window) and window.mode == "timed" and set(window.setting) == {"num_workers"}
+        if ev.usable(window) and window.mode == "timed" and (count := num_workers.alone(window.setting)) is not None
     }
     for count in sorted(counts - {found.num_workers}):
-        key = key_of({"num_workers": count})
+        key = key_of(num_workers.setting_of(count))
         if key in estimates.promised:
             promised = estimates.promised[key]
             curve.append(

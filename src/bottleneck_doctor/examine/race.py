@@ -15,6 +15,7 @@ from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.examine import judge
 from bottleneck_doctor.fixes import NotApplicable, catalogue
+from bottleneck_doctor.knobs import needs_workers, num_workers, replay
 from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure import schedule
 from bottleneck_doctor.measure.measurements import Measurements
@@ -76,6 +77,7 @@ class Race:
         else:
             candidate.settings = [dict(setting) for setting in proposal.settings]
             candidate.with_workers = proposal.with_workers
+            candidate.sweep = proposal.sweep
         return candidate
 
     def size(self) -> int:
@@ -199,7 +201,7 @@ class Race:
         loader_only: list[Setting] = [{}]
         if self.chosen_after and self.best_workers():
             loader_only.append(self.best_workers())
-        wanted = [probe(labels.REPLAY, {"replay": True}, priority=2)]
+        wanted = [probe(labels.REPLAY, replay.SETTING, priority=2)]
         wanted += [
             probe(labels.key_of(setting, "loader_only"), setting, mode="loader_only", priority=4)
             for setting in loader_only
@@ -234,12 +236,12 @@ class Race:
         self.chosen_after = session
         speeds = self.speeds()
         for candidate in self.candidates:
-            if candidate.fix.id == "workers" and candidate.settings:
+            if candidate.sweep and candidate.settings:
                 limit = max(WORKER_LIMIT, 4 * self.found.usable_cpus)
                 more = schedule.around_best(self._worker_speeds(speeds), limit)
-                candidate.settings += [{"num_workers": count} for count in more]
+                candidate.settings += [num_workers.setting_of(count) for count in more]
         best = self.best_workers()
-        workers = int(best.get("num_workers", self.found.num_workers))
+        workers = num_workers.under(best, self.found.num_workers)
         self._chosen_workers = workers if best else None
         for candidate in self.candidates:
             if not (candidate.with_workers and candidate.settings):
@@ -256,8 +258,9 @@ class Race:
         measured = {self.found.num_workers: 1.0}
         for candidate in self.candidates:
             for setting in candidate.settings:
-                if set(setting) == {"num_workers"} and labels.key_of(setting) in speeds:
-                    measured[int(setting["num_workers"])] = speeds[labels.key_of(setting)]
+                count = num_workers.alone(setting)
+                if count is not None and labels.key_of(setting) in speeds:
+                    measured[count] = speeds[labels.key_of(setting)]
         return measured
 
     def best_workers(self) -> Setting:
@@ -272,7 +275,7 @@ class Race:
             best = self._chosen_workers
         if best == self.found.num_workers or measured[best] < WORTH_TRYING:
             return {}
-        return {"num_workers": best}
+        return num_workers.setting_of(best)
 
     def climb(self) -> None:
         """Choose the ladder of the combination: best fix first, then each that promised a gain alone on top."""
@@ -280,12 +283,12 @@ class Race:
         gains: list[tuple[float, str, Setting]] = []
         workers = self.best_workers()
         if workers:
-            fix = "workers" if workers["num_workers"] else "no-workers"
+            fix = next(candidate.fix.id for candidate in self.candidates if workers in candidate.settings)
             gains.append((speeds[labels.key_of(workers)], fix, workers))
         for candidate in self.candidates:
-            if candidate.fix.id in ("workers", "no-workers"):
-                continue
             for setting in candidate.settings:
+                if num_workers.alone(setting) is not None:
+                    continue  # Of the numbers of workers only the best is built on.
                 key = candidate.key(setting)
                 without = speeds.get(labels.key_of(candidate.base), 1.0) if candidate.base else 1.0
                 gain = speeds.get(key, 0.0) / without
@@ -300,8 +303,7 @@ class Race:
         for _, fix, change in gains:
             if any(name in together and together[name] != value for name, value in change.items()):
                 continue
-            workers = together.get("num_workers", self.found.num_workers)
-            if {"prefetch_factor", "persistent_workers"} & set(change) and not workers:
+            if needs_workers(change) and not num_workers.under(together, self.found.num_workers):
                 continue
             together = {**together, **change}
             rungs.append((fix, together))

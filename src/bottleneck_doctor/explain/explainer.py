@@ -29,6 +29,7 @@ from bottleneck_doctor.documents.report import (
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.explain.details import LinesDetail, TraceDetail, Unreadable, check
 from bottleneck_doctor.explain.explanation import Explanation as Explanation
+from bottleneck_doctor.knobs import is_ceiling
 from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure.clock import Clock, OutOfTime
 from bottleneck_doctor.measure.measurements import Measurements
@@ -235,7 +236,7 @@ class Explainer:
         tried = {
             window.label: window.setting
             for window in self._measured.windows
-            if ev.usable(window) and window.mode == "timed" and window.setting and "replay" not in window.setting
+            if ev.usable(window) and window.mode == "timed" and window.setting and not is_ceiling(window.setting)
         }
         best = max(tried, key=lambda key: speeds.get(key, 0.0), default=None)
         return tried[best] if best is not None and speeds.get(best, 0.0) > WORTH_A_LOOK else None

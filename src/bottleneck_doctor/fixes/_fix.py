@@ -21,10 +21,12 @@ class NotApplicable:
 
 @dataclass(frozen=True)
 class Offer:
-    """Settings to try. `with_workers`: they ride on the best number of workers, once that is known."""
+    """Settings to try. `with_workers`: they ride on the best number of workers, once that is known. `sweep`: they are
+    numbers of workers to begin with, and more are tried around the best of them."""
 
     settings: tuple[Setting, ...]
     with_workers: bool = False
+    sweep: bool = False
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,8 @@ def propose(found: Found) -> Offer | NotApplicable:
     obstacle = workers_obstacle(found)
     if obstacle is not None:
         return obstacle
-    return Offer(tuple({"num_workers": count} for count in sweep(found.usable_cpus, found.num_workers)))
+    counts = sweep(found.usable_cpus, found.num_workers)
+    return Offer(tuple({"num_workers": count} for count in counts), sweep=True)
 
 
 FIX = Fix(

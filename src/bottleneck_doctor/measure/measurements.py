@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import Setting, Window
+from bottleneck_doctor.knobs import num_workers
 from bottleneck_doctor.measure import pairing
 from bottleneck_doctor.measure.schedule import Probe
 from bottleneck_doctor.runtime.messages import Found
@@ -59,7 +60,7 @@ class Measurements:
     def out(self, key: str, setting: Setting) -> Out | None:
         """Why a setting is measured no more; None where it may be."""
         known = self._out.get(key)
-        if known is None and self._workers_out is not None and int(setting.get("num_workers", 0)) > 0:
+        if known is None and self._workers_out is not None and num_workers.under(setting, 0) > 0:
             why, measured = self._workers_out
             return None if key in measured else why
         return known

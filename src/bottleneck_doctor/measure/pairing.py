@@ -14,9 +14,9 @@ from statistics import fmean
 
 from bottleneck_doctor.documents.labels import BASELINE, CONTROL
 from bottleneck_doctor.documents.report import Setting, Window
+from bottleneck_doctor.knobs import of_layer
 from bottleneck_doctor.statistics.speedups import Observation, baseline_at, promised_log_ratio
 
-LOADER_KNOBS = ("num_workers", "prefetch_factor", "persistent_workers", "pin_memory", "replay")
 QUEUE_TOLERANCE = 0.02
 COUNTED = ("timed", "loader_only")
 """Modes of windows that speedups are made of."""
@@ -116,7 +116,7 @@ def quick_speeds(windows: Sequence[Window], epoch_batches: int | None) -> dict[s
 
 
 def _loader_part(setting: Setting) -> tuple[tuple[str, object], ...]:
-    return tuple(sorted((name, value) for name, value in setting.items() if name in LOADER_KNOBS))
+    return tuple(sorted(of_layer(setting, "loader").items()))
 
 
 def _turns(windows: Sequence[Window]) -> dict[tuple[int | None, tuple[tuple[str, object], ...]], float]:

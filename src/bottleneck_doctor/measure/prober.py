@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from bottleneck_doctor import knobs
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import Setting, Window
+from bottleneck_doctor.knobs import num_workers
 from bottleneck_doctor.measure import schedule
 from bottleneck_doctor.measure.clock import Clock as Clock
 from bottleneck_doctor.measure.clock import OutOfTime as OutOfTime
@@ -199,7 +201,8 @@ class Prober:
         known = self._step_seconds.get(labels.key_of(setting))
         if known is not None:
             return known
-        fewer = self._shape.num_workers / max(1, int(setting.get("num_workers", self._shape.num_workers)))
+        own = self._shape.num_workers
+        fewer = own / max(1, num_workers.under(setting, own))
         return self._baseline_step * max(1.0, fewer)
 
     def _size(self, each: Probe, seconds: float, *, warm: bool = False) -> schedule.WindowSize:
@@ -212,10 +215,10 @@ class Prober:
         return schedule.least_steps(step) if self.brief else schedule.LEAST_STEPS
 
     def _computed(self, session: Session, each: Probe) -> bool:
-        """Whether the session has computed in the type of this probe before, so that kernels were picked for it."""
-        wanted = each.as_setting().get("autocast")
+        """Whether the session has settled to computing as this probe does: kernels were picked for it."""
+        wanted = knobs.settling(each.as_setting())
         return any(
-            window.session == session.number and window.status == "ok" and window.setting.get("autocast") == wanted
+            window.session == session.number and window.status == "ok" and knobs.settling(window.setting) == wanted
             for window in self._measured.windows
         )
 
@@ -299,7 +302,7 @@ class Prober:
             self._step_seconds[each.key] = window.seconds / window.steps
             if each.key in (BASELINE, BURN_IN):
                 self._baseline_step = window.seconds / window.steps
-            if self._shape.num_workers and each.as_setting().get("num_workers") == 0:
+            if self._shape.num_workers and num_workers.asked(each.as_setting()) == 0:
                 self._loaded_here = (session.number, each)
         elif window.status == "no_effect" and each.key not in NAMES:
             self._measured.rule_out(each, done.reason, failed=False)
@@ -330,14 +333,14 @@ class Prober:
                 )
             return
         self._crashes[each.key] += 1
-        if hung or known.certain or "autocast" in each.as_setting() or self._crashes[each.key] >= 2:
+        if hung or known.certain or knobs.may_crash(each.as_setting()) or self._crashes[each.key] >= 2:
             self._rule_out(each, known)
         done = messages.WindowDone(window=self._number, status="failed", reason=known.sentence)
         self._measured.windows.append(kept(session.number, self.block, each, done))
 
     def _rule_out(self, each: Probe, known: Cause) -> None:
         self._measured.rule_out(each, known.sentence, failed=True)
-        if known.every_count and not self._shape.num_workers and "num_workers" in each.as_setting():
+        if known.every_count and not self._shape.num_workers and num_workers.asked(each.as_setting()) is not None:
             self._measured.rule_out_workers(known.sentence)
 
     def _failure(
@@ -380,7 +383,7 @@ class Prober:
             setting = next((window.setting for window in self._measured.windows if window.label == key), {})
         else:
             setting = each.as_setting()
-        if setting.get("replay"):
+        if knobs.is_ceiling(setting):
             return "the same batches again"
         text = words.setting_text(setting, self._measured.found.device) if setting else NAMES[BASELINE]
         return f"loading alone, {text}" if key.startswith(labels.LOADER_ONLY) else text

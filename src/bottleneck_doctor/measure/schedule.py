@@ -8,12 +8,14 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import fmean, median
 from typing import Literal
 
+from bottleneck_doctor import knobs
 from bottleneck_doctor.documents.report import Setting
+from bottleneck_doctor.knobs import Loading
 from bottleneck_doctor.runtime.messages import Found
 
 BASELINE_EVERY = 3
@@ -66,6 +68,12 @@ class LoopShape:
     """Whether a loader feeds the loop, so that the guest serves its batches."""
     usable_cpus: int = 1
     persistent: bool = False
+
+    def loading(self, setting: Setting) -> Loading:
+        """How batches are made under a setting; without workers where no loader feeds the loop."""
+        own = Loading(self.num_workers, self.prefetch_factor or DEFAULT_PREFETCH, self.persistent)
+        made = knobs.loading(setting, own)
+        return made if self.served else replace(made, workers=0)
 
 
 def shape_of(found: Found) -> LoopShape:
@@ -126,20 +134,16 @@ def window_size(
     Timed steps are a multiple of the number of workers (waiting comes in bursts of that length) and of the period;
     lead-in goes past the loader's queue.
     """
-    workers = int(setting.get("num_workers", shape.num_workers)) if shape.served else 0
-    prefetch = int(setting.get("prefetch_factor", shape.prefetch_factor or DEFAULT_PREFETCH))
-    if setting.get("replay"):
-        workers = 0
+    loading = shape.loading(setting)
+    workers = loading.workers
     if epochs and mode == "timed":
         assert shape.epoch_batches is not None
         count = max(1, round(target_seconds / max(1e-9, shape.epoch_batches * step_seconds)))
-        persistent = workers > 0 and bool(setting.get("persistent_workers", shape.persistent))
-        settles = persistent or ("autocast" in setting and not warm)
+        settles = (workers > 0 and loading.persistent) or (bool(knobs.settling(setting)) and not warm)
         # Sums over at least a dozen steps, however short the epochs; over half as many where they are long.
         count = max(count, math.ceil(2 * least / shape.epoch_batches))
         return WindowSize(1 if settles else 0, 0, min(count, LONGEST_WINDOW_STEPS))
-    depth = workers * prefetch
-    lead_in = _up(max(PLAIN_LEAD_IN, depth + workers if workers else PLAIN_LEAD_IN), shape.period)
+    lead_in = _up(max(PLAIN_LEAD_IN, loading.depth + workers), shape.period)
     unit = math.lcm(max(1, workers), shape.period)
     wanted = max(least, math.ceil(target_seconds / max(1e-9, step_seconds)))
     return WindowSize(lead_in, _up(min(wanted, LONGEST_WINDOW_STEPS), unit), unit=unit)

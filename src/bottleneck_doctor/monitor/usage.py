@@ -14,6 +14,7 @@ from typing import Literal, Protocol
 
 from bottleneck_doctor.documents.labels import BASELINE, CONTROL
 from bottleneck_doctor.documents.report import DeviceUse, ProcessUse, Span, Utilization, Window, WindowUse
+from bottleneck_doctor.knobs import is_ceiling
 from bottleneck_doctor.monitor.gpu import throttle_reasons
 from bottleneck_doctor.monitor.recording import Recording
 
@@ -141,7 +142,7 @@ def fastest(windows: Sequence[Window]) -> str | None:
     speeds: dict[str, list[float]] = defaultdict(list)
     for window in windows:
         counts = window.mode == "timed" and window.status == "ok" and window.seconds > 0
-        if counts and window.label != CONTROL and "replay" not in window.setting:
+        if counts and window.label != CONTROL and not is_ceiling(window.setting):
             speeds[window.label].append(window.samples / window.seconds)
     label = max(speeds, key=lambda each: median(speeds[each]), default=None)
     return None if label == BASELINE else label

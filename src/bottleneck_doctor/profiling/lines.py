@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bottleneck_doctor.documents.report import CallNode, LineCost, LineListing, LineProfile, SamplingProfile, Setting
+from bottleneck_doctor.knobs import num_workers
 from bottleneck_doctor.runtime.messages import Found
 
 WHOLE_LINES = 80
@@ -25,7 +26,7 @@ LEAST_SHARE = 0.02
 
 def line_setting(found: Found) -> Setting:
     """The setting of the window: batches must be made in the process that is profiled."""
-    return {"num_workers": 0} if found.num_workers else {}
+    return num_workers.setting_of(0) if found.num_workers else {}
 
 
 def functions_to_profile(sampling: SamplingProfile | None, found: Found) -> list[dict[str, Any]]:

@@ -87,6 +87,8 @@ class Found:
     optimizer_steps: int = 0
     first_batch: float = 0.0
     """When the first batch was asked for, in Unix time."""
+    own: Dict[str, Any] = field(default_factory=dict)
+    """The user's own values of knobs, by name, of those that have no field of their own here."""
 
 
 @dataclass(frozen=True)

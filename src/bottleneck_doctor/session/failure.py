@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from bottleneck_doctor.documents.report import Setting
+from bottleneck_doctor.knobs import num_workers
 
 MEBIBYTE = 1 << 20
 
@@ -82,7 +83,7 @@ class Failure:
 
     @property
     def workers(self) -> int:
-        return int(self.setting.get("num_workers", self.own_workers))
+        return num_workers.under(self.setting, self.own_workers)
 
     @property
     def last_line(self) -> str:
@@ -108,7 +109,7 @@ def cause(failure: Failure) -> Cause:
         if known is not None:
             return known
     words = failure.last_line or "no reason given"
-    if failure.open_handle and "num_workers" in failure.setting and failure.workers:
+    if failure.open_handle and num_workers.asked(failure.setting) and failure.workers:
         words = (
             f"{words.rstrip('.')}; the dataset holds {failure.open_handle}, whose position forked workers share: open "
             "it in the first `__getitem__` instead"
@@ -124,7 +125,7 @@ def _hung(failure: Failure) -> Cause | None:
         return None
     own = _own_frame([stack for stack in failure.stacks if stack.worker])
     main = _own_frame([stack for stack in failure.stacks if not stack.worker])
-    unseen = not failure.stacks and "num_workers" in failure.setting
+    unseen = not failure.stacks and num_workers.asked(failure.setting) is not None
     if failure.workers and (own is not None or unseen or _waits_for_workers(failure.stacks)):
         where = f" in {_place(own)}" if own is not None else ""
         locked = any(stack.locked and stack.worker for stack in failure.stacks)

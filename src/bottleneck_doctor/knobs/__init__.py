@@ -1,0 +1,100 @@
+"""The knobs, as the supervisor knows them: one file a knob, found by its place in this folder.
+
+To add a knob, add a file that defines `KNOB` here and its counterpart, which changes things, in `runtime/knobs/`. Who
+has to treat settings differently asks these functions, or a function of the knob's own file, and never for its name.
+Names that are not known, as a report of another release may hold them, are passed over.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import lru_cache
+
+from bottleneck_doctor.documents.report import Setting, SettingValue
+from bottleneck_doctor.knobs._spec import (
+    LAYERS,
+    AutocastBlock,
+    Call,
+    KnobSpec,
+    Layer,
+    LoaderArgument,
+    Loading,
+)
+from bottleneck_doctor.runtime.messages import Found
+
+
+@lru_cache
+def all_knobs() -> tuple[KnobSpec, ...]:
+    """Every knob, by layer and name."""
+    names = [module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")]
+    knobs: list[KnobSpec] = [importlib.import_module(f"{__name__}.{name}").KNOB for name in names]
+    return tuple(sorted(knobs, key=lambda knob: (LAYERS.index(knob.layer), knob.name)))
+
+
+@lru_cache
+def _by_name() -> dict[str, KnobSpec]:
+    return {knob.name: knob for knob in all_knobs()}
+
+
+def knob(name: str) -> KnobSpec | None:
+    """The knob of this name; None where it is not known."""
+    return _by_name().get(name)
+
+
+def knobs_of(setting: Setting) -> list[KnobSpec]:
+    """The knobs that a setting gives values for, in the order of `all_knobs`."""
+    return [each for each in all_knobs() if each.name in setting]
+
+
+def of_layer(setting: Setting, layer: Layer) -> Setting:
+    """The part of a setting that acts in `layer`."""
+    return {each.name: setting[each.name] for each in knobs_of(setting) if each.layer == layer}
+
+
+def settling(setting: Setting) -> Setting:
+    """The part of a setting under which the first steps of a process are slower than those that follow."""
+    return {each.name: setting[each.name] for each in knobs_of(setting) if each.needs_settling}
+
+
+def may_crash(setting: Setting) -> bool:
+    """Whether a process that dies under this setting died of it."""
+    return any(each.may_crash for each in knobs_of(setting))
+
+
+def needs_workers(setting: Setting) -> bool:
+    """Whether a part of the setting means nothing without workers."""
+    return any(each.needs_workers for each in knobs_of(setting))
+
+
+def only_loads(setting: Setting) -> bool:
+    """Whether the setting changes nothing but how fast batches are made. So does the empty one."""
+    return all(each is not None and each.only_loads for each in map(knob, setting))
+
+
+def is_ceiling(setting: Setting) -> bool:
+    """Whether the setting shows what could be, and is none that a user could choose."""
+    return any(each.ceiling and setting[each.name] for each in knobs_of(setting))
+
+
+def loading(setting: Setting, own: Loading) -> Loading:
+    """How batches are made under a setting, where they are made as `own` says without it."""
+    for each in knobs_of(setting):
+        own = each.loads(own, setting[each.name])
+    return own
+
+
+def code(name: str, value: SettingValue, device: str) -> str | None:
+    """What a user writes for a value outside of the DataLoader's arguments; None where it is one of those. `device` as
+    in a `Baseline` (`cuda:0`), "" where it is not known."""
+    each = knob(name)
+    return None if each is None or each.edit is None else each.edit.code(value, device)
+
+
+def own_settings(found: Found) -> Setting:
+    """The user's own values, as far as they are known."""
+    own = {each.name: each.own(found) for each in all_knobs()}
+    return {name: value for name, value in own.items() if value is not None}
+
+
+__all__ = ["AutocastBlock", "Call", "KnobSpec", "Layer", "LoaderArgument", "Loading"]

@@ -1,0 +1,122 @@
+"""What a knob is to the supervisor: all that anybody may ask of it, so that nobody asks for its name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from bottleneck_doctor.documents.report import SettingValue
+from bottleneck_doctor.runtime.messages import Found
+
+Layer = Literal["loader", "process", "session"]
+"""Where a knob acts: on how batches are made, on the process that trains, or on a process that starts with it."""
+LAYERS: tuple[Layer, ...] = ("loader", "process", "session")
+
+
+@dataclass(frozen=True)
+class Loading:
+    """How batches are made: `workers` processes, each `prefetch` batches ahead, kept from one epoch to the next where
+    `persistent`."""
+
+    workers: int
+    prefetch: int
+    persistent: bool
+
+    @property
+    def depth(self) -> int:
+        """Batches that can lie ready."""
+        return self.workers * self.prefetch
+
+
+# -- what a user writes ------------------------------------------------------------------------------------------------
+
+
+def _nothing(value: SettingValue) -> tuple[str, ...]:
+    return ()
+
+
+@dataclass(frozen=True)
+class LoaderArgument:
+    """An argument of the DataLoader, called as the knob is. `place`: where it stands among those that are added."""
+
+    place: int
+    without: Callable[[SettingValue], Sequence[str]] = _nothing
+    """Arguments that the DataLoader refuses, or that mean nothing, beside this value."""
+
+    def code(self, value: SettingValue, device: str) -> str | None:
+        return None
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call before training begins. `text` holds `{value}` where the value goes."""
+
+    text: str
+
+    def code(self, value: SettingValue, device: str) -> str | None:
+        return self.text.format(value=value)
+
+
+@dataclass(frozen=True)
+class AutocastBlock:
+    """The forward pass and the loss under `with torch.autocast(...)`; the value names the type."""
+
+    def code(self, value: SettingValue, device: str) -> str | None:
+        if not isinstance(value, str) or not value.isidentifier():
+            return None
+        where = json.dumps(device.split(":")[0]) if device else "device"
+        return f"torch.autocast({where}, dtype=torch.{value})"
+
+
+Edit = LoaderArgument | Call | AutocastBlock
+"""How a user makes the change for good. `code(value, device)` is what they write outside of the DataLoader's arguments
+(None: nothing); `device` as in a `Baseline` (`cuda:0`), "" where it is not known."""
+
+
+# -- the knob ----------------------------------------------------------------------------------------------------------
+
+
+def _unseen(found: Found) -> SettingValue | None:
+    return None
+
+
+def _as_before(loading: Loading, value: SettingValue) -> Loading:
+    return loading
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnobSpec:
+    """One knob. `name` is its name in settings, in the guest's registry and in reports."""
+
+    name: str
+    layer: Layer
+    edit: Edit | None
+    """None: nobody writes it, for it only shows what could be."""
+    needs_settling: bool = False
+    """Whether the first steps under a value of it, in each process, are slower than those that follow: they stay out of
+    what is timed, however long."""
+    may_crash: bool = False
+    """Whether a process that dies under it died of it, so that it is not tried a second time."""
+    only_loads: bool = False
+    """Whether it changes nothing but how fast batches are made, so that no value of it makes training faster than it is
+    with data for free."""
+    needs_workers: bool = False
+    """Whether it says how workers are used, and means nothing without them."""
+    ceiling: bool = False
+    """Whether it shows what could be had without one of the costs, and is no setting that a user could choose."""
+    own: Callable[[Found], SettingValue | None] = _unseen
+    """The user's own value, to be told as a part of the training as written; None where there is nothing to tell."""
+    loads: Callable[[Loading, SettingValue], Loading] = _as_before
+    """What a value makes of how batches are made."""
+
+
+def seen(name: str) -> Callable[[Found], SettingValue | None]:
+    """The `own` of a knob that the guest itself reads the user's value of."""
+
+    def own(found: Found) -> SettingValue | None:
+        value = found.own.get(name)
+        return value if isinstance(value, bool | int | float | str) else None
+
+    return own

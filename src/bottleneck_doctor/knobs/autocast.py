@@ -1,0 +1,14 @@
+"""`autocast`: forward pass and loss in bfloat16 or float16. Kernels are picked for a type as it is met first, and some
+operations have none: a process that ends there ends for that."""
+
+from __future__ import annotations
+
+from bottleneck_doctor.knobs._spec import AutocastBlock, KnobSpec
+from bottleneck_doctor.runtime.messages import Found
+
+
+def _own(found: Found) -> str | None:
+    return found.autocast or None
+
+
+KNOB = KnobSpec(name="autocast", layer="process", edit=AutocastBlock(), needs_settling=True, may_crash=True, own=_own)

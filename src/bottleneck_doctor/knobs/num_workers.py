@@ -1,0 +1,60 @@
+"""`num_workers`: how many processes make batches.
+
+A number of workers is more than a value: it has a curve, a best and a queue. Who deals in such numbers gets them here,
+and turns them into settings here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bottleneck_doctor.documents.report import Setting, SettingValue
+from bottleneck_doctor.knobs._spec import KnobSpec, LoaderArgument, Loading
+from bottleneck_doctor.runtime.messages import Found
+
+NEED_WORKERS = ("prefetch_factor", "persistent_workers", "timeout", "multiprocessing_context")
+"""Arguments that the DataLoader refuses, or that are pointless, with no workers."""
+
+
+def _without(value: SettingValue) -> tuple[str, ...]:
+    return NEED_WORKERS if value == 0 else ()
+
+
+def _own(found: Found) -> int | None:
+    return found.num_workers if found.has_loader else None
+
+
+def _loads(loading: Loading, value: SettingValue) -> Loading:
+    return replace(loading, workers=int(value))
+
+
+KNOB = KnobSpec(
+    name="num_workers",
+    layer="loader",
+    edit=LoaderArgument(10, _without),
+    only_loads=True,
+    own=_own,
+    loads=_loads,
+)
+
+
+def setting_of(count: int) -> Setting:
+    """The setting that changes the number of workers to `count`, and nothing else."""
+    return {KNOB.name: count}
+
+
+def asked(setting: Setting) -> int | None:
+    """The number of workers that a setting asks for; None where it leaves the user's own."""
+    count = setting.get(KNOB.name)
+    return None if count is None else int(count)
+
+
+def under(setting: Setting, own: int) -> int:
+    """The number of workers under a setting, where the user has `own`."""
+    count = asked(setting)
+    return own if count is None else count
+
+
+def alone(setting: Setting) -> int | None:
+    """The number of workers that a setting asks for, where it asks for nothing else; None for any other setting."""
+    return asked(setting) if len(setting) == 1 else None
