@@ -10,18 +10,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bottleneck_doctor.documents.report import Setting
+from bottleneck_doctor.edits.advice import loader_arguments
 from bottleneck_doctor.edits.autocast_block import autocast_change
 from bottleneck_doctor.edits.diff import ChangeText
 from bottleneck_doctor.edits.loader_call import loader_change
 
-WORKERS = {"num_workers": 4, "persistent_workers": True}
+WORKERS: Setting = {"num_workers": 4, "persistent_workers": True}
 
 
-def loader(source: str, keywords: dict[str, object] | None = None, line: int | None = None) -> ChangeText:
+def loader(source: str, keywords: Setting | None = None, line: int | None = None) -> ChangeText:
     source = textwrap.dedent(source)
     if line is None:
         line = next(number for number, text in enumerate(source.split("\n"), 1) if "DataLoader(" in text)
-    change = loader_change(source, line, WORKERS if keywords is None else keywords)
+    wanted = WORKERS if keywords is None else keywords
+    change = loader_change(source, line, wanted, loader_arguments(wanted)[1])
     assert change is not None
     return change
 
@@ -310,10 +313,10 @@ CHANGES = st.fixed_dictionaries(
     closing=st.sampled_from(["", ",", "\n    ", ",\n    ", "  # last\n    ", ",  # last\n    # end\n    "]),
 )
 def test_any_layout_gets_exactly_the_keywords(
-    arguments: list[str], changes: dict[str, object], separator: str, opening: str, closing: str
+    arguments: list[str], changes: Setting, separator: str, opening: str, closing: str
 ) -> None:
     source = f"def f():\n    x = DataLoader({opening}{separator.join(['data', *arguments])}{closing})\n    return x\n"
-    change = loader_change(source, 2, changes)
+    change = loader_change(source, 2, changes, loader_arguments(changes)[1])
     assert change is not None
     before = keywords_of(source)
     wanted = {name: repr(value) for name, value in changes.items()}

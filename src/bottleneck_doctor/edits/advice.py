@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from bottleneck_doctor import knobs
 from bottleneck_doctor.documents.report import Change, Setting
 from bottleneck_doctor.edits.autocast_block import autocast_change
 from bottleneck_doctor.edits.loader_call import loader_change
+from bottleneck_doctor.knobs import AutocastBlock, Call, LoaderArgument
 from bottleneck_doctor.runtime.messages import Found, Site
 from bottleneck_doctor.wording import words
-
-LOADER_KEYWORDS = ("num_workers", "prefetch_factor", "persistent_workers", "pin_memory")
 
 
 def changes_for(setting: Setting, found: Found) -> list[Change]:
@@ -21,29 +22,38 @@ def changes_for(setting: Setting, found: Found) -> list[Change]:
     """
     changes: list[Change] = []
     notes: list[str] = []
-    keywords = {name: setting[name] for name in LOADER_KEYWORDS if name in setting}
+    keywords, without = loader_arguments(setting)
     if keywords:
         if found.loader_site is not None:
-            changes.append(_loader(keywords, found.loader_site))
+            changes.append(_loader(keywords, without, found.loader_site))
         else:
             notes.append(f"And pass {words.setting_code(keywords)} to the DataLoader.")
-    dtype = setting.get("autocast")
-    if isinstance(dtype, str):
-        if found.forward_site is not None:
-            changes.append(_autocast(dtype, found, found.forward_site))
-        else:
-            notes.append(f"And put {_context(dtype, found)}.")
-    threads = setting.get("intra_op_threads")
-    if threads is not None:
-        notes.append(f"And call `torch.set_num_threads({threads})` before training begins.")
+    for each in knobs.knobs_of(setting):
+        edit, value = each.edit, setting[each.name]
+        if isinstance(edit, AutocastBlock) and isinstance(value, str):
+            if found.forward_site is not None:
+                changes.append(_autocast(value, found, found.forward_site))
+            else:
+                notes.append(f"And put {_context(value, found)}.")
+        elif isinstance(edit, Call):
+            notes.append(f"And call `{edit.code(value, found.device)}` before training begins.")
     if changes and notes:
         changes[0] = replace(changes[0], note=" ".join([changes[0].note, *notes]).strip())
     return changes
 
 
-def _loader(keywords: Setting, site: Site) -> Change:
+def loader_arguments(setting: Setting) -> tuple[Setting, list[str]]:
+    """Which arguments the DataLoader is to get for `setting`, in the order in which they are added, and the names of
+    those that it can't have beside them."""
+    edits = [(each.edit, each.name) for each in knobs.knobs_of(setting) if isinstance(each.edit, LoaderArgument)]
+    edits.sort(key=lambda each: each[0].place)
+    without = [other for edit, name in edits for other in edit.without(setting[name])]
+    return {name: setting[name] for _, name in edits}, without
+
+
+def _loader(keywords: Setting, without: Sequence[str], site: Site) -> Change:
     source = _source(site)
-    edit = None if source is None else loader_change(source, site.line, keywords)
+    edit = None if source is None else loader_change(source, site.line, keywords, without)
     if edit is None:
         return Change(file=site.file, line=site.line, diff="", note="Make the change where the DataLoader is built.")
     return Change(file=site.file, line=edit.line, diff=edit.diff, note=edit.note)

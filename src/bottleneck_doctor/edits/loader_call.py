@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import tokenize
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bottleneck_doctor.edits.diff import ChangeText, as_change
@@ -35,17 +35,17 @@ _POSITIONS = (
 )
 """Order of positional parameters of `torch.utils.data.DataLoader`, from torch 1.0 to now."""
 
-_NEED_WORKERS = ("prefetch_factor", "persistent_workers", "timeout", "multiprocessing_context")
-"""What `DataLoader` refuses, or is pointless, with no workers."""
-
 _LOADER_KEYWORDS = frozenset(_POSITIONS[1:]) | {"prefetch_factor", "persistent_workers", "pin_memory_device"}
 
 
-def loader_change(source: str, line: int, keywords: Mapping[str, object]) -> ChangeText | None:
+def loader_change(
+    source: str, line: int, keywords: Mapping[str, object], without: Sequence[str] = ()
+) -> ChangeText | None:
     """Set `keywords` in the call that makes the loader.
 
-    `line` is any line of the call, as a frame's line number has it. Values are bool, int, float, str or None. With
-    `num_workers` 0, what needs workers is taken out of the call. Returns None where `source` has no call there.
+    `line` is any line of the call, as a frame's line number has it. Values are bool, int, float, str or None.
+    `without`: arguments that are taken out of the call, in `keywords` or not. Returns None where `source` has no call
+    there.
     """
     text = SourceText.parse(source)
     if text is None:
@@ -54,9 +54,7 @@ def loader_change(source: str, line: int, keywords: Mapping[str, object]) -> Cha
     if not calls:
         return None
     first = calls[0].lineno
-    wanted = dict(keywords)
-    if wanted.get("num_workers", 1) == 0:
-        wanted = {name: value for name, value in wanted.items() if name not in _NEED_WORKERS}
+    wanted = {name: value for name, value in keywords.items() if name not in without}
     if len(calls) > 1:
         return ChangeText(line=first, diff="", note=f"Several loaders are made on this line; set {_say(wanted)}.")
     key = _key(calls[0])
@@ -73,13 +71,12 @@ def loader_change(source: str, line: int, keywords: Mapping[str, object]) -> Cha
         if after is None:
             return None
         text = after
-    if wanted.get("num_workers", 1) == 0:
-        for name in _NEED_WORKERS:
-            without = _remove_keyword(text, key, name)
-            after = text if without is None else SourceText.parse(without)
-            if after is None:
-                return None
-            text = after
+    for name in without:
+        removed = _remove_keyword(text, key, name)
+        after = text if removed is None else SourceText.parse(removed)
+        if after is None:
+            return None
+        text = after
     if text.source == source:
         return ChangeText(line=first, diff="", note="The call has these values already.")
     if not _holds(text, key, wanted):

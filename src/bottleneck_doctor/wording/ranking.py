@@ -21,6 +21,7 @@ from bottleneck_doctor.documents.report import (
     WorkerPoint,
     Workers,
 )
+from bottleneck_doctor.knobs import num_workers, of_layer, only_loads
 from bottleneck_doctor.statistics.speedups import MINIMUM_SESSIONS
 from bottleneck_doctor.wording import words
 
@@ -117,12 +118,6 @@ def certain(speedup: Speedup) -> bool:
     return speedup.sessions >= SURE_SESSIONS and words.lower_end(speedup) > 1
 
 
-DATA_KNOBS = ("num_workers", "prefetch_factor", "persistent_workers")
-"""What a setting changes of loading alone: data for free bounds these. Not `pin_memory`: what is pinned is copied to a
-device faster, which free data is not."""
-LOADING_KNOBS = (*DATA_KNOBS, "pin_memory")
-
-
 def bounded(name: str, setting: Setting, workers: int | None = None) -> bool:
     """Whether the ceiling called `name` bounds this setting: training can't be faster than it there.
 
@@ -130,11 +125,11 @@ def bounded(name: str, setting: Setting, workers: int | None = None) -> bool:
     computing for free, bound what loads as they do: as written, or with this number of `workers`.
     """
     if name == "synthetic":
-        return all(knob in DATA_KNOBS for knob in setting)
-    loads = {knob: value for knob, value in setting.items() if knob in LOADING_KNOBS}
+        return only_loads(setting)
+    loads = of_layer(setting, "loader")
     if name == "loader_only":
         return not loads
-    return name == "loader_only_best_workers" and workers is not None and loads == {"num_workers": workers}
+    return name == "loader_only_best_workers" and workers is not None and num_workers.alone(loads) == workers
 
 
 def raised(ceiling: Speedup, measured: Iterable[Speedup]) -> Speedup:
@@ -158,7 +153,7 @@ def ceilings(result: Result) -> dict[str, Speedup]:
         shown += [(together.setting, together.speedup), (together.setting, together.confirmed)]
         shown += [(step.setting, step.speedup) for step in together.ladder]
     points = result.workers.curve if result.workers is not None else []
-    shown += [({} if each.is_baseline else {"num_workers": each.num_workers}, each.speedup) for each in points]
+    shown += [({} if each.is_baseline else num_workers.setting_of(each.num_workers), each.speedup) for each in points]
     return {
         name: raised(each, [worth for setting, worth in shown if worth is not None and bounded(name, setting)])
         for name, each in result.ceilings.items()

@@ -13,6 +13,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from bottleneck_doctor import knobs
 from bottleneck_doctor.documents.redaction import MASK
 from bottleneck_doctor.documents.report import Protection, Rank, Risk, Setting, Speedup, Status, Window
 
@@ -101,13 +102,11 @@ def setting_parts(setting: Setting, device: str = "") -> list[str]:
     arguments: list[str] = []
     calls: list[str] = []
     for name, value in setting.items():
-        if name == "intra_op_threads":
-            calls.append(f"torch.set_num_threads({value})")
-        elif name == "autocast" and isinstance(value, str) and value.isidentifier():
-            where = json.dumps(device.split(":")[0]) if device else "device"
-            calls.append(f"torch.autocast({where}, dtype=torch.{value})")
-        else:
+        code = knobs.code(name, value, device)
+        if code is None:
             arguments.append(f"{name}={_value_text(value)}")
+        else:
+            calls.append(code)
     return ([", ".join(arguments)] if arguments else []) + calls
 
 
@@ -128,7 +127,7 @@ def listed(parts: Sequence[str]) -> str:
 
 def window_code(window: Window, device: str = "") -> str:
     """Under what a window ran, for a sentence. A key of ours is nothing that a user ever wrote."""
-    if window.setting.get("replay"):
+    if knobs.is_ceiling(window.setting):
         return "the same batches again"
     return "as written, warming up" if window.label == "burn-in" else setting_code(window.setting, device)
 
