@@ -1,7 +1,9 @@
-"""Knobs, as both sides know them."""
+"""Knobs, as both sides know them: each declared once, and nobody else asks for one by its name."""
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +14,8 @@ import bottleneck_doctor
 from bottleneck_doctor import knobs
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.report import Setting
-from bottleneck_doctor.knobs import Loading, all_knobs, num_workers, replay
+from bottleneck_doctor.fixes import catalogue
+from bottleneck_doctor.knobs import KnobSpec, LoaderArgument, Loading, all_knobs, num_workers, replay
 from bottleneck_doctor.runtime import knobs as guests
 
 SOURCE = Path(bottleneck_doctor.__file__).parent
@@ -25,6 +28,16 @@ def test_a_knob_is_called_as_its_file_is_on_both_sides() -> None:
     own, guest = ({path.stem for path in (SOURCE / room).glob("[a-z]*.py")} for room in ("knobs", "runtime/knobs"))
     assert {each.name for each in all_knobs()} == own
     assert {each.name for each in all_knobs() if each.layer != "session"} == guest == set(guests.registry())
+
+
+@pytest.mark.parametrize("spec", [each for each in all_knobs() if each.layer != "session"], ids=lambda each: each.name)
+def test_both_sides_agree(spec: KnobSpec) -> None:
+    kind = guests.kinds()[spec.name]
+    assert kind.layer == spec.layer
+    assert kind.argument == isinstance(spec.edit, LoaderArgument)
+    assert kind.keeps_batches == spec.ceiling
+    # A loop without a loader takes what acts in its process, and nothing else.
+    assert guests.needs_loader({spec.name: 1}) == (spec.layer == "loader")
 
 
 # -- what is asked of them ---------------------------------------------------------------------------------------------
@@ -96,3 +109,43 @@ def test_the_users_own_values() -> None:
     assert list(knobs.own_settings(found).items()) == list(own.items())
     assert "prefetch_factor" not in knobs.own_settings(replace(found, num_workers=0))
     assert knobs.own_settings(replace(found, has_loader=False, autocast="float16")) == {"autocast": "float16"}
+
+
+# -- by name nowhere else ----------------------------------------------------------------------------------------------
+
+SPEAKING = {
+    "documents/labels.py": "the label of the ceiling is a promise",
+    "edits/change.py": "the DataLoader's own signature",
+    "gate/cause/mentions.py": "what a user's own line may be about",
+    "measure/phases.py": "a field of the report",
+    "render/curves.py": "an axis is called so",
+    "runtime/guest.py": "a field of what was found",
+    "runtime/loader.py": "what the DataLoader's own attributes are called",
+    "runtime/modes/loading.py": "a field of the report",
+}
+"""Files that name a knob and decide nothing by it, and why they do."""
+RULES = "diagnose/"
+"""A rule names the fixes that help, and says in words what to do."""
+OWN = ("knobs/", "runtime/knobs/", "fixes/")
+
+
+def strings(tree: ast.AST) -> Iterator[str]:
+    """Strings that are written out, without those that stand alone as documentation."""
+    alone = {id(each.value) for each in ast.walk(tree) if isinstance(each, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in alone:
+            yield node.value
+
+
+def test_nobody_asks_for_a_knob_or_a_fix_by_name() -> None:
+    names = {each.name for each in all_knobs()} | {fix.id for fix in catalogue()} | {labels.REPLAY}
+    names -= {"workers"}  # It is also the role of a process; which fix sweeps numbers of workers, its offer says.
+    asking = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        place = path.relative_to(SOURCE).as_posix()
+        if place.startswith((*OWN, RULES)) or place in SPEAKING:
+            continue
+        named = names & set(strings(ast.parse(path.read_text("utf-8"))))
+        if named:
+            asking[place] = named
+    assert not asking, "ask the knob's spec (knobs/), or a function of its own file"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import weakref
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import torch
 
@@ -14,20 +14,27 @@ from .user_code import user_site
 
 _MOST_CALLED = 4096
 
+Called = Tuple[Any, Optional[Site], str, Dict[str, Any]]
+"""A module that was called, from where, the type that autocast was on for, and what `observe` saw."""
+
 
 class Callers:
     """Modules called with gradients enabled since `clear`. `roots`: the outermost of those that train, as far as known;
-    `forward_site` and `autocast` are of the first of them."""
+    `forward_site`, `autocast` and `own` are of the first of them."""
 
     def __init__(self) -> None:
         self.roots: List[Any] = []
         self.forward_site: Optional[Site] = None
         self.autocast = ""
+        self.own: Optional[Dict[str, Any]] = None
+        """What `observe` saw there; None where no root was seen to be called."""
+        self.observe: Callable[[], Dict[str, Any]] = dict
+        """Looks at what the user has set where a model computes. Must not raise."""
         self.in_backward = False
         """What is called now is computed again for a backward pass, and not where the user wrote it."""
         self._without_gradients: Dict[int, float] = {}
         """When each module was first called with gradients off, by its id."""
-        self._called: List[Tuple[Any, Optional[Site], str]] = []
+        self._called: List[Called] = []
         """Modules that were called, held weakly: what the user lets go before training begins is gone."""
         self._seen: Dict[int, Any] = {}
         self._hook: Any = None
@@ -53,7 +60,7 @@ class Callers:
     def forget(self) -> None:
         """Begin anew, in a forked process. Hooks stay."""
         fresh = vars(Callers())
-        for name in ("_hook", "_compiled_hooks"):
+        for name in ("_hook", "_compiled_hooks", "observe"):
             del fresh[name]
         self.__dict__.update(fresh)
 
@@ -112,7 +119,8 @@ class Callers:
         if (seen is not None and seen() is module) or len(self._called) > _MOST_CALLED:
             return
         self._seen[id(module)] = reference = weakref.ref(module)
-        self._called.append((reference, None if self.in_backward else user_site(3), _autocast_of(module)))
+        site = None if self.in_backward else user_site(3)
+        self._called.append((reference, site, _autocast_of(module), self.observe()))
 
     def first_without_gradients(self) -> Optional[float]:
         """When a root was first called with gradients off; None where that never happened."""
@@ -127,16 +135,17 @@ class Callers:
         """Add the outermost of the modules called since the last time that hold parameters to train."""
         self._add([entry for entry in self._alive() if any(p.requires_grad for p in entry[0].parameters())])
 
-    def _alive(self) -> List[Tuple[Any, Optional[Site], str]]:
-        called = [(reference(), site, autocast) for reference, site, autocast in self._called]
+    def _alive(self) -> List[Called]:
+        called = [(reference(), *seen) for reference, *seen in self._called]
         return [entry for entry in called if entry[0] is not None]
 
-    def _add(self, owners: List[Tuple[Any, Optional[Site], str]]) -> None:
+    def _add(self, owners: List[Called]) -> None:
         inside = {id(child) for entry in owners for child in entry[0].modules() if child is not entry[0]}
-        for module, site, _ in owners:
+        for module, site, _, own in owners:
             if id(module) not in inside and all(module is not root for root in self.roots):
                 self.roots.append(module)
                 self.forward_site = self.forward_site or site
+                self.own = own if self.own is None else self.own
         self.autocast = next((entry[2] for entry in owners if entry[2]), self.autocast)
         self.clear()
 

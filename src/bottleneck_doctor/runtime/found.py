@@ -9,6 +9,7 @@ import torch
 
 from . import dataset_copies
 from . import loader as loading
+from .knobs import own_settings
 from .ladder import Loop
 from .messages import Found
 from .originals import now, process_started, wall_clock
@@ -53,6 +54,7 @@ def describe(steps: Steps, loop: Loop, loader: Any, device: str) -> Found:
         "backward_site": steps.backward_site,
         "position": record.batches if record is not None else made,
         "optimizer_steps": made,
+        "own": own_settings() if steps.callers.own is None else steps.callers.own,
         "first_batch": wall_clock() - (now() - began),
     }
     if record is None:

@@ -18,6 +18,7 @@ from . import bootstrap, ptrace, save_hooks
 from . import loader as loading
 from .channel import VARIABLE, Channel
 from .found import describe, device_of
+from .knobs import own_settings
 from .ladder import Loop, look, look_at_backwards
 from .liveness import Liveness
 from .messages import Crashed, End, Ended, Grant, Hello, Trouble, WindowDone
@@ -51,6 +52,7 @@ class Guest:
         self._steps.install()
         self._steps.on_optimizer_step = self._optimizer_stepped
         self._steps.on_backward_ended = self._backward_ended
+        self._steps.callers.observe = own_settings
         self._steps.tell = self._tell
         self._tell()  # That torch is here says something too.
         loading.install(self._next, self._get_iterator)

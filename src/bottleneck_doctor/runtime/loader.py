@@ -29,7 +29,8 @@ _original_init = _BaseIter.__init__
 _original_get_iterator = dataloader.DataLoader._get_iterator
 _original_loader_init = dataloader.DataLoader.__init__
 
-LOADER_KNOBS = ("num_workers", "prefetch_factor", "persistent_workers", "pin_memory")
+IN_THIS_PROCESS = {"num_workers": 0}
+"""The setting under which no other process makes batches."""
 DEFAULT_PREFETCH = 2
 
 
@@ -316,9 +317,11 @@ class Feed:
 
 
 def _shadow(loader: Any, setting: Dict[str, Any]) -> Any:
+    from .knobs import arguments  # Knobs look at what this module makes.
+
     shadow = copy.copy(loader)
     values = shadow.__dict__
-    values.update({name: value for name, value in setting.items() if name in LOADER_KNOBS})
+    values.update(arguments(setting))
     values["_iterator"] = None
     if values["num_workers"] == 0:
         values["prefetch_factor"] = None
@@ -368,7 +371,7 @@ def shell(loader: Any, again: bool = False) -> Any:
     Sampler and dataset are not asked for anything, since a feed asks them; but they are there for a loop that takes
     batches past the guest.
     """
-    shadow = _shadow(loader, {"num_workers": 0})
+    shadow = _shadow(loader, IN_THIS_PROCESS)
     stubs = ["batch_sampler" if loader._auto_collation else "sampler"]
     if is_iterable(loader) and not isinstance(loader.dataset, IterDataPipe):
         # A file that it opens in this process might be shared with workers.

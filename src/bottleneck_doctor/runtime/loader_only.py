@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
-from .knobs import House
+from .knobs import House, registry
 from .loader import IndexStream, batch_size
 from .messages import Grant, WindowDone
 from .originals import now
@@ -39,9 +39,11 @@ def loader_only(
         for _ in range(grant.steps):
             samples += batch_samples(take(), batch_size(loader))
         ended = now()
-        effect = {}
-        if "num_workers" in grant.setting:
-            effect["num_workers"] = feed.live_workers() == grant.setting["num_workers"]
+        known = registry()
+        looked = {
+            name: known[name].effect_on_loading(value, feed) for name, value in grant.setting.items() if name in known
+        }
+        effect = {name: seen for name, seen in looked.items() if seen is not None}
     except StopIteration:
         raise WindowFailed("the loader gave no batch") from None
     except Exception as error:

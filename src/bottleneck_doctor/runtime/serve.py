@@ -12,7 +12,7 @@ import torch
 from . import loader as loading
 from .bare_run import BareRun
 from .epoch_run import EpochRun
-from .knobs import House
+from .knobs import House, keeps_batches, needs_loader
 from .ladder import Loop
 from .liveness import Liveness
 from .loader_only import loader_only
@@ -345,7 +345,7 @@ class LoaderServer:
 
     def _start(self, grant: Grant) -> None:
         try:
-            if grant.setting.get("replay") and not self._pantry.batches:
+            if keeps_batches(grant.setting) and not self._pantry.batches:
                 self._stock()
             if grant.mode == "loader_only":
                 self._report = loader_only(
@@ -364,7 +364,7 @@ class LoaderServer:
 
     def _stock(self) -> None:
         """Put a few batches by for replay."""
-        feed = loading.Feed(self._loader, {"num_workers": 0}, self._stream)
+        feed = loading.Feed(self._loader, loading.IN_THIS_PROCESS, self._stream)
         feed.open()
         begun = now()
         try:
@@ -461,7 +461,7 @@ class BareServer:
         while self._run is None:
             grant = self._ask(report)
             try:
-                if grant.mode == "loader_only" or grant.epochs or set(grant.setting) - {"autocast"}:
+                if grant.mode == "loader_only" or grant.epochs or needs_loader(grant.setting):
                     raise WindowFailed("this loop takes no batches from a DataLoader")
                 run = BareRun(grant, self._house, self._synchronise)
                 run.apply()

@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import torch
 
-from .knobs import House, Knob, registry
+from .knobs import House, Knob, keeps_batches, registry
 from .loader import Feed, IndexStream, batch_size, worker_died
 from .messages import Grant, WindowDone
 from .modes import Refused, mode_for
@@ -164,7 +164,7 @@ class FedRun(Run):
         self._pantry = pantry
         self._batch_size = batch_size(loader)
         self.feed: Any
-        if grant.setting.get("replay"):
+        if keeps_batches(grant.setting):
             if not pantry.batches:
                 raise WindowFailed("no batch could be kept for replay")
             self.feed = ReplayFeed(pantry, epoch if grant.epochs else None)

@@ -1,4 +1,5 @@
-"""The things that the guest can change, one file each.
+"""The things that the guest can change, one file each, found by their place in this folder. To add one, add a file that
+defines `KNOB`, its class, and its counterpart for the supervisor in `bottleneck_doctor/knobs/`.
 
 A knob has a `name`, `apply(value, house)`, `revert(house)` and `effect(value, house)`: whether the change can be seen
 to hold (None: nothing to see yet). Knobs of the loader change nothing themselves, since the feed is built with them;
@@ -7,7 +8,9 @@ they only look whether it obeyed.
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional
+import importlib
+import pkgutil
+from typing import Any, Dict, Optional
 
 from ..pauses import EpochPauses
 from ..steps import Steps
@@ -28,6 +31,12 @@ class House:
 
 class Knob:
     name = ""
+    layer = "process"
+    """`loader`: it says how batches are made, and means nothing where no loader feeds the loop; else `process`."""
+    argument = False
+    """Whether it is an argument of the DataLoader, which the loader holds under the same name."""
+    keeps_batches = False
+    """Whether batches that were kept are served in place of the loader's."""
 
     def apply(self, value: Any, house: House) -> None:
         """Change it. May raise; the window then fails with that reason."""
@@ -44,18 +53,56 @@ class Knob:
     def effect(self, value: Any, house: House) -> Optional[bool]:
         return None
 
+    def effect_on_loading(self, value: Any, feed: Any) -> Optional[bool]:
+        """The same in a window that only loads, with `feed`."""
+        return None
+
+    @classmethod
+    def own(cls) -> Any:
+        """What the user has set it to, as the process shows it now, and can be written as JSON: a bool, a number or a
+        string. None where that is seen elsewhere, or the user leaves it as it is. May raise."""
+        return None
+
+
+_kinds: Dict[str, Any] = {}
+
+
+def kinds() -> Dict[str, Any]:
+    """The class of every knob, by name."""
+    if not _kinds:
+        modules = [importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)]
+        _kinds.update({module.KNOB.name: module.KNOB for module in modules if hasattr(module, "KNOB")})
+    return _kinds
+
 
 def registry() -> Dict[str, Knob]:
     """A fresh knob of every kind, by name."""
-    from . import autocast, intra_op_threads, num_workers, persistent_workers, pin_memory, prefetch_factor, replay
+    return {name: kind() for name, kind in kinds().items()}
 
-    kinds: List[Any] = [
-        num_workers.NumWorkers,
-        prefetch_factor.PrefetchFactor,
-        persistent_workers.PersistentWorkers,
-        pin_memory.PinMemory,
-        autocast.Autocast,
-        intra_op_threads.IntraOpThreads,
-        replay.Replay,
-    ]
-    return {kind.name: kind() for kind in kinds}
+
+def arguments(setting: Dict[str, Any]) -> Dict[str, Any]:
+    """The part of a setting that the DataLoader takes as arguments."""
+    return {name: value for name, value in setting.items() if name in kinds() and kinds()[name].argument}
+
+
+def needs_loader(setting: Dict[str, Any]) -> bool:
+    """Whether a part of the setting means nothing where no loader feeds the loop."""
+    return any(name in kinds() and kinds()[name].layer == "loader" for name in setting)
+
+
+def keeps_batches(setting: Dict[str, Any]) -> bool:
+    """Whether batches that were kept are served under this setting."""
+    return any(value and name in kinds() and kinds()[name].keeps_batches for name, value in setting.items())
+
+
+def own_settings() -> Dict[str, Any]:
+    """What the user has set knobs to, by name, as far as the process shows it now. Never raises."""
+    own: Dict[str, Any] = {}
+    try:
+        for name, kind in kinds().items():
+            value = kind.own()
+            if value is not None:
+                own[name] = value
+    except Exception:
+        pass  # It only saves the trying of what is on, or off, already.
+    return own

@@ -181,6 +181,9 @@ class Autocast(Knob):
         hooks.clear()
 
 
+KNOB = Autocast
+
+
 def _leave_overdue() -> None:
     """Leave what this thread entered and a window that ended in another thread could not leave."""
     while _overdue.get(get_ident()):

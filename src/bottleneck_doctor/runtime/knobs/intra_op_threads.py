@@ -25,3 +25,6 @@ class IntraOpThreads(Knob):
 
     def effect(self, value: Any, house: House) -> Optional[bool]:
         return torch.get_num_threads() == int(value)
+
+
+KNOB = IntraOpThreads

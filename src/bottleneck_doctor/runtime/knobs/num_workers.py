@@ -9,6 +9,14 @@ from . import House, Knob
 
 class NumWorkers(Knob):
     name = "num_workers"
+    layer = "loader"
+    argument = True
 
     def effect(self, value: Any, house: House) -> Optional[bool]:
-        return bool(house.feed.live_workers() == value)
+        return self.effect_on_loading(value, house.feed)
+
+    def effect_on_loading(self, value: Any, feed: Any) -> Optional[bool]:
+        return bool(feed.live_workers() == value)
+
+
+KNOB = NumWorkers

@@ -9,6 +9,11 @@ from . import House, Knob
 
 class PersistentWorkers(Knob):
     name = "persistent_workers"
+    layer = "loader"
+    argument = True
 
     def effect(self, value: Any, house: House) -> Optional[bool]:
         return bool(house.feed.persistent == bool(value))
+
+
+KNOB = PersistentWorkers

@@ -17,6 +17,8 @@ from . import House, Knob
 
 class PinMemory(Knob):
     name = "pin_memory"
+    layer = "loader"
+    argument = True
 
     def __init__(self) -> None:
         self._to = torch.Tensor.to
@@ -55,3 +57,6 @@ class PinMemory(Knob):
         if not tensors:
             return None
         return all(tensor.is_pinned() for tensor in tensors) == bool(value)
+
+
+KNOB = PinMemory

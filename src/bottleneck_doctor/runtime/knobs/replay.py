@@ -9,6 +9,11 @@ from . import House, Knob
 
 class Replay(Knob):
     name = "replay"
+    layer = "loader"
+    keeps_batches = True
 
     def effect(self, value: Any, house: House) -> Optional[bool]:
         return bool(getattr(house.feed, "replays", False))
+
+
+KNOB = Replay
