@@ -60,11 +60,18 @@ class Candidate:
     with_workers: bool = False
     sweep: bool = False
     """Whether its settings are numbers of workers, around the best of which more are tried."""
+    offered_risk: Risk | None = None
+    """The risk of what is tried, where it is another than the fix has in general."""
     base: Setting = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
     """Why windows of a setting failed, by key."""
     not_taken: dict[str, str] = field(default_factory=dict)
     """Why a setting did not take effect, by key."""
+
+    @property
+    def risk(self) -> Risk:
+        """What may become of the training."""
+        return self.offered_risk or self.fix.risk
 
     def key(self, setting: Setting) -> str:
         """The key of one of its settings, with what it builds on."""
@@ -220,7 +227,7 @@ def _measured(
         why=candidate.fix.why,
         setting=whole,
         status=status,
-        risk=candidate.fix.risk,
+        risk=candidate.risk,
         reason=reason,
         speedup=speedup(promised),
         steady=speedup(steady) if steady else None,
@@ -249,7 +256,7 @@ def _unmeasured(candidate: Candidate, device: str, cut: str) -> FixOutcome:
         why=candidate.fix.why,
         setting={**candidate.base, **candidate.settings[0]} if candidate.settings else {},
         status=status,
-        risk=candidate.fix.risk,
+        risk=candidate.risk,
         reason=reason,
         over=candidate.base,
     )
@@ -393,7 +400,7 @@ def _combination(evidence: Evidence, estimates: Estimates) -> Combination | None
 def _gravest(evidence: Evidence, fixes: Sequence[str]) -> Risk:
     """The risk of several fixes made together."""
     order: tuple[Risk, ...] = ("identical", "numerics", "semantics")
-    risks = [candidate.fix.risk for candidate in evidence.candidates if candidate.fix.id in fixes]
+    risks = [candidate.risk for candidate in evidence.candidates if candidate.fix.id in fixes]
     return max(risks, key=order.index, default="identical")
 
 

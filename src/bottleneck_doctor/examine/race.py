@@ -78,6 +78,7 @@ class Race:
             candidate.settings = [dict(setting) for setting in proposal.settings]
             candidate.with_workers = proposal.with_workers
             candidate.sweep = proposal.sweep
+            candidate.offered_risk = proposal.risk
         return candidate
 
     def size(self) -> int:

@@ -27,6 +27,8 @@ class Offer:
     settings: tuple[Setting, ...]
     with_workers: bool = False
     sweep: bool = False
+    risk: Risk | None = None
+    """The risk of what is offered here, where it is another than the fix has in general."""
 
 
 @dataclass(frozen=True)
