@@ -8,33 +8,19 @@ in it would have it compiled again.
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from threading import get_ident
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import torch
 
 from . import House, Knob
+from ._hook import Hook
 
 _MOST_LAYERS = 64
 
 _overdue: Dict[int, List[Any]] = {}
 """Contexts by the thread that entered them, and has to leave them: autocast is a thread's own state. Where batches are
 asked for in another thread than training is in, a window may end there."""
-
-
-class _Hook:
-    """A hook of ours on a module of the user's. A copy of that module, as weights are averaged or a best model is kept,
-    gets one that does nothing: nobody would ever take ours off it. So does a pickled one, and needs nothing of ours."""
-
-    def __init__(self, told: Callable[..., Any]) -> None:
-        self._told = told
-
-    def __call__(self, *args: Any) -> Any:
-        return self._told(*args)
-
-    def __reduce__(self) -> Tuple[Any, Tuple[Any, str]]:
-        return getattr, (nullcontext(), "__exit__")
 
 
 class _CarriedOver:
@@ -51,7 +37,7 @@ class _CarriedOver:
     def watch(self) -> None:
         """From the next call of the model on, until one with gradients is through."""
         if self._own is not self._carried:
-            self._handle = self._root.register_forward_pre_hook(_Hook(self._called), with_kwargs=True)
+            self._handle = self._root.register_forward_pre_hook(Hook(self._called), with_kwargs=True)
 
     def _called(self, module: Any, args: Any, kwargs: Any) -> Any:
         if torch.is_grad_enabled():
@@ -90,11 +76,11 @@ class Autocast(Knob):
         self._seen = None
         for root in house.steps.roots:
             if getattr(root, "_compiled_call_impl", None) is None:
-                self._hooks.append(root.register_forward_pre_hook(_Hook(self._enter)))
+                self._hooks.append(root.register_forward_pre_hook(Hook(self._enter)))
             else:
                 self._wrap(root)
             layers = [module for module in _uncompiled(root) if _is_matrix_layer(module)]
-            self._checks += [layer.register_forward_hook(_Hook(self._look)) for layer in layers[:_MOST_LAYERS]]
+            self._checks += [layer.register_forward_hook(Hook(self._look)) for layer in layers[:_MOST_LAYERS]]
         self._looks = bool(self._checks)
         house.steps.on_backward = self._leave
         house.steps.before_optimizer_step = self._before_optimizer_step
