@@ -9,8 +9,10 @@ from pathlib import Path
 from bottleneck_doctor import knobs
 from bottleneck_doctor.documents.report import Change, Setting
 from bottleneck_doctor.edits.autocast_block import autocast_change
+from bottleneck_doctor.edits.change import autocast_change, loader_change
 from bottleneck_doctor.edits.loader_call import loader_change
-from bottleneck_doctor.knobs import AutocastBlock, Call, LoaderArgument
+from bottleneck_doctor.edits.switch import switches_change
+from bottleneck_doctor.knobs import AutocastBlock, Call, LoaderArgument, Switch
 from bottleneck_doctor.runtime.messages import Found, Site
 from bottleneck_doctor.wording import words
 
@@ -37,6 +39,12 @@ def changes_for(setting: Setting, found: Found) -> list[Change]:
                 notes.append(f"And put {_context(value, found)}.")
         elif isinstance(edit, Call):
             notes.append(f"And call `{edit.code(value, found.device)}` before training begins.")
+    switched, left = _switched(setting, found)
+    changes += switched
+    if left and changes:
+        notes += [f"And write `{code}` before training begins." for code in left]
+    elif left:
+        changes += _nowhere(left, found)
     if changes and notes:
         changes[0] = replace(changes[0], note=" ".join([changes[0].note, *notes]).strip())
     return changes
@@ -73,6 +81,34 @@ def _autocast(dtype: str, found: Found, forward: Site) -> Change:
 def _context(dtype: str, found: Found) -> str:
     device = found.device.split(":")[0]
     return f'the forward pass and the loss under `with torch.autocast("{device}", dtype=torch.{dtype}):`'
+
+
+def _switched(setting: Setting, found: Found) -> tuple[list[Change], list[str]]:
+    """The edits of what is switched, a file each, and the code of what is switched on in none of the files that are
+    known. Those are the files in which the loader is made, and the model and the backward pass are called."""
+    left = {each.edit: setting[each.name] for each in knobs.knobs_of(setting) if isinstance(each.edit, Switch)}
+    changes = []
+    for file in dict.fromkeys(site.file for site in _sites(found)):
+        source = _source(Site(file=file, line=1)) if left else None
+        edit = None if source is None else switches_change(source, left)
+        if edit is not None:
+            changes.append(Change(file=file, line=edit.text.line, diff=edit.text.diff, note=edit.text.note))
+            left = {switch: value for switch, value in left.items() if switch not in edit.found}
+    return changes, [switch.text.format(value=value) for switch, value in left.items()]
+
+
+def _nowhere(codes: Sequence[str], found: Found) -> list[Change]:
+    """Where nothing that is to be switched was found: what to write, beside the first line that is known."""
+    site = next(iter(_sites(found)), None)
+    if site is None:
+        return []
+    code = " and ".join(f"`{each}`" for each in codes)
+    note = f"Write {code} before training begins, or take out what switches it on."
+    return [Change(file=site.file, line=site.line, diff="", note=note)]
+
+
+def _sites(found: Found) -> list[Site]:
+    return [site for site in (found.forward_site, found.backward_site, found.loader_site) if site is not None]
 
 
 def _source(site: Site) -> str | None:

@@ -20,6 +20,7 @@ from bottleneck_doctor.knobs._spec import (
     Layer,
     LoaderArgument,
     Loading,
+    Switch,
 )
 from bottleneck_doctor.runtime.messages import Found
 
@@ -97,4 +98,4 @@ def own_settings(found: Found) -> Setting:
     return {name: value for name, value in own.items() if value is not None}
 
 
-__all__ = ["AutocastBlock", "Call", "KnobSpec", "Layer", "LoaderArgument", "Loading"]
+__all__ = ["AutocastBlock", "Call", "KnobSpec", "Layer", "LoaderArgument", "Loading", "Switch"]

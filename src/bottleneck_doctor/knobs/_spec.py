@@ -70,7 +70,26 @@ class AutocastBlock:
         return f"torch.autocast({where}, dtype=torch.{value})"
 
 
-Edit = LoaderArgument | Call | AutocastBlock
+@dataclass(frozen=True)
+class Switch:
+    """Something of torch's that is on or off in the whole process, and that the user has written somewhere. `text` is
+    what sets it, and holds `{value}`; the others are the ways in which a user may have written that it is on."""
+
+    text: str
+    calls: tuple[str, ...] = ()
+    """Names of functions that take it as their first argument, without what they are attributes of."""
+    arguments: tuple[str, ...] = ()
+    """Arguments by which a trainer is told, whatever that trainer is called."""
+    attribute: str = ""
+    """What it is assigned to: the end of a dotted name."""
+    contexts: tuple[str, ...] = ()
+    """Names of functions that switch it on without an argument, for as long as a `with` lasts."""
+
+    def code(self, value: SettingValue, device: str) -> str | None:
+        return self.text.format(value=value)
+
+
+Edit = LoaderArgument | Call | AutocastBlock | Switch
 """How a user makes the change for good. `code(value, device)` is what they write outside of the DataLoader's arguments
 (None: nothing); `device` as in a `Baseline` (`cuda:0`), "" where it is not known."""
 
