@@ -9,7 +9,6 @@ from pathlib import Path
 from bottleneck_doctor import knobs
 from bottleneck_doctor.documents.report import Change, Setting
 from bottleneck_doctor.edits.autocast_block import autocast_change
-from bottleneck_doctor.edits.change import autocast_change, loader_change
 from bottleneck_doctor.edits.loader_call import loader_change
 from bottleneck_doctor.edits.switch import switches_change
 from bottleneck_doctor.knobs import AutocastBlock, Call, LoaderArgument, Switch

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from bottleneck_doctor.documents.report import SettingValue
-from bottleneck_doctor.edits.change import ChangeText, _as_change, _Text
+from bottleneck_doctor.edits.diff import ChangeText, as_change
+from bottleneck_doctor.edits.source import SourceText
 from bottleneck_doctor.knobs import Switch
 
 
@@ -25,7 +26,7 @@ def switches_change(source: str, wanted: Mapping[Switch, SettingValue]) -> Switc
     What is on by a `with` alone is named in the note. A value that is not written out, such as an option of the user's
     program, is not touched.
     """
-    text = _Text.parse(source)
+    text = SourceText.parse(source)
     if text is None:
         return None
     edits: list[tuple[int, int, str]] = []
@@ -46,7 +47,7 @@ def switches_change(source: str, wanted: Mapping[Switch, SettingValue]) -> Switc
     edited = source
     for begin, end, new in sorted(edits, reverse=True):
         edited = edited[:begin] + new + edited[end:]
-    return Switched(_as_change(source, edited, min(lines), " ".join(notes)), frozenset(found))
+    return Switched(as_change(source, edited, min(lines), " ".join(notes)), frozenset(found))
 
 
 def _opposites(tree: ast.Module, switch: Switch, value: SettingValue) -> Iterator[ast.expr]:
