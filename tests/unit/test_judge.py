@@ -120,6 +120,11 @@ def outcome(judgement: Judgement, identifier: str) -> FixOutcome:
     return next(each for each in judgement.fixes if each.id == identifier)
 
 
+def as_written(windows: Sequence[Window]) -> list[Window]:
+    """Those of the training as written alone."""
+    return [window for window in windows if window.label == BASELINE]
+
+
 def workers(*settings: Setting) -> Candidate:
     return Candidate(BY_ID["workers"], settings=list(settings))
 
@@ -129,6 +134,16 @@ def amp(**others: Any) -> Candidate:
 
 
 # -- verdicts ------------------------------------------------------------------------------------------------------
+
+
+def test_the_risk_of_what_was_offered_is_told_and_not_that_of_the_fix_in_general() -> None:
+    experiment = Experiment(timed([(BF16, 2.0)]))
+    for candidate, risk in ((amp(), "numerics"), (amp(offered_risk="identical"), "identical")):
+        judgement = judged(experiment.windows, [candidate])
+        assert outcome(judgement, "amp-bf16").risk == risk
+        assert ("compare the loss curves" in judgement.verdict.sentence) == (risk == "numerics")
+        untried = judged(as_written(experiment.windows), [candidate])
+        assert outcome(untried, "amp-bf16").risk == risk
 
 
 @pytest.mark.parametrize(
