@@ -56,6 +56,32 @@ def test_what_was_seen_nowhere_is_said_beside_the_rest(found: Found) -> None:
     assert changes_for(ALL, replace(found, loader_site=None, forward_site=None)) == []
 
 
+SWITCHED: Setting = {"detect_anomaly": False, "deterministic_algorithms": False}
+
+
+def test_what_is_switched_on_is_switched_off_where_it_is_written(found: Found, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(SCRIPT + "torch.use_deterministic_algorithms(True, warn_only=True)\n")
+    (only,) = changes_for({"deterministic_algorithms": False}, found)
+    assert (only.file, only.line) == (str(script), 7)
+    assert "+torch.use_deterministic_algorithms(False, warn_only=True)\n" in only.diff
+    assert only.note == ""
+    # What is written in another file of the user's is said beside it.
+    (both,) = changes_for(SWITCHED, found)
+    assert both.diff == only.diff
+    assert both.note == "And write `torch.autograd.set_detect_anomaly(False)` before training begins."
+
+
+def test_what_is_switched_on_somewhere_else_is_said_beside_the_first_line_that_is_known(found: Found) -> None:
+    (only,) = changes_for(SWITCHED, found)
+    assert (only.line, only.diff) == (4, "")
+    assert only.note == (
+        "Write `torch.autograd.set_detect_anomaly(False)` and `torch.use_deterministic_algorithms(False)` before "
+        "training begins, or take out what switches it on."
+    )
+    assert changes_for(SWITCHED, replace(found, loader_site=None, forward_site=None, backward_site=None)) == []
+
+
 def test_a_line_that_cannot_be_read_is_named(found: Found, tmp_path: Path) -> None:
     (tmp_path / "train.py").unlink()
     (only,) = changes_for({"num_workers": 2}, found)

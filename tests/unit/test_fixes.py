@@ -172,6 +172,26 @@ def test_mixed_precision(identifier: str, dtype: str) -> None:
         assert refusal(identifier, replace(ON_GPU, **changes))
 
 
+def test_debug_switches_that_are_on() -> None:
+    both = {"detect_anomaly": True, "deterministic_algorithms": True}
+    assert settings("debug-switches", replace(BARE, own=both)) == [dict.fromkeys(both, False)]
+    cudnn = {"cudnn_deterministic": True}
+    assert settings("debug-switches", replace(ON_GPU, own=cudnn)) == [{"cudnn_deterministic": False}]
+    for nothing_to_gain in ({}, cudnn, {"detect_anomaly": False}, {"detect_anomaly": None}):
+        assert "switched on" in refusal("debug-switches", replace(FOUND, own=nothing_to_gain))
+
+
+def test_anomaly_detection_changes_no_number_and_the_others_do() -> None:
+    for own, risk in (
+        ({"detect_anomaly": True}, "identical"),
+        ({"deterministic_algorithms": True}, "numerics"),
+        ({"detect_anomaly": True, "deterministic_algorithms": True}, "numerics"),
+    ):
+        offer = BY_ID["debug-switches"].propose(replace(FOUND, own=own))
+        assert isinstance(offer, Offer)
+        assert offer.risk == risk
+
+
 def test_half_precision_is_for_devices_with_units_for_it() -> None:
     assert settings("amp-bf16", FOUND) == [{"autocast": "bfloat16"}]
     assert "CPU" in refusal("amp-fp16", FOUND)

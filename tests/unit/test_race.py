@@ -101,6 +101,21 @@ def race() -> Race:
     return Race(Measurements(FOUND), frozenset(), frozenset())
 
 
+def test_switches_that_are_on_are_tried_off_from_the_first_block_on() -> None:
+    found = replace(FOUND, own={"detect_anomaly": True})
+    race = Race(Measurements(found), frozenset(), frozenset())
+
+    def switched(setting: Setting, mode: str) -> float:
+        return 1.6 if "detect_anomaly" in setting else io_bound(setting, mode)
+
+    machine = Machine(race, switched)
+    assert "detect_anomaly=False" in keys(machine.block(1))
+    assert candidate(race, "debug-switches").risk == "identical"
+    race.choose(1)
+    race.climb()
+    assert "debug-switches" in [fix for fix, _ in race.rungs]
+
+
 def test_the_first_block_explores_what_stands_by_itself(race: Race) -> None:
     machine = Machine(race, io_bound)
     asked = keys(machine.block(1))

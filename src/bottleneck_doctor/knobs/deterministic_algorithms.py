@@ -1,0 +1,19 @@
+"""`deterministic_algorithms`: whether operations give the same result to the last bit in every run. After a
+switch kernels are picked again, and what was compiled is compiled again."""
+
+from __future__ import annotations
+
+from bottleneck_doctor.knobs._spec import KnobSpec, Switch, seen
+
+NAME = "deterministic_algorithms"
+KNOB = KnobSpec(
+    name=NAME,
+    layer="process",
+    edit=Switch(
+        "torch.use_deterministic_algorithms({value})",
+        calls=("use_deterministic_algorithms",),
+        arguments=("deterministic",),
+    ),
+    needs_settling=True,
+    own=seen(NAME),
+)
