@@ -115,11 +115,11 @@ def test_the_users_own_values() -> None:
 
 SPEAKING = {
     "documents/labels.py": "the label of the ceiling is a promise",
-    "edits/change.py": "the DataLoader's own signature",
+    "edits/loader_call.py": "the DataLoader's own signature",
     "gate/cause/mentions.py": "what a user's own line may be about",
     "measure/phases.py": "a field of the report",
     "render/curves.py": "an axis is called so",
-    "runtime/guest.py": "a field of what was found",
+    "runtime/found.py": "a field of what was found",
     "runtime/loader.py": "what the DataLoader's own attributes are called",
     "runtime/modes/loading.py": "a field of the report",
 }
