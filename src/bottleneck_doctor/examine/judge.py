@@ -38,8 +38,6 @@ from bottleneck_doctor.wording import ranking, words
 
 LARGEST_RATIO = 1e4
 TIME_OVER = "the time was over"
-NO_EFFECT = " did not take effect"
-"""How a window without effect ends its reason, after the names of its knobs."""
 RISK_TOLD: dict[Risk, str] = {
     "identical": "",
     "numerics": "This changes rounding: compare the loss curves before you keep it.",
@@ -65,8 +63,8 @@ class Candidate:
     base: Setting = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
     """Why windows of a setting failed, by key."""
-    not_taken: dict[str, str] = field(default_factory=dict)
-    """Why a setting did not take effect, by key."""
+    idle: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The knobs of a setting that took no effect, by key."""
 
     @property
     def risk(self) -> Risk:
@@ -244,10 +242,11 @@ def _unmeasured(candidate: Candidate, device: str, cut: str) -> FixOutcome:
     reason = candidate.refusal
     if candidate.failures:
         status, reason = "failed", next(iter(candidate.failures.values()))
-    elif candidate.not_taken:
-        key, told = next(iter(candidate.not_taken.items()))
-        whole = next(({**candidate.base, **each} for each in candidate.settings if candidate.key(each) == key), {})
-        status, reason = "failed", f"{_in_users_words(told, whole, device)}, so it was not measured"
+    elif candidate.idle:
+        key, knobs = next(iter(candidate.idle.items()))
+        whole = next({**candidate.base, **each} for each in candidate.settings if candidate.key(each) == key)
+        without = words.setting_code({name: whole[name] for name in knobs}, device)
+        status, reason = "failed", f"{without} did not take effect, so it was not measured"
     elif candidate.settings or not reason:
         status, reason = "cannot_tell", f"{cut} before it could be measured"
     return FixOutcome(
@@ -260,14 +259,6 @@ def _unmeasured(candidate: Candidate, device: str, cut: str) -> FixOutcome:
         reason=reason,
         over=candidate.base,
     )
-
-
-def _in_users_words(told: str, setting: Setting, device: str) -> str:
-    """`intra_op_threads did not take effect`, with what a user would write in place of names of ours."""
-    names, ending = told.removesuffix(NO_EFFECT).split(", "), NO_EFFECT
-    if not told.endswith(NO_EFFECT) or not set(names) <= set(setting):
-        return told
-    return words.setting_code({name: setting[name] for name in names}, device) + ending
 
 
 # -- the rest of the result --------------------------------------------------------------------------------------------

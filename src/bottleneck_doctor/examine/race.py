@@ -106,8 +106,8 @@ class Race:
                 out[candidate.key(setting)] = why
         return replace(
             candidate,
-            failures={key: why.reason for key, why in out.items() if why.failed},
-            not_taken={key: why.reason for key, why in out.items() if not why.failed},
+            failures={key: why.reason for key, why in out.items() if not why.idle},
+            idle={key: why.idle for key, why in out.items() if why.idle},
         )
 
     def heed_ceilings(self) -> None:

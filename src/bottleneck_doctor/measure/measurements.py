@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from bottleneck_doctor.documents.labels import BASELINE
@@ -14,10 +15,10 @@ from bottleneck_doctor.runtime.messages import Found
 
 @dataclass(frozen=True)
 class Out:
-    """Why a setting is measured no more. `failed`: it crashed or hung, else it had no effect."""
+    """Why a setting is measured no more: it crashed or hung for a reason, or these of its knobs took no effect."""
 
-    reason: str
-    failed: bool
+    reason: str = ""
+    idle: tuple[str, ...] = ()
 
 
 class Measurements:
@@ -49,13 +50,17 @@ class Measurements:
 
     # -- measured no more ----------------------------------------------------------------------------------------------
 
-    def rule_out(self, each: Probe, reason: str, *, failed: bool) -> None:
-        """A setting crashed, hung or took no effect: it is measured no more."""
-        self._out[each.key] = Out(reason, failed)
+    def rule_out(self, each: Probe, reason: str) -> None:
+        """A setting crashed or hung: it is measured no more."""
+        self._out[each.key] = Out(reason)
+
+    def rule_out_idle(self, each: Probe, knobs: Iterable[str]) -> None:
+        """These knobs of a setting took no effect: it is measured no more."""
+        self._out[each.key] = Out(idle=tuple(knobs))
 
     def rule_out_workers(self, reason: str) -> None:
         """Workers fail here whatever their number: none is tried any more but those that were measured."""
-        self._workers_out = Out(reason, failed=True), frozenset(self.sessions_by_key())
+        self._workers_out = Out(reason), frozenset(self.sessions_by_key())
 
     def out(self, key: str, setting: Setting) -> Out | None:
         """Why a setting is measured no more; None where it may be."""

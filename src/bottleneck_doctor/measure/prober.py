@@ -305,7 +305,8 @@ class Prober:
             if self._shape.num_workers and num_workers.asked(each.as_setting()) == 0:
                 self._loaded_here = (session.number, each)
         elif window.status == "no_effect" and each.key not in NAMES:
-            self._measured.rule_out(each, done.reason, failed=False)
+            idle = [name for name, seen in window.effect.items() if not seen]
+            self._measured.rule_out_idle(each, idle or window.setting)
         elif window.status == "failed" and each.key not in NAMES:
             self._rule_out(each, cause(self._failure(each, words=done.reason)))
         return window
@@ -339,7 +340,7 @@ class Prober:
         self._measured.windows.append(kept(session.number, self.block, each, done))
 
     def _rule_out(self, each: Probe, known: Cause) -> None:
-        self._measured.rule_out(each, known.sentence, failed=True)
+        self._measured.rule_out(each, known.sentence)
         if known.every_count and not self._shape.num_workers and num_workers.asked(each.as_setting()) is not None:
             self._measured.rule_out_workers(known.sentence)
 
