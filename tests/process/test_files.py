@@ -285,16 +285,18 @@ def test_stacks_can_be_read_from_outside(keeper: Protecting, tmp_path: Path) -> 
         script.found()
         script.grant({"num_workers": 1}, lead_in=4, steps=4000)
         assert script.session.pid is not None
+        seen = ""
         for _ in range(10):  # On a busy machine few samples are taken in a second.
             with Sampler(script.session.pid, tmp_path) as sampler:
                 time.sleep(1)
             recorded = sampler.stop()
             assert isinstance(recorded, Path), recorded
-            if "train_on" in recorded.read_text():
+            seen = recorded.read_text()
+            if "train_on" in seen:
                 break
     finally:
         script.close()
-    assert "train_on" in recorded.read_text()
+    assert "train_on" in seen
 
 
 def test_a_program_that_does_not_exist_is_told_as_such(keeper: Protecting, tmp_path: Path) -> None:
