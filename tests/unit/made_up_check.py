@@ -24,8 +24,8 @@ from bottleneck_doctor.gate.baseline import recording, stored_check
 from bottleneck_doctor.gate.baseline.machine import Machine as Described
 from bottleneck_doctor.gate.baseline.solo import Training as Started
 from bottleneck_doctor.gate.check import Outcome, Request, check
-from bottleneck_doctor.gate.outside import Outside
 from bottleneck_doctor.gate.plan import WINDOW_SECONDS
+from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.prober import TOO_LONG
 from bottleneck_doctor.runtime.messages import Grant
 from bottleneck_doctor.session.session import Command

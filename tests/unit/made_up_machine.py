@@ -19,8 +19,8 @@ from bottleneck_doctor.documents.labels import REPLAY, key_of
 from bottleneck_doctor.documents.report import Result, Warning
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.examine.examination import Outcome, Request, examine
-from bottleneck_doctor.examine.processes import Outside
 from bottleneck_doctor.explain.explainer import Wishes
+from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.runtime.messages import Ended, Found, Grant, Hello, WindowDone
 from bottleneck_doctor.runtime.steady_run import LEAST_LEAD_IN
 from bottleneck_doctor.session.ranks import Company

@@ -21,7 +21,7 @@ from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.examine import outcome
 from bottleneck_doctor.examine.processes import LONGEST_SETUP as LONGEST_SETUP
 from bottleneck_doctor.examine.processes import SECONDS_BETWEEN_STARTS as SECONDS_BETWEEN_STARTS
-from bottleneck_doctor.examine.processes import Outside, Processes
+from bottleneck_doctor.examine.processes import Processes
 from bottleneck_doctor.examine.race import Race
 from bottleneck_doctor.examine.request import Outcome as Outcome
 from bottleneck_doctor.examine.request import Request as Request
@@ -31,6 +31,7 @@ from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure import schedule
 from bottleneck_doctor.measure.clock import Clock, OutOfTime
 from bottleneck_doctor.measure.measurements import Measurements
+from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.prober import BURN_IN, CAME_TO_ITS_END, Prober, SessionOver
 from bottleneck_doctor.measure.schedule import Plan, Probe, probe
 from bottleneck_doctor.protection.keeper import Keeper, protecting

@@ -1,7 +1,6 @@
 """The processes of an examination, one after another: started, brought to their loop, recorded, ended.
 
-The edge where clocks and processes are. What an examination meets outside of itself is `Outside`, so that a test of its
-order can give in a machine that is made up.
+The edge where processes are.
 """
 
 from __future__ import annotations
@@ -11,18 +10,16 @@ import math
 import os
 import shlex
 import sys
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from bottleneck_doctor.documents.report import Rank, SessionRecord
 from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.examine.request import Request
 from bottleneck_doctor.measure.clock import Clock, OutOfTime
+from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.prober import await_event, ended
 from bottleneck_doctor.monitor import Watch
-from bottleneck_doctor.profiling.pyspy import Sampler
 from bottleneck_doctor.protection.keeper import Keeper
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.runtime.seen import Counts
@@ -34,17 +31,6 @@ LONGEST_SETUP = 600.0
 """Seconds that the first set-up may take when the user set no budget."""
 SECONDS_BETWEEN_STARTS = 1.05
 """Programs that name folders by the second collide when two starts fall into one."""
-
-
-@dataclass(frozen=True)
-class Outside:
-    """What an examination meets outside of itself: the clock, the processes, and what looks at them."""
-
-    start_session: Callable[..., Session] = Session
-    sampler: Callable[..., Sampler] = Sampler
-    watch: Callable[[int], Watch] = Watch
-    now: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
 
 
 class Processes:

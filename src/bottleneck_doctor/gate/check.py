@@ -27,10 +27,10 @@ from bottleneck_doctor.gate.cause.explain import explain
 from bottleneck_doctor.gate.duel import MOST_BROKEN_PAIRS, Broken, Contender, Duel, LivePair, failure
 from bottleneck_doctor.gate.limits import DEFAULTS, Limit
 from bottleneck_doctor.gate.metrics import Judging, PairSample
-from bottleneck_doctor.gate.outside import Outside
 from bottleneck_doctor.gate.sides import imports, revision, steady, worktree
 from bottleneck_doctor.gate.sides.git import Git, GitFailed
 from bottleneck_doctor.gate.sides.revision import Revisions
+from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.prober import CAME_TO_ITS_END, Clock, OutOfTime
 from bottleneck_doctor.protection.keeper import Keeper, protecting
 from bottleneck_doctor.session import environment

@@ -33,11 +33,11 @@ from bottleneck_doctor.examine.examination import (
 )
 from bottleneck_doctor.gate import plan
 from bottleneck_doctor.gate.metrics import PairSample, SideSample
-from bottleneck_doctor.gate.outside import Outside
 from bottleneck_doctor.gate.plan import Name
 from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure import phases, schedule
 from bottleneck_doctor.measure.measurements import Measurements
+from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.prober import BURN_IN, CAME_TO_ITS_END, Clock, OutOfTime, Prober, SessionOver, ended
 from bottleneck_doctor.measure.schedule import Plan, probe
 from bottleneck_doctor.protection.keeper import Keeper

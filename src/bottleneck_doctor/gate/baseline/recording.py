@@ -16,8 +16,8 @@ from bottleneck_doctor.gate import decide, plan
 from bottleneck_doctor.gate.baseline import machine
 from bottleneck_doctor.gate.baseline.machine import Machine
 from bottleneck_doctor.gate.baseline.solo import Drawing, Training
-from bottleneck_doctor.gate.outside import Outside
 from bottleneck_doctor.gate.sides import revision
+from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.prober import Clock
 from bottleneck_doctor.system.interrupt import terminate_as_interrupt
 from bottleneck_doctor.system.progress import Progress

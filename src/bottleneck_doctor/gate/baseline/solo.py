@@ -32,8 +32,8 @@ from bottleneck_doctor.gate.duel import (
     sample_of,
 )
 from bottleneck_doctor.gate.metrics import SideSample
-from bottleneck_doctor.gate.outside import Outside
 from bottleneck_doctor.gate.sides import steady
+from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.prober import CAME_TO_ITS_END, Clock, OutOfTime, SessionOver
 from bottleneck_doctor.protection.keeper import Keeper, protecting
 from bottleneck_doctor.session import environment

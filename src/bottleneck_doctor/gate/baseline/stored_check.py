@@ -22,8 +22,8 @@ from bottleneck_doctor.gate.baseline.solo import Drawing, Training
 from bottleneck_doctor.gate.check import DEFAULT_BUDGET, Outcome
 from bottleneck_doctor.gate.limits import DEFAULTS, Limit
 from bottleneck_doctor.gate.metrics import Judging
-from bottleneck_doctor.gate.outside import Outside
 from bottleneck_doctor.gate.sides import revision
+from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.prober import Clock
 from bottleneck_doctor.system.interrupt import terminate_as_interrupt
 from bottleneck_doctor.system.progress import Progress

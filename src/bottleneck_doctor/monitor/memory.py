@@ -1,4 +1,4 @@
-"""How much memory one side's processes need: process ids in, bytes out. The edge where a check reads /proc.
+"""How much memory processes need: process ids in, bytes out, read from /proc.
 
 The peak of a process that trains is what the kernel kept of it. Its loader workers come and go with windows, so what
 they have for themselves is looked at while a window runs that is not counted. Pages that a fork shares are its parent's

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bottleneck_doctor.gate.memory import WorkerWatch, own_bytes, peak_bytes
+from bottleneck_doctor.monitor.memory import WorkerWatch, own_bytes, peak_bytes
 
 linux = pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="this system has no such /proc")
 

@@ -1,21 +1,30 @@
-"""What a check meets outside of itself: clocks, processes and what looks at them. A test of its order gives in a
+"""What the engine meets outside of itself: the clock, processes, and what looks at them. A test of an order gives in a
 machine that is made up."""
 
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from bottleneck_doctor.examine import processes
-from bottleneck_doctor.gate import memory
+from bottleneck_doctor.monitor import Watch, memory
+from bottleneck_doctor.profiling.pyspy import Sampler
 from bottleneck_doctor.session.session import Session
 
 
 @dataclass(frozen=True)
-class Outside(processes.Outside):
-    """What an examination meets, and what reads the memory of processes."""
+class Outside:
+    """This machine's own, unless another one is given.
 
+    `now`: seconds, of which only differences mean something. `peak_bytes`: the most memory that processes have held.
+    """
+
+    start_session: Callable[..., Session] = Session
+    sampler: Callable[..., Sampler] = Sampler
+    watch: Callable[[int], Watch] = Watch
+    now: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
     peak_bytes: Callable[[Iterable[int]], int | None] = memory.peak_bytes
     worker_watch: Callable[[Iterable[int]], memory.WorkerWatch] = memory.WorkerWatch
 
