@@ -7,7 +7,6 @@ early, what was learnt is returned.
 from __future__ import annotations
 
 import contextlib
-import math
 import random
 import secrets
 from collections import Counter
@@ -27,8 +26,8 @@ from bottleneck_doctor.examine.request import Outcome as Outcome
 from bottleneck_doctor.examine.request import Request as Request
 from bottleneck_doctor.explain.explainer import ALLOWANCE, Explainer, reserve
 from bottleneck_doctor.knobs import replay
+from bottleneck_doctor.measure import burn_in, schedule
 from bottleneck_doctor.measure import pairing as ev
-from bottleneck_doctor.measure import schedule
 from bottleneck_doctor.measure.clock import Clock, OutOfTime
 from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.outside import Outside
@@ -53,13 +52,8 @@ LAUNCHED_ENDING_SECONDS = 6.0
 EXPLORING_SHARE = 0.45
 """Part of the budget that the first session may take to measure every setting once."""
 
-BURN_IN_LEVEL = 0.05
-"""Two windows in a row whose speeds differ by less than this are level."""
-BURN_IN_WINDOWS = 3
 BURN_IN_SHARE = 0.1
 """Part of a session's time that warming up may take."""
-WARMED_UP_SECONDS = 1.0
-"""Where windows are whole epochs, the rest of the epoch in which the loop was found warms up if it is this long."""
 LEAST_WINDOWS = 3
 """Windows without which a session says nothing: a setting between two baselines."""
 MOST_DEAD_SESSIONS = 3
@@ -89,9 +83,10 @@ class _Examination:
         self.interrupted = False
         self.error: DoctorError | None = None
         self.ceilings_known = False
-        self.level = False
-        self.seen_seconds = 0.0
-        """How long the process that runs had trained when its loop was found."""
+        self.here: messages.Found
+        """The loop as the process that runs found it."""
+        self.warm = False
+        """Whether that process was warmed up, as far as that goes."""
         self.times_apart = 0
         # Made once the loop is found.
         self.measured: Measurements
@@ -190,8 +185,7 @@ class _Examination:
         with self.processes.one() as session:
             try:
                 found = self.processes.found(session)
-                self.level = schedule.level(found.step_seconds)
-                self.seen_seconds = sum(found.step_seconds)
+                self.here, self.warm = found, False
                 if self.found is None:
                     self._found(found, self.processes.setups[session.number])
                 self.processes.look_at(session)
@@ -329,27 +323,19 @@ class _Examination:
         """Whether one window to warm up would take more than warming up may. Steps that long have warmed up within
         those in which the loop was found."""
         seconds = self.prober.measuring_seconds(probe(BURN_IN, {}), self.plan.window_seconds / 2)
-        return self.seen_seconds >= WARMED_UP_SECONDS and seconds > BURN_IN_SHARE * self.plan.session_seconds
+        seen = sum(self.here.step_seconds)
+        return seen >= burn_in.WARMED_UP_SECONDS and seconds > BURN_IN_SHARE * self.plan.session_seconds
 
     def _burn_in(self, session: Session) -> None:
         """Baseline windows, thrown away, until the speed is level."""
-        if self.level or (self.prober.epochs and self.prober.epoch_seconds > WARMED_UP_SECONDS):
+        if self.warm or not burn_in.needed(self.here, self.prober) or self._burn_in_is_dear():
             return
-        if self._burn_in_is_dear():
-            return
-        begun = self.clock.now()
-        last: float | None = None
-        for _ in range(BURN_IN_WINDOWS):
-            window = self.prober.measure(session, probe(BURN_IN, {}), seconds=self.plan.window_seconds / 2)
-            if not window.samples or not window.seconds:
-                return
-            speed = window.samples / window.seconds
-            if last is not None and abs(math.log(speed / last)) < BURN_IN_LEVEL:
-                break
-            if self.clock.now() - begun > BURN_IN_SHARE * self.plan.session_seconds:
-                break
-            last = speed
-        self.level = True  # Or as level as it gets: nobody warms this process up again.
+        # Or as warm as it gets: nobody warms this process up again.
+        self.warm = burn_in.burn_in(
+            lambda: self.prober.measure(session, probe(BURN_IN, {}), seconds=self.plan.window_seconds / 2),
+            most_seconds=BURN_IN_SHARE * self.plan.session_seconds,
+            now=self.clock.now,
+        )
 
     def _measure_ceilings(self, session: Session) -> None:
         """What no fix can pass, measured first, so that fixes that cannot pay are not tried."""

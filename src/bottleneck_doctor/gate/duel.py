@@ -25,17 +25,14 @@ from bottleneck_doctor.documents.report import Window
 from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.examine import outcome
 from bottleneck_doctor.examine.examination import (
-    BURN_IN_LEVEL,
-    BURN_IN_WINDOWS,
     LONGEST_SETUP,
     SECONDS_BETWEEN_STARTS,
-    WARMED_UP_SECONDS,
 )
 from bottleneck_doctor.gate import plan
 from bottleneck_doctor.gate.metrics import PairSample, SideSample
 from bottleneck_doctor.gate.plan import Name
+from bottleneck_doctor.measure import burn_in, phases, schedule
 from bottleneck_doctor.measure import pairing as ev
-from bottleneck_doctor.measure import phases, schedule
 from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.prober import BURN_IN, CAME_TO_ITS_END, Clock, OutOfTime, Prober, SessionOver, ended
@@ -268,18 +265,8 @@ class Live:
 
     def _burn_in(self, corner: Corner) -> None:
         """Windows that are thrown away, until the speed is level."""
-        found, prober = corner.loop, corner.measures
-        if schedule.level(found.step_seconds) or (prober.epochs and prober.epoch_seconds > WARMED_UP_SECONDS):
-            return
-        last: float | None = None
-        for _ in range(BURN_IN_WINDOWS):
-            window = _thrown_away(corner, plan.WINDOW_SECONDS / 2)
-            if not window.steps or not window.seconds:
-                return
-            speed = window.steps / window.seconds
-            if last is not None and abs(math.log(speed / last)) < BURN_IN_LEVEL:
-                return
-            last = speed
+        if burn_in.needed(corner.loop, corner.measures):
+            burn_in.burn_in(lambda: _thrown_away(corner, plan.WINDOW_SECONDS / 2))
 
     def _window_seconds(self, corner: Corner) -> float:
         """What a window takes with its lead-in, about, before the first was measured."""

@@ -1,0 +1,63 @@
+"""When a process is warm: two windows of one speed, or as many as warming up may take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tests.unit.gate_samples import window
+from tests.unit.test_race import FOUND
+
+from bottleneck_doctor.documents.report import Window
+from bottleneck_doctor.measure.burn_in import MOST_WINDOWS, WARMED_UP_SECONDS, burn_in, needed
+
+
+def taken(windows: Sequence[Window], *, seconds: float = 0.0, most_seconds: float = float("inf")) -> tuple[bool, int]:
+    """What came of it, and how many windows that took, each of which takes `seconds`."""
+    left, clock = list(windows), [0.0]
+
+    def measure() -> Window:
+        clock[0] += seconds
+        return left.pop(0)
+
+    warm = burn_in(measure, most_seconds=most_seconds, now=lambda: clock[0])
+    return warm, len(windows) - len(left)
+
+
+@pytest.mark.parametrize(
+    ("steps", "count"),
+    [((0.10, 0.101, 0.1), 2), ((0.15, 0.10, 0.101), 3), ((0.4, 0.2, 0.1, 0.1), MOST_WINDOWS)],
+)
+def test_it_ends_when_two_windows_are_level(steps: tuple[float, ...], count: int) -> None:
+    assert taken([window(1, step) for step in steps]) == (True, count)
+
+
+def test_what_is_compared_is_samples_and_not_steps() -> None:
+    """Half as many in steps of half the length are the same speed."""
+    assert taken([window(1, 0.10, samples=4.0), window(1, 0.05, samples=2.0)]) == (True, 2)
+
+
+def test_none_is_begun_once_its_time_is_over() -> None:
+    steps = [window(1, step) for step in (0.4, 0.2, 0.1)]
+    assert taken(steps, seconds=1.0, most_seconds=1.5) == (True, 2)
+
+
+def test_a_window_that_timed_nothing_says_nothing() -> None:
+    assert taken([window(1, 0.10, samples=0.0)]) == (False, 1)
+
+
+@pytest.mark.parametrize(
+    ("steps", "epoch_seconds", "cold"),
+    [
+        ([0.1] * 9, 0.0, False),
+        ([0.9, 0.5, 0.3, 0.2, 0.2, 0.2, 0.1, 0.1, 0.1], 0.0, True),
+        ([0.9, 0.5, 0.3, 0.2, 0.2, 0.2, 0.1, 0.1, 0.1], 2 * WARMED_UP_SECONDS, False),
+        ([0.9, 0.5, 0.3, 0.2, 0.2, 0.2, 0.1, 0.1, 0.1], 0.5 * WARMED_UP_SECONDS, True),
+    ],
+)
+def test_level_first_steps_and_long_epochs_have_warmed_up(steps: list[float], epoch_seconds: float, cold: bool) -> None:
+    prober: Any = SimpleNamespace(epochs=epoch_seconds > 0, epoch_seconds=epoch_seconds)
+    assert needed(replace(FOUND, step_seconds=steps), prober) is cold
