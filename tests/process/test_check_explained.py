@@ -17,7 +17,7 @@ from bottleneck_doctor.gate import plan
 from bottleneck_doctor.gate.cause import explain, hunks
 from bottleneck_doctor.gate.duel import Contender, Duel
 from bottleneck_doctor.gate.plan import Name
-from bottleneck_doctor.measure.prober import Clock
+from bottleneck_doctor.measure.budget import Budget
 from bottleneck_doctor.profiling import obstacle
 from bottleneck_doctor.profiling.pyspy import Sampler
 from bottleneck_doctor.protection.keeper import Keeper
@@ -119,8 +119,8 @@ def against(tmp_path: Path) -> Callable[[dict[Name, dict[str, str]]], Duel]:
                 environment={},
                 keeper=Keeper(),
             )
-        clock = Clock(100.0, strict=True)
-        return Duel(contenders["base"], contenders["head"], clock, random.Random(1), SilentProgress())
+        budget = Budget(100.0, strict=True)
+        return Duel(contenders["base"], contenders["head"], budget, random.Random(1), SilentProgress())
 
     return made
 

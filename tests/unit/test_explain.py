@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,79 +19,68 @@ from bottleneck_doctor.explain.explainer import (
     Wishes,
     reserve,
 )
-from bottleneck_doctor.measure.prober import Clock, SessionOver
+from bottleneck_doctor.measure.budget import Allowance, Budget
+from bottleneck_doctor.measure.prober import SessionOver
 from bottleneck_doctor.system.progress import choose_progress
 
 
-def make(clock: Clock, allowance: float) -> Explainer:
+class Passing:
+    """A clock that goes on when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def make(seconds: float = 10.0, now: Passing | None = None) -> Explainer:
+    """One with an allowance of so many seconds."""
     unused: Any = None
-    return Explainer(
-        unused, unused, clock, choose_progress(quiet=True, verbose=False), Wishes(folder=Path()), allowance
-    )
+    budget = Budget(100.0, strict=True, now=now or Passing())
+    progress = choose_progress(quiet=True, verbose=False)
+    return Explainer(unused, unused, budget, progress, Wishes(folder=Path()), Allowance(budget, seconds))
 
 
 def test_our_own_budget_is_left_whole() -> None:
-    clock = Clock(180.0, strict=False)
-    assert reserve(clock) == ALLOWANCE
-    assert clock.budget == 180.0
+    budget = Budget(180.0, strict=False, now=Passing())
+    assert reserve(budget).left() == ALLOWANCE
+    assert budget.seconds == 180.0
 
 
 def test_a_budget_that_the_user_set_is_shared() -> None:
-    clock = Clock(100.0, strict=True)
-    assert reserve(clock) == pytest.approx(100 * ALLOWANCE_SHARE, rel=0.01)
-    assert clock.budget == pytest.approx(100 * (1 - ALLOWANCE_SHARE), rel=0.01)
+    budget = Budget(100.0, strict=True, now=Passing())
+    assert reserve(budget).seconds == 100 * ALLOWANCE_SHARE
+    assert budget.seconds == 100 * (1 - ALLOWANCE_SHARE)
 
 
 def test_a_dear_start_leaves_less_to_explain_and_not_nothing_to_measure() -> None:
-    clock = Clock(30.0, strict=True, started=time.monotonic() - 13.4)
-    assert reserve(clock) <= LARGEST_SHARE * 16.6
-    assert clock.left() >= (1 - LARGEST_SHARE) * 16.5
-    assert reserve(Clock(30.0, strict=True, started=time.monotonic() - 40.0)) == 0.0
+    now = Passing()
+    budget = Budget(30.0, strict=True, now=now)
+    now.now = 13.4
+    assert reserve(budget).seconds <= LARGEST_SHARE * 16.6
+    assert budget.left() >= (1 - LARGEST_SHARE) * 16.5
+    now.now = 40.0
+    assert reserve(budget).seconds == 0.0
 
 
-@pytest.mark.parametrize("budget", [5.0, 30.0, 60.0, 100.0, 600.0])
-def test_no_budget_is_spent_on_explaining_for_the_greater_part(budget: float) -> None:
-    clock = Clock(budget, strict=True)
-    seconds = reserve(clock)
-    assert seconds + clock.budget == pytest.approx(budget)
-    assert seconds <= 0.4 * budget + 1e-9
-
-
-def test_explaining_takes_nothing_of_what_is_left_to_measure() -> None:
-    clock = Clock(100.0, strict=True)
-    explainer = make(clock, 5.0)
-    before = clock.left()
-    with explainer.on_the_allowance():
-        time.sleep(0.2)
-        with explainer.on_the_allowance():
-            time.sleep(0.1)
-        assert clock.left() > before
-    assert clock.left() == pytest.approx(before, abs=0.05)
-
-
-@pytest.mark.parametrize("strict", [True, False])
-def test_what_is_lent_to_measuring_comes_back_as_far_as_it_is_left(strict: bool) -> None:
-    clock = Clock(10.0, strict=strict, started=time.monotonic() - 8.0)
-    explainer = make(clock, 6.0)
-    with explainer.lent():
-        assert clock.left() == pytest.approx(8.0, abs=0.1)
-        clock.started -= 3.0
-    # Two of its own, and one of those that were lent.
-    assert explainer.left() == pytest.approx(5.0, abs=0.1)
-    assert clock.left() == pytest.approx(0.0, abs=0.1)
-    with explainer.lent():
-        clock.started -= 9.0
-    assert explainer.left() == 0.0
+@pytest.mark.parametrize("seconds", [5.0, 30.0, 60.0, 100.0, 600.0])
+def test_no_budget_is_spent_on_explaining_for_the_greater_part(seconds: float) -> None:
+    budget = Budget(seconds, strict=True, now=Passing())
+    reserved = reserve(budget).seconds
+    assert reserved + budget.seconds == pytest.approx(seconds)
+    assert reserved <= 0.4 * seconds + 1e-9
 
 
 def test_what_is_spent_is_spent_even_where_the_session_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    explainer = make(Clock(100.0, strict=True), LINES_SECONDS + 3.0)
+    now = Passing()
+    explainer = make(LINES_SECONDS + 3.0, now)
     monkeypatch.setattr(explainer, "_lines_seconds", lambda: LINES_SECONDS)
     assert explainer.wants_session(0.0)
 
     def ended() -> None:
-        with explainer.on_the_allowance():
-            time.sleep(0.3)
+        with explainer.allowance.charged():
+            now.now += 0.3
             raise SessionOver("the script came to its end")
 
     with pytest.raises(SessionOver):
@@ -105,7 +93,7 @@ def test_what_is_spent_is_spent_even_where_the_session_ended(monkeypatch: pytest
 
 
 def test_what_cannot_be_read_is_missing_and_costs_nothing_else() -> None:
-    explainer = make(Clock(100.0, strict=True), 10.0)
+    explainer = make()
     found: Any = None
     explainer._within("phases", 1.0, lambda: explainer.explanation.read_phases({}, [{"phases": 3}], found))
     (missing,) = explainer.explanation.missing
@@ -115,7 +103,7 @@ def test_what_cannot_be_read_is_missing_and_costs_nothing_else() -> None:
 
 @pytest.mark.parametrize("error", [AttributeError, TypeError, KeyError, ValueError, ZeroDivisionError])
 def test_an_error_of_our_own_is_not_taken_for_something_unreadable(error: type[Exception]) -> None:
-    explainer = make(Clock(100.0, strict=True), 10.0)
+    explainer = make()
 
     def broken() -> None:
         raise error("a bug of ours")
@@ -148,7 +136,7 @@ class Told:
 def test_phases_that_a_neighbour_slowed_are_taken_once_more(
     took: tuple[float, ...], kept: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    explainer = make(Clock(100.0, strict=True), 10.0)
+    explainer = make()
     told = Told(*took)
     read: list[list[float]] = []
     phases_of(explainer, told, monkeypatch, read)
@@ -164,7 +152,7 @@ def test_first_phases_are_judged_once_a_step_is_known(
     took: tuple[float, ...], kept: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first window comes before anything was timed; the one at the end of the process says more of the same."""
-    explainer = make(Clock(100.0, strict=True), 10.0)
+    explainer = make()
     told = Told(*took)
     read: list[list[float]] = []
     phases_of(explainer, told, monkeypatch, read)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +15,8 @@ from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.gate.check import Request, _Checking, check
 from bottleneck_doctor.gate.duel import Broken, Contender, Corner, _own_port, _prepare, failure
 from bottleneck_doctor.gate.sides import revision, worktree
-from bottleneck_doctor.measure.prober import Clock, SessionOver
+from bottleneck_doctor.measure.budget import Budget
+from bottleneck_doctor.measure.prober import SessionOver
 from bottleneck_doctor.measure.waiting import Hung, ended
 from bottleneck_doctor.protection.keeper import Keeper
 from bottleneck_doctor.session.session import Command, Session
@@ -204,7 +204,8 @@ def test_windows_of_a_check_without_a_budget_are_waited_for() -> None:
     patience = {}
     for strict in (True, False):
         corner = Corner(side, Session(Command((), Path()), 1), found=FOUND)
-        _prepare(corner, Clock(300.0, strict=strict, started=time.monotonic() - 500.0))
+        now = iter((0.0, *[500.0] * 9))
+        _prepare(corner, Budget(300.0, strict=strict, now=lambda now=now: next(now)))  # type: ignore[misc]
         patience[strict] = corner.measures._clock.left()
     assert patience[True] == pytest.approx(100.0, abs=5.0)
     assert patience[False] == float("inf")

@@ -17,7 +17,8 @@ from bottleneck_doctor.documents.report import Window
 from bottleneck_doctor.gate.check import Request, _Checking
 from bottleneck_doctor.gate.duel import Broken, Contender, Corner, LivePair
 from bottleneck_doctor.gate.metrics import PairSample
-from bottleneck_doctor.measure.prober import CAME_TO_ITS_END, Clock, SessionOver
+from bottleneck_doctor.measure.budget import Budget
+from bottleneck_doctor.measure.prober import CAME_TO_ITS_END, SessionOver
 from bottleneck_doctor.protection.keeper import Keeper
 from bottleneck_doctor.session.session import Command, Session
 from bottleneck_doctor.session.start import Start
@@ -69,7 +70,7 @@ def corners() -> Iterator[tuple[Corner, Corner]]:
 
 
 def pair(corners: tuple[Corner, Corner], base: tuple[int, SessionOver], head: tuple[int, SessionOver]) -> LivePair:
-    live = LivePair(1, *corners, Clock(300.0, strict=True), random.Random(1), 10.0)
+    live = LivePair(1, *corners, Budget(300.0, strict=True), random.Random(1), 10.0)
     for corner, (lasts, over) in zip(corners, (base, head), strict=True):
         corner.prober = Trains(lasts, over)  # type: ignore[assignment]
     return live

@@ -13,8 +13,9 @@ from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import Window
 from bottleneck_doctor.examine.race import Race
 from bottleneck_doctor.measure import prober, waiting
+from bottleneck_doctor.measure.budget import Budget, OutOfTime
 from bottleneck_doctor.measure.measurements import Measurements
-from bottleneck_doctor.measure.prober import Clock, OutOfTime, Prober, SessionOver
+from bottleneck_doctor.measure.prober import Prober, SessionOver
 from bottleneck_doctor.measure.schedule import LoopShape, Plan, Probe, probe
 from bottleneck_doctor.runtime.messages import Found, Grant, Hello, WindowDone
 from bottleneck_doctor.session.ranks import Company
@@ -68,7 +69,7 @@ def make(found: Found = FOUND, left: float = 100.0) -> tuple[Race, Prober]:
     shape = LoopShape(
         period=1, epoch_batches=400, num_workers=found.num_workers, prefetch_factor=2, served=True, usable_cpus=2
     )
-    return race, Prober(race.measured, shape, Plan(3, 30.0, 1.0), Clock(left, strict=True), SilentProgress(), 0.1)
+    return race, Prober(race.measured, shape, Plan(3, 30.0, 1.0), Budget(left, strict=True), SilentProgress(), 0.1)
 
 
 def ends(made: Prober, each: Probe, *answers: Any) -> None:

@@ -28,7 +28,7 @@ from bottleneck_doctor.explain.explainer import ALLOWANCE, Explainer, reserve
 from bottleneck_doctor.knobs import replay
 from bottleneck_doctor.measure import burn_in, schedule
 from bottleneck_doctor.measure import pairing as ev
-from bottleneck_doctor.measure.clock import Clock, OutOfTime
+from bottleneck_doctor.measure.budget import Budget, OutOfTime
 from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.prober import BURN_IN, CAME_TO_ITS_END, Prober, SessionOver
@@ -75,10 +75,10 @@ class _Examination:
         self.request = request
         self.progress = progress
         self.outside = outside
-        self.clock = self._new_clock()
+        self.budget = self._new_budget()
         self.seed = request.seed if request.seed is not None else secrets.randbelow(1 << 31)
         self.generator = random.Random(self.seed)
-        self.processes = Processes(request, self.clock, progress, outside)
+        self.processes = Processes(request, self.budget, progress, outside)
         self.found: messages.Found | None = None
         self.interrupted = False
         self.error: DoctorError | None = None
@@ -94,14 +94,13 @@ class _Examination:
         self.prober: Prober
         self.explainer: Explainer | None = None
 
-    def _new_clock(self) -> Clock:
-        budget = self.request.budget
-        now = self.outside.now
-        if budget is None:
-            return Clock(DEFAULT_BUDGET, strict=False, started=now(), now=now)
-        clock = Clock(budget - self._ending(budget), strict=True, started=now(), now=now)
-        clock.limit(budget, self._ending(budget))
-        return clock
+    def _new_budget(self) -> Budget:
+        total = self.request.budget
+        if total is None:
+            return Budget(DEFAULT_BUDGET, strict=False, now=self.outside.now)
+        budget = Budget(total - self._ending(total), strict=True, now=self.outside.now)
+        budget.end_by(total, self._ending(total))
+        return budget
 
     def _ending(self, total: float) -> float:
         """Seconds kept for what comes last."""
@@ -141,7 +140,7 @@ class _Examination:
     def _sessions(self) -> None:
         """One process after another, a share of the time each, until as many as planned held a block."""
         idle = 0
-        while self.found is None or (self._wanted() and self.clock.left() > self._least_session()):
+        while self.found is None or (self._wanted() and self.budget.left() > self._least_session()):
             before = self._gathered()
             self._in_session(self._work)
             idle = 0 if self._gathered() > before else idle + 1
@@ -200,20 +199,20 @@ class _Examination:
         step = schedule.typical_step(found.step_seconds, found.num_workers, found.period)
         self.measured = Measurements(found)
         self.race = Race(self.measured, self.request.only, self.request.skip)
-        if not self.clock.strict:
-            self.clock.free = setup
-            total = self.clock.elapsed() + DEFAULT_BUDGET + (ALLOWANCE if self.request.wishes is not None else 0.0)
-            self.clock.limit(total, self._ending(total))
-        allowance = reserve(self.clock) if self.request.wishes is not None else 0.0
-        plan = schedule.plan(self.clock.left(), setup, step, self.race.size(), self.request.sessions)
-        self.prober = Prober(self.measured, schedule.shape_of(found), plan, self.clock, self.progress, step)
-        self.prober.spare = allowance
+        if not self.budget.strict:
+            self.budget.forgive(setup)
+            total = self.budget.elapsed() + DEFAULT_BUDGET + (ALLOWANCE if self.request.wishes is not None else 0.0)
+            self.budget.end_by(total, self._ending(total))
+        allowance = reserve(self.budget) if self.request.wishes is not None else None
+        plan = schedule.plan(self.budget.left(), setup, step, self.race.size(), self.request.sessions)
+        self.prober = Prober(self.measured, schedule.shape_of(found), plan, self.budget, self.progress, step)
+        self.prober.spare = 0.0 if allowance is None else allowance.seconds
         self.prober.brief = True
-        if self.request.wishes is not None:
+        if self.request.wishes is not None and allowance is not None:
             self.explainer = Explainer(
                 self.measured,
                 self.prober,
-                self.clock,
+                self.budget,
                 self.progress,
                 self.request.wishes,
                 allowance,
@@ -233,8 +232,8 @@ class _Examination:
         """Windows until this session's share of the time is used."""
         self._look_first(session)
         others = max(0, self.plan.sessions - self._held() - 1)
-        ends = self.clock.now() + schedule.session_share(
-            self.clock.left(), others, self.processes.setup(), self._least_measuring()
+        ends = self.budget.now() + schedule.session_share(
+            self.budget.left(), others, self.processes.setup(), self._least_measuring()
         )
         self._burn_in(session)
         if not self.ceilings_known and self.race.found.has_loader:
@@ -242,9 +241,9 @@ class _Examination:
         exploring = self.race.chosen_after == 0
         first = True
         while True:
-            left = min(ends - self.clock.now(), self.clock.left())
+            left = min(ends - self.budget.now(), self.budget.left())
             if exploring and not self.race.explored():
-                left = max(left, EXPLORING_SHARE * self.clock.budget - self.clock.spent())
+                left = max(left, EXPLORING_SHARE * self.budget.seconds - self.budget.spent())
             probes = self.race.probes(session.number, first_block=first)
             if exploring and not first and self._goes_on():
                 # Repeating what is known here would take the time of another process, which would tell more.
@@ -272,7 +271,7 @@ class _Examination:
                 self._plan_the_rest(session)
             if self.explainer is not None and not self.explainer.done:
                 if not self._wanted():
-                    self.explainer.inherit()
+                    self.explainer.allowance.inherit()
                 self.explainer.explain(session, self.processes.setup())
 
     def _look_first(self, session: Session) -> None:
@@ -297,7 +296,7 @@ class _Examination:
         self.prober.plan = schedule.confirming(
             self.plan,
             self._held(),
-            self.clock.left(),
+            self.budget.left(),
             self.processes.setup(),
             cost,
             blocks,
@@ -306,7 +305,7 @@ class _Examination:
 
     def _goes_on(self) -> bool:
         """Whether it is left to us how many processes there are, and there is time for another."""
-        return self.request.sessions is None and self.clock.left() > self._least_session()
+        return self.request.sessions is None and self.budget.left() > self._least_session()
 
     def _run_block(self, session: Session, probes: list[Probe]) -> None:
         self.prober.block += 1
@@ -314,7 +313,7 @@ class _Examination:
         follows = bool(windows) and windows[-1].label == BASELINE and windows[-1].session == session.number
         for each in schedule.block(probes, probe(BASELINE, {}), self.generator, after_baseline=follows):
             cost = self.prober.cost_seconds.get(each.key, self.prober.baseline_cost())
-            if self.clock.left() < 0.5 * cost and self._has_baseline():
+            if self.budget.left() < 0.5 * cost and self._has_baseline():
                 raise OutOfTime
             if self.race.alive(each):
                 self.prober.measure(session, each)
@@ -334,7 +333,7 @@ class _Examination:
         self.warm = burn_in.burn_in(
             lambda: self.prober.measure(session, probe(BURN_IN, {}), seconds=self.plan.window_seconds / 2),
             most_seconds=BURN_IN_SHARE * self.plan.session_seconds,
-            now=self.clock.now,
+            now=self.budget.now,
         )
 
     def _measure_ceilings(self, session: Session) -> None:
@@ -360,8 +359,8 @@ class _Examination:
         if self._wanted() and self.race.promising():
             best = self.race.probes(self.processes.number + 1, first_block=True)[0].key
             cost = self._least_session() + self.prober.cost_seconds.get(best, 0.0)
-            if self.clock.left() + explainer.left() > lacking * cost:
-                with explainer.lent():
+            if self.budget.left() + explainer.allowance.left() > lacking * cost:
+                with explainer.allowance.lent():
                     self._sessions()
 
     def _explain_the_rest(self) -> None:
@@ -369,8 +368,8 @@ class _Examination:
         explainer = self.explainer
         if explainer is None or not self._has_baseline():
             return
-        if not self._wanted() or self.clock.left() <= self._least_session():
-            explainer.inherit()
+        if not self._wanted() or self.budget.left() <= self._least_session():
+            explainer.allowance.inherit()
         if not explainer.done:
             self._explain_in_a_session(explainer, self._explain_all)
         self._explain_in_a_session(explainer, explainer.lines)
@@ -378,7 +377,7 @@ class _Examination:
     def _use_the_rest(self) -> None:
         """Processes that a claim still lacks, where explaining took less than was set apart for it."""
         if self.explainer is not None and self._has_baseline() and not self.request.fresh_runs:
-            self.explainer.give_back()
+            self.explainer.allowance.give_back()
             self._sessions()
 
     def _explain_all(self, session: Session) -> None:
@@ -388,7 +387,7 @@ class _Examination:
 
     def _explain_in_a_session(self, explainer: Explainer, gather: Callable[[Session], None]) -> None:
         if explainer.wants_session(self.processes.setup()):
-            with explainer.on_the_allowance():
+            with explainer.allowance.charged():
                 self._in_session(gather)
 
     # -- fresh runs ------------------------------------------------------------------------------------------------
@@ -401,12 +400,12 @@ class _Examination:
             self.prober.block += 1
             probes = self.race.probes(number, first_block=True)
             for each in schedule.block(probes, probe(BASELINE, {}), self.generator):
-                if self.clock.left() < cost:
+                if self.budget.left() < cost:
                     raise OutOfTime
-                begun = self.clock.now()
+                begun = self.budget.now()
                 if self.race.alive(each):
                     self._fresh_run(each, number)
-                    cost = self.clock.now() - begun
+                    cost = self.budget.now() - begun
             if number == 1:
                 self.race.choose(number)
                 self.race.climb()
@@ -449,11 +448,11 @@ class _Examination:
     def _unmeasured(self) -> DoctorError:
         """Why the training as written was not measured."""
         ended = [record.ended == CAME_TO_ITS_END for record in self.processes.records]
-        if self.found is not None and (all(ended) or self.clock.left() > self._least_session()):
+        if self.found is not None and (all(ended) or self.budget.left() > self._least_session()):
             return outcome.no_training(self.processes.farewell, "")
         if self.found is None:
-            return outcome.not_found(self.clock.total or self.clock.elapsed(), self.processes.seen)
-        return outcome.out_of_time(self.clock.total or self.clock.elapsed())
+            return outcome.not_found(self.budget.total or self.budget.elapsed(), self.processes.seen)
+        return outcome.out_of_time(self.budget.total or self.budget.elapsed())
 
     def _outcome(self) -> Outcome:
         self.progress.stage("Writing the report")
@@ -468,7 +467,7 @@ class _Examination:
                 repeat=self.request.repeat(self.seed),
                 seed=self.seed,
                 budget=self.request.budget or DEFAULT_BUDGET,
-                seconds=self.clock.elapsed(),
+                seconds=self.budget.elapsed(),
                 fresh_runs=self.request.fresh_runs,
                 interrupted=self.interrupted,
                 unmeasured=self.error.sentence if self.error is not None else "",

@@ -16,7 +16,7 @@ from pathlib import Path
 from bottleneck_doctor.documents.report import Rank, SessionRecord
 from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.examine.request import Request
-from bottleneck_doctor.measure.clock import Clock, OutOfTime
+from bottleneck_doctor.measure.budget import Budget, OutOfTime
 from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.prober import await_event, ended
 from bottleneck_doctor.monitor import Watch
@@ -37,7 +37,7 @@ class Processes:
     """Starts them. `setups`: seconds that each took until its loop was found, by its number. `why` the one that runs
     ended, or the last one did."""
 
-    def __init__(self, request: Request, clock: Clock, progress: Progress, outside: Outside) -> None:
+    def __init__(self, request: Request, budget: Budget, progress: Progress, outside: Outside) -> None:
         self.number = 0
         self.why = ""
         self.setups: dict[int, float] = {}
@@ -51,7 +51,7 @@ class Processes:
         self.watch: Callable[[Session], Watch | None] = lambda session: None
         """Starts watching a process that stands at its loop."""
         self._request = request
-        self._clock = clock
+        self._budget = budget
         self._progress = progress
         self._outside = outside
         self._watching: Watch | None = None
@@ -64,10 +64,10 @@ class Processes:
     @contextlib.contextmanager
     def one(self) -> Iterator[Session]:
         """A started session, ended and recorded whatever happens. Raises `DoctorError` where it can't be started."""
-        wait = SECONDS_BETWEEN_STARTS - (self._clock.now() - self._last_start)
+        wait = SECONDS_BETWEEN_STARTS - (self._budget.now() - self._last_start)
         if wait > 0:
             self._outside.sleep(wait)
-        self._last_start = self._clock.now()
+        self._last_start = self._budget.now()
         self.number += 1
         self.why = "told to end"
         self._progress.stage(f"Starting the script (process {self.number})")
@@ -100,7 +100,7 @@ class Processes:
                 SessionRecord(
                     number=session.number,
                     setup_seconds=self.setups.get(session.number, 0.0),
-                    seconds=self._clock.now() - session.started,
+                    seconds=self._budget.now() - session.started,
                     ended=self.why,
                     other_load=session.load.mean(),
                 )
@@ -129,12 +129,12 @@ class Processes:
         """Wait until the guest has found the loop. Raises `OutOfTime`, and `SessionOver` where it ends before."""
         self._progress.update(
             f"Process {self.number}: waiting for the script's first training steps",
-            self._clock.elapsed(),
-            self._clock.total,
+            self._budget.elapsed(),
+            self._budget.total,
         )
-        patient = not self.setups and not self._clock.strict
-        seconds = LONGEST_SETUP if patient else max(0.0, self._clock.left())
-        event = await_event(session, seconds, self._clock.now)
+        patient = not self.setups and not self._budget.strict
+        seconds = LONGEST_SETUP if patient else max(0.0, self._budget.left())
+        event = await_event(session, seconds, self._budget.now)
         if event is None:
             raise OutOfTime
         if not isinstance(event, messages.Found):
@@ -145,7 +145,7 @@ class Processes:
             Rank(rank=each.rank, local_rank=each.local_rank, host=each.host) for each in session.ranks
         ]
         self.missing_ranks = session.company.missing
-        self.setups[session.number] = self._clock.now() - session.started
+        self.setups[session.number] = self._budget.now() - session.started
         return event
 
     def look_at(self, session: Session) -> None:

@@ -10,11 +10,10 @@ set none.
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import math
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,7 @@ from bottleneck_doctor.explain.details import LinesDetail, TraceDetail, Unreadab
 from bottleneck_doctor.explain.explanation import Explanation as Explanation
 from bottleneck_doctor.knobs import is_ceiling
 from bottleneck_doctor.measure import pairing as ev
-from bottleneck_doctor.measure.clock import Clock, OutOfTime
+from bottleneck_doctor.measure.budget import Allowance, Budget, OutOfTime
 from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.prober import Prober, SessionOver
 from bottleneck_doctor.measure.schedule import Probe, probe
@@ -80,18 +79,16 @@ MOST_TRIES = 2
 """Processes in which the first windows are tried: a script that ends in one may be long enough for shorter ones."""
 
 
-def reserve(clock: Clock) -> float:
-    """Seconds set apart for the explanation: on top of our own budget, out of what is left of one that the user set.
+def reserve(budget: Budget) -> Allowance:
+    """Time set apart for the explanation: on top of our own budget, out of what is left of one that the user set.
 
     What is left and not the whole: a first start that makes caches may take most of it, and without the training as
     written nothing could be explained.
     """
-    if not clock.strict:
-        return ALLOWANCE
-    left = max(0.0, clock.left())
-    seconds = max(ALLOWANCE_SHARE * left, min(LEAST_ALLOWANCE, LARGEST_SHARE * left))
-    clock.budget -= seconds
-    return seconds
+    if not budget.strict:
+        return budget.reserve(ALLOWANCE)
+    left = max(0.0, budget.left())
+    return budget.reserve(max(ALLOWANCE_SHARE * left, min(LEAST_ALLOWANCE, LARGEST_SHARE * left)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,10 +107,10 @@ class Explainer:
         self,
         measured: Measurements,
         prober: Prober,
-        clock: Clock,
+        budget: Budget,
         progress: Progress,
         wishes: Wishes,
-        allowance: float,
+        allowance: Allowance,
         *,
         sampler: Callable[..., Sampler] = Sampler,
         watch: Callable[[int], Watch] = Watch,
@@ -125,7 +122,7 @@ class Explainer:
         self.allowance = allowance
         self._measured = measured
         self._prober = prober
-        self._clock = clock
+        self._budget = budget
         self._progress = progress
         self._wishes = wishes
         self._make_sampler = sampler
@@ -137,8 +134,6 @@ class Explainer:
         """Parts that were gathered, or can't be."""
         self._phased: dict[str, list[tuple[Window, dict[str, Any]]]] = {}
         """Windows of phases, by key, with what they told."""
-        self._spent = 0.0
-        self._charging = False
         self._scale = 1.0
         self._cuts: list[str] = []
 
@@ -168,7 +163,7 @@ class Explainer:
         self._prober.block += 1
         self._progress.stage("Looking where the time goes")
         # A process that ended under a window of this length may hold a shorter one.
-        most = FIRST_SHARE * self.allowance if self._tries == 1 else 0.0
+        most = FIRST_SHARE * self.allowance.seconds if self._tries == 1 else 0.0
         if "phases" not in self._tried:
             self._phases(session, {}, most_seconds=most)
         self._sample(session, most_seconds=most)
@@ -179,7 +174,7 @@ class Explainer:
         `setup_seconds`: what another start of the script takes, about.
         """
         self.done = True
-        free = self.left() - setup_seconds - LEAD_IN_SECONDS - self._trace_seconds()
+        free = self.allowance.left() - setup_seconds - LEAD_IN_SECONDS - self._trace_seconds()
         self._scale = min(1.0, max(SMALLEST_SCALE, free / REST_SECONDS))
         self._prober.block += 1
         self._progress.stage("Looking closer where the time goes")
@@ -189,14 +184,14 @@ class Explainer:
         if best is not None:
             self._phases(session, best)
         if "sampled" not in self._tried:
-            self._sample(session, most_seconds=FIRST_SHARE * self.left())
+            self._sample(session, most_seconds=FIRST_SHARE * self.allowance.left())
         self._trace(session, setup_seconds)
 
     def _phases(self, session: Session, setting: Setting, *, most_seconds: float | None = None) -> None:
         """`most_seconds`: of a first window, for which there is no timed one yet."""
         first = most_seconds is not None
         seconds = PHASE_SECONDS if first else self._seconds(PHASE_SECONDS)
-        most = most_seconds if most_seconds is not None else max(seconds, FIRST_SHARE * self.left())
+        most = most_seconds if most_seconds is not None else max(seconds, FIRST_SHARE * self.allowance.left())
         each = probe("phases:" + labels.key_of(setting), setting, mode="phases")
         expected = self._prober.explaining_seconds(each, seconds, most_seconds=most)
         taken = self._phased.setdefault(each.key, [])
@@ -214,7 +209,8 @@ class Explainer:
             return True
 
         def gather() -> None:
-            if take() and not first and self._was_disturbed(taken[-1][0]) and len(taken) < 2 and self._room(expected):
+            again = take() and not first and len(taken) < 2 and self._was_disturbed(taken[-1][0])
+            if again and self.allowance.room(expected):
                 take()
 
         self._within("phases", expected, gather, first=first)
@@ -249,7 +245,7 @@ class Explainer:
             self.explanation.missing.append(not_sampled_elsewhere(hello))
             self._tried.add("sampled")
             return
-        seconds = min(SAMPLED_SECONDS, max(SMALLEST_SCALE * SAMPLED_SECONDS, FIRST_SHARE * self.allowance))
+        seconds = min(SAMPLED_SECONDS, max(SMALLEST_SCALE * SAMPLED_SECONDS, FIRST_SHARE * self.allowance.seconds))
 
         def gather() -> None:
             sampler = self._make_sampler(
@@ -318,7 +314,7 @@ class Explainer:
 
     def wants_session(self, setup_seconds: float) -> bool:
         """Whether there is time for another start of the script and some seconds in it."""
-        if self._room(setup_seconds + self._lines_seconds()):
+        if self.allowance.room(setup_seconds + self._lines_seconds()):
             return True
         self._cut("lines")
         return False
@@ -353,64 +349,19 @@ class Explainer:
         seconds = self._seconds(LINES_SECONDS)
         return max(seconds, self._prober.explaining_seconds(self._by_lines(), seconds, most_seconds=2 * seconds))
 
-    def left(self) -> float:
-        """Seconds of the allowance that are not spent."""
-        return max(0.0, min(self.allowance - self._spent, self._clock.until_end()))
-
-    @contextlib.contextmanager
-    def lent(self) -> Iterator[None]:
-        """What is left of the allowance serves measuring in here; what that does not take comes back."""
-        lent = self.left()
-        self._clock.budget += lent
-        try:
-            yield
-        finally:
-            back = max(0.0, min(lent, self._clock.left()))
-            self._clock.budget -= back
-            self.allowance = self._spent + back
-
-    def inherit(self) -> None:
-        """Nothing more is to be measured, or nothing fits the time: what that leaves goes to explaining."""
-        left = max(0.0, self._clock.left())
-        self.allowance += left
-        self._clock.budget -= left
-
-    def give_back(self) -> None:
-        """Nothing more is to be explained: what is left of a budget that the user set goes to measuring."""
-        left, self.allowance = self.left(), self._spent
-        if self._clock.strict:
-            self._clock.budget += left
-
     # -- bookkeeping -------------------------------------------------------------------------------------------------
-
-    @contextlib.contextmanager
-    def on_the_allowance(self) -> Iterator[None]:
-        """Time spent in here is the explanation's and not the measurement's, set-up of a session for it included."""
-        if self._charging:
-            yield
-            return
-        begun, left = self._clock.now(), self.allowance - self._spent
-        self._charging = True
-        self._clock.free += left
-        try:
-            yield
-        finally:
-            self._charging = False
-            used = self._clock.now() - begun
-            self._spent += used
-            self._clock.free += used - left
 
     def _within(self, name: str, expected: float, gather: Callable[[], None], *, first: bool = False) -> None:
         """Gather something that takes `expected` seconds, about, if there is so much time. The `first` windows of all
         may take more than the allowance: what they lack is measuring's, without which they still say something."""
         if name in self._broke:
             return
-        if not (expected <= self._clock.until_end() if first else self._room(expected)):
+        if not (expected <= self._budget.until_end() if first else self.allowance.room(expected)):
             if not first or name not in self._tried:
                 self._cut(name)
             self._tried.add(name)
             return
-        with self.on_the_allowance():
+        with self.allowance.charged():
             self.busy = True
             try:
                 gather()
@@ -434,9 +385,6 @@ class Explainer:
                 )
             self.busy = False
             self._tried.add(name)
-
-    def _room(self, seconds: float) -> bool:
-        return seconds <= self._clock.until_end() and (self._charging or self._spent + seconds <= self.allowance)
 
     def _cut(self, name: str) -> None:
         self._cuts.append(name)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import random
 import secrets
@@ -30,8 +31,9 @@ from bottleneck_doctor.gate.metrics import Judging, PairSample
 from bottleneck_doctor.gate.sides import imports, revision, steady, worktree
 from bottleneck_doctor.gate.sides.git import Git, GitFailed
 from bottleneck_doctor.gate.sides.revision import Revisions
+from bottleneck_doctor.measure.budget import Budget, OutOfTime
 from bottleneck_doctor.measure.outside import Outside
-from bottleneck_doctor.measure.prober import CAME_TO_ITS_END, Clock, OutOfTime
+from bottleneck_doctor.measure.prober import CAME_TO_ITS_END
 from bottleneck_doctor.protection.keeper import Keeper, protecting
 from bottleneck_doctor.session import environment
 from bottleneck_doctor.session.start import Start
@@ -109,10 +111,8 @@ class _Checking:
         self.progress = progress
         self.outside = outside or Outside()
         self.seed = request.seed if request.seed is not None else secrets.randbelow(1 << 31)
-        endless = request.pairs is not None and request.budget is None
-        self.budget = float("inf") if endless else request.budget or DEFAULT_BUDGET
-        now = self.outside.now
-        self.clock = Clock(DEFAULT_BUDGET if endless else self.budget, strict=not endless, started=now(), now=now)
+        self.endless = request.pairs is not None and request.budget is None
+        self.budget = Budget(request.budget or DEFAULT_BUDGET, strict=not self.endless, now=self.outside.now)
         self.start = request.start
         self.pairs: list[PairSample] = []
         self.lasted: list[float] = []
@@ -148,7 +148,7 @@ class _Checking:
         if not self.pairs:
             if self.broken:
                 raise failure(self.broken[0])
-            raise outcome.out_of_time(self.clock.spent())
+            raise outcome.out_of_time(self.budget.spent())
         if alone := self._fails_alone():
             raise failure(alone)
         return Outcome(self._document(), self.revisions.root)
@@ -283,7 +283,7 @@ class _Checking:
                 launched=bool(self.start.launcher),
                 listen=at[1],
             ),
-            self.clock,
+            self.budget,
             random.Random(self.seed),
             self.progress,
             verbose=self.request.verbose,
@@ -307,16 +307,16 @@ class _Checking:
         number = 0
         while not self.pairs or self._more():
             number += 1
-            begun = self.clock.now()
+            begun = self.budget.now()
             self.progress.stage(f"Starting both (pair {number})")
             try:
                 with duel.pair(number) as live:
-                    self.progress.update(f"Pair {number}: windows in turn", self.clock.spent(), self.clock.budget)
+                    self.progress.update(f"Pair {number}: windows in turn", self.budget.spent(), self.budget.seconds)
                     self.pairs.append(live.measure())
                     self.cut_short.append(live.broken)
                     if live.broken is not None:
                         self._note_broken(live.broken)
-                    self.lasted.append(self.clock.now() - begun)
+                    self.lasted.append(self.budget.now() - begun)
                     more = self._more()
                     self._look(last=not more)
                     self._say()
@@ -346,7 +346,7 @@ class _Checking:
         return wanted and plan.another_fits(self._pair_seconds(), self._left())
 
     def _left(self) -> float:
-        return self.clock.left() if self.budget < float("inf") else self.budget
+        return math.inf if self.endless else self.budget.left()
 
     def _pair_seconds(self) -> float:
         return median(self.lasted) if self.lasted else 0.0
@@ -461,8 +461,8 @@ class _Checking:
             metrics=self.judged,
             pairs=[pair.record() for pair in self.pairs],
             error_rate=decide.ERROR_RATE,
-            seconds=self.clock.elapsed(),
-            budget=0.0 if self.budget == float("inf") else self.budget,
+            seconds=self.budget.elapsed(),
+            budget=0.0 if self.endless else self.budget.seconds,
             steady=request.steady,
             commits=self.revisions.commits,
             culprits=[self._placed(each) for each in self.culprits],

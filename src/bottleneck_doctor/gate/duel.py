@@ -33,9 +33,10 @@ from bottleneck_doctor.gate.metrics import PairSample, SideSample
 from bottleneck_doctor.gate.plan import Name
 from bottleneck_doctor.measure import burn_in, phases, schedule
 from bottleneck_doctor.measure import pairing as ev
+from bottleneck_doctor.measure.budget import Budget, OutOfTime
 from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.outside import Outside
-from bottleneck_doctor.measure.prober import BURN_IN, CAME_TO_ITS_END, Clock, OutOfTime, Prober, SessionOver, ended
+from bottleneck_doctor.measure.prober import BURN_IN, CAME_TO_ITS_END, Prober, SessionOver, ended
 from bottleneck_doctor.measure.schedule import Plan, probe
 from bottleneck_doctor.protection.keeper import Keeper
 from bottleneck_doctor.runtime import messages
@@ -115,7 +116,7 @@ class Starts:
 
     def __init__(
         self,
-        clock: Clock,
+        budget: Budget,
         progress: Progress,
         *,
         verbose: bool = False,
@@ -128,7 +129,7 @@ class Starts:
         """Of the head, for what must be said of the machine and the loop."""
         self.missing_ranks: set[int] = set()
         """Ranks that showed no training loop, on either side."""
-        self._clock = clock
+        self._budget = budget
         self._progress = progress
         self._verbose = verbose
         self._discretion = discretion
@@ -143,19 +144,19 @@ class Starts:
         Raises `Broken` where one of them does not get there, `OutOfTime` where the time ends before.
         """
         with contextlib.ExitStack() as stack:
-            begun = self._clock.now()
+            begun = self._budget.now()
             corners = [self._started(each, stack) for each in contenders]
             self._await_loops(corners, number, what)
-            self.setup_seconds = self._clock.now() - begun
+            self.setup_seconds = self._budget.now() - begun
             by_name = {corner.contender.name: corner for corner in corners}
             self.hello, self.found = by_name["head"].session.hello, by_name["head"].found
             yield by_name
 
     def _started(self, contender: Contender, stack: contextlib.ExitStack) -> Corner:
-        wait = SECONDS_BETWEEN_STARTS - (self._clock.now() - self._last_start)
+        wait = SECONDS_BETWEEN_STARTS - (self._budget.now() - self._last_start)
         if wait > 0:
             self._outside.sleep(wait)
-        self._last_start = self._clock.now()
+        self._last_start = self._budget.now()
         self._starts += 1
         command = Command(
             contender.argv,
@@ -186,17 +187,17 @@ class Starts:
 
     def _await_loops(self, corners: list[Corner], number: int, what: str) -> None:
         """Wait until all stand at their loops. Where one fails, the other is waited for: who fails alone is told."""
-        now = self._clock.now
+        now = self._budget.now
         deadline = now() + (LONGEST_SETUP if number == 1 else max(60.0, 4 * self.setup_seconds))
-        if self._clock.strict:
-            deadline = min(deadline, now() + max(0.0, self._clock.left()))
+        if self._budget.strict:
+            deadline = min(deadline, now() + max(0.0, self._budget.left()))
         while waiting := [corner for corner in corners if corner.found is None and corner.over is None]:
             if now() > deadline:
                 if any(corner.over is not None and corner.over.crashed for corner in corners):
                     break  # That says more than that the other one took too long.
                 raise OutOfTime
             self._progress.update(
-                f"{what} {number}: looking for the training loops", self._clock.spent(), self._clock.budget
+                f"{what} {number}: looking for the training loops", self._budget.spent(), self._budget.seconds
             )
             for corner in waiting:
                 event = corner.session.event(_POLL)
@@ -223,7 +224,7 @@ class Duel(Starts):
         self,
         base: Contender,
         head: Contender,
-        clock: Clock,
+        budget: Budget,
         generator: random.Random,
         progress: Progress,
         *,
@@ -231,7 +232,7 @@ class Duel(Starts):
         discretion: Discretion | None = None,
         outside: Outside | None = None,
     ) -> None:
-        super().__init__(clock, progress, verbose=verbose, discretion=discretion, outside=outside)
+        super().__init__(budget, progress, verbose=verbose, discretion=discretion, outside=outside)
         self._contenders = (base, head)
         self._generator = generator
 
@@ -241,19 +242,19 @@ class Duel(Starts):
         contenders = list(self._contenders)
         self._generator.shuffle(contenders)
         with self.live(contenders, number, "Pair") as corners:
-            yield LivePair(number, corners["base"], corners["head"], self._clock, self._generator, self.setup_seconds)
+            yield LivePair(number, corners["base"], corners["head"], self._budget, self._generator, self.setup_seconds)
 
 
 class Live:
     """Processes at their loops. `broken`: one of them is gone, and nothing more can be asked of them."""
 
-    def __init__(self, number: int, corners: Sequence[Corner], clock: Clock, setup_seconds: float) -> None:
+    def __init__(self, number: int, corners: Sequence[Corner], budget: Budget, setup_seconds: float) -> None:
         self.number = number
         self.broken: Broken | None = None
-        self._clock = clock
+        self._budget = budget
         self._setup_seconds = setup_seconds
         for corner in corners:
-            _prepare(corner, clock)
+            _prepare(corner, budget)
 
     def _doing(self, corner: Corner, what: Any) -> Any:
         try:
@@ -292,9 +293,9 @@ class LivePair(Live):
     """Two processes at their loops, one of each revision."""
 
     def __init__(
-        self, number: int, base: Corner, head: Corner, clock: Clock, generator: random.Random, setup_seconds: float
+        self, number: int, base: Corner, head: Corner, budget: Budget, generator: random.Random, setup_seconds: float
     ) -> None:
-        super().__init__(number, (base, head), clock, setup_seconds)
+        super().__init__(number, (base, head), budget, setup_seconds)
         self.base = base
         self.head = head
         self._generator = generator
@@ -333,7 +334,7 @@ class LivePair(Live):
             for corner in (self.base, self.head):
                 self._doing(corner, self._burn_in)
             cost = max(self._window_seconds(corner) for corner in (self.base, self.head))
-            count = plan.rounds(self._setup_seconds, cost, self._clock.budget)
+            count = plan.rounds(self._setup_seconds, cost, self._budget.seconds)
             for round_, names in enumerate(plan.order(count, self._generator), 1):
                 for name in names:
                     self._doing(self._corner(name), lambda corner, block=round_: self._window(corner, block))
@@ -379,13 +380,13 @@ def can_be_whole(corner: Corner) -> bool:
     return shape.served and shape.epoch_batches is not None
 
 
-def _prepare(corner: Corner, clock: Clock) -> None:
+def _prepare(corner: Corner, budget: Budget) -> None:
     found = corner.loop
     step = schedule.typical_step(found.step_seconds, found.num_workers, found.period)
-    one = Plan(1, clock.budget, plan.WINDOW_SECONDS)
+    one = Plan(1, budget.seconds, plan.WINDOW_SECONDS)
     # Where nobody set a time, none is over: a window is waited for as long as its steps may take.
-    patient = Clock(2 * clock.budget if clock.strict else math.inf, strict=False, started=clock.started, now=clock.now)
-    corner.prober = Prober(Measurements(found), schedule.shape_of(found), one, patient, SilentProgress(), step)
+    shape, patient = schedule.shape_of(found), budget.patient()
+    corner.prober = Prober(Measurements(found), shape, one, patient, SilentProgress(), step)
 
 
 def _thrown_away(corner: Corner, seconds: float) -> Window:

@@ -15,8 +15,7 @@ from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import Setting, Window
 from bottleneck_doctor.knobs import num_workers
 from bottleneck_doctor.measure import schedule
-from bottleneck_doctor.measure.clock import Clock as Clock
-from bottleneck_doctor.measure.clock import OutOfTime as OutOfTime
+from bottleneck_doctor.measure.budget import Budget, OutOfTime
 from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.schedule import LoopShape, Plan, Probe
 from bottleneck_doctor.measure.waiting import CAME_TO_ITS_END as CAME_TO_ITS_END
@@ -67,7 +66,7 @@ class Prober:
     """Measures probes in sessions. `cost_seconds` is what each last cost, lead-in and all."""
 
     def __init__(
-        self, measured: Measurements, shape: LoopShape, plan: Plan, clock: Clock, progress: Progress, step: float
+        self, measured: Measurements, shape: LoopShape, plan: Plan, clock: Budget, progress: Progress, step: float
     ) -> None:
         self.cost_seconds: dict[str, float] = {}
         self.device_bytes: int | None = None

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bottleneck_doctor.measure.clock import OutOfTime
+from bottleneck_doctor.measure.budget import OutOfTime
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.session.failure import Stack, signal_name
 from bottleneck_doctor.session.ranks import Apart

@@ -17,8 +17,8 @@ from bottleneck_doctor.gate.baseline import machine
 from bottleneck_doctor.gate.baseline.machine import Machine
 from bottleneck_doctor.gate.baseline.solo import Drawing, Training
 from bottleneck_doctor.gate.sides import revision
+from bottleneck_doctor.measure.budget import Budget
 from bottleneck_doctor.measure.outside import Outside
-from bottleneck_doctor.measure.prober import Clock
 from bottleneck_doctor.system.interrupt import terminate_as_interrupt
 from bottleneck_doctor.system.progress import Progress
 from bottleneck_doctor.wording import words
@@ -90,15 +90,15 @@ def _record(request: Request, progress: Progress, look: Look, outside: Outside) 
     root, head = revision.here(cwd)
     progress.stage("Looking at the machine")
     now = _machine(request, cwd, look)
-    clock = Clock(request.budget or _LONG, strict=request.budget is not None, started=outside.now(), now=outside.now)
-    drawing = Drawing(training, head, root, cwd, clock, progress, outside)
+    budget = Budget(request.budget or _LONG, strict=request.budget is not None, now=outside.now)
+    drawing = Drawing(training, head, root, cwd, budget, progress, outside)
     wanted = request.processes or (PROCESSES if request.budget is None else decide.most_looked_at())
 
     def more() -> bool:
         count = len(drawing.draws)
         if request.budget is None or not count:
             return count < wanted
-        return count < wanted and plan.another_fits(drawing.seconds_each(), clock.left())
+        return count < wanted and plan.another_fits(drawing.seconds_each(), budget.left())
 
     begun = stored_baseline.now()
     drawing.run(more, whole=None if before is None else all(draw.whole_epochs for draw in before.draws))

@@ -33,8 +33,9 @@ from bottleneck_doctor.gate.duel import (
 )
 from bottleneck_doctor.gate.metrics import SideSample
 from bottleneck_doctor.gate.sides import steady
+from bottleneck_doctor.measure.budget import Budget, OutOfTime
 from bottleneck_doctor.measure.outside import Outside
-from bottleneck_doctor.measure.prober import CAME_TO_ITS_END, Clock, OutOfTime, SessionOver
+from bottleneck_doctor.measure.prober import CAME_TO_ITS_END, SessionOver
 from bottleneck_doctor.protection.keeper import Keeper, protecting
 from bottleneck_doctor.session import environment
 from bottleneck_doctor.session.start import Start
@@ -72,8 +73,8 @@ class Training:
 class LiveOne(Live):
     """One process at its loop. `whole`: whether windows are to be whole epochs, where they can be; None: as it fits."""
 
-    def __init__(self, number: int, head: Corner, clock: Clock, setup_seconds: float, whole: bool | None) -> None:
-        super().__init__(number, (head,), clock, setup_seconds)
+    def __init__(self, number: int, head: Corner, budget: Budget, setup_seconds: float, whole: bool | None) -> None:
+        super().__init__(number, (head,), budget, setup_seconds)
         self.head = head
         # What a window holds must be the same in all processes that are compared, also where the head became slower.
         if whole is not None:
@@ -89,7 +90,7 @@ class LiveOne(Live):
         told: dict[str, float] | None = None
         try:
             self._doing(self.head, self._burn_in)
-            count = plan.rounds(self._setup_seconds, self._window_seconds(self.head), self._clock.budget)
+            count = plan.rounds(self._setup_seconds, self._window_seconds(self.head), self._budget.seconds)
             for block in range(1, count + 1):
                 self._doing(self.head, lambda corner, block=block: self._window(corner, block))
             told = self._doing(self.head, phases_of)
@@ -110,7 +111,7 @@ class Drawing:
         side: Side,
         root: Path,
         cwd: Path,
-        clock: Clock,
+        budget: Budget,
         progress: Progress,
         outside: Outside | None = None,
     ) -> None:
@@ -121,11 +122,11 @@ class Drawing:
         self._said = f"the head ({side.name})"
         self._root = root
         self._cwd = cwd
-        self._clock = clock
+        self._budget = budget
         self._progress = progress
         self._broken: list[Broken] = []
         self._starts = Starts(
-            clock, progress, verbose=training.verbose, discretion=training.discretion, outside=outside
+            budget, progress, verbose=training.verbose, discretion=training.discretion, outside=outside
         )
 
     def run(self, wanted: Callable[[], bool], whole: bool | None = None) -> None:
@@ -135,7 +136,7 @@ class Drawing:
         """
         with self._contender() as contender:
             while wanted():
-                begun = self._clock.now()
+                begun = self._budget.now()
                 try:
                     whole = self._one(contender, whole)
                 except Broken as broken:
@@ -149,9 +150,9 @@ class Drawing:
                 except OutOfTime:
                     break
                 else:
-                    self.lasted.append(self._clock.now() - begun)
+                    self.lasted.append(self._budget.now() - begun)
         if not self.draws:
-            raise failure(self._broken[0]) if self._broken else outcome.out_of_time(self._clock.spent())
+            raise failure(self._broken[0]) if self._broken else outcome.out_of_time(self._budget.spent())
         if self._starts.missing_ranks:
             self.warnings.append(outcome.rank_missing(self._starts.missing_ranks))
 
@@ -169,8 +170,8 @@ class Drawing:
         self._progress.stage(f"Starting (process {number})")
         taken = stored_baseline.now()
         with self._starts.live([contender], number, "Process") as corners:
-            live = LiveOne(number, corners["head"], self._clock, self._starts.setup_seconds, whole)
-            self._progress.update(f"Process {number}: windows", self._clock.spent(), self._clock.budget)
+            live = LiveOne(number, corners["head"], self._budget, self._starts.setup_seconds, whole)
+            self._progress.update(f"Process {number}: windows", self._budget.spent(), self._budget.seconds)
             sample = live.measure()
             if live.broken is not None:
                 self._note_broken(live.broken)

@@ -3,6 +3,7 @@ out. The edge where clocks, processes and the pure rooms meet, as `check` is for
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
@@ -23,8 +24,8 @@ from bottleneck_doctor.gate.check import DEFAULT_BUDGET, Outcome
 from bottleneck_doctor.gate.limits import DEFAULTS, Limit
 from bottleneck_doctor.gate.metrics import Judging
 from bottleneck_doctor.gate.sides import revision
+from bottleneck_doctor.measure.budget import Budget
 from bottleneck_doctor.measure.outside import Outside
-from bottleneck_doctor.measure.prober import Clock
 from bottleneck_doctor.system.interrupt import terminate_as_interrupt
 from bottleneck_doctor.system.progress import Progress
 from bottleneck_doctor.wording import words
@@ -81,10 +82,9 @@ class _Checking:
         self.outside = outside
         self.look = look
         self.times = stored_.times(request.baseline.takes)
-        endless = request.processes is not None and request.budget is None
-        self.budget = float("inf") if endless else request.budget or DEFAULT_BUDGET
-        now = outside.now
-        self.clock = Clock(DEFAULT_BUDGET if endless else self.budget, strict=not endless, started=now(), now=now)
+        self.endless = request.processes is not None and request.budget is None
+        seconds = request.budget or DEFAULT_BUDGET
+        self.budget = Budget(seconds, strict=not self.endless, now=outside.now)
         self.wanted = request.processes or against.wanted([len(time) for time in self.times])
         self.ended = False
         """Whether no more processes were wanted."""
@@ -98,7 +98,7 @@ class _Checking:
         root, head = revision.here(cwd)
         self.progress.stage("Looking at the machine")
         different = self._different(cwd)
-        self.drawing = Drawing(self.request.training, head, root, cwd, self.clock, self.progress, self.outside)
+        self.drawing = Drawing(self.request.training, head, root, cwd, self.budget, self.progress, self.outside)
         draws = self.request.baseline.draws
         self.drawing.run(self._more, whole=all(draw.whole_epochs for draw in draws))
         if not self.ended:
@@ -124,7 +124,7 @@ class _Checking:
         count = len(self.drawing.draws)
         if not count:
             return True
-        left = float("inf") if self.budget == float("inf") else self.clock.left()
+        left = math.inf if self.endless else self.budget.left()
         more = count < self.wanted and plan.another_fits(self.drawing.seconds_each(), left)
         self._look(last=not more)
         self._say()
@@ -174,8 +174,8 @@ class _Checking:
             metrics=judged,
             pairs=[],
             error_rate=decide.ERROR_RATE,
-            seconds=self.clock.elapsed(),
-            budget=0.0 if self.budget == float("inf") else self.budget,
+            seconds=self.budget.elapsed(),
+            budget=0.0 if self.endless else self.budget.seconds,
             steady=training.steady,
             commits=[] if last.commit is None else revision.since(root, last.commit),
             culprits=culprits,

@@ -27,7 +27,8 @@ from bottleneck_doctor.gate.cause.reasons import Seen, reasons
 from bottleneck_doctor.gate.duel import Contender, Corner, LivePair
 from bottleneck_doctor.gate.metrics import PairSample
 from bottleneck_doctor.gate.plan import Name
-from bottleneck_doctor.measure.prober import OutOfTime, SessionOver
+from bottleneck_doctor.measure.budget import OutOfTime
+from bottleneck_doctor.measure.prober import SessionOver
 from bottleneck_doctor.measure.schedule import probe
 from bottleneck_doctor.profiling.lines import functions_to_profile, line_setting, source_lines
 from bottleneck_doctor.profiling.pyspy import RATE
