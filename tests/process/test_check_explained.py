@@ -6,7 +6,6 @@ from __future__ import annotations
 import difflib
 import random
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,9 +14,11 @@ from tests.process.driver import PRELUDE
 from bottleneck_doctor.documents.report import Warning
 from bottleneck_doctor.gate import plan
 from bottleneck_doctor.gate.cause import explain, hunks
-from bottleneck_doctor.gate.duel import Contender, Duel
-from bottleneck_doctor.gate.plan import Name
+from bottleneck_doctor.gate.metrics import PairSample
+from bottleneck_doctor.gate.paired import Pairs
 from bottleneck_doctor.measure.budget import Budget
+from bottleneck_doctor.measure.outside import Outside
+from bottleneck_doctor.measure.starter import Side, Starter
 from bottleneck_doctor.profiling import obstacle
 from bottleneck_doctor.profiling.pyspy import Sampler
 from bottleneck_doctor.protection.keeper import Keeper
@@ -101,42 +102,42 @@ AFFINE_SECONDS = 0.0005
 """At least, a step: 16 images."""
 
 
-@pytest.fixture
-def against(tmp_path: Path) -> Callable[[dict[Name, dict[str, str]]], Duel]:
-    def made(sides: dict[Name, dict[str, str]]) -> Duel:
-        contenders: dict[Name, Contender] = {}
-        for name, files in sides.items():
-            folder = tmp_path / name
-            folder.mkdir()
-            for file, text in files.items():
-                (folder / file).write_text(text)
-            contenders[name] = Contender(
-                name=name,
-                said=f"the {name}",
-                argv=(sys.executable, "train.py"),
-                cwd=folder,
-                roots=(folder,),
-                environment={},
-                keeper=Keeper(),
-            )
-        budget = Budget(100.0, strict=True)
-        return Duel(contenders["base"], contenders["head"], budget, random.Random(1), SilentProgress())
+class Against:
+    """A pair of two folders, each with its own files."""
 
-    return made
+    def __init__(self, folder: Path, base: dict[str, str], head: dict[str, str], outside: Outside) -> None:
+        self.roots: dict[str, tuple[Path]] = {}
+        sides = []
+        for name, files in (("base", base), ("head", head)):
+            root = folder / name
+            root.mkdir()
+            self.roots[name] = (root,)
+            for file, text in files.items():
+                (root / file).write_text(text)
+            argv = (sys.executable, "train.py")
+            sides.append(Side(name=name, said=f"the {name}", argv=argv, cwd=root, environment={}, keeper=Keeper()))
+        starter = Starter(Budget(100.0, strict=True), SilentProgress(), outside)
+        self._pairs = Pairs(sides[0], sides[1], starter, random.Random(1))
+
+    def explained(self, grew: float, differences: hunks.Differences) -> tuple[explain.Explanation, PairSample]:
+        """What is found where a step grew by so many seconds, and what the pair showed."""
+        with self._pairs.pair(1) as both:
+            sample = self._pairs.measure(1, both)
+            return explain.explain(both, self.roots, [sample], grew, differences), sample
 
 
 @pytest.mark.slow
 def test_a_planted_transform_is_named_with_the_line_that_adds_it(
-    against: Callable[[dict[Name, dict[str, str]]], Duel], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The dataset is the library's, so that the innermost line of the user's own is that of the loop."""
     pytest.importorskip("torchvision")
     monkeypatch.setattr(plan, "USUAL_SECONDS", 1.0)
     before, after = (text.splitlines(keepends=True) for text in (DIGITS, AUGMENTED))
     differences = hunks.read("".join(difflib.unified_diff(before, after, "train.py", "train.py", n=0)))
-    with against({"base": {"train.py": DIGITS}, "head": {"train.py": AUGMENTED}}).pair(1) as live:
-        # What the pair says of the growth is no matter here: other processes of the machine may have a part in it.
-        found = explain.explain(live, [live.measure()], AFFINE_SECONDS, differences)
+    pair = Against(tmp_path, {"train.py": DIGITS}, {"train.py": AUGMENTED}, Outside())
+    # What the pair says of the growth is no matter here: other processes of the machine may have a part in it.
+    found, _ = pair.explained(AFFINE_SECONDS, differences)
     assert found.missing == []
     first = found.culprits[0]
     assert (first.kind, first.name, first.changed_here) == ("function", "RandomAffine.forward", True)
@@ -149,9 +150,7 @@ def test_a_planted_transform_is_named_with_the_line_that_adds_it(
 
 
 @pytest.mark.slow
-def test_lines_are_timed_where_py_spy_is_refused(
-    against: Callable[[dict[Name, dict[str, str]]], Duel], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lines_are_timed_where_py_spy_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "USUAL_SECONDS", 1.0)
     monkeypatch.setattr(explain, "TIMED_SECONDS", 1.0)
 
@@ -163,14 +162,8 @@ def test_lines_are_timed_where_py_spy_is_refused(
             here = obstacle.Surroundings(platform="linux", root=False, ptrace_scope=3, can_trace=False, filtered=False)
             return obstacle.explain("Permission Denied", here)
 
-    monkeypatch.setattr(explain, "Sampler", Refused)
-    sides: dict[Name, dict[str, str]] = {
-        "base": {"train.py": TRAIN, "helper.py": QUICK},
-        "head": {"train.py": TRAIN, "helper.py": SLOW},
-    }
-    with against(sides).pair(1) as live:
-        sample = live.measure()
-        found = explain.explain(live, [sample], GROWTH, DIFFERENCE)
+    base, head = ({"train.py": TRAIN, "helper.py": helper} for helper in (QUICK, SLOW))
+    found, sample = Against(tmp_path, base, head, Outside(sampler=Refused)).explained(GROWTH, DIFFERENCE)
     (warning,) = found.missing
     assert warning.slug == "sampling-not-permitted"
     assert "Lines were timed instead" in warning.sentence

@@ -13,10 +13,13 @@ from tests.unit.test_gate_revision import commit, git, repository
 
 from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.gate.check import Request, _Checking, check
-from bottleneck_doctor.gate.duel import Broken, Contender, Corner, _own_port, _prepare, failure
+from bottleneck_doctor.gate.paired import failure
 from bottleneck_doctor.gate.sides import revision, worktree
 from bottleneck_doctor.measure.budget import Budget
+from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.prober import SessionOver
+from bottleneck_doctor.measure.side_by_side import SideBySide
+from bottleneck_doctor.measure.starter import Broken, Live, Side, _own_port
 from bottleneck_doctor.measure.waiting import Hung, ended
 from bottleneck_doctor.protection.keeper import Keeper
 from bottleneck_doctor.session.session import Command, Session
@@ -160,8 +163,7 @@ def test_each_side_is_launched_at_a_place_of_its_own(repository: Path, monkeypat
     checking = _Checking(request, SilentProgress())
     checking.revisions = revision.find(Path.cwd(), "HEAD~1", merge_base=False)
     with worktree.checked_out(checking.revisions, python=sys.executable, setup=None) as tree:
-        duel = checking._duel(tree, ("train.py",), (Keeper(), Keeper()))
-    base, head = duel._contenders
+        base, head = checking._sides(tree, ("train.py",), (Keeper(), Keeper()))._sides
     assert base.argv == head.argv == (*launcher, "train.py")
     assert base.launched
     assert [base.listen, head.listen] == [("here", 4000), ("here", 4001)]
@@ -170,27 +172,27 @@ def test_each_side_is_launched_at_a_place_of_its_own(repository: Path, monkeypat
 
 
 def test_a_port_that_the_other_side_has_is_said() -> None:
-    side = Contender(name="head", said="the head (x)", argv=(), cwd=Path(), roots=(), environment={}, keeper=Keeper())
+    side = Side(name="head", said="the head (x)", argv=(), cwd=Path(), environment={}, keeper=Keeper())
     tail = "RuntimeError: The server socket has failed to listen. port: 12355, code: -98, name: EADDRINUSE"
-    corner = Corner(side, Session(Command((), Path()), 1))
+    live = Live(side, Session(Command((), Path()), 1))
     try:
-        told = failure(Broken(corner, SessionOver(tail, crashed=True, tail=tail)))
+        told = failure(Broken(live, SessionOver(tail, crashed=True, tail=tail)))
         assert told.slug == "port-taken"
         assert "MASTER_PORT" in told.next_step
-        other = failure(Broken(corner, SessionOver("no such file", crashed=True, tail="no such file")))
+        other = failure(Broken(live, SessionOver("no such file", crashed=True, tail="no such file")))
         assert other.slug == "head-failed"
     finally:
-        corner.session.stop()
+        live.session.stop()
 
 
 @pytest.mark.parametrize("alone", [True, False])
 def test_a_side_that_hangs_is_not_said_to_fail(alone: bool) -> None:
-    side = Contender(name="base", said="the base (x)", argv=(), cwd=Path(), roots=(), environment={}, keeper=Keeper())
-    corner = Corner(side, Session(Command((), Path()), 1))
+    side = Side(name="base", said="the base (x)", argv=(), cwd=Path(), environment={}, keeper=Keeper())
+    live = Live(side, Session(Command((), Path()), 1))
     try:
-        told = failure(Broken(corner, ended(Hung(40.0, tail="Epoch 1")), alone=alone))
+        told = failure(Broken(live, ended(Hung(40.0, tail="Epoch 1")), alone=alone))
     finally:
-        corner.session.stop()
+        live.session.stop()
     assert (told.slug, told.exit_code, told.detail) == ("training-hung", Exit.ENTRYPOINT_FAILED, "Epoch 1")
     where = "The base (x)" if alone else "Both revisions"
     assert told.sentence == (
@@ -200,12 +202,15 @@ def test_a_side_that_hangs_is_not_said_to_fail(alone: bool) -> None:
 
 def test_windows_of_a_check_without_a_budget_are_waited_for() -> None:
     """So many pairs were asked for, however long each takes: what the pairs before took leaves no less patience."""
-    side = Contender(name="head", said="the head", argv=(), cwd=Path(), roots=(), environment={}, keeper=Keeper())
+    side = Side(name="head", said="the head", argv=(), cwd=Path(), environment={}, keeper=Keeper())
     patience = {}
     for strict in (True, False):
-        corner = Corner(side, Session(Command((), Path()), 1), found=FOUND)
-        now = iter((0.0, *[500.0] * 9))
-        _prepare(corner, Budget(300.0, strict=strict, now=lambda now=now: next(now)))  # type: ignore[misc]
-        patience[strict] = corner.measures._clock.left()
+        live = Live(side, Session(Command((), Path()), 1), found=FOUND)
+        now = [0.0]
+        budget = Budget(300.0, strict=strict, now=lambda now=now: now[0])  # type: ignore[misc]
+        now[0] = 500.0
+        some = SideBySide([live], budget, Outside(), window_seconds=0.7)
+        patience[strict] = some.prober(live)._clock.left()
+        live.session.stop()
     assert patience[True] == pytest.approx(100.0, abs=5.0)
     assert patience[False] == float("inf")

@@ -17,8 +17,8 @@ STEP, GREW = 0.020, 0.0004
 """Seconds: a growth of 2 % takes as many samples as are taken at most."""
 
 
-def corner(name: str) -> Any:
-    return SimpleNamespace(contender=SimpleNamespace(name=name, said=f"the {name}"))
+def process(name: str) -> Any:
+    return SimpleNamespace(side=SimpleNamespace(name=name, said=f"the {name}"))
 
 
 def test_both_sides_are_sampled_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,19 +26,21 @@ def test_both_sides_are_sampled_in_turns(monkeypatch: pytest.MonkeyPatch) -> Non
     read: dict[str, list[str]] = {}
 
     def recorded(side: Any, folder: Path, number: int, seconds: float) -> Path:
-        turns.append((side.contender.name, seconds))
-        return folder / f"{side.contender.name}-{number}"
+        turns.append((side.name, seconds))
+        return folder / f"{side.name}-{number}"
 
     def sampled(side: Any, files: Sequence[Path], _: float) -> Any:
-        read[side.contender.name] = [file.name for file in files]
-        if side.contender.name == "head":
+        read[side.name] = [file.name for file in files]
+        if side.name == "head":
             raise DoctorError("raw-empty", "No line of it holds a stack.", "Try again.")
         return None
 
     monkeypatch.setattr(explain, "_recorded", recorded)
     monkeypatch.setattr(explain, "_sampled", sampled)
-    live: Any = SimpleNamespace(base=corner("base"), head=corner("head"))
-    found = explain.explain(live, [pair(1, STEP, STEP + GREW)], GREW, hunks.Differences())
+    lives = [process("base"), process("head")]
+    both: Any = SimpleNamespace(lives=lives, prober=lambda live: None, outside=None)
+    roots = {"base": (Path("b"),), "head": (Path("h"),)}
+    found = explain.explain(both, roots, [pair(1, STEP, STEP + GREW)], GREW, hunks.Differences())
     assert [name for name, _ in turns] == ["base", "head", "head", "base", "base", "head", "head", "base"]
     for side in ("base", "head"):
         seconds = sum(seconds for name, seconds in turns if name == side)

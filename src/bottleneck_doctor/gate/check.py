@@ -25,17 +25,19 @@ from bottleneck_doctor.examine import outcome
 from bottleneck_doctor.gate import decide, metrics, plan, verdict
 from bottleneck_doctor.gate.cause import culprits, hunks
 from bottleneck_doctor.gate.cause.explain import explain
-from bottleneck_doctor.gate.duel import MOST_BROKEN_PAIRS, Broken, Contender, Duel, LivePair, failure
 from bottleneck_doctor.gate.limits import DEFAULTS, Limit
 from bottleneck_doctor.gate.metrics import Judging, PairSample
+from bottleneck_doctor.gate.paired import MOST_BROKEN_PAIRS, Pairs, environment_of, failure
 from bottleneck_doctor.gate.sides import imports, revision, steady, worktree
 from bottleneck_doctor.gate.sides.git import Git, GitFailed
 from bottleneck_doctor.gate.sides.revision import Revisions
 from bottleneck_doctor.measure.budget import Budget, OutOfTime
 from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.prober import CAME_TO_ITS_END
+from bottleneck_doctor.measure.side_by_side import SideBySide
+from bottleneck_doctor.measure.starter import Broken, Starter
+from bottleneck_doctor.measure.starter import Side as Started
 from bottleneck_doctor.protection.keeper import Keeper, protecting
-from bottleneck_doctor.session import environment
 from bottleneck_doctor.session.start import Start
 from bottleneck_doctor.system.interrupt import terminate_as_interrupt
 from bottleneck_doctor.system.progress import Progress
@@ -112,7 +114,9 @@ class _Checking:
         self.outside = outside or Outside()
         self.seed = request.seed if request.seed is not None else secrets.randbelow(1 << 31)
         self.endless = request.pairs is not None and request.budget is None
-        self.budget = Budget(request.budget or DEFAULT_BUDGET, strict=not self.endless, now=self.outside.now)
+        seconds = request.budget or DEFAULT_BUDGET
+        total = None if self.endless else seconds
+        self.budget = Budget(seconds, strict=not self.endless, total=total, now=self.outside.now)
         self.start = request.start
         self.pairs: list[PairSample] = []
         self.lasted: list[float] = []
@@ -122,7 +126,11 @@ class _Checking:
         self.broken: list[Broken] = []
         self.cut_short: list[Broken | None] = []
         """What ended each pair that was measured before all of it was."""
-        self.duel: Duel | None = None
+        self.starter = Starter(
+            self.budget, progress, self.outside, verbose=request.verbose, discretion=request.discretion
+        )
+        self.roots: dict[str, tuple[Path, ...]] = {}
+        """Of each side's files, and of those that it shares with the other one."""
         self.given_up = False
         """No pair that there was time for would have told."""
         self.judged: list[Metric] = []
@@ -141,8 +149,7 @@ class _Checking:
             if entrypoint is None:
                 return Outcome(self._document(new=True), self.revisions.root)
             with self._keepers(tree, entrypoint) as keepers:
-                self.duel = self._duel(tree, entrypoint, keepers)
-                self._pairs(self.duel)
+                self._pairs(self._sides(tree, entrypoint, keepers))
                 for keeper in keepers:
                     self._note_lost(keeper)
         if not self.pairs:
@@ -155,8 +162,8 @@ class _Checking:
 
     def _fails_alone(self) -> Broken | None:
         """How one revision failed in every pair after some windows, where the other one never did."""
-        failed = [broken for broken in self.cut_short if broken is not None and broken.over.crashed and broken.alone]
-        names = {broken.corner.contender.name for broken in failed}
+        failed = [broken for broken in self.cut_short if broken is not None and broken.crashed and broken.alone]
+        names = {broken.live.side.name for broken in failed}
         return failed[-1] if len(failed) == len(self.pairs) and len(names) == 1 else None
 
     def _tree_options(self) -> dict[str, Any]:
@@ -253,43 +260,34 @@ class _Checking:
 
             yield made(tree.cwd, entrypoint), made(self.revisions.cwd, self.start.entrypoint())
 
-    def _duel(self, tree: worktree.Tree, entrypoint: Sequence[str], keepers: tuple[Keeper, Keeper]) -> Duel:
+    def _sides(self, tree: worktree.Tree, entrypoint: Sequence[str], keepers: tuple[Keeper, Keeper]) -> Pairs:
         own = self.start.environment
         shared = steady.variables(own, steady=self.request.steady)
-        base, head = self.revisions.base, self.revisions.head
         at = [self.start.listen, self.start.listen]
         if self.start.listen is not None and self.start.listen[1]:
             at[1] = (self.start.listen[0], self.start.listen[1] + 1)
-        return Duel(
-            Contender(
-                name="base",
-                said=f"the base ({base.name})",
-                argv=self.start.argv(entrypoint),
-                cwd=tree.cwd,
-                roots=(tree.root, self.revisions.root),
-                environment={**own, **tree.environment, **shared},
-                keeper=keepers[0],
-                launched=bool(self.start.launcher),
-                listen=at[0],
-            ),
-            Contender(
-                name="head",
-                said=f"the head ({head.name})",
-                argv=self.start.argv(),
-                cwd=self.revisions.cwd,
-                roots=(self.revisions.root,),
-                environment={**own, **shared},
-                keeper=keepers[1],
-                launched=bool(self.start.launcher),
-                listen=at[1],
-            ),
-            self.budget,
-            random.Random(self.seed),
-            self.progress,
-            verbose=self.request.verbose,
-            discretion=self.request.discretion,
-            outside=self.outside,
+        self.roots = {"base": (tree.root, self.revisions.root), "head": (self.revisions.root,)}
+        base = Started(
+            name="base",
+            said=f"the base ({self.revisions.base.name})",
+            argv=self.start.argv(entrypoint),
+            cwd=tree.cwd,
+            environment={**own, **tree.environment, **shared},
+            keeper=keepers[0],
+            launched=bool(self.start.launcher),
+            listen=at[0],
         )
+        head = Started(
+            name="head",
+            said=f"the head ({self.revisions.head.name})",
+            argv=self.start.argv(),
+            cwd=self.revisions.cwd,
+            environment={**own, **shared},
+            keeper=keepers[1],
+            launched=bool(self.start.launcher),
+            listen=at[1],
+        )
+        return Pairs(base, head, self.starter, random.Random(self.seed))
 
     def _note_lost(self, keeper: Keeper) -> None:
         if keeper.lost:
@@ -302,7 +300,7 @@ class _Checking:
 
     # -- pairs ---------------------------------------------------------------------------------------------------------
 
-    def _pairs(self, duel: Duel) -> None:
+    def _pairs(self, pairs: Pairs) -> None:
         """One pair after another until the answer is clear or the time is over. Explains in the last one."""
         number = 0
         while not self.pairs or self._more():
@@ -310,19 +308,19 @@ class _Checking:
             begun = self.budget.now()
             self.progress.stage(f"Starting both (pair {number})")
             try:
-                with duel.pair(number) as live:
-                    self.progress.update(f"Pair {number}: windows in turn", self.budget.spent(), self.budget.seconds)
-                    self.pairs.append(live.measure())
-                    self.cut_short.append(live.broken)
-                    if live.broken is not None:
-                        self._note_broken(live.broken)
+                with pairs.pair(number) as both:
+                    self.progress.update(f"Pair {number}: windows in turn", self.budget.elapsed(), self.budget.total)
+                    self.pairs.append(pairs.measure(number, both))
+                    self.cut_short.append(both.broken)
+                    if both.broken is not None:
+                        self._note_broken(both.broken)
                     self.lasted.append(self.budget.now() - begun)
                     more = self._more()
                     self._look(last=not more)
                     self._say()
                     self.given_up = more and verdict.in_vain(self.pairs, self.how, self.judged)
                     if not more or self._is_clear() or self.given_up:
-                        self._explain(live)
+                        self._explain(both)
                         return
             except Broken as broken:
                 self.broken.append(broken)
@@ -357,7 +355,7 @@ class _Checking:
     @staticmethod
     def _is_plain(broken: Broken) -> bool:
         """Whether starting again would fail in the same way."""
-        return broken.corner.found is None
+        return broken.live.found is None
 
     def _how(self, *, last: bool) -> Judging:
         fixed = self.request.pairs is not None
@@ -384,21 +382,21 @@ class _Checking:
 
     def _note_broken(self, broken: Broken) -> None:
         """Say why a pair was cut short or lost; that a script came to its end is no weakness."""
-        crashed = broken.over.crashed
-        where, why = broken.corner.contender.said, broken.over.why.rstrip(".")
+        crashed = broken.crashed
+        where, why = broken.live.side.said, broken.why.rstrip(".")
         told = "After some windows were measured, " if crashed else "A pair of processes was lost: "
         warning = Warning(slug="script-failed-later" if crashed else "pair-lost", sentence=f"{told}{why} ({where}).")
-        if broken.over.why != CAME_TO_ITS_END and all(each.slug != warning.slug for each in self.warnings):
+        if broken.why != CAME_TO_ITS_END and all(each.slug != warning.slug for each in self.warnings):
             self.warnings.append(warning)
 
     # -- why -----------------------------------------------------------------------------------------------------------
 
-    def _explain(self, live: LivePair | None) -> None:
-        """Look for what grew. `live`: the last pair; None where it is gone."""
+    def _explain(self, both: SideBySide | None) -> None:
+        """Look for what grew. `both`: the last pair; None where it is gone."""
         grew = verdict.growth(self.judged)
         if grew is None:
             return
-        if live is None or live.broken is not None:
+        if both is None or both.broken is not None:
             self.culprits = culprits.grown_phases(self.pairs, grew)
             self.warnings.append(
                 Warning(
@@ -409,7 +407,7 @@ class _Checking:
             )
             return
         self.progress.stage("Looking for what grew")
-        found = explain(live, self.pairs, grew, self._differences())
+        found = explain(both, self.roots, self.pairs, grew, self._differences())
         self.culprits, self.growth = found.culprits, found.growth
         self.warnings += found.missing
 
@@ -442,12 +440,9 @@ class _Checking:
             if self.given_up and verdict.status(self.judged) == "cannot_tell":
                 sentence = verdict.refusal(self.pairs, self.how, self.judged, self._pair_seconds())
             self.warnings += verdict.weak_evidence(self.pairs, self.how, self.judged)
-        duel = self.duel
-        if duel is not None and duel.missing_ranks:
-            self.warnings.append(outcome.rank_missing(duel.missing_ranks))
-        seen = None if duel is None else environment.describe(duel.hello, duel.found)
-        if seen is not None and request.steady:
-            seen = replace(seen, variables={**steady.STEADY, **seen.variables})
+        if self.starter.missing_ranks:
+            self.warnings.append(outcome.rank_missing(self.starter.missing_ranks))
+        seen = None if new else environment_of(self.starter, steadied=request.steady)
         made = Check(
             tool=Tool(name="bottleneck-doctor", version=__version__),
             created=datetime.now(timezone.utc).isoformat(timespec="seconds"),

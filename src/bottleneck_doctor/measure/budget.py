@@ -17,16 +17,19 @@ class OutOfTime(Exception):
 
 
 class Budget:
-    """Time to measure: `seconds` from now on. `strict`: the user set it, and nothing comes on top of it."""
+    """Time to measure: `seconds` from now on. `strict`: the user set it, and nothing comes on top of it. `total`: as
+    the property."""
 
-    def __init__(self, seconds: float, *, strict: bool, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, seconds: float, *, strict: bool, total: float | None = None, now: Callable[[], float] = time.monotonic
+    ) -> None:
         self._seconds = seconds
         self._strict = strict
         self._now = now
         self._started = now()
         self._free = 0.0
         self._ends = math.inf
-        self._total: float | None = None
+        self._total = total
 
     @property
     def seconds(self) -> float:

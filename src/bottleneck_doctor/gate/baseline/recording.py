@@ -90,7 +90,8 @@ def _record(request: Request, progress: Progress, look: Look, outside: Outside) 
     root, head = revision.here(cwd)
     progress.stage("Looking at the machine")
     now = _machine(request, cwd, look)
-    budget = Budget(request.budget or _LONG, strict=request.budget is not None, now=outside.now)
+    seconds = request.budget or _LONG
+    budget = Budget(seconds, strict=request.budget is not None, total=request.budget, now=outside.now)
     drawing = Drawing(training, head, root, cwd, budget, progress, outside)
     wanted = request.processes or (PROCESSES if request.budget is None else decide.most_looked_at())
 

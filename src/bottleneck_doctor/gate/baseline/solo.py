@@ -1,12 +1,12 @@
 """Processes of one revision, started one after another: a `Training` in, a `Draw` of each process out. The edge where a
-baseline is measured, and the head that is held against one; the windows are those of a check of pairs (`duel`)."""
+baseline is measured, and the head that is held against one; the windows are those of a check of pairs (`paired`)."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
@@ -19,25 +19,24 @@ from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.examine import outcome
 from bottleneck_doctor.gate import plan
 from bottleneck_doctor.gate.baseline import unpaired
-from bottleneck_doctor.gate.duel import (
+from bottleneck_doctor.gate.metrics import SideSample
+from bottleneck_doctor.gate.paired import (
     LEAST_KEPT_ROUNDS,
     MOST_BROKEN_PAIRS,
-    Broken,
-    Contender,
-    Corner,
-    Live,
-    Starts,
-    can_be_whole,
+    environment_of,
+    nothing_timed,
     phases_of,
     sample_of,
+    started,
 )
-from bottleneck_doctor.gate.metrics import SideSample
 from bottleneck_doctor.gate.sides import steady
 from bottleneck_doctor.measure.budget import Budget, OutOfTime
 from bottleneck_doctor.measure.outside import Outside
-from bottleneck_doctor.measure.prober import CAME_TO_ITS_END, SessionOver
+from bottleneck_doctor.measure.prober import CAME_TO_ITS_END
+from bottleneck_doctor.measure.side_by_side import SideBySide
+from bottleneck_doctor.measure.starter import Broken, Starter
+from bottleneck_doctor.measure.starter import Side as Started
 from bottleneck_doctor.protection.keeper import Keeper, protecting
-from bottleneck_doctor.session import environment
 from bottleneck_doctor.session.start import Start
 from bottleneck_doctor.system.progress import Progress
 
@@ -70,38 +69,6 @@ class Training:
         return {**os.environ, **self.start.environment}
 
 
-class LiveOne(Live):
-    """One process at its loop. `whole`: whether windows are to be whole epochs, where they can be; None: as it fits."""
-
-    def __init__(self, number: int, head: Corner, budget: Budget, setup_seconds: float, whole: bool | None) -> None:
-        super().__init__(number, (head,), budget, setup_seconds)
-        self.head = head
-        # What a window holds must be the same in all processes that are compared, also where the head became slower.
-        if whole is not None:
-            head.measures.epochs = whole and can_be_whole(head)
-
-    @property
-    def whole_epochs(self) -> bool:
-        return self.head.measures.epochs
-
-    def measure(self) -> SideSample:
-        """As many windows as a process of a pair gets, then phases and memory. Raises `Broken` as
-        `LivePair.measure`."""
-        told: dict[str, float] | None = None
-        try:
-            self._doing(self.head, self._burn_in)
-            count = plan.rounds(self._setup_seconds, self._window_seconds(self.head), self._budget.seconds)
-            for block in range(1, count + 1):
-                self._doing(self.head, lambda corner, block=block: self._window(corner, block))
-            told = self._doing(self.head, phases_of)
-        except Broken as broken:
-            self.broken = broken
-        sample = sample_of(self.head, told)
-        if len(sample.costs(None)) < LEAST_KEPT_ROUNDS:
-            raise self.broken or Broken(self.head, SessionOver("no window could be timed"))
-        return sample
-
-
 class Drawing:
     """Draws of a training, one process after another. `lasted`: seconds that each took."""
 
@@ -125,24 +92,24 @@ class Drawing:
         self._budget = budget
         self._progress = progress
         self._broken: list[Broken] = []
-        self._starts = Starts(
-            budget, progress, verbose=training.verbose, discretion=training.discretion, outside=outside
+        self._starter = Starter(
+            budget, progress, outside or Outside(), verbose=training.verbose, discretion=training.discretion
         )
 
     def run(self, wanted: Callable[[], bool], whole: bool | None = None) -> None:
-        """Draw for as long as `wanted` says so before each start. `whole`: as for `LiveOne`.
+        """Draw for as long as `wanted` says so before each start. `whole`: as for `SideBySide`.
 
         Raises `DoctorError` where nothing could be drawn at all.
         """
-        with self._contender() as contender:
+        with self._side() as side:
             while wanted():
                 begun = self._budget.now()
                 try:
-                    whole = self._one(contender, whole)
+                    whole = self._one(side, whole)
                 except Broken as broken:
                     self._broken.append(broken)
                     # A script that never came to its loop would not the next time.
-                    if not self.draws and broken.corner.found is None:
+                    if not self.draws and broken.live.found is None:
                         break
                     self._note_broken(broken)
                     if len(self._broken) >= MOST_BROKEN_PAIRS:
@@ -153,8 +120,8 @@ class Drawing:
                     self.lasted.append(self._budget.now() - begun)
         if not self.draws:
             raise failure(self._broken[0]) if self._broken else outcome.out_of_time(self._budget.spent())
-        if self._starts.missing_ranks:
-            self.warnings.append(outcome.rank_missing(self._starts.missing_ranks))
+        if self._starter.missing_ranks:
+            self.warnings.append(outcome.rank_missing(self._starter.missing_ranks))
 
     def seconds_each(self) -> float:
         """What a process takes, start and all."""
@@ -162,34 +129,47 @@ class Drawing:
 
     def environment(self) -> Environment:
         """The machine and the libraries, as the processes saw them."""
-        seen = environment.describe(self._starts.hello, self._starts.found)
-        return replace(seen, variables={**steady.STEADY, **seen.variables}) if self._training.steady else seen
+        return environment_of(self._starter, steadied=self._training.steady)
 
-    def _one(self, contender: Contender, whole: bool | None) -> bool:
+    def _one(self, side: Started, whole: bool | None) -> bool:
         number = len(self.draws) + len(self._broken) + 1
         self._progress.stage(f"Starting (process {number})")
         taken = stored_baseline.now()
-        with self._starts.live([contender], number, "Process") as corners:
-            live = LiveOne(number, corners["head"], self._budget, self._starts.setup_seconds, whole)
-            self._progress.update(f"Process {number}: windows", self._budget.spent(), self._budget.seconds)
-            sample = live.measure()
-            if live.broken is not None:
-                self._note_broken(live.broken)
+        starter = self._starter
+        with started(starter, [side], f"Process {number}", first=number == 1) as lives:
+            one = SideBySide(lives, self._budget, starter.outside, window_seconds=plan.WINDOW_SECONDS, whole=whole)
+            self._progress.update(f"Process {number}: windows", self._budget.elapsed(), self._budget.total)
+            sample = self._measured(one)
+            if one.broken is not None:
+                self._note_broken(one.broken)
             first = not self.draws
-            self.draws.append(unpaired.draw(sample, taken, whole_epochs=live.whole_epochs, first=first))
-            return live.whole_epochs
+            self.draws.append(unpaired.draw(sample, taken, whole_epochs=one.whole_epochs, first=first))
+            return one.whole_epochs
+
+    def _measured(self, one: SideBySide) -> SideSample:
+        """As many windows as a process of a pair gets, then phases and memory. Raises `Broken` as `Pairs.measure`."""
+        (live,) = one.lives
+        told: dict[str, float] | None = None
+        with contextlib.suppress(Broken):
+            one.burn_in()
+            count = plan.rounds(self._starter.setup_seconds, one.cost_seconds(), self._budget.seconds)
+            one.rounds([(live.side.name,)] * count)
+            told = phases_of(one, live)
+        sample = sample_of(one, live, told)
+        if len(sample.costs(None)) < LEAST_KEPT_ROUNDS:
+            raise one.broken or nothing_timed(one)
+        return sample
 
     @contextlib.contextmanager
-    def _contender(self) -> Iterator[Contender]:
+    def _side(self) -> Iterator[Started]:
         training = self._training
         keeper = Keeper() if training.start.in_place else protecting(self._cwd, training.start.entrypoint())
         try:
-            yield Contender(
+            yield Started(
                 name="head",
                 said=self._said,
                 argv=training.start.argv(),
                 cwd=self._cwd,
-                roots=(self._root,),
                 environment=training.variables(),
                 keeper=keeper,
                 launched=bool(training.start.launcher),
@@ -204,21 +184,20 @@ class Drawing:
 
     def _note_broken(self, broken: Broken) -> None:
         """Say why a process was cut short or lost; that a script came to its end is no weakness."""
-        crashed = broken.over.crashed
+        crashed = broken.crashed
         told = "After some windows were measured, " if crashed else "A process was lost: "
-        why = broken.over.why.rstrip(".")
+        why = broken.why.rstrip(".")
         warning = Warning(slug="script-failed-later" if crashed else "pair-lost", sentence=f"{told}{why}.")
-        if broken.over.why != CAME_TO_ITS_END and all(each.slug != warning.slug for each in self.warnings):
+        if broken.why != CAME_TO_ITS_END and all(each.slug != warning.slug for each in self.warnings):
             self.warnings.append(warning)
 
 
 def failure(broken: Broken) -> DoctorError:
     """Why nothing can be measured."""
-    over = broken.over
-    if over.ours:
-        return outcome.guest_failed(over)
-    if over.apart:
-        return outcome.ranks_apart(over)
-    if over.why == CAME_TO_ITS_END:
-        return outcome.no_training(broken.corner.session.farewell, over.tail)
-    return outcome.entrypoint_failed(over)
+    if broken.ours:
+        return outcome.guest_failed(broken)
+    if broken.apart:
+        return outcome.ranks_apart(broken)
+    if broken.why == CAME_TO_ITS_END:
+        return outcome.no_training(broken.live.session.farewell, broken.tail)
+    return outcome.entrypoint_failed(broken)

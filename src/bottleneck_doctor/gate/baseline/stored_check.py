@@ -84,7 +84,8 @@ class _Checking:
         self.times = stored_.times(request.baseline.takes)
         self.endless = request.processes is not None and request.budget is None
         seconds = request.budget or DEFAULT_BUDGET
-        self.budget = Budget(seconds, strict=not self.endless, now=outside.now)
+        total = None if self.endless else seconds
+        self.budget = Budget(seconds, strict=not self.endless, total=total, now=outside.now)
         self.wanted = request.processes or against.wanted([len(time) for time in self.times])
         self.ended = False
         """Whether no more processes were wanted."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import os
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,12 +24,13 @@ from bottleneck_doctor.gate.cause import culprits, growth
 from bottleneck_doctor.gate.cause.hunks import Differences
 from bottleneck_doctor.gate.cause.mentions import Sources
 from bottleneck_doctor.gate.cause.reasons import Seen, reasons
-from bottleneck_doctor.gate.duel import Contender, Corner, LivePair
 from bottleneck_doctor.gate.metrics import PairSample
-from bottleneck_doctor.gate.plan import Name
 from bottleneck_doctor.measure.budget import OutOfTime
-from bottleneck_doctor.measure.prober import SessionOver
+from bottleneck_doctor.measure.outside import Outside
+from bottleneck_doctor.measure.prober import Prober, SessionOver
 from bottleneck_doctor.measure.schedule import probe
+from bottleneck_doctor.measure.side_by_side import SideBySide
+from bottleneck_doctor.measure.starter import Live
 from bottleneck_doctor.profiling.lines import functions_to_profile, line_setting, source_lines
 from bottleneck_doctor.profiling.pyspy import RATE
 from bottleneck_doctor.profiling.sampling import open_recording
@@ -66,6 +67,24 @@ class _Sampled:
     grain: float
 
 
+@dataclass(frozen=True)
+class _Looked:
+    """A process that is looked into. `roots`: of its files, and of those that it shares with the other one."""
+
+    live: Live
+    prober: Prober
+    outside: Outside
+    roots: Sequence[Path]
+
+    @property
+    def name(self) -> str:
+        return self.live.side.name
+
+    @property
+    def said(self) -> str:
+        return self.live.side.said
+
+
 class _Refused(Exception):
     """py-spy showed nothing of a side. `warning`: why, as it says itself."""
 
@@ -74,8 +93,15 @@ class _Refused(Exception):
         self.warning = warning
 
 
-def explain(live: LivePair, pairs: Sequence[PairSample], grew: float, differences: Differences) -> Explanation:
-    """Look into both processes of a pair that regressed. `grew`: seconds by which a step did."""
+def explain(
+    both: SideBySide,
+    roots: Mapping[str, Sequence[Path]],
+    pairs: Sequence[PairSample],
+    grew: float,
+    differences: Differences,
+) -> Explanation:
+    """Look into both processes of a pair that regressed. `roots`: of each side's files, by its name, the repository's
+    first. `grew`: seconds by which a step did."""
     found = Explanation(culprits.grown_phases(pairs, grew))
     if grew <= 0:
         return found
@@ -84,25 +110,26 @@ def explain(live: LivePair, pairs: Sequence[PairSample], grew: float, difference
     seconds = max(LEAST_SAMPLED, min(seconds, MOST_SAMPLED))
     steps = (record.base_step_seconds, record.head_step_seconds)
     sides = []
-    corner = live.base
+    looked = [_Looked(each, both.prober(each), both.outside, roots[each.side.name]) for each in both.lives]
+    process = looked[0]
     with scratch.borrowed() as folder:
         try:
-            files: dict[Name, list[Path]] = {"base": [], "head": []}
+            files: dict[str, list[Path]] = {"base": [], "head": []}
             turns = max(1, round(seconds / TURN_SECONDS))
             for number in range(turns):
-                for corner in (live.base, live.head) if number % 2 == 0 else (live.head, live.base):
-                    files[corner.contender.name].append(_recorded(corner, folder, number, seconds / turns))
-            for corner, step in zip((live.base, live.head), steps, strict=True):
-                sides.append(_sampled(corner, files[corner.contender.name], step))
+                for process in looked if number % 2 == 0 else reversed(looked):
+                    files[process.name].append(_recorded(process, folder, number, seconds / turns))
+            for process, step in zip(looked, steps, strict=True):
+                sides.append(_sampled(process, files[process.name], step))
         except _Refused as refused:
-            _by_lines(found, live, steps, grew, differences, refused.warning)
+            _by_lines(found, looked, steps, grew, differences, refused.warning)
             return found
         except (SessionOver, OutOfTime, DoctorError) as problem:
-            found.missing.append(_missing(f"{corner.contender.said} could not be sampled: {problem}"))
+            found.missing.append(_missing(f"{process.said} could not be sampled: {problem}"))
             return found
     base, head = sides
-    found.growth = _grown_trees(live, base, head, differences)
-    sources = _sources(live.head.contender)
+    found.growth = _grown_trees(looked, base, head, differences)
+    sources = _sources(looked[1].roots[0])
     seen = Seen(base.table, head.table, grew, differences, found.growth, sources)
     found.culprits = reasons(seen, found.culprits)
     return found
@@ -111,49 +138,49 @@ def explain(live: LivePair, pairs: Sequence[PairSample], grew: float, difference
 # -- by samples --------------------------------------------------------------------------------------------------------
 
 
-def _recorded(corner: Corner, folder: Path, number: int, seconds: float) -> Path:
+def _recorded(process: _Looked, folder: Path, number: int, seconds: float) -> Path:
     """The raw file of one side's turn under py-spy. Raises `_Refused`, `SessionOver` and `OutOfTime`."""
-    hello = _hello(corner)
+    hello = _hello(process)
     if elsewhere(hello):
         raise _Refused(not_sampled_elsewhere(hello))
-    sampler = corner.outside.sampler(hello.pid, folder, name=f"{corner.contender.name}-{number}")
-    file = sampled(sampler, corner.measures, corner.session, seconds)
+    sampler = process.outside.sampler(hello.pid, folder, name=f"{process.name}-{number}")
+    file = sampled(sampler, process.prober, process.live.session, seconds)
     if isinstance(file, Warning):
         raise _Refused(file)
     return file
 
 
-def _sampled(corner: Corner, files: Sequence[Path], step_seconds: float) -> _Sampled:
+def _sampled(process: _Looked, files: Sequence[Path], step_seconds: float) -> _Sampled:
     """What py-spy saw of one side. Raises `_Refused` where that is nothing, and the `DoctorError`s of `raw.read`."""
-    roots = [str(root) for root in corner.contender.roots]
-    roots += _linked(corner.contender.environment.get("PYTHONPATH", ""))
-    recording = open_recording(files, main_pids=[_hello(corner).pid], own_roots=roots)
+    roots = [str(root) for root in process.roots]
+    roots += _linked(process.live.side.environment.get("PYTHONPATH", ""))
+    recording = open_recording(files, main_pids=[_hello(process).pid], own_roots=roots)
     samples = recording.samples().get("main", 0)
     if not samples:
-        raise _Refused(_missing(f"no sample was taken of {corner.contender.said}"))
+        raise _Refused(_missing(f"no sample was taken of {process.said}"))
     # The main process was sampled all the time, so its samples share out a step; the workers' are counted alike.
     grain = step_seconds / samples
     table: defaultdict[culprits.Place, float] = defaultdict(float)
     for row in recording.functions(merge=False):
         if row.own_path:
-            table[_from_root(row.own_path, corner.contender), row.own_name, row.own_line] += row.count * grain
+            table[_from_root(row.own_path, process.roots), row.own_name, row.own_line] += row.count * grain
     trees = recording.trees(least_share=growth.LEAST_SHARE, most=growth.MOST_NODES)
     return _Sampled(culprits.Table(dict(table), grain, step_seconds), trees, grain)
 
 
-def _hello(corner: Corner) -> messages.Hello:
-    if corner.session.hello is None:
+def _hello(process: _Looked) -> messages.Hello:
+    if process.live.session.hello is None:
         raise _Refused(_missing("the process did not say who it is"))
-    return corner.session.hello
+    return process.live.session.hello
 
 
-def _grown_trees(live: LivePair, base: _Sampled, head: _Sampled, differences: Differences) -> list[GrowthTree]:
+def _grown_trees(both: Sequence[_Looked], base: _Sampled, head: _Sampled, differences: Differences) -> list[GrowthTree]:
     def on_base(path: str) -> str:
-        there = _from_root(path, live.base.contender)
+        there = _from_root(path, both[0].roots)
         return differences.renamed.get(there, there)
 
     def on_head(path: str) -> str:
-        return _from_root(path, live.head.contender)
+        return _from_root(path, both[1].roots)
 
     made = []
     for role in ("main", "workers"):
@@ -174,7 +201,7 @@ def _linked(python_path: str) -> list[str]:
 
 def _by_lines(
     found: Explanation,
-    live: LivePair,
+    both: Sequence[_Looked],
     steps: tuple[float, float],
     grew: float,
     differences: Differences,
@@ -182,34 +209,34 @@ def _by_lines(
 ) -> None:
     """Put what timed lines tell into `found`. `refused`: why py-spy tells nothing."""
     tables = []
-    for corner, step in zip((live.base, live.head), steps, strict=True):
+    for process, step in zip(both, steps, strict=True):
         try:
-            made = _timed(corner, step, differences)
+            made = _timed(process, step, differences)
         except (SessionOver, OutOfTime) as problem:
-            made = f"{corner.contender.said} ended ({problem})"
+            made = f"{process.said} ended ({problem})"
         if isinstance(made, str):
             found.missing += [refused, _missing(f"nor could lines be timed: {made}")]
             return
         tables.append(made)
     base, head = tables
-    seen = Seen(base, head, grew, differences, sources=_sources(live.head.contender))
+    seen = Seen(base, head, grew, differences, sources=_sources(both[1].roots[0]))
     found.culprits = reasons(seen, found.culprits)
-    workers = " with batches made in the main process" if live.head.loop.num_workers else ""
+    workers = " with batches made in the main process" if both[1].live.loop.num_workers else ""
     said = (
         f"{refused.sentence} Lines were timed instead{workers}; the time of a line includes everything that it calls."
     )
     found.missing.append(replace(refused, sentence=said))
 
 
-def _timed(corner: Corner, step_seconds: float, differences: Differences) -> culprits.Table | str:
+def _timed(process: _Looked, step_seconds: float, differences: Differences) -> culprits.Table | str:
     """Seconds a step by line, of the functions that make a step and of those that were changed; or why not."""
     options: dict[str, Any] = {
-        "functions": [*_changed_places(corner.contender, differences), *functions_to_profile(None, corner.loop)],
+        "functions": [*_changed_places(process, differences), *functions_to_profile(None, process.live.loop)],
         "import_path": folder_of("line_profiler"),
     }
-    setting = line_setting(corner.loop)
-    window, detail = corner.measures.explain(
-        corner.session, probe("lines:" + BASELINE, setting, mode="lines"), TIMED_SECONDS, options
+    setting = line_setting(process.live.loop)
+    window, detail = process.prober.explain(
+        process.live.session, probe("lines:" + BASELINE, setting, mode="lines"), TIMED_SECONDS, options
     )
     if window.status != "ok":
         return window.reason
@@ -217,15 +244,15 @@ def _timed(corner: Corner, step_seconds: float, differences: Differences) -> cul
         return "the loop paused too often"
     table: defaultdict[culprits.Place, float] = defaultdict(float)
     for function in detail.get("functions", ()):
-        path = _from_root(function["path"], corner.contender)
+        path = _from_root(function["path"], process.roots)
         for line, _, seconds in function["lines"]:
             table[path, function["name"], line] += seconds / detail["steps"]
     return culprits.Table(dict(table), 0.0, step_seconds)
 
 
-def _changed_places(contender: Contender, differences: Differences) -> list[dict[str, Any]]:
+def _changed_places(process: _Looked, differences: Differences) -> list[dict[str, Any]]:
     """A line of each changed stretch, as the side itself has it: the functions around them are worth a look."""
-    root, on_head = contender.roots[0], contender.name == "head"
+    root, on_head = process.roots[0], process.name == "head"
     before = {new: old for old, new in differences.renamed.items()}
     places = [
         (path if on_head else before.get(path, path), line)
@@ -241,18 +268,18 @@ def _changed_places(contender: Contender, differences: Differences) -> list[dict
 # -- both --------------------------------------------------------------------------------------------------------------
 
 
-def _from_root(path: str, contender: Contender) -> str:
+def _from_root(path: str, roots: Iterable[Path]) -> str:
     """A file as both revisions call it: from the root of the repository, if it lies there."""
     real = Path(os.path.realpath(path))
-    return next((str(real.relative_to(root)) for root in contender.roots if real.is_relative_to(root)), path)
+    return next((str(real.relative_to(root)) for root in roots if real.is_relative_to(root)), path)
 
 
-def _sources(head: Contender) -> Sources:
+def _sources(root: Path) -> Sources:
     """The text of the head's files, and of libraries', each read once."""
 
     @functools.cache
     def read(path: str) -> str:
-        return "\n".join(source_lines(str(head.roots[0] / path)))
+        return "\n".join(source_lines(str(root / path)))
 
     return read
 

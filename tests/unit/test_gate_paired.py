@@ -14,11 +14,15 @@ from tests.unit.gate_samples import pair as gate_pair
 from tests.unit.gate_samples import window
 
 from bottleneck_doctor.documents.report import Window
+from bottleneck_doctor.gate import plan
 from bottleneck_doctor.gate.check import Request, _Checking
-from bottleneck_doctor.gate.duel import Broken, Contender, Corner, LivePair
 from bottleneck_doctor.gate.metrics import PairSample
+from bottleneck_doctor.gate.paired import Pairs
 from bottleneck_doctor.measure.budget import Budget
+from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.prober import CAME_TO_ITS_END, SessionOver
+from bottleneck_doctor.measure.side_by_side import SideBySide
+from bottleneck_doctor.measure.starter import Broken, Live, Side, Starter
 from bottleneck_doctor.protection.keeper import Keeper
 from bottleneck_doctor.session.session import Command, Session
 from bottleneck_doctor.session.start import Start
@@ -37,7 +41,6 @@ class Trains:
         self.block = 0
         self.device_bytes = self.device_reserved_bytes = None
         self.granted = 0
-        self.granted = 0
         self._lasts = lasts
         self._over = over
 
@@ -55,77 +58,87 @@ class Trains:
 
 
 @pytest.fixture
-def corners() -> Iterator[tuple[Corner, Corner]]:
-    made = [
-        Corner(
-            Contender(name=name, said=f"the {name}", argv=(), cwd=Path(), roots=(), environment={}, keeper=Keeper()),
+def lives() -> Iterator[tuple[Live, Live]]:
+    base, head = (
+        Live(
+            Side(name=name, said=f"the {name}", argv=(), cwd=Path(), environment={}, keeper=Keeper()),
             Session(Command((), Path()), 1),
             found=FOUND,
         )
         for name in ("base", "head")
-    ]
-    yield made[0], made[1]
-    for each in made:
+    )
+    yield base, head
+    for each in (base, head):
         each.session.stop()
 
 
-def pair(corners: tuple[Corner, Corner], base: tuple[int, SessionOver], head: tuple[int, SessionOver]) -> LivePair:
-    live = LivePair(1, *corners, Budget(300.0, strict=True), random.Random(1), 10.0)
-    for corner, (lasts, over) in zip(corners, (base, head), strict=True):
-        corner.prober = Trains(lasts, over)  # type: ignore[assignment]
-    return live
+class Pair:
+    """A pair whose processes last for so many windows."""
+
+    def __init__(self, lives: tuple[Live, Live], base: tuple[int, SessionOver], head: tuple[int, SessionOver]) -> None:
+        budget = Budget(300.0, strict=True)
+        starter = Starter(budget, SilentProgress(), Outside(), setup_seconds=10.0)
+        self.both = SideBySide(lives, budget, Outside(), window_seconds=plan.WINDOW_SECONDS)
+        self.trains = [Trains(lasts, over) for lasts, over in (base, head)]
+        for live, trains in zip(lives, self.trains, strict=True):
+            self.both._measured[live.side.name].prober = trains  # type: ignore[assignment]
+        self._pairs = Pairs(lives[0].side, lives[1].side, starter, random.Random(1))
+
+    @property
+    def broken(self) -> Broken:
+        assert self.both.broken is not None
+        return self.both.broken
+
+    def measure(self) -> PairSample:
+        return self._pairs.measure(1, self.both)
 
 
-def test_a_side_that_fails_alone_is_told_by_the_other_that_trains_on(corners: tuple[Corner, Corner]) -> None:
-    live = pair(corners, base=(1000, END), head=(3, CRASH))
-    sample = live.measure()
+def test_a_side_that_fails_alone_is_told_by_the_other_that_trains_on(lives: tuple[Live, Live]) -> None:
+    made = Pair(lives, base=(1000, END), head=(3, CRASH))
+    sample = made.measure()
     assert len(sample.rounds()) == 3
-    assert live.broken is not None
-    assert live.broken.corner is corners[1]
-    assert live.broken.alone
-    trained: Any = corners[0].prober
-    assert trained.granted > 5, "it went beyond the step at which the head failed"
-    assert len(corners[0].windows) <= 4, "and that does not count"
+    assert made.broken.live is lives[1]
+    assert made.broken.alone
+    assert made.trains[0].granted > 5, "it went beyond the step at which the head failed"
+    assert len(made.both.windows(lives[0])) <= 4, "and that does not count"
 
 
 @pytest.mark.parametrize("base", [(4, CRASH), (5, END)])
 def test_a_failure_that_the_other_side_did_not_outlive_is_nobody_s(
-    corners: tuple[Corner, Corner], base: tuple[int, SessionOver]
+    lives: tuple[Live, Live], base: tuple[int, SessionOver]
 ) -> None:
-    live = pair(corners, base=base, head=(3, CRASH))
-    live.measure()
-    assert live.broken is not None
-    assert not live.broken.alone
+    made = Pair(lives, base=base, head=(3, CRASH))
+    made.measure()
+    assert not made.broken.alone
 
 
-def test_what_only_one_side_could_still_show_is_no_difference(corners: tuple[Corner, Corner]) -> None:
+def test_what_only_one_side_could_still_show_is_no_difference(lives: tuple[Live, Live]) -> None:
     """The faster side comes to its end first: its memory can't be read any more, and is not gone for that."""
-    live = pair(corners, base=(1000, END), head=(3, END))
-    corners[0].own_bytes = 1 << 30
-    sample = live.measure()
-    assert live.broken is not None
+    made = Pair(lives, base=(1000, END), head=(3, END))
+    lives[0].own_bytes = 1 << 30
+    sample = made.measure()
     assert sample.base.peak_bytes is None
     assert sample.head.peak_bytes is None
     assert sample.base.phases is None
 
 
-def test_what_both_have_shown_before_still_counts(corners: tuple[Corner, Corner]) -> None:
-    live = pair(corners, base=(1000, END), head=(3, END))
-    for corner in corners:
-        corner.own_bytes = 1 << 30
-    sample = live.measure()
+def test_what_both_have_shown_before_still_counts(lives: tuple[Live, Live]) -> None:
+    made = Pair(lives, base=(1000, END), head=(3, END))
+    for live in lives:
+        live.own_bytes = 1 << 30
+    sample = made.measure()
     assert sample.base.peak_bytes == sample.head.peak_bytes == 1 << 30
 
 
-def test_a_pair_without_windows_is_lost(corners: tuple[Corner, Corner]) -> None:
+def test_a_pair_without_windows_is_lost(lives: tuple[Live, Live]) -> None:
     with pytest.raises(Broken):
-        pair(corners, base=(1000, END), head=(1, END)).measure()
+        Pair(lives, base=(1000, END), head=(1, END)).measure()
 
 
-def test_a_check_fails_where_one_side_fails_alone_in_every_pair(corners: tuple[Corner, Corner]) -> None:
+def test_a_check_fails_where_one_side_fails_alone_in_every_pair(lives: tuple[Live, Live]) -> None:
     checking = _Checking(Request(start=Start(script=Path("train.py")), base_ref="main"), SilentProgress())
-    sample = pair(corners, base=(1000, END), head=(1000, END)).measure()
-    head, base = (Broken(corner, CRASH) for corner in reversed(corners))
+    sample = Pair(lives, base=(1000, END), head=(1000, END)).measure()
+    head, base = (Broken(live, CRASH) for live in reversed(lives))
 
     def blamed(*cut_short: Broken | None) -> Broken | None:
         checking.pairs = [sample for _ in cut_short]
@@ -137,8 +150,8 @@ def test_a_check_fails_where_one_side_fails_alone_in_every_pair(corners: tuple[C
     assert blamed(base) is base
     assert blamed(head, base) is None
     assert blamed(head, None) is None
-    assert blamed(Broken(corners[1], END)) is None
-    assert blamed(Broken(corners[1], CRASH, alone=False)) is None
+    assert blamed(Broken(lives[1], END)) is None
+    assert blamed(Broken(lives[1], CRASH, alone=False)) is None
 
 
 def test_a_regression_that_is_told_when_no_process_stands_is_explained_by_its_phases() -> None:

@@ -1,0 +1,206 @@
+"""Pairs of processes, one of each revision: which are started, what of them is a sample, and who is blamed.
+
+A pair is one draw of luck, so each is started anew. What enters are two `Side`s, what leaves are `PairSample`s.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+from bottleneck_doctor.documents.labels import BASELINE
+from bottleneck_doctor.documents.report import Environment
+from bottleneck_doctor.errors import DoctorError, Exit
+from bottleneck_doctor.examine import outcome
+from bottleneck_doctor.gate import plan
+from bottleneck_doctor.gate.metrics import PairSample, SideSample
+from bottleneck_doctor.gate.sides import steady
+from bottleneck_doctor.measure import pairing as ev
+from bottleneck_doctor.measure import phases, schedule
+from bottleneck_doctor.measure.prober import CAME_TO_ITS_END
+from bottleneck_doctor.measure.schedule import probe
+from bottleneck_doctor.measure.side_by_side import SideBySide
+from bottleneck_doctor.measure.starter import LONGEST_SETUP, Broken, Live, Side, Starter
+from bottleneck_doctor.measure.waiting import SessionOver
+from bottleneck_doctor.session import environment
+
+PHASE_WINDOW_SECONDS = 0.6
+LEAST_KEPT_ROUNDS = 2
+"""A pair that breaks keeps its rounds if there are so many."""
+MOST_BROKEN_PAIRS = 3
+_PORT_TAKEN = re.compile(
+    r"EADDRINUSE|address already in use|Port `\d+` is already in use|on port `\d+`, but", re.IGNORECASE
+)
+
+
+class Pairs:
+    """Starts pairs of a base and a head, whichever chance says first."""
+
+    def __init__(self, base: Side, head: Side, starter: Starter, generator: random.Random) -> None:
+        self.starter = starter
+        self._sides = (base, head)
+        self._generator = generator
+
+    @contextlib.contextmanager
+    def pair(self, number: int) -> Iterator[SideBySide]:
+        """Two started processes whose loops are found, the base first; ended whatever happens. Raises as
+        `Starter.live`, and `DoctorError` where all failed alike before their loops were found."""
+        sides = list(self._sides)
+        self._generator.shuffle(sides)
+        starter = self.starter
+        with started(starter, sides, f"Pair {number}", first=number == 1) as lives:
+            by_name = {live.side.name: live for live in lives}
+            both = [by_name[side.name] for side in self._sides]
+            yield SideBySide(both, starter.budget, starter.outside, window_seconds=plan.WINDOW_SECONDS)
+
+    def measure(self, number: int, both: SideBySide) -> PairSample:
+        """Windows of both in turn, then phases and memory. Raises `Broken` where too little could be measured.
+
+        The time that is left is no limit: a pair that was begun is ended, so that what came of it does not depend on
+        how fast it was.
+        """
+        told: Mapping[str, Mapping[str, float] | None] = {}
+        try:
+            self._rounds(both)
+            told = {live.side.name: phases_of(both, live) for live in both.lives}
+        except Broken:
+            # What only one side could still show is no difference between the revisions.
+            told = {}
+        base, head = (sample_of(both, live, told.get(live.side.name)) for live in both.lives)
+        if both.broken is not None and None in (base.peak_bytes, head.peak_bytes):
+            base, head = replace(base, peak_bytes=None), replace(head, peak_bytes=None)
+        sample = PairSample(number=number, base=base, head=head)
+        if len(sample.rounds()) < LEAST_KEPT_ROUNDS:
+            raise both.broken or nothing_timed(both)
+        return sample
+
+    def _rounds(self, both: SideBySide) -> None:
+        try:
+            both.burn_in()
+            count = plan.rounds(self.starter.setup_seconds, both.cost_seconds(), self.starter.budget.seconds)
+            both.rounds(plan.order(count, self._generator))
+        except Broken as broken:
+            if broken.crashed:
+                broken.alone = both.outlived(broken.live)
+            raise
+
+
+@contextlib.contextmanager
+def started(starter: Starter, sides: list[Side], what: str, *, first: bool) -> Iterator[list[Live]]:
+    """What `Starter.live` gives, with the patience of a check. `first`: whether nothing was started before.
+
+    Where all sides fail alike before their loops are found, no revision is to blame: raises `DoctorError`.
+    """
+    with contextlib.ExitStack() as stack:
+        try:
+            lives = stack.enter_context(starter.live(sides, what=what, patience=_patience(starter, first=first)))
+        except Broken as broken:
+            if broken.everywhere:
+                raise outcome.entrypoint_failed(broken) from broken
+            raise
+        yield lives
+
+
+def _patience(starter: Starter, *, first: bool) -> Callable[[], float]:
+    def seconds() -> float:
+        most = LONGEST_SETUP if first else max(60.0, 4 * starter.setup_seconds)
+        return min(most, max(0.0, starter.budget.left())) if starter.budget.strict else most
+
+    return seconds
+
+
+def environment_of(starter: Starter, *, steadied: bool) -> Environment:
+    """The machine and the libraries, as the head's processes saw them. `steadied`: with variables of ours set."""
+    head = starter.last.get("head")
+    seen = environment.describe(*(None, None) if head is None else (head.session.hello, head.found))
+    return replace(seen, variables={**steady.STEADY, **seen.variables}) if steadied else seen
+
+
+def nothing_timed(some: SideBySide) -> Broken:
+    """Processes lived on, and no window of theirs tells anything."""
+    return Broken(some.lives[-1], SessionOver("no window could be timed"))
+
+
+def phases_of(some: SideBySide, live: Live) -> dict[str, float] | None:
+    """Seconds a step in each phase; None where they could not be told apart."""
+    each = probe("phases:" + BASELINE, {}, mode="phases")
+    window, detail = some.explain(live, each, PHASE_WINDOW_SECONDS, {})
+    if window.status != "ok" or not window.steps:
+        return None
+    shares = phases.phases([detail])
+    if shares is None:
+        return None
+    # The shares of a slowed loop, told as parts of a step as it is.
+    usable = [window for window in some.windows(live) if ev.usable(window)]
+    step = sum(window.seconds for window in usable) / max(1, sum(window.steps for window in usable))
+    return {name: getattr(shares, name) * step for name in shares.__dataclass_fields__}
+
+
+def sample_of(some: SideBySide, live: Live, told: Mapping[str, float] | None) -> SideSample:
+    """What a process showed. `told`: its phases, None where they could not be seen."""
+    some.note_memory(live)
+    shape = schedule.shape_of(live.loop)
+    return SideSample(
+        windows=some.windows(live),
+        has_loader=live.loop.has_loader,
+        epoch_batches=shape.epoch_batches if shape.served else None,
+        first_step=live.loop.setup_seconds or None,
+        peak_bytes=_host_bytes(live),
+        device_bytes=some.prober(live).device_bytes,
+        device_reserved_bytes=some.prober(live).device_reserved_bytes,
+        phases=told,
+    )
+
+
+def _host_bytes(live: Live) -> int | None:
+    """The most memory that the training processes and their workers have had; None where it can't be told."""
+    own, workers = live.own_bytes, live.worker_bytes
+    if own is None or (workers is None and live.loop.num_workers):
+        return None
+    return own + (workers or 0)
+
+
+def failure(broken: Broken) -> DoctorError:
+    """Why one side can't be measured."""
+    side = broken.live.side
+    if broken.ours:
+        return outcome.guest_failed(broken)
+    if broken.apart:
+        return outcome.ranks_apart(broken)
+    if broken.why == CAME_TO_ITS_END or broken.hung is not None:
+        farewell = broken.live.session.farewell
+        hung = broken.hung is not None
+        plain = outcome.entrypoint_failed(broken) if hung else outcome.no_training(farewell, broken.tail)
+        where = side.said if broken.alone else "both revisions"
+        told = f"{where[0].upper()}{where[1:]}: {plain.sentence}"
+        return DoctorError(plain.slug, told, plain.next_step, plain.exit_code, detail=plain.detail)
+    if broken.crashed and _PORT_TAKEN.search(broken.tail):
+        return DoctorError(
+            "port-taken",
+            f"{side.said[0].upper()}{side.said[1:]} can't use the port at which its processes meet: "
+            "both revisions are alive at once in a check.",
+            "Use the port in MASTER_PORT, which differs between the two sides, or any free port: `torchrun "
+            "--standalone`, `accelerate launch --main_process_port 0`.",
+            Exit.ENTRYPOINT_FAILED,
+            detail=broken.tail,
+        )
+    reason = broken.why.removeprefix("the script failed: ").rstrip(".")
+    trains = "; the other one trains" if broken.alone else ""
+    if side.name == "base":
+        return DoctorError(
+            "base-failed",
+            f"The script fails on {side.said}{trains}: {reason}.",
+            "If the base needs a build or other files, make them with --base-setup. The end of its output is below.",
+            Exit.ENTRYPOINT_FAILED,
+            detail=broken.tail,
+        )
+    return DoctorError(
+        "head-failed",
+        f"The script fails on {side.said}{trains}: {reason}.",
+        "Correct it. The end of its output is below.",
+        Exit.ENTRYPOINT_FAILED,
+        detail=broken.tail,
+    )

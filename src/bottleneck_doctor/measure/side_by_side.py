@@ -1,0 +1,185 @@
+"""Processes that stand at their loops side by side, whose windows are granted in turn.
+
+All stand at a step's boundary, and only one of them trains at a time: so none takes anything from another, and drift of
+the machine meets all of them. One process alone is the same with one side.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from bottleneck_doctor.documents.labels import BASELINE
+from bottleneck_doctor.documents.report import Window
+from bottleneck_doctor.measure import burn_in, schedule
+from bottleneck_doctor.measure.budget import Budget, OutOfTime
+from bottleneck_doctor.measure.measurements import Measurements
+from bottleneck_doctor.measure.outside import Outside
+from bottleneck_doctor.measure.prober import BURN_IN, Prober
+from bottleneck_doctor.measure.schedule import Plan, Probe, probe
+from bottleneck_doctor.measure.starter import Broken, Live
+from bottleneck_doctor.measure.waiting import SessionOver
+from bottleneck_doctor.system.progress import SilentProgress
+
+MOST_TO_OUTLIVE = 10
+"""Windows in which a process has to come beyond the step at which another one failed."""
+
+
+@dataclass
+class _Measured:
+    """What one process is asked with, and the windows of it that count."""
+
+    prober: Prober
+    windows: list[Window] = field(default_factory=list)
+
+
+class SideBySide:
+    """Measures `lives` as written. `broken`: how the first one that is gone ended; nothing more can be asked then.
+
+    `window_seconds`: what a window's timed part aims at. `whole`: whether windows are whole epochs, where they can be;
+    None: as it fits, in all processes or in none, for what a window holds must be the same. A window that was begun is
+    waited for whatever the budget says, where the user set none: what comes of it must not depend on how fast it was.
+    """
+
+    def __init__(
+        self,
+        lives: Sequence[Live],
+        budget: Budget,
+        outside: Outside,
+        *,
+        window_seconds: float,
+        whole: bool | None = None,
+    ) -> None:
+        self.lives = tuple(lives)
+        self.broken: Broken | None = None
+        self.outside = outside
+        self._window_seconds = window_seconds
+        self._measured = {live.side.name: _Measured(_prober(live, budget, window_seconds)) for live in lives}
+        fits = all(each.prober.epochs for each in self._measured.values())
+        for live in lives:
+            self.prober(live).epochs = fits if whole is None else whole and _can_be_whole(live)
+
+    def live(self, name: str) -> Live:
+        """The process of that side."""
+        return next(live for live in self.lives if live.side.name == name)
+
+    def prober(self, live: Live) -> Prober:
+        """What asks that process for windows."""
+        return self._measured[live.side.name].prober
+
+    def windows(self, live: Live) -> list[Window]:
+        """Its windows that count, in order, with the number of their round as their block."""
+        return self._measured[live.side.name].windows
+
+    @property
+    def whole_epochs(self) -> bool:
+        """Whether windows are whole epochs."""
+        return all(each.prober.epochs for each in self._measured.values())
+
+    def cost_seconds(self) -> float:
+        """What a window takes with its lead-in, about, on the slowest side; known before the first was measured."""
+        return max(self._cost_seconds(live) for live in self.lives)
+
+    def _cost_seconds(self, live: Live) -> float:
+        prober = self.prober(live)
+        step = prober.expected_step({})
+        if prober.epochs:
+            return max(self._window_seconds, 1.5 * prober.epoch_seconds)
+        shape = schedule.shape_of(live.loop)
+        size = schedule.window_size(shape, {}, "timed", step, self._window_seconds, epochs=False)
+        return (size.lead_in + size.steps) * step
+
+    def burn_in(self) -> None:
+        """Windows of each process that are thrown away, until its speed is level. Raises `Broken`."""
+        for live in self.lives:
+            if burn_in.needed(live.loop, self.prober(live)):
+                with self._asking(live):
+                    burn_in.burn_in(self._thrown_away(live, self._window_seconds / 2))
+
+    def rounds(self, order: Iterable[Sequence[str]]) -> None:
+        """A window of each side that a round names, one after another. Raises `Broken`."""
+        for block, names in enumerate(order, 1):
+            for name in names:
+                live = self.live(name)
+                with self._asking(live):
+                    prober = self.prober(live)
+                    prober.block = block
+                    window = prober.measure(live.session, probe(BASELINE, {}))
+                    self.windows(live).append(window)
+                    live.trained += window.lead_in_steps + window.steps
+                    # Of a process that has ended nothing can be read any more.
+                    self.note_memory(live)
+
+    def explain(
+        self, live: Live, each: Probe, seconds: float, options: dict[str, Any]
+    ) -> tuple[Window, dict[str, Any]]:
+        """A window that explains, as `Prober.explain`. Its workers are looked at meanwhile, for nothing of it is
+        counted. Raises `Broken`, and whoever breaks in here may owe it to our timers: it is nobody's fault."""
+        with self._asking(live, alone=False), self.outside.workers_of(live.session) as watch:
+            told = self.prober(live).explain(live.session, each, seconds, options)
+        live.worker_bytes = watch.peak
+        return told
+
+    def note_memory(self, live: Live) -> None:
+        """Look at what its training processes have held so far."""
+        seen = self.outside.memory_of(live.session)
+        if seen is not None:
+            live.own_bytes = max(seen, live.own_bytes or 0)
+
+    def outlived(self, failed: Live) -> bool:
+        """Whether all others train on beyond the step at which this one failed."""
+        # How far it came in the window that it failed in is not known.
+        kept = [window for each in self._measured.values() for window in each.windows]
+        goal = failed.trained + 2 * max((window.lead_in_steps + window.steps for window in kept), default=0)
+        return all(self._comes_beyond(live, goal) for live in self.lives if live is not failed)
+
+    def _comes_beyond(self, live: Live, goal: int) -> bool:
+        train = self._thrown_away(live, self._window_seconds)
+        with contextlib.suppress(Broken):
+            for _ in range(MOST_TO_OUTLIVE):
+                if live.trained > goal:
+                    return True
+                with self._asking(live):
+                    train()
+        return False
+
+    def _thrown_away(self, live: Live, seconds: float) -> Callable[[], Window]:
+        """Takes a window that is not counted."""
+
+        def taken() -> Window:
+            window = self.prober(live).measure(live.session, probe(BURN_IN, {}), seconds=seconds)
+            live.trained += window.lead_in_steps + window.steps
+            return window
+
+        return taken
+
+    @contextlib.contextmanager
+    def _asking(self, live: Live, *, alone: bool = True) -> Iterator[None]:
+        """Whatever ends the process in here is told as `Broken`."""
+        try:
+            yield
+        except SessionOver as over:
+            raise self._broke(Broken(live, over, alone=alone)) from over
+        except OutOfTime as late:
+            slow = SessionOver("a window took far longer than expected")
+            raise self._broke(Broken(live, slow, alone=alone)) from late
+
+    def _broke(self, broken: Broken) -> Broken:
+        self.broken = self.broken or broken
+        return broken
+
+
+def _can_be_whole(live: Live) -> bool:
+    """Whether windows can be whole epochs."""
+    shape = schedule.shape_of(live.loop)
+    return shape.served and shape.epoch_batches is not None
+
+
+def _prober(live: Live, budget: Budget, window_seconds: float) -> Prober:
+    """One for this process alone. Where nobody set a time, a window is waited for as long as its steps may take."""
+    found = live.loop
+    step = schedule.typical_step(found.step_seconds, found.num_workers, found.period)
+    plan = Plan(1, budget.seconds, window_seconds)
+    return Prober(Measurements(found), schedule.shape_of(found), plan, budget.patient(), SilentProgress(), step)

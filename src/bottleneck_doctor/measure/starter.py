@@ -1,0 +1,239 @@
+"""Starts what is measured, one process or several side by side: brought to their loops, recorded, ended."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import shlex
+import socket
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bottleneck_doctor.documents.redaction import Discretion
+from bottleneck_doctor.documents.report import SessionRecord
+from bottleneck_doctor.errors import DoctorError, Exit
+from bottleneck_doctor.measure.budget import Budget, OutOfTime
+from bottleneck_doctor.measure.outside import Outside
+from bottleneck_doctor.measure.waiting import SessionOver, await_event, ended
+from bottleneck_doctor.protection.keeper import Keeper
+from bottleneck_doctor.runtime import messages
+from bottleneck_doctor.runtime.seen import Counts
+from bottleneck_doctor.session import launch
+from bottleneck_doctor.session.session import Command, Session
+from bottleneck_doctor.system.progress import Progress
+
+LONGEST_SETUP = 600.0
+"""Seconds that the first set-up may take when the user set no budget."""
+SECONDS_BETWEEN_STARTS = 1.05
+"""Programs that name folders by the second collide when two starts fall into one."""
+_POLL = 0.1
+"""Seconds that one of several is listened to before the next one is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """What is started. `name`: by which sides are told apart; `said`: how it is called in sentences, where there are
+    several."""
+
+    name: str
+    said: str = ""
+    argv: tuple[str, ...]
+    cwd: Path
+    environment: Mapping[str, str]
+    keeper: Keeper
+    launched: bool = False
+    """A launcher stands in front, and gets time to clear up after itself."""
+    listen: tuple[str, int] | None = None
+    """Where ranks on other hosts reach this side's supervisor."""
+
+
+@dataclass
+class Live:
+    """One process. It stands at its loop once that is `found`."""
+
+    side: Side
+    session: Session
+    found: messages.Found | None = None
+    over: SessionOver | None = None
+    """How it ended, where it did so by itself."""
+    told: str = "told to end"
+    """Why it ended, where it did not."""
+    trained: int = 0
+    """Steps that it has made in windows, those that lead in among them."""
+    own_bytes: int | None = None
+    """The most that its training processes held, as long as they lived."""
+    worker_bytes: int | None = None
+    """The most that its loader workers had for themselves; None where that was not seen."""
+
+    @property
+    def loop(self) -> messages.Found:
+        assert self.found is not None
+        return self.found
+
+
+class Broken(SessionOver):
+    """A process ended before all was measured. `alone`: the others train, for as long as was looked. `everywhere`: all
+    of them failed before they stood at their loops."""
+
+    def __init__(self, live: Live, over: SessionOver, *, alone: bool = True, everywhere: bool = False) -> None:
+        super().__init__(
+            over.why, crashed=over.crashed, hung=over.hung, tail=over.tail, ours=over.ours, apart=over.apart
+        )
+        self.live = live
+        self.alone = alone
+        self.everywhere = everywhere
+
+
+@dataclass
+class Starter:
+    """Starts sides. What it keeps is of all its processes, in the order in which they were started."""
+
+    budget: Budget
+    progress: Progress
+    outside: Outside
+    verbose: bool = False
+    discretion: Discretion | None = None
+    number: int = 0
+    """Of the process that was started last, from 1."""
+    setups: dict[int, float] = field(default_factory=dict)
+    """Seconds that each took until its loop was found, by its number."""
+    setup_seconds: float = 0.0
+    """What the last start took until all that were started stood at their loops."""
+    records: list[SessionRecord] = field(default_factory=list)
+    last: dict[str, Live] = field(default_factory=dict)
+    """The last process of each side that stood at its loop when all did, by the side's name."""
+    farewell: messages.Ended | None = None
+    seen: Counts | None = None
+    """What was seen in the last process that has ended, of which no loop may have been made."""
+    missing_ranks: set[int] = field(default_factory=set)
+    """Ranks that showed no training loop, on any side."""
+    _last_start: float = -math.inf
+
+    def setup(self) -> float:
+        """Seconds that another start takes until its loop is found, about. The first may have had caches to make."""
+        return min(list(self.setups.values())[-3:])
+
+    @contextlib.contextmanager
+    def live(self, sides: Sequence[Side], *, what: str, patience: Callable[[], float]) -> Iterator[list[Live]]:
+        """A process of each side that stands at its loop, in the order of `sides`; ended and recorded whatever happens.
+
+        `what`: as it is called meanwhile (`Process 1`). `patience`: for how many seconds loops are waited for, asked
+        once all are started. Raises `Broken` where a process does not get there, `OutOfTime` where that takes too long,
+        and `DoctorError` `entrypoint-unstartable` where it can't be started.
+        """
+        lives: list[Live] = []
+        with contextlib.ExitStack() as stack:
+            try:
+                begun = self.budget.now()
+                for side in sides:
+                    self._start(side, lives, stack, own_port=len(sides) > 1)
+                self._await_loops(lives, what, patience())
+                self.setup_seconds = self.budget.now() - begun
+                self.last.update({live.side.name: live for live in lives})
+                yield lives
+            except OutOfTime:
+                _tell(lives, "the time was over")
+                raise
+            except KeyboardInterrupt:
+                _tell(lives, "interrupted")
+                raise
+            except SessionOver as over:
+                broken = over.live if isinstance(over, Broken) else lives[0]
+                broken.over = broken.over or over
+                raise
+
+    def _start(self, side: Side, lives: list[Live], stack: contextlib.ExitStack, *, own_port: bool) -> None:
+        wait = SECONDS_BETWEEN_STARTS - (self.budget.now() - self._last_start)
+        if wait > 0:
+            self.outside.sleep(wait)
+        self._last_start = self.budget.now()
+        self.number += 1
+        environment = {**side.environment}
+        if own_port:
+            environment = {**_own_port(environment), **environment}
+        session = self.outside.start_session(
+            Command(side.argv, side.cwd, environment, launched=side.launched, terminal=sys.stdout.isatty()),
+            self.number,
+            verbose=self.verbose,
+            listen=side.listen or launch.slurm_address(os.environ),
+            keeper=side.keeper,
+            discretion=self.discretion,
+        )
+        live = Live(side, session)
+        lives.append(live)
+        stack.callback(self._end, live)
+        try:
+            session.start()
+        except OSError as error:
+            shown = shlex.join((self.discretion or Discretion()).words(side.argv))
+            where = f" for {side.said}" if side.said else ""
+            raise DoctorError(
+                "entrypoint-unstartable",
+                f"{shown} can't be started{where}: {error.strerror or error}.",
+                "Check the interpreter given by --python, and that this machine can start more processes.",
+                Exit.ENTRYPOINT_FAILED,
+            ) from error
+
+    def _await_loops(self, lives: Sequence[Live], what: str, patience: float) -> None:
+        """Wait until all stand at their loops. Where one fails, the others are waited for: who fails alone is told."""
+        now, progress = self.budget.now, f"{what}: waiting for the script's first training steps"
+        self.progress.update(progress, self.budget.elapsed(), self.budget.total)
+        deadline = now() + patience
+        while waiting := [live for live in lives if live.found is None and live.over is None]:
+            left = deadline - now()
+            if left <= 0:
+                if any(live.over is not None and live.over.crashed for live in lives):
+                    break  # That says more than that another one took too long.
+                raise OutOfTime
+            for live in waiting:
+                event = await_event(live.session, left if len(lives) == 1 else min(left, _POLL), now)
+                if isinstance(event, messages.Found):
+                    live.found = event
+                    self.setups[live.session.number] = now() - live.session.started
+                elif event is not None:
+                    live.over = ended(event)
+            for live in lives:
+                self.missing_ranks.update(live.session.company.missing)
+        failed = [(live, live.over) for live in lives if live.over is not None]
+        if failed:
+            live, over = failed[0]
+            # Alike on all sides, so that no side is to blame.
+            everywhere = len(failed) == len(lives) and all(each.crashed for _, each in failed)
+            raise Broken(live, over, alone=any(each.found is not None for each in lives), everywhere=everywhere)
+
+    def _end(self, live: Live) -> None:
+        session = live.session
+        session.stop()
+        self.farewell = session.farewell or self.farewell
+        self.seen = session.seen or self.seen
+        self.records.append(
+            SessionRecord(
+                number=session.number,
+                setup_seconds=self.setups.get(session.number, 0.0),
+                seconds=self.budget.now() - session.started,
+                ended=live.told if live.over is None else live.over.why,
+                other_load=session.load.mean(),
+            )
+        )
+
+
+def _tell(lives: Sequence[Live], why: str) -> None:
+    for live in lives:
+        live.told = why
+
+
+def _own_port(environment: Mapping[str, str]) -> dict[str, str]:
+    """A free port for the ranks of one side to meet at: all sides are alive at once, and can't meet at one.
+
+    torch and its launcher read these (torchrun's options as PET_ and their name); of a port that was set for the other
+    side as well only the number is another.
+    """
+    if any(name.startswith("PET_RDZV_") for name in (*environment, *os.environ)):
+        return {}
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    return {"MASTER_PORT": port, "PET_MASTER_PORT": port}
