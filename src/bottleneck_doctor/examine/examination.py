@@ -16,11 +16,9 @@ from pathlib import Path
 
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.labels import BASELINE
+from bottleneck_doctor.documents.report import Rank
 from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.examine import outcome
-from bottleneck_doctor.examine.processes import LONGEST_SETUP as LONGEST_SETUP
-from bottleneck_doctor.examine.processes import SECONDS_BETWEEN_STARTS as SECONDS_BETWEEN_STARTS
-from bottleneck_doctor.examine.processes import Processes
 from bottleneck_doctor.examine.race import Race
 from bottleneck_doctor.examine.request import Outcome as Outcome
 from bottleneck_doctor.examine.request import Request as Request
@@ -33,6 +31,7 @@ from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.prober import BURN_IN, CAME_TO_ITS_END, Prober, SessionOver
 from bottleneck_doctor.measure.schedule import Plan, Probe, probe
+from bottleneck_doctor.measure.starter import LONGEST_SETUP, Side, Starter
 from bottleneck_doctor.protection.keeper import Keeper, protecting
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.session.session import Session
@@ -78,7 +77,9 @@ class _Examination:
         self.budget = self._new_budget()
         self.seed = request.seed if request.seed is not None else secrets.randbelow(1 << 31)
         self.generator = random.Random(self.seed)
-        self.processes = Processes(request, self.budget, progress, outside)
+        self.starter = Starter(self.budget, progress, outside, verbose=request.verbose, discretion=request.discretion)
+        self.keeper: Keeper | None = None
+        self.ranks: list[Rank] = []
         self.found: messages.Found | None = None
         self.interrupted = False
         self.error: DoctorError | None = None
@@ -108,11 +109,9 @@ class _Examination:
         return min(seconds, ENDING_SHARE * total)
 
     def run(self) -> Outcome:
-        keeper: Keeper | None = None
         try:
             entrypoint = self.request.start.entrypoint()
-            keeper = Keeper() if self.request.start.in_place else protecting(Path.cwd(), entrypoint)
-            self.processes.keeper = keeper
+            self.keeper = Keeper() if self.request.start.in_place else protecting(Path.cwd(), entrypoint)
             # The explanation has time of its own, so it goes on where the time to measure is over.
             with contextlib.suppress(OutOfTime):
                 if self.request.fresh_runs:
@@ -133,8 +132,8 @@ class _Examination:
                 raise
             self.error = error
         finally:
-            if keeper is not None:
-                keeper.close()
+            if self.keeper is not None:
+                self.keeper.close()
         return self._outcome()
 
     def _sessions(self) -> None:
@@ -160,7 +159,7 @@ class _Examination:
         return told + sum(ev.usable(window) for window in self.measured.windows)
 
     def _wanted(self) -> bool:
-        return self._held() < self.plan.sessions and bool(self.race.probes(self.processes.number + 1, first_block=True))
+        return self._held() < self.plan.sessions and bool(self.race.probes(self.starter.number + 1, first_block=True))
 
     def _held(self) -> int:
         """Sessions that hold a comparison."""
@@ -170,7 +169,7 @@ class _Examination:
 
     def _least_session(self) -> float:
         """Seconds under which another session could hold nothing."""
-        return self.processes.setup() + self._least_measuring()
+        return self.starter.setup() + self._least_measuring()
 
     def _least_measuring(self) -> float:
         """Seconds of windows under which a session that stands at its loop could hold nothing."""
@@ -181,18 +180,41 @@ class _Examination:
     def _in_session(self, work: Callable[[Session], None]) -> None:
         """Start a process and work in it once it stands at its loop. Where nothing can be had from one that ended by
         itself, raises the `DoctorError` that says why."""
-        with self.processes.one() as session:
-            try:
-                found = self.processes.found(session)
-                self.here, self.warm = found, False
+        what = f"Process {self.starter.number + 1}"
+        self.progress.stage(f"Starting the script ({what[0].lower()}{what[1:]})")
+        try:
+            with self.starter.live([self._side()], what=what, patience=self._patience) as (live,):
+                session = live.session
+                self.here, self.warm = live.loop, False
+                self.ranks = self.ranks or [
+                    Rank(rank=each.rank, local_rank=each.local_rank, host=each.host) for each in session.ranks
+                ]
                 if self.found is None:
-                    self._found(found, self.processes.setups[session.number])
-                self.processes.look_at(session)
-                work(session)
-            except SessionOver as over:
-                self.processes.why = over.why
-                self._give_up_on(over)
-                self.times_apart += over.apart
+                    self._found(live.loop, self.starter.setups[session.number])
+                with contextlib.nullcontext() if self.explainer is None else self.explainer.watching(session):
+                    work(session)
+        except SessionOver as over:
+            self._give_up_on(over)
+            self.times_apart += over.apart
+
+    def _side(self) -> Side:
+        """The training as written."""
+        start = self.request.start
+        assert self.keeper is not None
+        return Side(
+            name=BASELINE,
+            argv=start.argv(),
+            cwd=Path.cwd(),
+            environment=start.environment,
+            keeper=self.keeper,
+            launched=bool(start.launcher),
+            listen=start.listen,
+        )
+
+    def _patience(self) -> float:
+        """Seconds that a loop is waited for."""
+        first = not self.starter.setups and not self.budget.strict
+        return LONGEST_SETUP if first else max(0.0, self.budget.left())
 
     def _found(self, found: messages.Found, setup: float) -> None:
         """The loop is known: lay out the race and the plan."""
@@ -219,13 +241,12 @@ class _Examination:
                 sampler=self.outside.sampler,
                 watch=self.outside.watch,
             )
-            self.processes.watch = self.explainer.watch
         self.found = found
         what = f"{found.device.upper()}, {1000 * step:.3g} ms a step"
         if found.has_loader:
             what += f", {found.loader_type} with num_workers={found.num_workers}"
-        if self.processes.ranks:
-            what += f", {words.ranks_text(self.processes.ranks)}"
+        if self.ranks:
+            what += f", {words.ranks_text(self.ranks)}"
         self.progress.note(f"Found the training loop: {what}")
 
     def _work(self, session: Session) -> None:
@@ -233,7 +254,7 @@ class _Examination:
         self._look_first(session)
         others = max(0, self.plan.sessions - self._held() - 1)
         ends = self.budget.now() + schedule.session_share(
-            self.budget.left(), others, self.processes.setup(), self._least_measuring()
+            self.budget.left(), others, self.starter.setup(), self._least_measuring()
         )
         self._burn_in(session)
         if not self.ceilings_known and self.race.found.has_loader:
@@ -272,7 +293,7 @@ class _Examination:
             if self.explainer is not None and not self.explainer.done:
                 if not self._wanted():
                     self.explainer.allowance.inherit()
-                self.explainer.explain(session, self.processes.setup())
+                self.explainer.explain(session, self.starter.setup())
 
     def _look_first(self, session: Session) -> None:
         """Where the time goes, before anything else: it needs nothing to be compared with, and whatever ends the
@@ -297,7 +318,7 @@ class _Examination:
             self.plan,
             self._held(),
             self.budget.left(),
-            self.processes.setup(),
+            self.starter.setup(),
             cost,
             blocks,
             news=self.race.unmeasured(),
@@ -357,7 +378,7 @@ class _Examination:
         if explainer is None or not explainer.done or lacking <= 0 or self.request.fresh_runs:
             return
         if self._wanted() and self.race.promising():
-            best = self.race.probes(self.processes.number + 1, first_block=True)[0].key
+            best = self.race.probes(self.starter.number + 1, first_block=True)[0].key
             cost = self._least_session() + self.prober.cost_seconds.get(best, 0.0)
             if self.budget.left() + explainer.allowance.left() > lacking * cost:
                 with explainer.allowance.lent():
@@ -383,10 +404,10 @@ class _Examination:
     def _explain_all(self, session: Session) -> None:
         if self.explainer is not None:
             self.explainer.begin(session)
-            self.explainer.explain(session, self.processes.setup())
+            self.explainer.explain(session, self.starter.setup())
 
     def _explain_in_a_session(self, explainer: Explainer, gather: Callable[[Session], None]) -> None:
-        if explainer.wants_session(self.processes.setup()):
+        if explainer.wants_session(self.starter.setup()):
             with explainer.allowance.charged():
                 self._in_session(gather)
 
@@ -443,15 +464,15 @@ class _Examination:
         if over.crashed:
             raise outcome.entrypoint_failed(over)
         if self.found is None:
-            raise outcome.no_training(self.processes.farewell, over.tail)
+            raise outcome.no_training(self.starter.farewell, over.tail)
 
     def _unmeasured(self) -> DoctorError:
         """Why the training as written was not measured."""
-        ended = [record.ended == CAME_TO_ITS_END for record in self.processes.records]
+        ended = [record.ended == CAME_TO_ITS_END for record in self.starter.records]
         if self.found is not None and (all(ended) or self.budget.left() > self._least_session()):
-            return outcome.no_training(self.processes.farewell, "")
+            return outcome.no_training(self.starter.farewell, "")
         if self.found is None:
-            return outcome.not_found(self.budget.total or self.budget.elapsed(), self.processes.seen)
+            return outcome.not_found(self.budget.total or self.budget.elapsed(), self.starter.seen)
         return outcome.out_of_time(self.budget.total or self.budget.elapsed())
 
     def _outcome(self) -> Outcome:
@@ -460,7 +481,7 @@ class _Examination:
             self.error = self.error or self._unmeasured()
             if not self._has_reason():
                 raise self.error
-        processes = self.processes
+        starter, last, keeper = self.starter, self.starter.last.get(BASELINE), self.keeper
         result = outcome.result(
             outcome.Gathered(
                 argv=self.request.discretion.words(self.request.start.entrypoint()),
@@ -471,15 +492,15 @@ class _Examination:
                 fresh_runs=self.request.fresh_runs,
                 interrupted=self.interrupted,
                 unmeasured=self.error.sentence if self.error is not None else "",
-                records=processes.records,
-                ranks=processes.ranks,
-                missing_ranks=processes.missing_ranks,
-                hello=processes.hello,
+                records=starter.records,
+                ranks=self.ranks,
+                missing_ranks=[] if last is None else last.session.company.missing,
+                hello=None if last is None else last.session.hello,
                 race=self.race if self.found is not None else None,
                 has_baseline=self._has_baseline(),
                 explanation=self.explainer.explanation if self.explainer is not None else None,
-                protection=processes.keeper.told() if processes.keeper is not None else None,
-                lost_files=processes.keeper.lost if processes.keeper is not None else [],
+                protection=None if keeper is None else keeper.told(),
+                lost_files=[] if keeper is None else keeper.lost,
                 source=self.request.discretion.source,
             )
         )

@@ -10,10 +10,11 @@ set none.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import math
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -139,14 +140,19 @@ class Explainer:
 
     # -- the machine -------------------------------------------------------------------------------------------------
 
-    def watch(self, session: Session) -> Watch | None:
-        """Watch the process of a session that has shown itself, until the caller stops it."""
+    @contextlib.contextmanager
+    def watching(self, session: Session) -> Iterator[None]:
+        """Watch the process of a session that has shown itself, as long as the context lasts."""
         if session.hello is None or elsewhere(session.hello):
-            return None
+            yield
+            return
         watch = self._make_watch(session.hello.pid)
         watch.start()
         self.explanation.watches.append(watch)
-        return watch
+        try:
+            yield
+        finally:
+            watch.stop()
 
     # -- in a session that trains as written -------------------------------------------------------------------------
 
