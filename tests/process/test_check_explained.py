@@ -14,10 +14,10 @@ from tests.process.driver import PRELUDE
 from bottleneck_doctor.documents.report import Warning
 from bottleneck_doctor.gate import plan
 from bottleneck_doctor.gate.cause import explain, hunks
-from bottleneck_doctor.gate.metrics import PairSample
 from bottleneck_doctor.gate.paired import Pairs
 from bottleneck_doctor.measure.budget import Budget
 from bottleneck_doctor.measure.outside import Outside
+from bottleneck_doctor.measure.side_pairs import PairSample
 from bottleneck_doctor.measure.starter import Side, Starter
 from bottleneck_doctor.profiling import obstacle
 from bottleneck_doctor.profiling.pyspy import Sampler

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bottleneck_doctor.documents.report import Window
-from bottleneck_doctor.gate.metrics import PairSample, SideSample
+from bottleneck_doctor.measure.side_pairs import PairSample, SideSample
 
 ROUNDS = 3
 

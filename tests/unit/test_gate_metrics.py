@@ -14,7 +14,8 @@ from bottleneck_doctor.documents.check import STEP_TIME, Metric
 from bottleneck_doctor.gate import decide, verdict
 from bottleneck_doctor.gate.cause import culprits
 from bottleneck_doctor.gate.limits import DEFAULTS, Limit, configured
-from bottleneck_doctor.gate.metrics import Judging, PairSample, judged, sentence
+from bottleneck_doctor.gate.metrics import Judging, judged, record_of, sentence
+from bottleneck_doctor.measure.side_pairs import PairSample
 from bottleneck_doctor.wording.check_words import is_shown
 
 NOISE = (0.002, -0.003, 0.001, -0.001, 0.003)
@@ -101,7 +102,7 @@ def test_a_window_that_was_cut_short_weighs_less() -> None:
     seen = PairSample(number=1, base=side(0.010), head=head)
     assert list(seen.means()) == pytest.approx([0.010, 3.8 / 80])
     assert seen.ratio().log == pytest.approx(math.log(4.75))
-    record = seen.record()
+    record = record_of(seen)
     assert record.head_step_seconds == pytest.approx(0.0475)
     assert record.windows == 4
 

@@ -16,12 +16,12 @@ from tests.unit.gate_samples import window
 from bottleneck_doctor.documents.report import Window
 from bottleneck_doctor.gate import plan
 from bottleneck_doctor.gate.check import Request, _Checking
-from bottleneck_doctor.gate.metrics import PairSample
 from bottleneck_doctor.gate.paired import Pairs
 from bottleneck_doctor.measure.budget import Budget
 from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.prober import CAME_TO_ITS_END, SessionOver
 from bottleneck_doctor.measure.side_by_side import SideBySide
+from bottleneck_doctor.measure.side_pairs import PairSample
 from bottleneck_doctor.measure.starter import Broken, Live, Side, Starter
 from bottleneck_doctor.protection.keeper import Keeper
 from bottleneck_doctor.session.session import Command, Session

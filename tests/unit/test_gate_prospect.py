@@ -22,8 +22,8 @@ from bottleneck_doctor.cli import main
 from bottleneck_doctor.errors import Exit
 from bottleneck_doctor.gate import decide, limits, metrics, verdict
 from bottleneck_doctor.gate.decide import Estimate
-from bottleneck_doctor.gate.metrics import PairSample
 from bottleneck_doctor.gate.prospect import prospect
+from bottleneck_doctor.measure.side_pairs import PairSample
 
 __all__ = ["repository"]  # A fixture.
 

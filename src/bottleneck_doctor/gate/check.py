@@ -26,7 +26,7 @@ from bottleneck_doctor.gate import decide, metrics, plan, verdict
 from bottleneck_doctor.gate.cause import culprits, hunks
 from bottleneck_doctor.gate.cause.explain import explain
 from bottleneck_doctor.gate.limits import DEFAULTS, Limit
-from bottleneck_doctor.gate.metrics import Judging, PairSample
+from bottleneck_doctor.gate.metrics import Judging
 from bottleneck_doctor.gate.paired import MOST_BROKEN_PAIRS, Pairs, environment_of, failure
 from bottleneck_doctor.gate.sides import imports, revision, steady, worktree
 from bottleneck_doctor.gate.sides.git import Git, GitFailed
@@ -35,6 +35,7 @@ from bottleneck_doctor.measure.budget import Budget, OutOfTime
 from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.prober import CAME_TO_ITS_END
 from bottleneck_doctor.measure.side_by_side import SideBySide
+from bottleneck_doctor.measure.side_pairs import PairSample
 from bottleneck_doctor.measure.starter import Broken, Starter
 from bottleneck_doctor.measure.starter import Side as Started
 from bottleneck_doctor.protection.keeper import Keeper, protecting
@@ -454,7 +455,7 @@ class _Checking:
             status="new" if new else verdict.status(self.judged),
             sentence=sentence,
             metrics=self.judged,
-            pairs=[pair.record() for pair in self.pairs],
+            pairs=[metrics.record_of(pair) for pair in self.pairs],
             error_rate=decide.ERROR_RATE,
             seconds=self.budget.elapsed(),
             budget=0.0 if self.endless else self.budget.seconds,

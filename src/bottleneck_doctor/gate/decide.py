@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from statistics import NormalDist, fmean, median, stdev
 from typing import Literal
 
+from bottleneck_doctor.measure.side_pairs import Own as Own
 from bottleneck_doctor.statistics.distributions import student_t_quantile
 from bottleneck_doctor.statistics.speedups import MINIMUM_STANDARD_ERROR
 
@@ -135,14 +136,6 @@ class Estimate:
     def half_width(self, rate: float) -> float:
         """Half the width of the interval that misses the truth so often on each side."""
         return student_t_quantile(1 - rate, self.df) * self.standard_error
-
-
-@dataclass(frozen=True)
-class Own:
-    """How far off a pair's number may be by its windows alone: a standard error, and its degrees of freedom."""
-
-    error: float
-    degrees: int
 
 
 def weights(owns: Sequence[Own | None]) -> list[float]:

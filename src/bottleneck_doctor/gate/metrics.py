@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import fmean, variance
+from statistics import fmean
 
 from bottleneck_doctor.documents.check import (
     DATA_WAIT,
@@ -25,11 +25,10 @@ from bottleneck_doctor.documents.check import (
     Unit,
     Verdict,
 )
-from bottleneck_doctor.documents.report import Window
 from bottleneck_doctor.gate import decide
 from bottleneck_doctor.gate.limits import KINDS, Limit
 from bottleneck_doctor.gate.prospect import Prospect, prospect
-from bottleneck_doctor.measure import pairing as ev
+from bottleneck_doctor.measure.side_pairs import PairSample
 from bottleneck_doctor.wording.check_words import amount_text, value_text
 
 LEAST_TURN = 0.05
@@ -46,161 +45,6 @@ _LEAST: Mapping[Unit, float] = {"seconds": _MICROSECOND, "bytes": 1 << 20, "shar
 def least_of(name: str) -> float:
     """Values of this metric that are smaller count as this."""
     return LEAST_TURN if name == EPOCH_TURN else _LEAST[KINDS[name].unit]
-
-
-@dataclass(frozen=True, kw_only=True)
-class SideSample:
-    """What one process of a pair showed. `windows`: of the training as written, the round as their block.
-
-    `first_step`: seconds from the process's start. `phases`: seconds a step, None where they could not be seen.
-    """
-
-    windows: list[Window]
-    has_loader: bool
-    epoch_batches: int | None
-    first_step: float | None = None
-    peak_bytes: int | None = None
-    device_bytes: int | None = None
-    device_reserved_bytes: int | None = None
-    phases: Mapping[str, float] | None = None
-
-    def per_step(self) -> float:
-        """Mean samples a step."""
-        return ev.samples_per_step(self.windows)
-
-    def turn(self) -> float | None:
-        """What an epoch's start and end cost, in seconds, 0 or more; None where whole epochs were timed or none was
-        seen."""
-        turns = [window.turn_seconds for window in self.windows if ev.usable(window) and not window.whole_epochs]
-        known = [turn for turn in turns if turn is not None]
-        # A window's is what its lead-in took beyond its steps, so one of next to nothing may come out below nothing.
-        # The mean is cut off, and not each of them: what lies above and below by luck has to cancel first.
-        return max(0.0, fmean(known)) if known else None
-
-    @property
-    def knows_turn(self) -> bool:
-        """Whether it is known what an epoch's start and end add to a step."""
-        return bool(self.turn() is not None and self.epoch_batches)
-
-    def costs(self, per_step: float | None, *, turns: bool = True) -> dict[int, float]:
-        """Seconds that a step of the user's loop takes, by round; `turns`: with the epochs' starts and ends, where they
-        are known.
-
-        `per_step`: the samples of the step that is meant; None: of a step of its own.
-        """
-        own = self.per_step()
-        size = own if per_step is None else per_step
-        usable = [window for window in self.windows if ev.usable(window)]
-        steps = {window.block: ev.step_cost(window, size) for window in usable}
-        turn = self.turn()
-        if turn is None or not self.epoch_batches or not steps or not turns:
-            return steps
-        share = turn / self.epoch_batches * size / own
-        return {number: cost + share for number, cost in steps.items()}
-
-    def samples(self) -> dict[int, float]:
-        """How many each round's window took."""
-        return {window.block: window.samples for window in self.windows if ev.usable(window)}
-
-    def wait_share(self) -> float | None:
-        """Part of the time that was spent waiting for the next batch; None where no loader feeds the loop."""
-        usable = [window for window in self.windows if ev.usable(window)]
-        seconds = sum(window.seconds for window in usable)
-        if not self.has_loader or seconds <= 0:
-            return None
-        return min(1.0, sum(window.wait_seconds for window in usable) / seconds)
-
-
-@dataclass(frozen=True)
-class Ratio:
-    """The log of a ratio, and how far off it may be by the rounds of its pair alone; None where there was but one."""
-
-    log: float
-    own: decide.Own | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class PairSample:
-    """A pair of processes, one of each side."""
-
-    number: int
-    base: SideSample
-    head: SideSample
-
-    @property
-    def turns_differ(self) -> bool:
-        """Whether what an epoch's start and end take is known of one side only."""
-        return self.base.knows_turn != self.head.knows_turn
-
-    def rounds(self) -> list[tuple[float, float]]:
-        """What a step cost on the base and on the head in each round. Of loops that take samples it is the same number
-        of them: a step of the base's size. Epochs' starts and ends are part of it unless only one side's are known."""
-        costs = self._costs()
-        return [(costs[0][number], costs[1][number]) for number in self._numbers()]
-
-    def _costs(self) -> tuple[dict[int, float], dict[int, float]]:
-        per_step = self.base.per_step() if self.base.has_loader and self.head.has_loader else None
-        turns = not self.turns_differ
-        return self.base.costs(per_step, turns=turns), self.head.costs(per_step, turns=turns)
-
-    def _numbers(self) -> list[int]:
-        """The rounds in which both sides have a window."""
-        base, head = self.base.samples(), self.head.samples()
-        return sorted(base.keys() & head.keys())
-
-    def phases(self) -> tuple[Mapping[str, float], Mapping[str, float]] | None:
-        """Seconds of each phase of a step on the base and on the head, as `rounds` has steps; None where either side's
-        could not be seen."""
-        base, head = self.base.phases, self.head.phases
-        if not base or not head:
-            return None
-        size = 1.0
-        if self.base.has_loader and self.head.has_loader:
-            size = self.base.per_step() / self.head.per_step()
-        return base, {name: seconds * size for name, seconds in head.items()}
-
-    def means(self) -> tuple[float, float]:
-        """A step's mean cost on both sides, over all samples of the rounds: a window that was cut short weighs less."""
-        rounds, (base, head) = self.rounds(), self._parts()
-        return (
-            sum(part * cost for part, (cost, _) in zip(base, rounds, strict=True)),
-            sum(part * cost for part, (_, cost) in zip(head, rounds, strict=True)),
-        )
-
-    def _parts(self) -> tuple[list[float], list[float]]:
-        """Each round's part of all samples, of both sides."""
-        numbers = self._numbers()
-        made = []
-        for samples in (self.base.samples(), self.head.samples()):
-            total = sum(samples[number] for number in numbers)
-            made.append([samples[number] / total for number in numbers])
-        return made[0], made[1]
-
-    def ratio(self) -> Ratio:
-        """Head over base of a step's mean cost."""
-        base, head = self.means()
-        # Of sums and not of rounds: a stall now and then weighs as much in short windows as in long ones.
-        known = head / base
-        off = [
-            own_part * own - known * part * other
-            for part, own_part, (other, own) in zip(*self._parts(), self.rounds(), strict=True)
-        ]
-        own = None
-        if len(off) > 1:
-            own = decide.Own(math.sqrt(variance(off, 0.0) * len(off)) / head, len(off) - 1)
-        return Ratio(math.log(known), own)
-
-    def record(self) -> PairRecord:
-        """The pair as the document tells it."""
-        (base, head), ratio = self.means(), self.ratio()
-        return PairRecord(
-            number=self.number,
-            base_step_seconds=base,
-            head_step_seconds=head,
-            log_ratio=ratio.log,
-            windows=2 * len(self.rounds()),
-            log_error=None if ratio.own is None else ratio.own.error,
-        )
 
 
 @dataclass(frozen=True)
@@ -239,6 +83,19 @@ class Series:
         return decide.smallest(
             self.weighted(), threshold, how.most_pairs, fixed=how.fixed, error_rate=how.rate(self.id)
         )
+
+
+def record_of(pair: PairSample) -> PairRecord:
+    """The pair as the document tells it."""
+    (base, head), ratio = pair.means(), pair.ratio()
+    return PairRecord(
+        number=pair.number,
+        base_step_seconds=base,
+        head_step_seconds=head,
+        log_ratio=ratio.log,
+        windows=2 * len(pair.rounds()),
+        log_error=None if ratio.own is None else ratio.own.error,
+    )
 
 
 def series(pairs: Sequence[PairSample]) -> list[Series]:

@@ -16,13 +16,13 @@ from bottleneck_doctor.documents.report import Environment
 from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.examine import outcome
 from bottleneck_doctor.gate import plan
-from bottleneck_doctor.gate.metrics import PairSample, SideSample
 from bottleneck_doctor.gate.sides import steady
 from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure import phases, schedule
 from bottleneck_doctor.measure.prober import CAME_TO_ITS_END
 from bottleneck_doctor.measure.schedule import probe
 from bottleneck_doctor.measure.side_by_side import SideBySide
+from bottleneck_doctor.measure.side_pairs import PairSample, SideSample
 from bottleneck_doctor.measure.starter import LONGEST_SETUP, Broken, Live, Side, Starter
 from bottleneck_doctor.measure.waiting import SessionOver
 from bottleneck_doctor.session import environment

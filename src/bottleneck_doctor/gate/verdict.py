@@ -10,8 +10,9 @@ from bottleneck_doctor.documents.check import PHASE, STEP_TIME, Culprit, Metric,
 from bottleneck_doctor.documents.report import Warning
 from bottleneck_doctor.gate import metrics as figures
 from bottleneck_doctor.gate.decide import LEAST_PAIRS
-from bottleneck_doctor.gate.metrics import Judging, PairSample
+from bottleneck_doctor.gate.metrics import Judging
 from bottleneck_doctor.gate.prospect import Prospect
+from bottleneck_doctor.measure.side_pairs import PairSample
 from bottleneck_doctor.wording import words
 from bottleneck_doctor.wording.check_words import amount_text, fails
 

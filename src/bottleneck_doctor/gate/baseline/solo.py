@@ -19,7 +19,6 @@ from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.examine import outcome
 from bottleneck_doctor.gate import plan
 from bottleneck_doctor.gate.baseline import unpaired
-from bottleneck_doctor.gate.metrics import SideSample
 from bottleneck_doctor.gate.paired import (
     LEAST_KEPT_ROUNDS,
     MOST_BROKEN_PAIRS,
@@ -34,6 +33,7 @@ from bottleneck_doctor.measure.budget import Budget, OutOfTime
 from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.prober import CAME_TO_ITS_END
 from bottleneck_doctor.measure.side_by_side import SideBySide
+from bottleneck_doctor.measure.side_pairs import SideSample
 from bottleneck_doctor.measure.starter import Broken, Starter
 from bottleneck_doctor.measure.starter import Side as Started
 from bottleneck_doctor.protection.keeper import Keeper, protecting

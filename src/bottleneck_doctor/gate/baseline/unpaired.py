@@ -29,7 +29,8 @@ from bottleneck_doctor.gate import decide, metrics, verdict
 from bottleneck_doctor.gate.baseline import against
 from bottleneck_doctor.gate.cause.culprits import grown
 from bottleneck_doctor.gate.limits import KINDS, Limit
-from bottleneck_doctor.gate.metrics import LEAST_PHASE, Judging, Series, SideSample
+from bottleneck_doctor.gate.metrics import LEAST_PHASE, Judging, Series
+from bottleneck_doctor.measure.side_pairs import SideSample
 from bottleneck_doctor.wording import words
 from bottleneck_doctor.wording.check_words import amount_text
 

@@ -14,7 +14,7 @@ from statistics import fmean
 from bottleneck_doctor.documents.check import Culprit
 from bottleneck_doctor.documents.report import Site
 from bottleneck_doctor.gate.cause.hunks import Differences
-from bottleneck_doctor.gate.metrics import PairSample
+from bottleneck_doctor.measure.side_pairs import PairSample
 from bottleneck_doctor.wording import words
 
 LEAST_PART = 0.15

@@ -24,12 +24,13 @@ from bottleneck_doctor.gate.cause import culprits, growth
 from bottleneck_doctor.gate.cause.hunks import Differences
 from bottleneck_doctor.gate.cause.mentions import Sources
 from bottleneck_doctor.gate.cause.reasons import Seen, reasons
-from bottleneck_doctor.gate.metrics import PairSample
+from bottleneck_doctor.gate.metrics import record_of
 from bottleneck_doctor.measure.budget import OutOfTime
 from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.prober import Prober, SessionOver
 from bottleneck_doctor.measure.schedule import probe
 from bottleneck_doctor.measure.side_by_side import SideBySide
+from bottleneck_doctor.measure.side_pairs import PairSample
 from bottleneck_doctor.measure.starter import Live
 from bottleneck_doctor.profiling.lines import functions_to_profile, line_setting, source_lines
 from bottleneck_doctor.profiling.pyspy import RATE
@@ -105,7 +106,7 @@ def explain(
     found = Explanation(culprits.grown_phases(pairs, grew))
     if grew <= 0:
         return found
-    record = pairs[-1].record()
+    record = record_of(pairs[-1])
     seconds = GROWN_SAMPLES / (RATE * grew / record.head_step_seconds)
     seconds = max(LEAST_SAMPLED, min(seconds, MOST_SAMPLED))
     steps = (record.base_step_seconds, record.head_step_seconds)
