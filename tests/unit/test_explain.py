@@ -20,7 +20,7 @@ from bottleneck_doctor.explain.explainer import (
     reserve,
 )
 from bottleneck_doctor.measure.budget import Allowance, Budget
-from bottleneck_doctor.measure.prober import SessionOver
+from bottleneck_doctor.session.ending import Ending, SessionOver
 from bottleneck_doctor.system.progress import choose_progress
 
 
@@ -81,7 +81,7 @@ def test_what_is_spent_is_spent_even_where_the_session_ended(monkeypatch: pytest
     def ended() -> None:
         with explainer.allowance.charged():
             now.now += 0.3
-            raise SessionOver("the script came to its end")
+            raise SessionOver(Ending.END)
 
     with pytest.raises(SessionOver):
         ended()

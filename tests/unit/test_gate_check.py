@@ -17,11 +17,10 @@ from bottleneck_doctor.gate.paired import failure
 from bottleneck_doctor.gate.sides import revision, worktree
 from bottleneck_doctor.measure.budget import Budget
 from bottleneck_doctor.measure.outside import Outside
-from bottleneck_doctor.measure.prober import SessionOver
 from bottleneck_doctor.measure.side_by_side import SideBySide
 from bottleneck_doctor.measure.starter import Broken, Live, Side, _own_port
-from bottleneck_doctor.measure.waiting import Hung, ended
 from bottleneck_doctor.protection.keeper import Keeper
+from bottleneck_doctor.session.ending import Ending, Hung, SessionOver, ended
 from bottleneck_doctor.session.session import Command, Session
 from bottleneck_doctor.session.start import Start
 from bottleneck_doctor.system.progress import SilentProgress
@@ -176,10 +175,10 @@ def test_a_port_that_the_other_side_has_is_said() -> None:
     tail = "RuntimeError: The server socket has failed to listen. port: 12355, code: -98, name: EADDRINUSE"
     live = Live(side, Session(Command((), Path()), 1))
     try:
-        told = failure(Broken(live, SessionOver(tail, crashed=True, tail=tail)))
+        told = failure(Broken(live, SessionOver(Ending.CRASH, tail, tail=tail)))
         assert told.slug == "port-taken"
         assert "MASTER_PORT" in told.next_step
-        other = failure(Broken(live, SessionOver("no such file", crashed=True, tail="no such file")))
+        other = failure(Broken(live, SessionOver(Ending.CRASH, "no such file", tail="no such file")))
         assert other.slug == "head-failed"
     finally:
         live.session.stop()

@@ -19,17 +19,17 @@ from bottleneck_doctor.gate.check import Request, _Checking
 from bottleneck_doctor.gate.paired import Pairs
 from bottleneck_doctor.measure.budget import Budget
 from bottleneck_doctor.measure.outside import Outside
-from bottleneck_doctor.measure.prober import CAME_TO_ITS_END, SessionOver
 from bottleneck_doctor.measure.side_by_side import SideBySide
 from bottleneck_doctor.measure.side_pairs import PairSample
 from bottleneck_doctor.measure.starter import Broken, Live, Side, Starter
 from bottleneck_doctor.protection.keeper import Keeper
+from bottleneck_doctor.session.ending import Ending, SessionOver
 from bottleneck_doctor.session.session import Command, Session
 from bottleneck_doctor.session.start import Start
 from bottleneck_doctor.system.progress import SilentProgress
 
-CRASH = SessionOver("the script failed: no such file", crashed=True, tail="no such file")
-END = SessionOver(CAME_TO_ITS_END)
+CRASH = SessionOver(Ending.CRASH, "no such file", tail="no such file")
+END = SessionOver(Ending.END)
 
 
 class Trains:

@@ -15,9 +15,10 @@ from bottleneck_doctor.examine.race import Race
 from bottleneck_doctor.measure import prober, waiting
 from bottleneck_doctor.measure.budget import Budget, OutOfTime
 from bottleneck_doctor.measure.measurements import Measurements
-from bottleneck_doctor.measure.prober import Prober, SessionOver
+from bottleneck_doctor.measure.prober import Prober
 from bottleneck_doctor.measure.schedule import LoopShape, Plan, Probe, probe
 from bottleneck_doctor.runtime.messages import Found, Grant, Hello, WindowDone
+from bottleneck_doctor.session.ending import Hung, SessionOver, TooSlow
 from bottleneck_doctor.session.ranks import Company
 from bottleneck_doctor.session.session import Exited
 from bottleneck_doctor.system.progress import SilentProgress
@@ -276,22 +277,22 @@ def test_slow_steps_are_no_hang() -> None:
     assert slow.time == pytest.approx(100.0)
     # A setting gets a part of it only.
     slow = Stepping(6.5)
-    assert isinstance(waits(slow, 30.0, patience=60.0), waiting.TooSlow)
+    assert isinstance(waits(slow, 30.0, patience=60.0), TooSlow)
     assert 60.0 < slow.time < 68.0
 
 
 def test_no_step_at_all_is_a_hang_as_soon_as_ever() -> None:
     still = Stepping(6.5, last=0.0)
-    assert waits(still, 30.0) == waiting.Hung(30.0)
+    assert waits(still, 30.0) == Hung(30.0)
     assert still.time == pytest.approx(30.0)
     # From the last step on, where there were some.
     later = Stepping(6.5, last=20.0)
-    assert waits(later, 30.0) == waiting.Hung(30.0)
+    assert waits(later, 30.0) == Hung(30.0)
     assert 49.0 < later.time < 52.0
     # Where nobody sees steps, as of ranks on other hosts, the whole window counts.
     unseen = Stepping(6.5)
     unseen.progress = dict  # type: ignore[method-assign]
-    assert waits(unseen, 30.0) == waiting.Hung(30.0)
+    assert waits(unseen, 30.0) == Hung(30.0)
     assert unseen.time == pytest.approx(30.0)
 
 

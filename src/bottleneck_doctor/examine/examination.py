@@ -29,11 +29,12 @@ from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure.budget import Budget, OutOfTime
 from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.outside import Outside
-from bottleneck_doctor.measure.prober import BURN_IN, CAME_TO_ITS_END, Prober, SessionOver
+from bottleneck_doctor.measure.prober import BURN_IN, Prober
 from bottleneck_doctor.measure.schedule import Plan, Probe, probe
 from bottleneck_doctor.measure.starter import LONGEST_SETUP, Side, Starter
 from bottleneck_doctor.protection.keeper import Keeper, protecting
 from bottleneck_doctor.runtime import messages
+from bottleneck_doctor.session.ending import Ending, SessionOver
 from bottleneck_doctor.session.session import Session
 from bottleneck_doctor.system.interrupt import terminate_as_interrupt
 from bottleneck_doctor.system.progress import Progress
@@ -468,7 +469,7 @@ class _Examination:
 
     def _unmeasured(self) -> DoctorError:
         """Why the training as written was not measured."""
-        ended = [record.ended == CAME_TO_ITS_END for record in self.starter.records]
+        ended = [self.starter.endings.get(record.number) is Ending.END for record in self.starter.records]
         if self.found is not None and (all(ended) or self.budget.left() > self._least_session()):
             return outcome.no_training(self.starter.farewell, "")
         if self.found is None:
@@ -493,6 +494,7 @@ class _Examination:
                 interrupted=self.interrupted,
                 unmeasured=self.error.sentence if self.error is not None else "",
                 records=starter.records,
+                endings=starter.endings,
                 ranks=self.ranks,
                 missing_ranks=[] if last is None else last.session.company.missing,
                 hello=None if last is None else last.session.hello,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -30,11 +30,10 @@ from bottleneck_doctor.examine import judge
 from bottleneck_doctor.examine.race import Race
 from bottleneck_doctor.explain.explainer import Explanation
 from bottleneck_doctor.measure import schedule
-from bottleneck_doctor.measure.prober import RANKS_APART, SessionOver
-from bottleneck_doctor.measure.waiting import Hung
 from bottleneck_doctor.runtime.messages import Ended, Found, Hello
 from bottleneck_doctor.runtime.seen import Counts
 from bottleneck_doctor.session import environment, interpreter
+from bottleneck_doctor.session.ending import Ending, Hung, SessionOver
 from bottleneck_doctor.session.failure import standing
 from bottleneck_doctor.statistics import speedups
 from bottleneck_doctor.wording import words
@@ -57,6 +56,8 @@ class Gathered:
     fresh_runs: bool
     interrupted: bool
     records: list[SessionRecord]
+    endings: Mapping[int, Ending]
+    """How those sessions ended that did so by themselves, by their number."""
     hello: Hello | None
     race: Race | None
     has_baseline: bool
@@ -70,6 +71,10 @@ class Gathered:
     """Files of the user's that could not be put back."""
     source: bool = True
     """Whether lines of the user's code may be told."""
+
+    def ended(self, how: Ending) -> list[SessionRecord]:
+        """The sessions that ended in this way, in order."""
+        return [record for record in self.records if self.endings.get(record.number) is how]
 
 
 def result(gathered: Gathered) -> Result:
@@ -218,14 +223,14 @@ def _warnings(gathered: Gathered, judged: judge.Judgement | None) -> list[Warnin
                 sentence=f"Other programs kept up to {load:.1f} cores busy while this was being measured.",
             )
         )
-    if any("bug of doctor's own" in record.ended for record in gathered.records):
+    if Ending.OURS in gathered.endings.values():
         found.append(
             Warning(slug="guest-failed-later", sentence="A process was lost to a bug of doctor's own; see its record.")
         )
-    apart = [record.ended for record in gathered.records if record.ended.startswith(RANKS_APART)]
+    apart = gathered.ended(Ending.APART)
     if apart:
-        found.append(Warning(slug="ranks-apart-later", sentence=f"A process was given up because {apart[-1]}."))
-    failed = [record for record in gathered.records if record.ended.startswith("the script failed")]
+        found.append(Warning(slug="ranks-apart-later", sentence=f"A process was given up because {apart[-1].ended}."))
+    failed = gathered.ended(Ending.CRASH)
     if failed:
         found.append(failed_later(failed[-1], gathered.race.measured.windows if gathered.race is not None else ()))
     return found
@@ -243,8 +248,7 @@ def _cut(gathered: Gathered) -> str:
     """What ended the measuring."""
     if gathered.interrupted:
         return "the examination was interrupted"
-    apart = any(record.ended.startswith(RANKS_APART) for record in gathered.records)
-    return "the ranks came apart" if apart else judge.TIME_OVER
+    return "the ranks came apart" if gathered.ended(Ending.APART) else judge.TIME_OVER
 
 
 def _other_load(gathered: Gathered) -> float | None:
@@ -319,7 +323,7 @@ def entrypoint_failed(over: SessionOver) -> DoctorError:
     """The user's program failed, or hung, before anything was changed."""
     if over.hung is not None:
         return _training_hung(over, over.hung)
-    reason = over.why.removeprefix("the script failed: ")
+    reason = over.reason or over.why
     if _NO_TORCH.match(reason):
         return interpreter.missing(over.tail)
     return DoctorError(

@@ -33,7 +33,7 @@ from bottleneck_doctor.knobs import is_ceiling
 from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure.budget import Allowance, Budget, OutOfTime
 from bottleneck_doctor.measure.measurements import Measurements
-from bottleneck_doctor.measure.prober import Prober, SessionOver
+from bottleneck_doctor.measure.prober import Prober
 from bottleneck_doctor.measure.schedule import Probe, probe
 from bottleneck_doctor.monitor import Watch
 from bottleneck_doctor.profiling.device import device_profile
@@ -41,6 +41,7 @@ from bottleneck_doctor.profiling.lines import functions_to_profile, line_profile
 from bottleneck_doctor.profiling.pyspy import RATE, Sampler
 from bottleneck_doctor.profiling.sampling import sampling_profile
 from bottleneck_doctor.runtime import messages
+from bottleneck_doctor.session.ending import SessionOver
 from bottleneck_doctor.session.session import Session
 from bottleneck_doctor.system.output import ARTIFACTS_NAME
 from bottleneck_doctor.system.progress import Progress

@@ -33,12 +33,12 @@ from bottleneck_doctor.gate.sides.git import Git, GitFailed
 from bottleneck_doctor.gate.sides.revision import Revisions
 from bottleneck_doctor.measure.budget import Budget, OutOfTime
 from bottleneck_doctor.measure.outside import Outside
-from bottleneck_doctor.measure.prober import CAME_TO_ITS_END
 from bottleneck_doctor.measure.side_by_side import SideBySide
 from bottleneck_doctor.measure.side_pairs import PairSample
 from bottleneck_doctor.measure.starter import Broken, Starter
 from bottleneck_doctor.measure.starter import Side as Started
 from bottleneck_doctor.protection.keeper import Keeper, protecting
+from bottleneck_doctor.session.ending import Ending
 from bottleneck_doctor.session.start import Start
 from bottleneck_doctor.system.interrupt import terminate_as_interrupt
 from bottleneck_doctor.system.progress import Progress
@@ -387,7 +387,7 @@ class _Checking:
         where, why = broken.live.side.said, broken.why.rstrip(".")
         told = "After some windows were measured, " if crashed else "A pair of processes was lost: "
         warning = Warning(slug="script-failed-later" if crashed else "pair-lost", sentence=f"{told}{why} ({where}).")
-        if broken.why != CAME_TO_ITS_END and all(each.slug != warning.slug for each in self.warnings):
+        if broken.ending is not Ending.END and all(each.slug != warning.slug for each in self.warnings):
             self.warnings.append(warning)
 
     # -- why -----------------------------------------------------------------------------------------------------------

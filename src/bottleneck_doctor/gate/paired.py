@@ -19,13 +19,12 @@ from bottleneck_doctor.gate import plan
 from bottleneck_doctor.gate.sides import steady
 from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure import phases, schedule
-from bottleneck_doctor.measure.prober import CAME_TO_ITS_END
 from bottleneck_doctor.measure.schedule import probe
 from bottleneck_doctor.measure.side_by_side import SideBySide
 from bottleneck_doctor.measure.side_pairs import PairSample, SideSample
 from bottleneck_doctor.measure.starter import LONGEST_SETUP, Broken, Live, Side, Starter
-from bottleneck_doctor.measure.waiting import SessionOver
 from bottleneck_doctor.session import environment
+from bottleneck_doctor.session.ending import Ending, SessionOver
 
 PHASE_WINDOW_SECONDS = 0.6
 LEAST_KEPT_ROUNDS = 2
@@ -121,7 +120,7 @@ def environment_of(starter: Starter, *, steadied: bool) -> Environment:
 
 def nothing_timed(some: SideBySide) -> Broken:
     """Processes lived on, and no window of theirs tells anything."""
-    return Broken(some.lives[-1], SessionOver("no window could be timed"))
+    return Broken(some.lives[-1], SessionOver(Ending.UNTIMED))
 
 
 def phases_of(some: SideBySide, live: Live) -> dict[str, float] | None:
@@ -170,9 +169,9 @@ def failure(broken: Broken) -> DoctorError:
         return outcome.guest_failed(broken)
     if broken.apart:
         return outcome.ranks_apart(broken)
-    if broken.why == CAME_TO_ITS_END or broken.hung is not None:
+    if broken.ending in (Ending.END, Ending.HANG):
         farewell = broken.live.session.farewell
-        hung = broken.hung is not None
+        hung = broken.ending is Ending.HANG
         plain = outcome.entrypoint_failed(broken) if hung else outcome.no_training(farewell, broken.tail)
         where = side.said if broken.alone else "both revisions"
         told = f"{where[0].upper()}{where[1:]}: {plain.sentence}"
@@ -187,7 +186,7 @@ def failure(broken: Broken) -> DoctorError:
             Exit.ENTRYPOINT_FAILED,
             detail=broken.tail,
         )
-    reason = broken.why.removeprefix("the script failed: ").rstrip(".")
+    reason = (broken.reason or broken.why).rstrip(".")
     trains = "; the other one trains" if broken.alone else ""
     if side.name == "base":
         return DoctorError(

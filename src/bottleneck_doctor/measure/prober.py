@@ -18,16 +18,12 @@ from bottleneck_doctor.measure import schedule
 from bottleneck_doctor.measure.budget import Budget, OutOfTime
 from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.schedule import LoopShape, Plan, Probe
-from bottleneck_doctor.measure.waiting import CAME_TO_ITS_END as CAME_TO_ITS_END
-from bottleneck_doctor.measure.waiting import RANKS_APART as RANKS_APART
-from bottleneck_doctor.measure.waiting import Hung, TooSlow, awaited
-from bottleneck_doctor.measure.waiting import SessionOver as SessionOver
-from bottleneck_doctor.measure.waiting import await_event as await_event
-from bottleneck_doctor.measure.waiting import ended as ended
+from bottleneck_doctor.measure.waiting import awaited
 from bottleneck_doctor.measure.windows import BURN_IN as BURN_IN
 from bottleneck_doctor.measure.windows import kept
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.session import autopsy
+from bottleneck_doctor.session.ending import Hung, TooSlow, ended
 from bottleneck_doctor.session.failure import Cause, Failure, Stack, cause, signal_name
 from bottleneck_doctor.session.session import Exited, Session
 from bottleneck_doctor.system.progress import Progress
@@ -317,7 +313,7 @@ class Prober:
         if isinstance(event, Hung):
             known = cause(self._failure(each, hung=True, stacks=event.stacks))
         elif isinstance(event, TooSlow):
-            known = Cause(f"{ended(event).why}, over ten times as long as expected")
+            known = Cause(f"a window {event}, over ten times as long as expected")
         elif isinstance(event, Exited) and event.code != 0:
             known = cause(self._failure(each, words=event.tail, signal=signal_name(event.code)))
         elif isinstance(event, messages.Trouble):

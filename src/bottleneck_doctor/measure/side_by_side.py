@@ -20,7 +20,7 @@ from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.prober import BURN_IN, Prober
 from bottleneck_doctor.measure.schedule import Plan, Probe, probe
 from bottleneck_doctor.measure.starter import Broken, Live
-from bottleneck_doctor.measure.waiting import SessionOver
+from bottleneck_doctor.session.ending import Ending, SessionOver
 from bottleneck_doctor.system.progress import SilentProgress
 
 MOST_TO_OUTLIVE = 10
@@ -163,8 +163,7 @@ class SideBySide:
         except SessionOver as over:
             raise self._broke(Broken(live, over, alone=alone)) from over
         except OutOfTime as late:
-            slow = SessionOver("a window took far longer than expected")
-            raise self._broke(Broken(live, slow, alone=alone)) from late
+            raise self._broke(Broken(live, SessionOver(Ending.SLOW), alone=alone)) from late
 
     def _broke(self, broken: Broken) -> Broken:
         self.broken = self.broken or broken

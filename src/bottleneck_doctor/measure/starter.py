@@ -17,11 +17,12 @@ from bottleneck_doctor.documents.report import SessionRecord
 from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.measure.budget import Budget, OutOfTime
 from bottleneck_doctor.measure.outside import Outside
-from bottleneck_doctor.measure.waiting import SessionOver, await_event, ended
+from bottleneck_doctor.measure.waiting import await_event
 from bottleneck_doctor.protection.keeper import Keeper
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.runtime.seen import Counts
 from bottleneck_doctor.session import launch
+from bottleneck_doctor.session.ending import Ending, SessionOver, ended
 from bottleneck_doctor.session.session import Command, Session
 from bottleneck_doctor.system.progress import Progress
 
@@ -79,9 +80,7 @@ class Broken(SessionOver):
     of them failed before they stood at their loops."""
 
     def __init__(self, live: Live, over: SessionOver, *, alone: bool = True, everywhere: bool = False) -> None:
-        super().__init__(
-            over.why, crashed=over.crashed, hung=over.hung, tail=over.tail, ours=over.ours, apart=over.apart
-        )
+        super().__init__(over.ending, over.reason, tail=over.tail, hung=over.hung)
         self.live = live
         self.alone = alone
         self.everywhere = everywhere
@@ -103,6 +102,8 @@ class Starter:
     setup_seconds: float = 0.0
     """What the last start took until all that were started stood at their loops."""
     records: list[SessionRecord] = field(default_factory=list)
+    endings: dict[int, Ending] = field(default_factory=dict)
+    """How those ended that did so by themselves, by their number."""
     last: dict[str, Live] = field(default_factory=dict)
     """The last process of each side that stood at its loop when all did, by the side's name."""
     farewell: messages.Ended | None = None
@@ -209,6 +210,8 @@ class Starter:
         session.stop()
         self.farewell = session.farewell or self.farewell
         self.seen = session.seen or self.seen
+        if live.over is not None:
+            self.endings[session.number] = live.over.ending
         self.records.append(
             SessionRecord(
                 number=session.number,

@@ -1,69 +1,20 @@
-"""Waits for what a session says next, tells a hang from slow steps, and says how a session ended."""
+"""Waits for what a session says next, and tells a hang from slow steps."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 from bottleneck_doctor.measure.budget import OutOfTime
 from bottleneck_doctor.runtime import messages
-from bottleneck_doctor.session.failure import Stack, signal_name
-from bottleneck_doctor.session.ranks import Apart
-from bottleneck_doctor.session.session import Exited, Session
+from bottleneck_doctor.session.ending import Ending, Hung, SessionOver, TooSlow
+from bottleneck_doctor.session.session import Session
 
-CAME_TO_ITS_END = "the script came to its end"
-"""Why a session ended, where the script did."""
-RANKS_APART = "its ranks did not come to one step"
 LOOKS_EVERY = 1.0
 """Seconds after which it is looked again whether steps are made."""
 AWAY_SECONDS = 120.0
 """How long beyond that an evaluation, or whatever else lies between steps, is waited for."""
-
-
-@dataclass(frozen=True)
-class Hung:
-    """No step was made for so many seconds. `tail`: the end of what the script wrote. `changed`: whether any setting
-    was on in its process by then."""
-
-    seconds: float
-    stacks: Sequence[Stack] = ()
-    tail: str = ""
-    changed: bool = False
-
-
-@dataclass(frozen=True)
-class TooSlow:
-    """Steps are made, and after so many seconds their window had not ended."""
-
-    seconds: float
-
-
-class SessionOver(Exception):
-    """The session ended by itself, by a crash or by a hang.
-
-    `crashed`: it hung, or ended with an exit code that is not 0. `hung`: how, where it did. `ours`: the guest itself
-    failed, and `tail` is its traceback. `apart`: its ranks could not be brought to one step.
-    """
-
-    def __init__(
-        self,
-        why: str,
-        *,
-        crashed: bool = False,
-        hung: Hung | None = None,
-        tail: str = "",
-        ours: bool = False,
-        apart: bool = False,
-    ) -> None:
-        super().__init__(why)
-        self.why = why
-        self.crashed = crashed
-        self.hung = hung
-        self.ours = ours
-        self.apart = apart
-        self.tail = tail
 
 
 def await_event(session: Session, seconds: float, now: Callable[[], float] = time.monotonic) -> Any:
@@ -122,31 +73,5 @@ def _await_return(session: Session, until: float, now: Callable[[], float]) -> A
             raise OutOfTime
         if now() > back_by:
             # Another process begins with training.
-            raise SessionOver("the script was at something else than training for minutes")
+            raise SessionOver(Ending.AWAY)
     return None
-
-
-def ended(event: Any) -> SessionOver:
-    """How a session ended, from what came instead of the message expected."""
-    if isinstance(event, Hung):
-        return SessionOver("a window hung", crashed=True, hung=event, tail=event.tail)
-    if isinstance(event, TooSlow):
-        return SessionOver(f"a window had not ended after {event.seconds:.0f} s, though steps were made")
-    if isinstance(event, Exited):
-        if event.code == 0:
-            return SessionOver(CAME_TO_ITS_END, tail=event.tail)
-        return SessionOver(f"the script failed: {last_words(event)}", crashed=True, tail=event.tail)
-    if isinstance(event, messages.Trouble):
-        return SessionOver("a bug of doctor's own ended it", tail=event.text, ours=True)
-    if isinstance(event, Apart):
-        return SessionOver(f"{RANKS_APART}: {event.text}", apart=True)
-    return SessionOver(f"unexpected message {type(event).__name__}", ours=True)
-
-
-def last_words(event: Exited) -> str:
-    """Why a process ended, in one line: its signal, or the last line that it wrote."""
-    name = signal_name(event.code)
-    if name:
-        return f"killed by {name}" + (" (out of memory?)" if name == "SIGKILL" else "")
-    lines = [line.strip() for line in event.tail.splitlines() if line.strip()]
-    return lines[-1][:300] if lines else f"exit code {event.code}"

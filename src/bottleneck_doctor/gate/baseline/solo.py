@@ -31,12 +31,12 @@ from bottleneck_doctor.gate.paired import (
 from bottleneck_doctor.gate.sides import steady
 from bottleneck_doctor.measure.budget import Budget, OutOfTime
 from bottleneck_doctor.measure.outside import Outside
-from bottleneck_doctor.measure.prober import CAME_TO_ITS_END
 from bottleneck_doctor.measure.side_by_side import SideBySide
 from bottleneck_doctor.measure.side_pairs import SideSample
 from bottleneck_doctor.measure.starter import Broken, Starter
 from bottleneck_doctor.measure.starter import Side as Started
 from bottleneck_doctor.protection.keeper import Keeper, protecting
+from bottleneck_doctor.session.ending import Ending
 from bottleneck_doctor.session.start import Start
 from bottleneck_doctor.system.progress import Progress
 
@@ -188,7 +188,7 @@ class Drawing:
         told = "After some windows were measured, " if crashed else "A process was lost: "
         why = broken.why.rstrip(".")
         warning = Warning(slug="script-failed-later" if crashed else "pair-lost", sentence=f"{told}{why}.")
-        if broken.why != CAME_TO_ITS_END and all(each.slug != warning.slug for each in self.warnings):
+        if broken.ending is not Ending.END and all(each.slug != warning.slug for each in self.warnings):
             self.warnings.append(warning)
 
 
@@ -198,6 +198,6 @@ def failure(broken: Broken) -> DoctorError:
         return outcome.guest_failed(broken)
     if broken.apart:
         return outcome.ranks_apart(broken)
-    if broken.why == CAME_TO_ITS_END:
+    if broken.ending is Ending.END:
         return outcome.no_training(broken.live.session.farewell, broken.tail)
     return outcome.entrypoint_failed(broken)

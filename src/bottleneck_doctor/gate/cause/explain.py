@@ -27,7 +27,7 @@ from bottleneck_doctor.gate.cause.reasons import Seen, reasons
 from bottleneck_doctor.gate.metrics import record_of
 from bottleneck_doctor.measure.budget import OutOfTime
 from bottleneck_doctor.measure.outside import Outside
-from bottleneck_doctor.measure.prober import Prober, SessionOver
+from bottleneck_doctor.measure.prober import Prober
 from bottleneck_doctor.measure.schedule import probe
 from bottleneck_doctor.measure.side_by_side import SideBySide
 from bottleneck_doctor.measure.side_pairs import PairSample
@@ -37,6 +37,7 @@ from bottleneck_doctor.profiling.pyspy import RATE
 from bottleneck_doctor.profiling.sampling import open_recording
 from bottleneck_doctor.protection import scratch
 from bottleneck_doctor.runtime import messages
+from bottleneck_doctor.session.ending import SessionOver
 
 LEAST_SAMPLED, MOST_SAMPLED = 2.0, 10.0
 """Seconds under py-spy of each side."""

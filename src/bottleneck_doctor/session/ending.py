@@ -1,0 +1,108 @@
+"""How a session ended, as a type: what came instead of the message expected goes in. Words are made of it last."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from bottleneck_doctor.runtime import messages
+from bottleneck_doctor.session.failure import Stack, signal_name
+from bottleneck_doctor.session.ranks import Apart
+from bottleneck_doctor.session.session import Exited
+
+
+class Ending(Enum):
+    """How a session ended. The value: in words."""
+
+    END = "the script came to its end"
+    CRASH = "the script failed"
+    HANG = "a window hung"
+    SLOW = "a window took far longer than expected"
+    AWAY = "the script was at something else than training for minutes"
+    APART = "its ranks did not come to one step"
+    OURS = "a bug of doctor's own ended it"
+    UNTIMED = "no window could be timed"
+
+
+@dataclass(frozen=True)
+class Hung:
+    """No step was made for so many seconds. `tail`: the end of what the script wrote. `changed`: whether any setting
+    was on in its process by then."""
+
+    seconds: float
+    stacks: Sequence[Stack] = ()
+    tail: str = ""
+    changed: bool = False
+
+
+@dataclass(frozen=True)
+class TooSlow:
+    """Steps are made, and after so many seconds their window had not ended."""
+
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"had not ended after {self.seconds:.0f} s, though steps were made"
+
+
+class SessionOver(Exception):
+    """The session ended by itself, or can be asked nothing more.
+
+    `reason`: what more is known of that, in one line. `tail`: the end of what the script wrote, or the traceback of the
+    guest where that failed. `hung`: how, where it hung.
+    """
+
+    def __init__(self, ending: Ending, reason: str = "", *, tail: str = "", hung: Hung | None = None) -> None:
+        self.ending = ending
+        self.reason = reason
+        self.tail = tail
+        self.hung = hung
+        super().__init__(self.why)
+
+    @property
+    def why(self) -> str:
+        """How it ended, in words."""
+        return f"{self.ending.value}: {self.reason}" if self.reason else self.ending.value
+
+    @property
+    def crashed(self) -> bool:
+        """Whether it hung, or ended with an exit code that is not 0."""
+        return self.ending in (Ending.CRASH, Ending.HANG)
+
+    @property
+    def ours(self) -> bool:
+        """Whether the guest itself failed."""
+        return self.ending is Ending.OURS
+
+    @property
+    def apart(self) -> bool:
+        """Whether its ranks could not be brought to one step."""
+        return self.ending is Ending.APART
+
+
+def ended(event: Any) -> SessionOver:
+    """How a session ended, from what came instead of the message expected."""
+    if isinstance(event, Hung):
+        return SessionOver(Ending.HANG, tail=event.tail, hung=event)
+    if isinstance(event, TooSlow):
+        return SessionOver(Ending.SLOW, f"it {event}")
+    if isinstance(event, Exited):
+        if event.code == 0:
+            return SessionOver(Ending.END, tail=event.tail)
+        return SessionOver(Ending.CRASH, last_words(event), tail=event.tail)
+    if isinstance(event, messages.Trouble):
+        return SessionOver(Ending.OURS, tail=event.text)
+    if isinstance(event, Apart):
+        return SessionOver(Ending.APART, event.text)
+    return SessionOver(Ending.OURS, f"unexpected message {type(event).__name__}")
+
+
+def last_words(event: Exited) -> str:
+    """Why a process ended, in one line: its signal, or the last line that it wrote."""
+    name = signal_name(event.code)
+    if name:
+        return f"killed by {name}" + (" (out of memory?)" if name == "SIGKILL" else "")
+    lines = [line.strip() for line in event.tail.splitlines() if line.strip()]
+    return lines[-1][:300] if lines else f"exit code {event.code}"
