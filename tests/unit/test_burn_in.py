@@ -59,5 +59,5 @@ def test_a_window_that_timed_nothing_says_nothing() -> None:
     ],
 )
 def test_level_first_steps_and_long_epochs_have_warmed_up(steps: list[float], epoch_seconds: float, cold: bool) -> None:
-    prober: Any = SimpleNamespace(epochs=epoch_seconds > 0, epoch_seconds=epoch_seconds)
-    assert needed(replace(FOUND, step_seconds=steps), prober) is cold
+    costs: Any = SimpleNamespace(epochs=epoch_seconds > 0, epoch_seconds=epoch_seconds)
+    assert needed(replace(FOUND, step_seconds=steps), costs) is cold

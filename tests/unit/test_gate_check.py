@@ -209,7 +209,7 @@ def test_windows_of_a_check_without_a_budget_are_waited_for() -> None:
         budget = Budget(300.0, strict=strict, now=lambda now=now: now[0])  # type: ignore[misc]
         now[0] = 500.0
         some = SideBySide([live], budget, Outside(), window_seconds=0.7)
-        patience[strict] = some.prober(live)._clock.left()
+        patience[strict] = some.prober(live)._budget.left()
         live.session.stop()
     assert patience[True] == pytest.approx(100.0, abs=5.0)
     assert patience[False] == float("inf")

@@ -17,7 +17,9 @@ from bottleneck_doctor.documents.report import Window
 from bottleneck_doctor.gate import plan
 from bottleneck_doctor.gate.check import Request, _Checking
 from bottleneck_doctor.gate.paired import Pairs
+from bottleneck_doctor.measure import schedule
 from bottleneck_doctor.measure.budget import Budget
+from bottleneck_doctor.measure.costs import Costs
 from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.side_by_side import SideBySide
 from bottleneck_doctor.measure.side_pairs import PairSample
@@ -36,16 +38,12 @@ class Trains:
     """Stands where a prober stands: each window has twelve steps, and after `lasts` of them the process is gone."""
 
     def __init__(self, lasts: int, over: SessionOver) -> None:
-        self.epochs = False
-        self.epoch_seconds = 0.0
+        self.costs = Costs(schedule.shape_of(FOUND), 0.1, plan.WINDOW_SECONDS)
         self.block = 0
         self.device_bytes = self.device_reserved_bytes = None
         self.granted = 0
         self._lasts = lasts
         self._over = over
-
-    def expected_step(self, setting: object) -> float:
-        return 0.1
 
     def measure(self, session: object, each: object, *, seconds: float | None = None) -> Window:
         if self.granted == self._lasts:

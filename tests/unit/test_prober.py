@@ -8,20 +8,19 @@ from typing import Any
 import pytest
 from tests.unit.test_race import FOUND
 
-from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.labels import BASELINE
-from bottleneck_doctor.documents.report import Window
 from bottleneck_doctor.examine.race import Race
 from bottleneck_doctor.measure import prober, waiting
 from bottleneck_doctor.measure.budget import Budget, OutOfTime
+from bottleneck_doctor.measure.costs import Costs
 from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.prober import Prober
-from bottleneck_doctor.measure.schedule import LoopShape, Plan, Probe, probe
+from bottleneck_doctor.measure.schedule import LoopShape, Probe, probe
+from bottleneck_doctor.measure.windows import BURN_IN
 from bottleneck_doctor.runtime.messages import Found, Grant, Hello, WindowDone
 from bottleneck_doctor.session.ending import Hung, SessionOver, TooSlow
 from bottleneck_doctor.session.ranks import Company
 from bottleneck_doctor.session.session import Exited
-from bottleneck_doctor.system.progress import SilentProgress
 
 AS_WRITTEN = probe(BASELINE, {})
 ONE, TWO = probe("num_workers=1", {"num_workers": 1}), probe("num_workers=2", {"num_workers": 2})
@@ -70,7 +69,7 @@ def make(found: Found = FOUND, left: float = 100.0) -> tuple[Race, Prober]:
     shape = LoopShape(
         period=1, epoch_batches=400, num_workers=found.num_workers, prefetch_factor=2, served=True, usable_cpus=2
     )
-    return race, Prober(race.measured, shape, Plan(3, 30.0, 1.0), Budget(left, strict=True), SilentProgress(), 0.1)
+    return race, Prober(race.measured, Costs(shape, 0.1, 1.0), Budget(left, strict=True))
 
 
 def ends(made: Prober, each: Probe, *answers: Any) -> None:
@@ -158,8 +157,8 @@ def test_memory_of_a_device_is_the_most_of_all_windows() -> None:
 
 def test_a_type_needs_an_epoch_to_settle_once_a_process() -> None:
     _, made = make(replace(FOUND, epoch_batches=10))
-    made._shape = replace(made._shape, epoch_batches=10)
-    made.epochs = True
+    made.costs.shape = replace(made.costs.shape, epoch_batches=10)
+    made.costs.epochs = True
     lead_ins: list[int] = []
 
     class Noting(Told):
@@ -189,7 +188,7 @@ def test_until_there_is_a_baseline_it_may_take_what_was_set_apart(monkeypatch: p
     _, made = make(left=3.0)
     made.spare = 20.0
     session: Any = Told(OK, OK, OK, OK)
-    for each in (probe(prober.BURN_IN, {}), AS_WRITTEN, AS_WRITTEN, TWO):
+    for each in (probe(BURN_IN, {}), AS_WRITTEN, AS_WRITTEN, TWO):
         made.measure(session, each)
     assert waited == pytest.approx([23.0, 23.0, 3.0, 3.0], abs=1.0)
     assert made.has_baseline()
@@ -319,41 +318,8 @@ def test_a_lead_in_may_take_three_times_as_long_as_planned() -> None:
     made.measure(Noting(OK), TWO)  # type: ignore[arg-type]
     assert granted[0].most_lead_in_seconds >= 3.0 * granted[0].lead_in * 0.1
     assert granted[0].most_lead_in_seconds >= granted[0].most_seconds > 0
-    made._shape = replace(made._shape, epoch_batches=10)
-    made.epochs = True
+    made.costs.shape = replace(made.costs.shape, epoch_batches=10)
+    made.costs.epochs = True
     made.measure(Noting(OK), AS_WRITTEN)  # type: ignore[arg-type]
     assert granted[1].epochs
     assert granted[1].most_lead_in_seconds == 0.0, "an epoch is led in with from its start to its end"
-
-
-def test_progress_names_what_is_measured_as_a_user_would_write_it() -> None:
-    race, made = make()
-    bfloat = probe("autocast=bfloat16,intra_op_threads=1", {"autocast": "bfloat16", "intra_op_threads": 1})
-    said: list[str] = []
-
-    class Heard(SilentProgress):
-        def update(self, text: str, spent: float, budget: float | None) -> None:
-            said.append(text)
-
-    made._progress = Heard()
-    race.measured.windows += [replace(_window(AS_WRITTEN), started=0.0), _window(bfloat, seconds=0.5)]
-    replay = probe(labels.REPLAY, {"replay": True})
-    alone = probe(labels.key_of({}, "loader_only"), {}, mode="loader_only")
-    for each in (AS_WRITTEN, bfloat, replay, alone):
-        made._tell(Told(), each)  # type: ignore[arg-type]
-    assert [text.partition(": ")[2].partition(";")[0] for text in said] == [
-        "measuring the training as written",
-        'measuring torch.autocast("cpu", dtype=torch.bfloat16) and torch.set_num_threads(1)',
-        "measuring the same batches again",
-        "measuring loading alone, the training as written",
-    ]
-    best = 'best so far torch.autocast("cpu", dtype=torch.bfloat16) and torch.set_num_threads(1) 2.00×'
-    assert said[0].endswith(best)
-
-
-def _window(each: Probe, seconds: float = 1.0) -> Window:
-    return Window(
-        session=1, rank=0, block=1, setting=each.as_setting(), mode="timed", steps=10, samples=40.0, seconds=seconds,
-        lead_in_steps=1, lead_in_seconds=0.1, wait_seconds=0.0, turn_seconds=None, whole_epochs=0, queue_change=0,
-        ready_share=None, effect={}, started=2.0, label=each.key,
-    )  # fmt: skip

@@ -22,16 +22,19 @@ from bottleneck_doctor.examine import outcome
 from bottleneck_doctor.examine.race import Race
 from bottleneck_doctor.examine.request import Outcome as Outcome
 from bottleneck_doctor.examine.request import Request as Request
+from bottleneck_doctor.examine.telling import Telling
 from bottleneck_doctor.explain.explainer import ALLOWANCE, Explainer, reserve
 from bottleneck_doctor.knobs import replay
 from bottleneck_doctor.measure import burn_in, schedule
 from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure.budget import Budget, OutOfTime
+from bottleneck_doctor.measure.costs import Costs
 from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.outside import Outside
-from bottleneck_doctor.measure.prober import BURN_IN, Prober
+from bottleneck_doctor.measure.prober import Prober
 from bottleneck_doctor.measure.schedule import Plan, Probe, probe
 from bottleneck_doctor.measure.starter import LONGEST_SETUP, Side, Starter
+from bottleneck_doctor.measure.windows import BURN_IN
 from bottleneck_doctor.protection.keeper import Keeper, protecting
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.session.ending import Ending, SessionOver
@@ -91,6 +94,8 @@ class _Examination:
         """Whether that process was warmed up, as far as that goes."""
         self.times_apart = 0
         # Made once the loop is found.
+        self.plan: Plan
+        """Made anew once it is known what is worth measuring."""
         self.measured: Measurements
         self.race: Race
         self.prober: Prober
@@ -147,11 +152,6 @@ class _Examination:
             if idle >= MOST_DEAD_SESSIONS or self.times_apart >= MOST_TIMES_APART:
                 return
 
-    @property
-    def plan(self) -> Plan:
-        """The prober's: known once the loop is found, and made anew once it is known what is worth measuring."""
-        return self.prober.plan
-
     def _gathered(self) -> int:
         """Windows that say something."""
         if self.found is None:
@@ -174,7 +174,7 @@ class _Examination:
 
     def _least_measuring(self) -> float:
         """Seconds of windows under which a session that stands at its loop could hold nothing."""
-        return (LEAST_WINDOWS if self._has_baseline() else 1) * self.prober.baseline_cost()
+        return (LEAST_WINDOWS if self._has_baseline() else 1) * self.prober.costs.baseline()
 
     # -- one session -----------------------------------------------------------------------------------------------
 
@@ -227,10 +227,11 @@ class _Examination:
             total = self.budget.elapsed() + DEFAULT_BUDGET + (ALLOWANCE if self.request.wishes is not None else 0.0)
             self.budget.end_by(total, self._ending(total))
         allowance = reserve(self.budget) if self.request.wishes is not None else None
-        plan = schedule.plan(self.budget.left(), setup, step, self.race.size(), self.request.sessions)
-        self.prober = Prober(self.measured, schedule.shape_of(found), plan, self.budget, self.progress, step)
+        self.plan = schedule.plan(self.budget.left(), setup, step, self.race.size(), self.request.sessions)
+        costs = Costs(schedule.shape_of(found), step, self.plan.window_seconds, brief=True)
+        telling = Telling(self.measured, self.budget, self.progress)
+        self.prober = Prober(self.measured, costs, self.budget, telling)
         self.prober.spare = 0.0 if allowance is None else allowance.seconds
-        self.prober.brief = True
         if self.request.wishes is not None and allowance is not None:
             self.explainer = Explainer(
                 self.measured,
@@ -274,12 +275,12 @@ class _Examination:
                 # Nothing can be changed in this loop from outside; how fast it is, and why, is told all the same.
                 for _ in range(LEAST_WINDOWS):
                     self.prober.measure(session, probe(BASELINE, {}))
-            if not probes or (not first and left < 2.5 * self.prober.baseline_cost()):
+            if not probes or (not first and left < 2.5 * self.prober.costs.baseline()):
                 break
             counts = Counter(window.label for window in self.measured.windows if ev.usable(window))
             self._run_block(
                 session,
-                schedule.fitting(probes, self.prober.cost_seconds, self.prober.baseline_cost(), left, counts),
+                schedule.fitting(probes, self.prober.costs.seconds, self.prober.costs.baseline(), left, counts),
             )
             if not self.race.chosen_after and self.race.explored():
                 self.race.choose(session.number)
@@ -308,14 +309,14 @@ class _Examination:
 
     def _plan_the_rest(self, session: Session) -> None:
         """How many processes more, now that it is known what they will measure and what that takes."""
-        cost = self.prober.baseline_cost()
+        cost = self.prober.costs.baseline()
 
         def block(settled: bool) -> float:
             probes = self.race.probes(session.number + 1, first_block=True, settled=settled)
-            return schedule.block_seconds(probes, self.prober.cost_seconds, cost)
+            return schedule.block_seconds(probes, self.prober.costs.seconds, cost)
 
         blocks = block(settled=False), block(settled=True)
-        self.prober.plan = schedule.confirming(
+        self.plan = schedule.confirming(
             self.plan,
             self._held(),
             self.budget.left(),
@@ -334,7 +335,7 @@ class _Examination:
         windows = self.measured.windows
         follows = bool(windows) and windows[-1].label == BASELINE and windows[-1].session == session.number
         for each in schedule.block(probes, probe(BASELINE, {}), self.generator, after_baseline=follows):
-            cost = self.prober.cost_seconds.get(each.key, self.prober.baseline_cost())
+            cost = self.prober.costs.seconds.get(each.key, self.prober.costs.baseline())
             if self.budget.left() < 0.5 * cost and self._has_baseline():
                 raise OutOfTime
             if self.race.alive(each):
@@ -343,13 +344,13 @@ class _Examination:
     def _burn_in_is_dear(self) -> bool:
         """Whether one window to warm up would take more than warming up may. Steps that long have warmed up within
         those in which the loop was found."""
-        seconds = self.prober.measuring_seconds(probe(BURN_IN, {}), self.plan.window_seconds / 2)
+        seconds = self.prober.costs.measuring(probe(BURN_IN, {}), self.plan.window_seconds / 2)
         seen = sum(self.here.step_seconds)
         return seen >= burn_in.WARMED_UP_SECONDS and seconds > BURN_IN_SHARE * self.plan.session_seconds
 
     def _burn_in(self, session: Session) -> None:
         """Baseline windows, thrown away, until the speed is level."""
-        if self.warm or not burn_in.needed(self.here, self.prober) or self._burn_in_is_dear():
+        if self.warm or not burn_in.needed(self.here, self.prober.costs) or self._burn_in_is_dear():
             return
         # Or as warm as it gets: nobody warms this process up again.
         self.warm = burn_in.burn_in(
@@ -380,7 +381,7 @@ class _Examination:
             return
         if self._wanted() and self.race.promising():
             best = self.race.probes(self.starter.number + 1, first_block=True)[0].key
-            cost = self._least_session() + self.prober.cost_seconds.get(best, 0.0)
+            cost = self._least_session() + self.prober.costs.seconds.get(best, 0.0)
             if self.budget.left() + explainer.allowance.left() > lacking * cost:
                 with explainer.allowance.lent():
                     self._sessions()

@@ -200,7 +200,7 @@ class Explainer:
         seconds = PHASE_SECONDS if first else self._seconds(PHASE_SECONDS)
         most = most_seconds if most_seconds is not None else max(seconds, FIRST_SHARE * self.allowance.left())
         each = probe("phases:" + labels.key_of(setting), setting, mode="phases")
-        expected = self._prober.explaining_seconds(each, seconds, most_seconds=most)
+        expected = self._prober.costs.explaining(each, seconds, most_seconds=most)
         taken = self._phased.setdefault(each.key, [])
 
         def take() -> bool:
@@ -229,7 +229,7 @@ class Explainer:
 
     def _was_disturbed(self, window: Window) -> bool:
         """Whether steps took so much longer than in timed windows that something else must have run beside them."""
-        return window.steps > 0 and window.seconds / window.steps > DISTURBED * self._prober.expected_step(
+        return window.steps > 0 and window.seconds / window.steps > DISTURBED * self._prober.costs.expected_step(
             window.setting
         )
 
@@ -276,7 +276,7 @@ class Explainer:
             except DoctorError as error:
                 self.explanation.miss(slug=error.slug, sentence=str(error))
 
-        expected = self._prober.explaining_seconds(_AS_SAMPLED, seconds, most_seconds=most_seconds)
+        expected = self._prober.costs.explaining(_AS_SAMPLED, seconds, most_seconds=most_seconds)
         self._within("sampled", expected + START_SECONDS, gather, first=True)
 
     def _trace(self, session: Session, setup_seconds: float) -> None:
@@ -312,7 +312,7 @@ class Explainer:
 
     def _trace_seconds(self) -> float:
         """What the traced steps take, about (tracing doubles the shorter ones), with the writing of the trace."""
-        steps = self._prober.explaining_seconds(
+        steps = self._prober.costs.explaining(
             _AS_TRACED, PHASE_SECONDS, most_steps=TRACED_STEPS, most_seconds=TRACED_SECONDS
         )
         return TRACE_WRITING_SECONDS + max(steps, min(PHASE_SECONDS, 2 * steps))
@@ -354,7 +354,7 @@ class Explainer:
     def _lines_seconds(self) -> float:
         """What the window of the lines takes, about, without the start of its process."""
         seconds = self._seconds(LINES_SECONDS)
-        return max(seconds, self._prober.explaining_seconds(self._by_lines(), seconds, most_seconds=2 * seconds))
+        return max(seconds, self._prober.costs.explaining(self._by_lines(), seconds, most_seconds=2 * seconds))
 
     # -- bookkeeping -------------------------------------------------------------------------------------------------
 

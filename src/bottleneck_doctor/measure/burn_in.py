@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from bottleneck_doctor.documents.report import Window
 from bottleneck_doctor.measure import schedule
-from bottleneck_doctor.measure.prober import Prober
+from bottleneck_doctor.measure.costs import Costs
 from bottleneck_doctor.runtime.messages import Found
 
 LEVEL = 0.05
@@ -18,9 +18,9 @@ WARMED_UP_SECONDS = 1.0
 """Where windows are whole epochs, the rest of the epoch in which the loop was found warms up if it is this long."""
 
 
-def needed(found: Found, prober: Prober) -> bool:
+def needed(found: Found, costs: Costs) -> bool:
     """Whether a process that stands at the loop which it `found` may still be cold."""
-    warms_itself = prober.epochs and prober.epoch_seconds > WARMED_UP_SECONDS
+    warms_itself = costs.epochs and costs.epoch_seconds > WARMED_UP_SECONDS
     return not (warms_itself or schedule.level(found.step_seconds))
 
 

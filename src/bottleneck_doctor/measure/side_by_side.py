@@ -15,13 +15,14 @@ from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import Window
 from bottleneck_doctor.measure import burn_in, schedule
 from bottleneck_doctor.measure.budget import Budget, OutOfTime
+from bottleneck_doctor.measure.costs import Costs
 from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.outside import Outside
-from bottleneck_doctor.measure.prober import BURN_IN, Prober
-from bottleneck_doctor.measure.schedule import Plan, Probe, probe
+from bottleneck_doctor.measure.prober import Prober
+from bottleneck_doctor.measure.schedule import Probe, probe
 from bottleneck_doctor.measure.starter import Broken, Live
+from bottleneck_doctor.measure.windows import BURN_IN
 from bottleneck_doctor.session.ending import Ending, SessionOver
-from bottleneck_doctor.system.progress import SilentProgress
 
 MOST_TO_OUTLIVE = 10
 """Windows in which a process has to come beyond the step at which another one failed."""
@@ -57,9 +58,9 @@ class SideBySide:
         self.outside = outside
         self._window_seconds = window_seconds
         self._measured = {live.side.name: _Measured(_prober(live, budget, window_seconds)) for live in lives}
-        fits = all(each.prober.epochs for each in self._measured.values())
+        fits = all(each.prober.costs.epochs for each in self._measured.values())
         for live in lives:
-            self.prober(live).epochs = fits if whole is None else whole and _can_be_whole(live)
+            self.prober(live).costs.epochs = fits if whole is None else whole and _can_be_whole(live)
 
     def live(self, name: str) -> Live:
         """The process of that side."""
@@ -76,25 +77,24 @@ class SideBySide:
     @property
     def whole_epochs(self) -> bool:
         """Whether windows are whole epochs."""
-        return all(each.prober.epochs for each in self._measured.values())
+        return all(each.prober.costs.epochs for each in self._measured.values())
 
     def cost_seconds(self) -> float:
         """What a window takes with its lead-in, about, on the slowest side; known before the first was measured."""
         return max(self._cost_seconds(live) for live in self.lives)
 
     def _cost_seconds(self, live: Live) -> float:
-        prober = self.prober(live)
-        step = prober.expected_step({})
-        if prober.epochs:
-            return max(self._window_seconds, 1.5 * prober.epoch_seconds)
-        shape = schedule.shape_of(live.loop)
-        size = schedule.window_size(shape, {}, "timed", step, self._window_seconds, epochs=False)
+        costs = self.prober(live).costs
+        step = costs.expected_step({})
+        if costs.epochs:
+            return max(self._window_seconds, 1.5 * costs.epoch_seconds)
+        size = schedule.window_size(costs.shape, {}, "timed", step, self._window_seconds, epochs=False)
         return (size.lead_in + size.steps) * step
 
     def burn_in(self) -> None:
         """Windows of each process that are thrown away, until its speed is level. Raises `Broken`."""
         for live in self.lives:
-            if burn_in.needed(live.loop, self.prober(live)):
+            if burn_in.needed(live.loop, self.prober(live).costs):
                 with self._asking(live):
                     burn_in.burn_in(self._thrown_away(live, self._window_seconds / 2))
 
@@ -180,5 +180,5 @@ def _prober(live: Live, budget: Budget, window_seconds: float) -> Prober:
     """One for this process alone. Where nobody set a time, a window is waited for as long as its steps may take."""
     found = live.loop
     step = schedule.typical_step(found.step_seconds, found.num_workers, found.period)
-    plan = Plan(1, budget.seconds, window_seconds)
-    return Prober(Measurements(found), schedule.shape_of(found), plan, budget.patient(), SilentProgress(), step)
+    costs = Costs(schedule.shape_of(found), step, window_seconds)
+    return Prober(Measurements(found), costs, budget.patient())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import RankPart, Window
 from bottleneck_doctor.measure import phases
 from bottleneck_doctor.measure.schedule import Probe
@@ -12,6 +13,8 @@ from bottleneck_doctor.session.ranks import Together
 
 BURN_IN = "burn-in"
 """The key of windows that warm a process up."""
+AS_WRITTEN = (BASELINE, BURN_IN)
+"""Keys of windows in which nothing was changed."""
 
 
 def kept(session: int, block: int, each: Probe, done: messages.WindowDone) -> Window:

@@ -1,0 +1,60 @@
+"""What the user is told while a window is taken: which one it is, and what was best so far."""
+
+from __future__ import annotations
+
+from bottleneck_doctor import knobs
+from bottleneck_doctor.documents import labels
+from bottleneck_doctor.documents.labels import BASELINE
+from bottleneck_doctor.measure.budget import Budget
+from bottleneck_doctor.measure.measurements import Measurements
+from bottleneck_doctor.measure.schedule import Probe
+from bottleneck_doctor.measure.windows import BURN_IN
+from bottleneck_doctor.session.session import Session
+from bottleneck_doctor.system.progress import Progress
+from bottleneck_doctor.wording import words
+
+NAMES = {BASELINE: "the training as written", BURN_IN: "warming up"}
+EXPLAINING = {
+    "phases": "timing the phases of a step",
+    "sampled": "looking into the process with py-spy",
+    "trace": "tracing operators",
+    "lines": "timing lines",
+}
+"""What windows that explain do, by their mode."""
+WORTH_TELLING = 1.02
+
+
+class Telling:
+    """Tells `progress` of every window that is begun."""
+
+    def __init__(self, measured: Measurements, budget: Budget, progress: Progress) -> None:
+        self._measured = measured
+        self._budget = budget
+        self._progress = progress
+
+    def __call__(self, session: Session, each: Probe) -> None:
+        named = {
+            key: speed
+            for key, speed in self._measured.speeds().items()
+            if key not in (labels.CONTROL, labels.REPLAY) and not key.startswith(labels.LOADER_ONLY)
+        }
+        best = max(named, key=lambda key: named[key], default=None)
+        so_far = ""
+        if best is not None and named[best] > WORTH_TELLING:
+            so_far = f"; best so far {self._name(best)} {named[best]:.2f}×"
+        what = EXPLAINING.get(each.mode) or f"measuring {self._name(each.key, each)}"
+        what = NAMES[BURN_IN] if each.key == BURN_IN else what
+        self._progress.update(f"Process {session.number}: {what}{so_far}", self._budget.elapsed(), self._budget.total)
+
+    def _name(self, key: str, each: Probe | None = None) -> str:
+        """What is measured, as a user would write it."""
+        if key in NAMES:
+            return NAMES[key]
+        if each is None:
+            setting = next((window.setting for window in self._measured.windows if window.label == key), {})
+        else:
+            setting = each.as_setting()
+        if knobs.is_ceiling(setting):
+            return "the same batches again"
+        text = words.setting_text(setting, self._measured.found.device) if setting else NAMES[BASELINE]
+        return f"loading alone, {text}" if key.startswith(labels.LOADER_ONLY) else text

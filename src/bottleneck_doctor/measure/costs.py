@@ -1,0 +1,126 @@
+"""What windows cost: how long a step takes, how long a window should be, and what it takes with its lead-in. Pure.
+
+All of it is in seconds, expected from the steps in which the loop was found until windows have shown more.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from bottleneck_doctor.documents import labels
+from bottleneck_doctor.documents.labels import BASELINE
+from bottleneck_doctor.documents.report import Setting, Window
+from bottleneck_doctor.knobs import num_workers
+from bottleneck_doctor.measure import pairing, schedule
+from bottleneck_doctor.measure.schedule import LoopShape, Probe, WindowSize
+from bottleneck_doctor.measure.windows import AS_WRITTEN
+
+
+class Costs:
+    """Of windows of one loop. `step`: what one of its steps takes, about; `window_seconds`: what a window's timed part
+    aims at. `brief`: whether a window of long steps may hold few of them."""
+
+    def __init__(self, shape: LoopShape, step: float, window_seconds: float, *, brief: bool = False) -> None:
+        self.shape = shape
+        self.window_seconds = window_seconds
+        self.seconds: dict[str, float] = {}
+        """What the last window of each probe cost, lead-in and all, by its key."""
+        self.epochs = schedule.whole_epochs(shape, step, window_seconds)
+        """Whether windows are whole epochs."""
+        self.baseline_step = step
+        """Seconds that a step takes as written."""
+        self._brief = brief
+        self._step_seconds: dict[str, float] = {}
+
+    @property
+    def epoch_seconds(self) -> float:
+        """About how long one epoch takes as written."""
+        return (self.shape.epoch_batches or 0) * self.baseline_step
+
+    def learnt(self, each: Probe, window: Window) -> None:
+        """A window of this probe was timed."""
+        step = window.seconds / window.steps
+        self._step_seconds[each.key] = step
+        if each.key in AS_WRITTEN:
+            self.baseline_step = step
+
+    def learnt_first(self, window: Window) -> None:
+        """One that explains was timed before any that counts: until then, what is known of a step are the few in which
+        the loop was found."""
+        self.baseline_step = window.seconds / window.steps
+
+    # -- steps ---------------------------------------------------------------------------------------------------------
+
+    def expected_step(self, setting: Setting) -> float:
+        """Seconds that a step takes under a setting: as measured, or by what the workers that it lacks did at once."""
+        known = self._step_seconds.get(labels.key_of(setting))
+        if known is not None:
+            return known
+        own = self.shape.num_workers
+        fewer = own / max(1, num_workers.under(setting, own))
+        return self.baseline_step * max(1.0, fewer)
+
+    def step(self, each: Probe) -> float:
+        """Seconds that a step is expected to take in a window of this probe."""
+        if each.mode not in pairing.COUNTED:
+            return self.expected_step(each.as_setting())
+        return self._step_seconds.get(each.key, self.baseline_step)
+
+    # -- sizes ---------------------------------------------------------------------------------------------------------
+
+    def size(self, each: Probe, seconds: float, *, warm: bool = False) -> WindowSize:
+        """How long a window that counts is to be, for `seconds` of timed part. `warm`: its process has settled to
+        computing as it does."""
+        step, setting = self.step(each), each.as_setting()
+        return schedule.window_size(
+            self.shape, setting, each.mode, step, seconds, epochs=self.epochs, warm=warm, least=self._least(step)
+        )
+
+    def explaining_size(self, each: Probe, seconds: float, most_steps: int | None, most_seconds: float) -> WindowSize:
+        """The same of one that explains: of `most_steps` and `most_seconds`, lead-in included, where those are less."""
+        step = self.expected_step(each.as_setting())
+        size = schedule.window_size(
+            self.shape, each.as_setting(), each.mode, step, seconds, epochs=False, least=self._least(step)
+        )
+        if most_steps is not None:
+            size = replace(size, steps=min(size.steps, max(most_steps, self.shape.period)))
+        return schedule.cut(size, self.shape.period, step, most_seconds)
+
+    def _least(self, step: float) -> int:
+        return schedule.least_steps(step) if self._brief else schedule.LEAST_STEPS
+
+    def steps(self, size: WindowSize) -> int:
+        """Steps of a window with its lead-in, at the most."""
+        if size.epochs:
+            # One more: the rest of the epoch in which the window was granted.
+            return (size.epochs + size.lead_in + 1) * (self.shape.epoch_batches or 1)
+        return size.steps + size.lead_in
+
+    # -- seconds -------------------------------------------------------------------------------------------------------
+
+    def baseline(self) -> float:
+        """What a window as written takes with its lead-in."""
+        known = self.seconds.get(BASELINE)
+        return known if known is not None else self.measuring(schedule.probe(BASELINE, {}))
+
+    def measuring(self, each: Probe, seconds: float | None = None) -> float:
+        """What a window that counts would take with its lead-in, about."""
+        return self.whole(each, self.size(each, seconds or self.window_seconds))
+
+    def explaining(
+        self, each: Probe, seconds: float, *, most_steps: int | None = None, most_seconds: float = math.inf
+    ) -> float:
+        """What one that explains would take with its lead-in, about."""
+        return self.whole(each, self.explaining_size(each, seconds, most_steps, most_seconds))
+
+    def whole(self, each: Probe, size: WindowSize) -> float:
+        """What a window of that size is expected to take with its lead-in."""
+        # Of the epoch in which an epoch's window is granted, half is still to come.
+        lead_in = (size.lead_in + 0.5) * (self.shape.epoch_batches or 1) if size.epochs else size.lead_in
+        return self.timed(each, size) + lead_in * self.step(each)
+
+    def timed(self, each: Probe, size: WindowSize) -> float:
+        """What its timed part is expected to take."""
+        steps = size.epochs * (self.shape.epoch_batches or 1) if size.epochs else size.steps
+        return steps * self.step(each)

@@ -1,0 +1,54 @@
+"""What the user is told while windows are taken."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+from tests.unit.test_race import FOUND
+
+from bottleneck_doctor.documents import labels
+from bottleneck_doctor.documents.labels import BASELINE
+from bottleneck_doctor.documents.report import Window
+from bottleneck_doctor.examine.telling import Telling
+from bottleneck_doctor.measure.budget import Budget
+from bottleneck_doctor.measure.measurements import Measurements
+from bottleneck_doctor.measure.schedule import Probe, probe
+from bottleneck_doctor.system.progress import SilentProgress
+
+AS_WRITTEN = probe(BASELINE, {})
+
+
+def test_progress_names_what_is_measured_as_a_user_would_write_it() -> None:
+    measured = Measurements(FOUND)
+    bfloat = probe("autocast=bfloat16,intra_op_threads=1", {"autocast": "bfloat16", "intra_op_threads": 1})
+    said: list[str] = []
+
+    class Heard(SilentProgress):
+        def update(self, text: str, spent: float, budget: float | None) -> None:
+            said.append(text)
+
+    telling = Telling(measured, Budget(100.0, strict=True), Heard())
+    session: Any = SimpleNamespace(number=1)
+    measured.windows += [replace(_window(AS_WRITTEN), started=0.0), _window(bfloat, seconds=0.5)]
+    replay = probe(labels.REPLAY, {"replay": True})
+    alone = probe(labels.key_of({}, "loader_only"), {}, mode="loader_only")
+    for each in (AS_WRITTEN, bfloat, replay, alone):
+        telling(session, each)
+    assert [text.partition(": ")[2].partition(";")[0] for text in said] == [
+        "measuring the training as written",
+        'measuring torch.autocast("cpu", dtype=torch.bfloat16) and torch.set_num_threads(1)',
+        "measuring the same batches again",
+        "measuring loading alone, the training as written",
+    ]
+    best = 'best so far torch.autocast("cpu", dtype=torch.bfloat16) and torch.set_num_threads(1) 2.00×'
+    assert said[0].endswith(best)
+
+
+def _window(each: Probe, seconds: float = 1.0) -> Window:
+    return Window(
+        session=1, rank=0, block=1, setting=each.as_setting(), mode="timed", steps=10, samples=40.0, seconds=seconds,
+        lead_in_steps=1, lead_in_seconds=0.1, wait_seconds=0.0, turn_seconds=None, whole_epochs=0, queue_change=0,
+        ready_share=None, effect={}, started=2.0, label=each.key,
+    )  # fmt: skip
