@@ -11,9 +11,6 @@ set none.
 from __future__ import annotations
 
 import contextlib
-import importlib.util
-import math
-import socket
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,18 +26,16 @@ from bottleneck_doctor.documents.report import (
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.explain.details import LinesDetail, TraceDetail, Unreadable, check
 from bottleneck_doctor.explain.explanation import Explanation as Explanation
-from bottleneck_doctor.knobs import is_ceiling
-from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure.budget import Allowance, Budget, OutOfTime
 from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.prober import Prober
+from bottleneck_doctor.measure.sampled import AS_SAMPLED, elsewhere, folder_of, not_sampled_elsewhere, sampled
 from bottleneck_doctor.measure.schedule import Probe, probe
 from bottleneck_doctor.monitor import Watch
 from bottleneck_doctor.profiling.device import device_profile
 from bottleneck_doctor.profiling.lines import functions_to_profile, line_profile, line_setting
 from bottleneck_doctor.profiling.pyspy import RATE, Sampler
 from bottleneck_doctor.profiling.sampling import sampling_profile
-from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.session.ending import SessionOver
 from bottleneck_doctor.session.session import Session
 from bottleneck_doctor.system.output import ARTIFACTS_NAME
@@ -187,7 +182,7 @@ class Explainer:
         self._progress.stage("Looking closer where the time goes")
         # What lies between epochs was not seen yet as this process began.
         self._phases(session, {})
-        best = self._best()
+        best = self._measured.fastest(WORTH_A_LOOK)
         if best is not None:
             self._phases(session, best)
         if "sampled" not in self._tried:
@@ -233,17 +228,6 @@ class Explainer:
             window.setting
         )
 
-    def _best(self) -> Setting | None:
-        """The fastest setting so far, where it is worth a look."""
-        speeds = self._measured.speeds()
-        tried = {
-            window.label: window.setting
-            for window in self._measured.windows
-            if ev.usable(window) and window.mode == "timed" and window.setting and not is_ceiling(window.setting)
-        }
-        best = max(tried, key=lambda key: speeds.get(key, 0.0), default=None)
-        return tried[best] if best is not None and speeds.get(best, 0.0) > WORTH_A_LOOK else None
-
     def _sample(self, session: Session, *, most_seconds: float) -> None:
         hello = session.hello
         if hello is None:
@@ -276,7 +260,7 @@ class Explainer:
             except DoctorError as error:
                 self.explanation.miss(slug=error.slug, sentence=str(error))
 
-        expected = self._prober.costs.explaining(_AS_SAMPLED, seconds, most_seconds=most_seconds)
+        expected = self._prober.costs.explaining(AS_SAMPLED, seconds, most_seconds=most_seconds)
         self._within("sampled", expected + START_SECONDS, gather, first=True)
 
     def _trace(self, session: Session, setup_seconds: float) -> None:
@@ -413,40 +397,4 @@ class Explainer:
         return f"{ARTIFACTS_NAME}/{file.name}"
 
 
-def elsewhere(hello: messages.Hello) -> bool:
-    """Whether this process runs on another host, where its process id means nothing to us."""
-    return hello.host not in ("", socket.gethostname())
-
-
-def not_sampled_elsewhere(hello: messages.Hello) -> Warning:
-    """That py-spy was not asked, for the process runs on another host."""
-    sentence = f"py-spy can't look into rank {hello.rank}, which runs on another host ({hello.host})."
-    return Warning(slug="sampling-elsewhere", sentence=sentence)
-
-
 _AS_TRACED: Probe = probe("trace:" + BASELINE, {}, mode="trace")
-_AS_SAMPLED: Probe = probe("sampled:" + BASELINE, {}, mode="sampled")
-
-
-def sampled(
-    sampler: Sampler, prober: Prober, session: Session, seconds: float, *, most_seconds: float = math.inf
-) -> Path | Warning:
-    """Run a window of the training as written under py-spy: its raw file, or why there is none.
-
-    Raises what `Prober.explain` raises; then no file is left.
-    """
-    try:
-        sampler.start()
-        prober.explain(session, _AS_SAMPLED, seconds, {}, most_seconds=most_seconds)
-    except BaseException:
-        # Whoever interrupts should not wait until a file is written that nobody will read.
-        sampler.abandon()
-        raise
-    return sampler.stop()
-
-
-def folder_of(package: str) -> str:
-    """The folder from which this interpreter imports a package; "" where there is none."""
-    found = importlib.util.find_spec(package)
-    places = found.submodule_search_locations if found is not None else None
-    return str(Path(next(iter(places))).parent) if places else ""

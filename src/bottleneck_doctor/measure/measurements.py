@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import Setting, Window
-from bottleneck_doctor.knobs import num_workers
+from bottleneck_doctor.knobs import is_ceiling, num_workers
 from bottleneck_doctor.measure import pairing
 from bottleneck_doctor.measure.schedule import Probe
 from bottleneck_doctor.runtime.messages import Found
@@ -35,6 +35,17 @@ class Measurements:
     def speeds(self) -> dict[str, float]:
         """Rough speed of each setting relative to the baseline, by key."""
         return pairing.quick_speeds(self.windows, self.epoch_batches)
+
+    def fastest(self, least: float) -> Setting | None:
+        """The fastest setting so far that a user may have; None where none is as many times as fast as written."""
+        speeds = self.speeds()
+        tried = {
+            window.label: window.setting
+            for window in self.windows
+            if pairing.usable(window) and window.mode == "timed" and window.setting and not is_ceiling(window.setting)
+        }
+        best = max(tried, key=lambda key: speeds.get(key, 0.0), default=None)
+        return tried[best] if best is not None and speeds.get(best, 0.0) > least else None
 
     def has_baseline(self) -> bool:
         """Whether the training as written was measured."""

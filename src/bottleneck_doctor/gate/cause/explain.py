@@ -19,7 +19,6 @@ from bottleneck_doctor.documents.check import Culprit, GrowthTree
 from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import CallNode, Warning
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.explain.explainer import elsewhere, folder_of, not_sampled_elsewhere, sampled
 from bottleneck_doctor.gate.cause import culprits, growth
 from bottleneck_doctor.gate.cause.hunks import Differences
 from bottleneck_doctor.gate.cause.mentions import Sources
@@ -28,6 +27,7 @@ from bottleneck_doctor.gate.metrics import record_of
 from bottleneck_doctor.measure.budget import OutOfTime
 from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.prober import Prober
+from bottleneck_doctor.measure.sampled import elsewhere, folder_of, not_sampled_elsewhere, sampled
 from bottleneck_doctor.measure.schedule import probe
 from bottleneck_doctor.measure.side_by_side import SideBySide
 from bottleneck_doctor.measure.side_pairs import PairSample

@@ -1,0 +1,53 @@
+"""A window under py-spy: a live session in, py-spy's raw file out, or why there is none."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import socket
+from pathlib import Path
+
+from bottleneck_doctor.documents.labels import BASELINE
+from bottleneck_doctor.documents.report import Warning
+from bottleneck_doctor.measure.prober import Prober
+from bottleneck_doctor.measure.schedule import Probe, probe
+from bottleneck_doctor.profiling.pyspy import Sampler
+from bottleneck_doctor.runtime import messages
+from bottleneck_doctor.session.session import Session
+
+AS_SAMPLED: Probe = probe("sampled:" + BASELINE, {}, mode="sampled")
+
+
+def elsewhere(hello: messages.Hello) -> bool:
+    """Whether this process runs on another host, where its process id means nothing to us."""
+    return hello.host not in ("", socket.gethostname())
+
+
+def not_sampled_elsewhere(hello: messages.Hello) -> Warning:
+    """That py-spy was not asked, for the process runs on another host."""
+    sentence = f"py-spy can't look into rank {hello.rank}, which runs on another host ({hello.host})."
+    return Warning(slug="sampling-elsewhere", sentence=sentence)
+
+
+def sampled(
+    sampler: Sampler, prober: Prober, session: Session, seconds: float, *, most_seconds: float = math.inf
+) -> Path | Warning:
+    """Run a window of the training as written under py-spy: its raw file, or why there is none.
+
+    Raises what `Prober.explain` raises; then no file is left.
+    """
+    try:
+        sampler.start()
+        prober.explain(session, AS_SAMPLED, seconds, {}, most_seconds=most_seconds)
+    except BaseException:
+        # Whoever interrupts should not wait until a file is written that nobody will read.
+        sampler.abandon()
+        raise
+    return sampler.stop()
+
+
+def folder_of(package: str) -> str:
+    """The folder from which this interpreter imports a package; "" where there is none."""
+    found = importlib.util.find_spec(package)
+    places = found.submodule_search_locations if found is not None else None
+    return str(Path(next(iter(places))).parent) if places else ""
