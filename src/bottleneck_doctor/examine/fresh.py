@@ -1,0 +1,51 @@
+"""The slow way that the quick one is tested against: every probe a start of the entrypoint of its own."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+from bottleneck_doctor.documents.labels import BASELINE
+from bottleneck_doctor.examine.blocks import Blocks
+from bottleneck_doctor.measure import schedule
+from bottleneck_doctor.measure.budget import Budget, OutOfTime
+from bottleneck_doctor.measure.schedule import Probe, probe
+from bottleneck_doctor.session.session import Session
+
+
+def fresh_runs(
+    blocks: Callable[[], Blocks],
+    in_session: Callable[[Callable[[Session], None]], None],
+    budget: Budget,
+    generator: random.Random,
+) -> None:
+    """Every probe in a process of its own, which `in_session` starts; a round of them counts as one session. `blocks`:
+    known once the first process stands at its loop. Raises `OutOfTime`."""
+
+    def run(each: Probe, number: int) -> None:
+        def measure(session: Session) -> None:
+            blocks().look_first(session)
+            blocks().burn_in(session)
+            prober, windows = blocks().prober, blocks().race.measured.windows
+            prober.measure(session, each)
+            windows[-1] = replace(windows[-1], session=number)
+
+        in_session(measure)
+
+    run(probe(BASELINE, {}), 0)
+    made = blocks()
+    cost = 0.0
+    for number in range(1, made.plan.sessions + 1):
+        made.prober.block += 1
+        probes = made.race.probes(number, first_block=True)
+        for each in schedule.block(probes, probe(BASELINE, {}), generator):
+            if budget.left() < cost:
+                raise OutOfTime
+            begun = budget.now()
+            if made.race.alive(each):
+                run(each, number)
+                cost = budget.now() - begun
+        if number == 1:
+            made.race.choose(number)
+            made.race.climb()
