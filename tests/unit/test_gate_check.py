@@ -14,7 +14,8 @@ from tests.unit.test_gate_revision import commit, git, repository
 from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.gate.check import Request, _Checking, check
 from bottleneck_doctor.gate.paired import failure
-from bottleneck_doctor.gate.sides import revision, worktree
+from bottleneck_doctor.gate.sides import entrypoint, revision, worktree
+from bottleneck_doctor.gate.sides.revision import Revisions
 from bottleneck_doctor.measure.budget import Budget
 from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.side_by_side import SideBySide
@@ -36,14 +37,10 @@ def on_base(repository: Path, monkeypatch: pytest.MonkeyPatch) -> OnBase:
 
     def started(script: str | None, *, module: str | None = None, cwd: str = "") -> tuple[tuple[str, ...] | None, Path]:
         monkeypatch.chdir(repository / cwd)
-        request = Request(
-            start=Start(script=None if script is None else Path(script), module=module, arguments=("--x",)),
-            base_ref="HEAD~1",
-        )
-        checking = _Checking(request, SilentProgress())
-        checking.revisions = revision.find(Path.cwd(), "HEAD~1", merge_base=False)
-        with worktree.checked_out(checking.revisions, python=sys.executable, setup=None) as tree:
-            return checking._on_base(tree), tree.root
+        start = Start(script=None if script is None else Path(script), module=module, arguments=("--x",))
+        revisions = revision.find(Path.cwd(), "HEAD~1", merge_base=False)
+        with worktree.checked_out(revisions, python=sys.executable, setup=None) as tree:
+            return entrypoint.on_base(start, revisions, tree), tree.root
 
     return started
 
@@ -54,11 +51,11 @@ def test_scripts_are_named_as_before(on_base: OnBase) -> None:
 
 
 def test_an_absolute_path_is_that_of_the_base(repository: Path, on_base: OnBase, tmp_path: Path) -> None:
-    entrypoint, tree = on_base(str(repository / "train.py"))
-    assert entrypoint == (str(tree / "train.py"), "--x")
+    there, tree = on_base(str(repository / "train.py"))
+    assert there == (str(tree / "train.py"), "--x")
     (tmp_path / "link").symlink_to(repository)
-    entrypoint, tree = on_base(str(tmp_path / "link" / "train.py"))
-    assert entrypoint == (str(tree / "train.py"), "--x")
+    there, tree = on_base(str(tmp_path / "link" / "train.py"))
+    assert there == (str(tree / "train.py"), "--x")
 
 
 def test_a_script_from_elsewhere_is_the_same_on_both_sides(on_base: OnBase, tmp_path: Path) -> None:
@@ -81,14 +78,14 @@ def test_an_untracked_script_runs_among_the_base_s_files(
 ) -> None:
     (repository / "trial.py").write_text("import train")
     seen: list[bool] = []
-    whole = _Checking._on_base
+    whole = entrypoint.on_base
 
-    def look(self: _Checking, tree: worktree.Tree) -> tuple[str, ...] | None:
-        made = whole(self, tree)
+    def look(start: Start, revisions: Revisions, tree: worktree.Tree) -> tuple[str, ...] | None:
+        made = whole(start, revisions, tree)
         seen.append((tree.root / "trial.py").is_symlink() or not (tree.root / "trial.py").is_file())
         return made
 
-    monkeypatch.setattr(_Checking, "_on_base", look)
+    monkeypatch.setattr(entrypoint, "on_base", look)
     assert on_base("trial.py")[0] == ("trial.py", "--x")
     assert seen == [False]
     assert not os.path.islink(repository / "trial.py")
@@ -106,11 +103,9 @@ def test_a_command_is_that_of_each_side(repository: Path, monkeypatch: pytest.Mo
     (repository / "mine" / "bin" / "torchrun").write_text("")
 
     def on_base(*words: str) -> tuple[tuple[str, ...] | None, Path]:
-        request = Request(start=Start(words=words), base_ref="HEAD~1")
-        checking = _Checking(request, SilentProgress())
-        checking.revisions = revision.find(Path.cwd(), "HEAD~1", merge_base=False)
-        with worktree.checked_out(checking.revisions, python=sys.executable, setup=None) as tree:
-            return checking._on_base(tree), tree.root
+        revisions = revision.find(Path.cwd(), "HEAD~1", merge_base=False)
+        with worktree.checked_out(revisions, python=sys.executable, setup=None) as tree:
+            return entrypoint.on_base(Start(words=words), revisions, tree), tree.root
 
     assert on_base("/usr/bin/env", "x")[0] == ("/usr/bin/env", "x")
     trl = str(repository / ".venv" / "bin" / "trl")
@@ -135,12 +130,11 @@ def test_arguments_that_name_files_of_the_repository_name_the_base_s(
     monkeypatch.chdir(repository)
     words = (str(repository / "src"), f"--data={repository}/data", f"--out={repository}/out", "/usr", "src")
     for started in (Start(script=Path("train.py"), arguments=words), Start(module="train", arguments=words)):
-        checking = _Checking(Request(start=started, base_ref="HEAD~1"), SilentProgress())
-        checking.revisions = revision.find(Path.cwd(), "HEAD~1", merge_base=False)
-        with worktree.checked_out(checking.revisions, python=sys.executable, setup=None) as tree:
-            entrypoint = checking._on_base(tree)
-            assert entrypoint is not None
-            assert entrypoint[-5:] == (
+        revisions = revision.find(Path.cwd(), "HEAD~1", merge_base=False)
+        with worktree.checked_out(revisions, python=sys.executable, setup=None) as tree:
+            there = entrypoint.on_base(started, revisions, tree)
+            assert there is not None
+            assert there[-5:] == (
                 *(f"{tree.root}/src", f"--data={tree.root}/data", f"--out={repository}/out"),
                 *("/usr", "src"),
             )

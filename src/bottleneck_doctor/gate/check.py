@@ -5,10 +5,8 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import random
 import secrets
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
@@ -28,8 +26,9 @@ from bottleneck_doctor.gate.cause.explain import explain
 from bottleneck_doctor.gate.limits import DEFAULTS, Limit
 from bottleneck_doctor.gate.metrics import Judging
 from bottleneck_doctor.gate.paired import MOST_BROKEN_PAIRS, Pairs, environment_of, failure
-from bottleneck_doctor.gate.sides import imports, revision, steady, worktree
-from bottleneck_doctor.gate.sides.git import Git, GitFailed
+from bottleneck_doctor.gate.sides import revision, steady, worktree
+from bottleneck_doctor.gate.sides.entrypoint import on_base
+from bottleneck_doctor.gate.sides.git import GitFailed
 from bottleneck_doctor.gate.sides.revision import Revisions
 from bottleneck_doctor.measure.budget import Budget, OutOfTime
 from bottleneck_doctor.measure.outside import Outside
@@ -146,7 +145,7 @@ class _Checking:
         self.progress.stage(f"Checking out {base.name}")
         with worktree.checked_out(self.revisions, **self._tree_options()) as tree:
             self.warnings += tree.warnings
-            entrypoint = self._on_base(tree)
+            entrypoint = on_base(self.start, self.revisions, tree)
             if entrypoint is None:
                 return Outcome(self._document(new=True), self.revisions.root)
             with self._keepers(tree, entrypoint) as keepers:
@@ -187,67 +186,6 @@ class _Checking:
                     slug="same-commit", sentence=f"{base.name} and the head are the same commit, so nothing can differ."
                 )
             )
-
-    def _on_base(self, tree: worktree.Tree) -> tuple[str, ...] | None:
-        """The entrypoint as it is started on the base; None where it is not there."""
-        start, root = self.start, self.revisions.root
-        if start.words:
-            return self._command_on_base(tree)
-        arguments = [self._word_on_base(word, tree) for word in start.arguments]
-        if start.module is not None:
-            folders = [tree.cwd, *tree.import_folders]
-            heads = [root / each.relative_to(tree.root) for each in folders if each.is_relative_to(tree.root)]
-            if imports.exists(start.module, heads) and not imports.exists(start.module, folders):
-                return None
-            tree.cwd.mkdir(parents=True, exist_ok=True)
-            return ("-m", start.module, *arguments)
-        assert start.script is not None
-        whole = self._in_repository(start.script)
-        if whole is None:
-            # A script of its own, which trains with the code of both.
-            outside = os.path.normpath(self.revisions.cwd / start.script)
-            return (outside, *arguments)
-        there = tree.root / whole.relative_to(root)
-        if not there.is_file():
-            return None
-        if there.is_symlink() and not whole.is_symlink():
-            # One that git does not track: Python would look for its neighbours where the link leads.
-            there.unlink()
-            shutil.copy2(whole, there)
-        tree.cwd.mkdir(parents=True, exist_ok=True)
-        return (str(there) if start.script.is_absolute() else str(start.script), *arguments)
-
-    def _command_on_base(self, tree: worktree.Tree) -> tuple[str, ...] | None:
-        """A command as it is: the base's own, where it lies in the repository and is no environment's."""
-        root = self.revisions.root
-        places = [self._in_repository(Path(word)) for word in self.start.words if word.endswith(".py")]
-        # The program, and the script that it is given, which may be as new.
-        scripts = [place for place in places if place is not None and place.is_file()]
-        for whole in (self._in_repository(Path(self.start.words[0])), *scripts[:1]):
-            if whole is None or (tree.root / whole.relative_to(root)).is_file():
-                continue
-            if not worktree.in_environment(whole, root):
-                return None
-        tree.cwd.mkdir(parents=True, exist_ok=True)
-        return tuple(self._word_on_base(word, tree) for word in self.start.words)
-
-    def _word_on_base(self, word: str, tree: worktree.Tree) -> str:
-        """A word of the command line as the base gets it: the whole path of what lies in the repository is that of its
-        own tree, also behind an option's `=`."""
-        option, equals, value = word.rpartition("=")
-        whole = self._in_repository(Path(value)) if os.path.isabs(value) else None
-        if whole is None:
-            return word
-        there = tree.root / whole.relative_to(self.revisions.root)
-        return f"{option}{equals}{there}" if os.path.lexists(there) else word
-
-    def _in_repository(self, path: Path) -> Path | None:
-        """The whole path of something in the head's repository, which a link may lead to; None for all else."""
-        root = self.revisions.root
-        whole = Path(os.path.normpath(self.revisions.cwd / path))
-        if not whole.is_relative_to(root):
-            whole = Path(os.path.realpath(whole.parent)) / whole.name
-        return whole if whole.is_relative_to(root) else None
 
     @contextlib.contextmanager
     def _keepers(self, tree: worktree.Tree, entrypoint: Sequence[str]) -> Iterator[tuple[Keeper, Keeper]]:
@@ -408,7 +346,9 @@ class _Checking:
             )
             return
         self.progress.stage("Looking for what grew")
-        found = explain(both, self.roots, self.pairs, grew, self._differences())
+        text = revision.changes(self.revisions)
+        differences = hunks.Differences(known=False) if text is None else hunks.read(text)
+        found = explain(both, self.roots, self.pairs, grew, differences)
         self.culprits, self.growth = found.culprits, found.growth
         self.warnings += found.missing
 
@@ -417,17 +357,6 @@ class _Checking:
         if culprit.site is None:
             return culprit
         return replace(culprit, site=replace(culprit.site, file=str(self.revisions.root / culprit.site.file)))
-
-    def _differences(self) -> hunks.Differences:
-        git = Git(self.revisions.root)
-        try:
-            text = git(
-                *("-c", "diff.mnemonicPrefix=false", "diff", "-U0", "-M", "--no-color", "--no-ext-diff", "--no-prefix"),
-                *(self.revisions.base_commit, "--"),
-            )
-        except GitFailed:
-            return hunks.Differences(known=False)
-        return hunks.read(text)
 
     # -- the end -------------------------------------------------------------------------------------------------------
 

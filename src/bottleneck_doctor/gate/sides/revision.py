@@ -103,6 +103,16 @@ def since(root: Path, commit: str) -> list[str]:
         return []
 
 
+def changes(revisions: Revisions) -> str | None:
+    """What the head changed since the base, what is not committed included, as `git diff` without context tells it;
+    None where git can't."""
+    options = ("-c", "diff.mnemonicPrefix=false", "diff", "-U0", "-M", "--no-color", "--no-ext-diff", "--no-prefix")
+    try:
+        return Git(revisions.root)(*options, revisions.base_commit, "--")
+    except GitFailed:
+        return None
+
+
 def _head(git: Git) -> Side:
     return Side(name=_branch(git) or WORKING_TREE, commit=_commit(git, "HEAD"), dirty=_is_dirty(git))
 
