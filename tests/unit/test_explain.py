@@ -136,8 +136,8 @@ def test_phases_that_a_neighbour_slowed_are_taken_once_more(
     told = Told(*took)
     read: list[list[float]] = []
     phases_of(explainer, told, monkeypatch, read)
-    session: Any = SimpleNamespace(number=1)
-    explainer._phases(session, {})
+    live: Any = SimpleNamespace(session=SimpleNamespace(number=1))
+    explainer._phases(live, {})
     assert (read[-1], told.steps) == (kept, [])
 
 
@@ -152,10 +152,10 @@ def test_first_phases_are_judged_once_a_step_is_known(
     told = Told(*took)
     read: list[list[float]] = []
     phases_of(explainer, told, monkeypatch, read)
-    session: Any = SimpleNamespace(number=1)
-    explainer._phases(session, {}, most_seconds=5.0)
+    live: Any = SimpleNamespace(session=SimpleNamespace(number=1))
+    explainer._phases(live, {}, most_seconds=5.0)
     assert len(told.steps) == 1, "it is not taken twice in a row"
-    explainer._phases(session, {})
+    explainer._phases(live, {})
     assert (read[-1], told.steps) == (kept, [])
 
 

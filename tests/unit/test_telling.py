@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import Any
 
 from tests.unit.test_race import FOUND
 
@@ -30,12 +28,11 @@ def test_progress_names_what_is_measured_as_a_user_would_write_it() -> None:
             said.append(text)
 
     telling = Telling(measured, Budget(100.0, strict=True), Heard())
-    session: Any = SimpleNamespace(number=1)
     measured.windows += [replace(_window(AS_WRITTEN), started=0.0), _window(bfloat, seconds=0.5)]
     replay = probe(labels.REPLAY, {"replay": True})
     alone = probe(labels.key_of({}, "loader_only"), {}, mode="loader_only")
     for each in (AS_WRITTEN, bfloat, replay, alone):
-        telling(session, each)
+        telling(1, each)
     assert [text.partition(": ")[2].partition(";")[0] for text in said] == [
         "measuring the training as written",
         'measuring torch.autocast("cpu", dtype=torch.bfloat16) and torch.set_num_threads(1)',

@@ -15,10 +15,9 @@ from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure.budget import Budget, OutOfTime
 from bottleneck_doctor.measure.prober import Prober
 from bottleneck_doctor.measure.schedule import Plan, Probe, probe
-from bottleneck_doctor.measure.starter import Starter
+from bottleneck_doctor.measure.starter import Live, Starter
 from bottleneck_doctor.measure.windows import BURN_IN
 from bottleneck_doctor.runtime import messages
-from bottleneck_doctor.session.session import Session
 from bottleneck_doctor.system.progress import Progress
 
 EXPLORING_SHARE = 0.45
@@ -91,68 +90,68 @@ class Blocks:
 
     # -- in a session --------------------------------------------------------------------------------------------------
 
-    def work(self, session: Session) -> None:
+    def work(self, live: Live) -> None:
         """Windows until this session's share of the time is used."""
-        self.look_first(session)
+        self.look_first(live)
         others = max(0, self.plan.sessions - self.held() - 1)
         ends = self._budget.now() + schedule.session_share(
             self._budget.left(), others, self._starter.setup(), self._least_measuring()
         )
-        self.burn_in(session)
+        self.burn_in(live)
         if not self._ceilings_known and self.race.found.has_loader:
-            self._measure_ceilings(session)
+            self._measure_ceilings(live)
         exploring = self.race.chosen_after == 0
         first = True
         while True:
             left = min(ends - self._budget.now(), self._budget.left())
             if exploring and not self.race.explored():
                 left = max(left, EXPLORING_SHARE * self._budget.seconds - self._budget.spent())
-            probes = self.race.probes(session.number, first_block=first)
+            probes = self.race.probes(live.session.number, first_block=first)
             if exploring and not first and self._goes_on():
                 # Repeating what is known here would take the time of another process, which would tell more.
                 probes = self.race.news(probes)
             if first and not probes and not self.prober.has_baseline():
                 # Nothing can be changed in this loop from outside; how fast it is, and why, is told all the same.
                 for _ in range(LEAST_WINDOWS):
-                    self.prober.measure(session, probe(BASELINE, {}))
+                    self.prober.measure(live.session, probe(BASELINE, {}))
             if not probes or (not first and left < 2.5 * self.prober.costs.baseline()):
                 break
             counts = Counter(window.label for window in self._measured.windows if ev.usable(window))
             self._run_block(
-                session,
+                live,
                 schedule.fitting(probes, self.prober.costs.seconds, self.prober.costs.baseline(), left, counts),
             )
             if not self.race.chosen_after and self.race.explored():
-                self.race.choose(session.number)
+                self.race.choose(live.session.number)
             first = False
         if not self.race.chosen_after:
-            self.race.choose(session.number)
+            self.race.choose(live.session.number)
         if exploring:
             # Chosen by this session alone, so that those to come confirm a choice that they did not make.
             self.race.climb()
             if self._sessions is None:
-                self._plan_the_rest(session)
+                self._plan_the_rest(live)
             if self.explainer is not None and not self.explainer.done:
                 if not self.wanted():
                     self.explainer.allowance.inherit()
-                self.explainer.explain(session, self._starter.setup())
+                self.explainer.explain(live, self._starter.setup())
 
-    def look_first(self, session: Session) -> None:
+    def look_first(self, live: Live) -> None:
         """Where the time goes, before anything else: it needs nothing to be compared with, and whatever ends the
         examination, the report then says why the training is slow. Where it takes little, the process warms up before,
         else while it is looked at."""
         if self.explainer is None or self.explainer.begun():
             return
         if not self._burn_in_is_dear():
-            self.burn_in(session)
-        self.explainer.begin(session)
+            self.burn_in(live)
+        self.explainer.begin(live)
 
-    def _plan_the_rest(self, session: Session) -> None:
+    def _plan_the_rest(self, live: Live) -> None:
         """How many processes more, now that it is known what they will measure and what that takes."""
         cost = self.prober.costs.baseline()
 
         def block(settled: bool) -> float:
-            probes = self.race.probes(session.number + 1, first_block=True, settled=settled)
+            probes = self.race.probes(live.session.number + 1, first_block=True, settled=settled)
             return schedule.block_seconds(probes, self.prober.costs.seconds, cost)
 
         blocks = block(settled=False), block(settled=True)
@@ -170,16 +169,16 @@ class Blocks:
         """Whether it is left to us how many processes there are, and there is time for another."""
         return self._sessions is None and self._budget.left() > self.least_session()
 
-    def _run_block(self, session: Session, probes: list[Probe]) -> None:
+    def _run_block(self, live: Live, probes: list[Probe]) -> None:
         self.prober.block += 1
         windows = self._measured.windows
-        follows = bool(windows) and windows[-1].label == BASELINE and windows[-1].session == session.number
+        follows = bool(windows) and windows[-1].label == BASELINE and windows[-1].session == live.session.number
         for each in schedule.block(probes, probe(BASELINE, {}), self._generator, after_baseline=follows):
             cost = self.prober.costs.seconds.get(each.key, self.prober.costs.baseline())
             if self._budget.left() < 0.5 * cost and self.prober.has_baseline():
                 raise OutOfTime
             if self.race.alive(each):
-                self.prober.measure(session, each)
+                self.prober.measure(live.session, each)
 
     def _burn_in_is_dear(self) -> bool:
         """Whether one window to warm up would take more than warming up may. Steps that long have warmed up within
@@ -188,24 +187,24 @@ class Blocks:
         seen = sum(self._here.step_seconds)
         return seen >= burn_in.WARMED_UP_SECONDS and seconds > BURN_IN_SHARE * self.plan.session_seconds
 
-    def burn_in(self, session: Session) -> None:
+    def burn_in(self, live: Live) -> None:
         """Baseline windows, thrown away, until the speed is level."""
         if self._warm or not burn_in.needed(self._here, self.prober.costs) or self._burn_in_is_dear():
             return
         # Or as warm as it gets: nobody warms this process up again.
         self._warm = burn_in.burn_in(
-            lambda: self.prober.measure(session, probe(BURN_IN, {}), seconds=self.plan.window_seconds / 2),
+            lambda: self.prober.measure(live.session, probe(BURN_IN, {}), seconds=self.plan.window_seconds / 2),
             most_seconds=BURN_IN_SHARE * self.plan.session_seconds,
             now=self._budget.now,
         )
 
-    def _measure_ceilings(self, session: Session) -> None:
+    def _measure_ceilings(self, live: Live) -> None:
         """What no fix can pass, measured first, so that fixes that cannot pay are not tried."""
         self._ceilings_known = True
         self.prober.block += 1
         self._progress.stage("Measuring ceilings")
-        self.prober.measure(session, probe(BASELINE, {}))
-        self.prober.measure(session, probe(labels.REPLAY, replay.SETTING))
-        self.prober.measure(session, probe(labels.LOADER_ONLY, {}, mode="loader_only"))
-        self.prober.measure(session, probe(BASELINE, {}))
+        self.prober.measure(live.session, probe(BASELINE, {}))
+        self.prober.measure(live.session, probe(labels.REPLAY, replay.SETTING))
+        self.prober.measure(live.session, probe(labels.LOADER_ONLY, {}, mode="loader_only"))
+        self.prober.measure(live.session, probe(BASELINE, {}))
         self.race.heed_ceilings()

@@ -29,11 +29,10 @@ from bottleneck_doctor.measure.costs import Costs
 from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.prober import Prober
-from bottleneck_doctor.measure.starter import LONGEST_SETUP, Side, Starter
+from bottleneck_doctor.measure.starter import LONGEST_SETUP, Live, Side, Starter
 from bottleneck_doctor.protection.keeper import Keeper, protecting
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.session.ending import Ending, SessionOver
-from bottleneck_doctor.session.session import Session
 from bottleneck_doctor.system.interrupt import terminate_as_interrupt
 from bottleneck_doctor.system.progress import Progress
 from bottleneck_doctor.wording import words
@@ -125,7 +124,7 @@ class _Examination:
         idle = 0
         while self.blocks is None or (self.blocks.wanted() and self.budget.left() > self.blocks.least_session()):
             before = self._gathered()
-            self._in_session(lambda session: self._at_loop().work(session))
+            self._in_session(lambda live: self._at_loop().work(live))
             idle = 0 if self._gathered() > before else idle + 1
             if idle >= MOST_DEAD_SESSIONS or self.times_apart >= MOST_TIMES_APART:
                 return
@@ -139,7 +138,7 @@ class _Examination:
 
     # -- one session -----------------------------------------------------------------------------------------------
 
-    def _in_session(self, work: Callable[[Session], None]) -> None:
+    def _in_session(self, work: Callable[[Live], None]) -> None:
         """Start a process and work in it once it stands at its loop. Where nothing can be had from one that ended by
         itself, raises the `DoctorError` that says why."""
         what = f"Process {self.starter.number + 1}"
@@ -153,8 +152,8 @@ class _Examination:
                 if self.blocks is None:
                     self.blocks = self._found(live.loop, self.starter.setups[session.number])
                 self.blocks.stand_at(live.loop)
-                with contextlib.nullcontext() if self.explainer is None else self.explainer.watching(session):
-                    work(session)
+                with contextlib.nullcontext() if self.explainer is None else self.explainer.watching(live):
+                    work(live)
         except SessionOver as over:
             self._give_up_on(over)
             self.times_apart += over.apart
@@ -252,12 +251,12 @@ class _Examination:
             self.explainer.allowance.give_back()
             self._sessions()
 
-    def _explain_all(self, session: Session) -> None:
+    def _explain_all(self, live: Live) -> None:
         if self.explainer is not None:
-            self.explainer.begin(session)
-            self.explainer.explain(session, self.starter.setup())
+            self.explainer.begin(live)
+            self.explainer.explain(live, self.starter.setup())
 
-    def _explain_in_a_session(self, explainer: Explainer, gather: Callable[[Session], None]) -> None:
+    def _explain_in_a_session(self, explainer: Explainer, gather: Callable[[Live], None]) -> None:
         if explainer.wants_session(self.starter.setup()):
             with explainer.allowance.charged():
                 self._in_session(gather)

@@ -11,12 +11,12 @@ from bottleneck_doctor.examine.blocks import Blocks
 from bottleneck_doctor.measure import schedule
 from bottleneck_doctor.measure.budget import Budget, OutOfTime
 from bottleneck_doctor.measure.schedule import Probe, probe
-from bottleneck_doctor.session.session import Session
+from bottleneck_doctor.measure.starter import Live
 
 
 def fresh_runs(
     blocks: Callable[[], Blocks],
-    in_session: Callable[[Callable[[Session], None]], None],
+    in_session: Callable[[Callable[[Live], None]], None],
     budget: Budget,
     generator: random.Random,
 ) -> None:
@@ -24,11 +24,11 @@ def fresh_runs(
     known once the first process stands at its loop. Raises `OutOfTime`."""
 
     def run(each: Probe, number: int) -> None:
-        def measure(session: Session) -> None:
-            blocks().look_first(session)
-            blocks().burn_in(session)
+        def measure(live: Live) -> None:
+            blocks().look_first(live)
+            blocks().burn_in(live)
             prober, windows = blocks().prober, blocks().race.measured.windows
-            prober.measure(session, each)
+            prober.measure(live.session, each)
             windows[-1] = replace(windows[-1], session=number)
 
         in_session(measure)

@@ -9,7 +9,6 @@ from bottleneck_doctor.measure.budget import Budget
 from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.schedule import Probe
 from bottleneck_doctor.measure.windows import BURN_IN
-from bottleneck_doctor.session.session import Session
 from bottleneck_doctor.system.progress import Progress
 from bottleneck_doctor.wording import words
 
@@ -25,14 +24,14 @@ WORTH_TELLING = 1.02
 
 
 class Telling:
-    """Tells `progress` of every window that is begun."""
+    """Tells `progress` of every window that is begun: the number of its session and its probe go in."""
 
     def __init__(self, measured: Measurements, budget: Budget, progress: Progress) -> None:
         self._measured = measured
         self._budget = budget
         self._progress = progress
 
-    def __call__(self, session: Session, each: Probe) -> None:
+    def __call__(self, session: int, each: Probe) -> None:
         named = {
             key: speed
             for key, speed in self._measured.speeds().items()
@@ -44,7 +43,7 @@ class Telling:
             so_far = f"; best so far {self._name(best)} {named[best]:.2f}×"
         what = EXPLAINING.get(each.mode) or f"measuring {self._name(each.key, each)}"
         what = NAMES[BURN_IN] if each.key == BURN_IN else what
-        self._progress.update(f"Process {session.number}: {what}{so_far}", self._budget.elapsed(), self._budget.total)
+        self._progress.update(f"Process {session}: {what}{so_far}", self._budget.elapsed(), self._budget.total)
 
     def _name(self, key: str, each: Probe | None = None) -> str:
         """What is measured, as a user would write it."""

@@ -31,13 +31,13 @@ from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.prober import Prober
 from bottleneck_doctor.measure.sampled import AS_SAMPLED, elsewhere, folder_of, not_sampled_elsewhere, sampled
 from bottleneck_doctor.measure.schedule import Probe, probe
+from bottleneck_doctor.measure.starter import Live
 from bottleneck_doctor.monitor import Watch
 from bottleneck_doctor.profiling.device import device_profile
 from bottleneck_doctor.profiling.lines import functions_to_profile, line_profile, line_setting
 from bottleneck_doctor.profiling.pyspy import RATE, Sampler
 from bottleneck_doctor.profiling.sampling import sampling_profile
 from bottleneck_doctor.session.ending import SessionOver
-from bottleneck_doctor.session.session import Session
 from bottleneck_doctor.system.output import ARTIFACTS_NAME
 from bottleneck_doctor.system.progress import Progress
 
@@ -137,12 +137,12 @@ class Explainer:
     # -- the machine -------------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def watching(self, session: Session) -> Iterator[None]:
+    def watching(self, live: Live) -> Iterator[None]:
         """Watch the process of a session that has shown itself, as long as the context lasts."""
-        if session.hello is None or elsewhere(session.hello):
+        if live.session.hello is None or elsewhere(live.session.hello):
             yield
             return
-        watch = self._make_watch(session.hello.pid)
+        watch = self._make_watch(live.session.hello.pid)
         watch.start()
         self.explanation.watches.append(watch)
         try:
@@ -156,7 +156,7 @@ class Explainer:
         """Whether the two first windows were had, or are not tried any more."""
         return self._tried >= {"phases", "sampled"} or bool(self._broke) or self._tries >= MOST_TRIES
 
-    def begin(self, session: Session) -> None:
+    def begin(self, live: Live) -> None:
         """Phases and a sampled window of the training as written, before anything is measured. Raises `SessionOver` and
         `OutOfTime`."""
         if self.begun():
@@ -167,10 +167,10 @@ class Explainer:
         # A process that ended under a window of this length may hold a shorter one.
         most = FIRST_SHARE * self.allowance.seconds if self._tries == 1 else 0.0
         if "phases" not in self._tried:
-            self._phases(session, {}, most_seconds=most)
-        self._sample(session, most_seconds=most)
+            self._phases(live, {}, most_seconds=most)
+        self._sample(live, most_seconds=most)
 
-    def explain(self, session: Session, setup_seconds: float) -> None:
+    def explain(self, live: Live, setup_seconds: float) -> None:
         """Everything else but the lines, cheapest and most telling first. Raises `SessionOver` where the session ends.
 
         `setup_seconds`: what another start of the script takes, about.
@@ -181,15 +181,15 @@ class Explainer:
         self._prober.block += 1
         self._progress.stage("Looking closer where the time goes")
         # What lies between epochs was not seen yet as this process began.
-        self._phases(session, {})
+        self._phases(live, {})
         best = self._measured.fastest(WORTH_A_LOOK)
         if best is not None:
-            self._phases(session, best)
+            self._phases(live, best)
         if "sampled" not in self._tried:
-            self._sample(session, most_seconds=FIRST_SHARE * self.allowance.left())
-        self._trace(session, setup_seconds)
+            self._sample(live, most_seconds=FIRST_SHARE * self.allowance.left())
+        self._trace(live, setup_seconds)
 
-    def _phases(self, session: Session, setting: Setting, *, most_seconds: float | None = None) -> None:
+    def _phases(self, live: Live, setting: Setting, *, most_seconds: float | None = None) -> None:
         """`most_seconds`: of a first window, for which there is no timed one yet."""
         first = most_seconds is not None
         seconds = PHASE_SECONDS if first else self._seconds(PHASE_SECONDS)
@@ -199,7 +199,7 @@ class Explainer:
         taken = self._phased.setdefault(each.key, [])
 
         def take() -> bool:
-            window, detail = self._prober.explain(session, each, seconds, {}, most_seconds=most)
+            window, detail = self._prober.explain(live.session, each, seconds, {}, most_seconds=most)
             if window.status != "ok":
                 self.explanation.miss(
                     slug="phases-failed", sentence=f"The phases of a step could not be told apart: {window.reason}."
@@ -207,7 +207,7 @@ class Explainer:
                 return False
             taken.append((window, detail))
             self.explanation.read_phases(setting, self._undisturbed(taken), self._measured.found)
-            self.explanation.read_pause(session.number, detail, self._measured.windows)
+            self.explanation.read_pause(live.session.number, detail, self._measured.windows)
             return True
 
         def gather() -> None:
@@ -228,8 +228,8 @@ class Explainer:
             window.setting
         )
 
-    def _sample(self, session: Session, *, most_seconds: float) -> None:
-        hello = session.hello
+    def _sample(self, live: Live, *, most_seconds: float) -> None:
+        hello = live.session.hello
         if hello is None:
             return
         if elsewhere(hello):
@@ -242,7 +242,7 @@ class Explainer:
             sampler = self._make_sampler(
                 hello.pid, self._wishes.folder, rate=self._wishes.rate, native=self._wishes.native
             )
-            file = sampled(sampler, self._prober, session, seconds, most_seconds=most_seconds)
+            file = sampled(sampler, self._prober, live.session, seconds, most_seconds=most_seconds)
             if isinstance(file, Warning):
                 self.explanation.missing.append(file)
                 return
@@ -263,13 +263,13 @@ class Explainer:
         expected = self._prober.costs.explaining(AS_SAMPLED, seconds, most_seconds=most_seconds)
         self._within("sampled", expected + START_SECONDS, gather, first=True)
 
-    def _trace(self, session: Session, setup_seconds: float) -> None:
+    def _trace(self, live: Live, setup_seconds: float) -> None:
         on_cpu = self._measured.found.device.startswith("cpu")
 
         def gather() -> None:
             file = self._wishes.folder / "trace.json.gz"
             window, detail = self._prober.explain(
-                session,
+                live.session,
                 _AS_TRACED,
                 PHASE_SECONDS,
                 {"chrome_trace": str(file)},
@@ -310,7 +310,7 @@ class Explainer:
         self._cut("lines")
         return False
 
-    def lines(self, session: Session) -> None:
+    def lines(self, live: Live) -> None:
         """Time line by line, with loading in the main process. Raises `SessionOver` where the session ends."""
 
         def gather() -> None:
@@ -321,7 +321,9 @@ class Explainer:
                 "import_path": folder_of("line_profiler"),
             }
             seconds = self._seconds(LINES_SECONDS)
-            window, detail = self._prober.explain(session, self._by_lines(), seconds, options, most_seconds=2 * seconds)
+            window, detail = self._prober.explain(
+                live.session, self._by_lines(), seconds, options, most_seconds=2 * seconds
+            )
             if window.status != "ok":
                 self.explanation.miss(slug="lines-failed", sentence=f"The lines could not be timed: {window.reason}.")
                 return

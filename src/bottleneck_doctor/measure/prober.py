@@ -44,14 +44,15 @@ MOST_OF_AN_EPOCH = 1.5
 
 
 class Prober:
-    """Measures probes in sessions that train one loop. `tell`: hears of each window that is begun."""
+    """Measures probes in sessions that train one loop. `tell`: hears of each window that is begun, by
+    the number of its session and its probe."""
 
     def __init__(
         self,
         measured: Measurements,
         costs: Costs,
         budget: Budget,
-        tell: Callable[[Session, Probe], None] = lambda session, each: None,
+        tell: Callable[[int, Probe], None] = lambda session, each: None,
     ) -> None:
         self.costs = costs
         self.device_bytes: int | None = None
@@ -165,7 +166,7 @@ class Prober:
         most_lead_in = 0.0 if size.epochs else max(most_seconds, TOO_LONG * size.lead_in * step)
         self._number += 1
         self._blame.begin()
-        self._tell(session, each)
+        self._tell(session.number, each)
         session.grant(
             messages.Grant(
                 self._number,
