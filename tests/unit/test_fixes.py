@@ -13,7 +13,7 @@ from bottleneck_doctor import fixes
 from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.fixes import RETIRED_IDS, NotApplicable, Offer, catalogue
 from bottleneck_doctor.fixes.workers import sweep
-from bottleneck_doctor.runtime.knobs import registry
+from bottleneck_doctor.knobs import all_knobs
 from bottleneck_doctor.runtime.messages import Found
 
 BY_ID = {fix.id: fix for fix in catalogue()}
@@ -97,7 +97,7 @@ def test_proposals_are_settings_of_known_knobs_or_a_reason(identifier: str, foun
         assert proposal.settings
         for setting in proposal.settings:
             assert setting
-            assert set(setting) <= set(registry())
+            assert set(setting) <= {each.name for each in all_knobs()}
 
 
 # -- one by one ----------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from bottleneck_doctor.documents.report import Change, Setting
 from bottleneck_doctor.edits.autocast_block import autocast_change
 from bottleneck_doctor.edits.loader_call import loader_change
 from bottleneck_doctor.edits.switch import switches_change
-from bottleneck_doctor.knobs import AutocastBlock, Call, LoaderArgument, Switch
+from bottleneck_doctor.knobs import AutocastBlock, Call, LoaderArgument, Switch, Variables
 from bottleneck_doctor.runtime.messages import Found, Site
 from bottleneck_doctor.wording import words
 
@@ -21,6 +21,8 @@ def changes_for(setting: Setting, found: Found) -> list[Change]:
 
     Every diff is of the files as they are. What has no line of its own stands in the note of the first edit.
     """
+    if setting and knobs.of_layer(setting, "session") == setting:
+        return _started(setting, found)
     changes: list[Change] = []
     notes: list[str] = []
     keywords, without = loader_arguments(setting)
@@ -36,6 +38,8 @@ def changes_for(setting: Setting, found: Found) -> list[Change]:
                 changes.append(_autocast(value, found, found.forward_site))
             else:
                 notes.append(f"And put {_context(value, found)}.")
+        elif isinstance(edit, Variables):
+            notes.append(f"And start it with `{edit.code(value, found.device)}` before the command.")
         elif isinstance(edit, Call):
             notes.append(f"And call `{edit.code(value, found.device)}` before training begins.")
     switched, left = _switched(setting, found)
@@ -94,6 +98,13 @@ def _switched(setting: Setting, found: Found) -> tuple[list[Change], list[str]]:
             changes.append(Change(file=file, line=edit.text.line, diff=edit.text.diff, note=edit.text.note))
             left = {switch: value for switch, value in left.items() if switch not in edit.found}
     return changes, [switch.text.format(value=value) for switch, value in left.items()]
+
+
+def _started(setting: Setting, found: Found) -> list[Change]:
+    """No line of the user's says how it is started: what to write before the command, beside the file that trains."""
+    site = next(iter(_sites(found)), None)
+    note = f"Start it with {words.setting_code(setting, found.device)} before the command."
+    return [Change(file=site.file, line=0, diff="", note=note)] if site is not None else []
 
 
 def _nowhere(codes: Sequence[str], found: Found) -> list[Change]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
+from bottleneck_doctor import knobs
 from bottleneck_doctor.documents.labels import BASELINE, CONTROL, LOADER_ONLY, REPLAY, key_of
 from bottleneck_doctor.documents.report import (
     Baseline,
@@ -34,6 +35,7 @@ from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure.schedule import fewest_workers
 from bottleneck_doctor.runtime.messages import Found
 from bottleneck_doctor.statistics import speedups
+from bottleneck_doctor.statistics.speedups import Observation
 from bottleneck_doctor.wording import ranking, words
 
 LARGEST_RATIO = 1e4
@@ -71,6 +73,11 @@ class Candidate:
         """What may become of the training."""
         return self.offered_risk or self.fix.risk
 
+    @property
+    def starts(self) -> bool:
+        """Whether a process has to be started with its settings."""
+        return any(knobs.of_layer(setting, "session") for setting in self.settings)
+
     def key(self, setting: Setting) -> str:
         """The key of one of its settings, with what it builds on."""
         return key_of({**self.base, **setting})
@@ -90,6 +97,8 @@ class Evidence:
     epoch_batches: int | None
     best_workers: Setting = field(default_factory=dict)
     """The number of workers that dependent fixes and the ladder were built on; empty where it is the user's own."""
+    beside: Sequence[Observation] = ()
+    """Settings that a process has to be started with: pairs of such a process and one as written, numbered from 1."""
     other_load: float | None = None
     """Most cores that other programs kept busy in a session, on average; None where it was not seen."""
     cut: str = TIME_OVER
@@ -116,10 +125,10 @@ class Estimates:
     def __init__(self, evidence: Evidence) -> None:
         made = ev.pairs(evidence.windows, evidence.epoch_batches)
         self.pairs = made
-        self.promised = speedups.estimate_all(ev.observations(made))
-        self.steady = speedups.estimate_all(ev.observations(made, steady=True))
+        self.promised = speedups.estimate_all([*ev.observations(made), *evidence.beside])
+        self.steady = speedups.estimate_all([*ev.observations(made, steady=True), *evidence.beside])
         late = [pair for pair in made if pair.session > evidence.chosen_after]
-        self.confirmed = speedups.estimate_all(ev.observations(late))
+        self.confirmed = speedups.estimate_all([*ev.observations(late), *evidence.beside])
         over = {
             candidate.key(setting): key_of(candidate.base)
             for candidate in evidence.candidates
@@ -243,9 +252,9 @@ def _unmeasured(candidate: Candidate, device: str, cut: str) -> FixOutcome:
     if candidate.failures:
         status, reason = "failed", next(iter(candidate.failures.values()))
     elif candidate.idle:
-        key, knobs = next(iter(candidate.idle.items()))
+        key, idle = next(iter(candidate.idle.items()))
         whole = next({**candidate.base, **each} for each in candidate.settings if candidate.key(each) == key)
-        without = words.setting_code({name: whole[name] for name in knobs}, device)
+        without = words.setting_code({name: whole[name] for name in idle}, device)
         status, reason = "failed", f"{without} did not take effect, so it was not measured"
     elif candidate.settings or not reason:
         status, reason = "cannot_tell", f"{cut} before it could be measured"

@@ -64,7 +64,11 @@ class Race:
         self.chosen_after = 0
         self._chosen_workers: int | None = None
         self._insist = bool(only)
-        self.candidates = [self._candidate(fix, only, skip) for fix in catalogue()]
+        self._all = [self._candidate(fix, only, skip) for fix in catalogue()]
+        self.candidates = [each for each in self._all if not each.starts]
+        """Those whose settings can be switched while a process trains."""
+        self.beside = [each for each in self._all if each.starts]
+        """Those that a process has to be started with: measured in processes that train in turn."""
 
     def _candidate(self, fix: judge.Fix, only: frozenset[str], skip: frozenset[str]) -> judge.Candidate:
         candidate = judge.Candidate(fix)
@@ -96,7 +100,7 @@ class Race:
 
     def outcomes(self) -> list[judge.Candidate]:
         """The candidates, each with why settings of it failed or took no effect."""
-        return [self._with_failures(candidate) for candidate in self.candidates]
+        return [self._with_failures(candidate) for candidate in self._all]
 
     def _with_failures(self, candidate: judge.Candidate) -> judge.Candidate:
         out = {}

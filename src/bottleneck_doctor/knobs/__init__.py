@@ -21,6 +21,7 @@ from bottleneck_doctor.knobs._spec import (
     LoaderArgument,
     Loading,
     Switch,
+    Variables,
 )
 from bottleneck_doctor.runtime.messages import Found
 
@@ -51,6 +52,15 @@ def knobs_of(setting: Setting) -> list[KnobSpec]:
 def of_layer(setting: Setting, layer: Layer) -> Setting:
     """The part of a setting that acts in `layer`."""
     return {each.name: setting[each.name] for each in knobs_of(setting) if each.layer == layer}
+
+
+def variables(setting: Setting) -> dict[str, str]:
+    """What is set around a process so that it starts under a setting."""
+    found: dict[str, str] = {}
+    for each in knobs_of(setting):
+        if isinstance(each.edit, Variables):
+            found |= each.edit.of(setting[each.name])
+    return found
 
 
 def settling(setting: Setting) -> Setting:
@@ -98,4 +108,4 @@ def own_settings(found: Found) -> Setting:
     return {name: value for name, value in own.items() if value is not None}
 
 
-__all__ = ["AutocastBlock", "Call", "KnobSpec", "Layer", "LoaderArgument", "Loading", "Switch"]
+__all__ = ["AutocastBlock", "Call", "KnobSpec", "Layer", "LoaderArgument", "Loading", "Switch", "Variables"]

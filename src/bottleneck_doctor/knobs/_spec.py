@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -89,7 +90,17 @@ class Switch:
         return self.text.format(value=value)
 
 
-Edit = LoaderArgument | Call | AutocastBlock | Switch
+@dataclass(frozen=True)
+class Variables:
+    """Variables that are set before the program starts, by the value."""
+
+    of: Callable[[SettingValue], Mapping[str, str]]
+
+    def code(self, value: SettingValue, device: str) -> str | None:
+        return " ".join(f"{name}={shlex.quote(text)}" for name, text in self.of(value).items()) or None
+
+
+Edit = LoaderArgument | Call | AutocastBlock | Switch | Variables
 """How a user makes the change for good. `code(value, device)` is what they write outside of the DataLoader's arguments
 (None: nothing); `device` as in a `Baseline` (`cuda:0`), "" where it is not known."""
 

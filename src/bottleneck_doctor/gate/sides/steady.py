@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-STEADY = {
-    "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
-    "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
-    "MALLOC_TOP_PAD_": str(64 << 20),
-}
+from bottleneck_doctor.knobs import allocator
+
+STEADY = allocator.KEEPING
 """Keep glibc from giving large buffers back to the kernel at every step, which is most of the luck by which identical
 processes differ on a CPU (mallopt(3)). Both sides get them, so what is compared is the code."""
 

@@ -1,0 +1,41 @@
+"""`allocator`: memory that is kept from step to step, instead of given back to the kernel and asked for again."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer
+from bottleneck_doctor.knobs import allocator
+from bottleneck_doctor.runtime.messages import Found
+
+
+def propose(found: Found) -> Offer | NotApplicable:
+    if not found.device.startswith("cpu"):
+        return NotApplicable("the model computes on a device, where torch keeps the memory that it has")
+    if not sys.platform.startswith("linux"):
+        return NotApplicable("it is known of Linux only")
+    chosen = allocator.chosen(os.environ)
+    if chosen:
+        return NotApplicable(f"already on: `{chosen}` is set")
+    others = [name for name in allocator.LIBRARIES if allocator.installed(name) is not None]
+    return Offer(tuple({allocator.NAME: value} for value in (allocator.KEEPS, *others)))
+
+
+FIX = Fix(
+    id="allocator",
+    title="Keep memory from step to step",
+    why=(
+        "Large tensors on the CPU come from the kernel and go back to it at every step, and the kernel clears each of "
+        "their pages before it hands it out again."
+    ),
+    source="https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html",
+    risk="identical",
+    how=(
+        "Set `MALLOC_MMAP_THRESHOLD_`, `MALLOC_TRIM_THRESHOLD_` and `MALLOC_TOP_PAD_` before Python starts, or preload "
+        "another allocator with `LD_PRELOAD`. The process then keeps the most memory that it ever had."
+    ),
+    target="compute",
+    propose=propose,
+    order=25,
+)
