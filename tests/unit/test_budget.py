@@ -43,7 +43,7 @@ def test_what_is_forgiven_is_gone_and_not_spent(now: Passing) -> None:
 
 def test_the_end_of_all_is_a_limit_to_everything(now: Passing) -> None:
     budget = Budget(10.0, strict=True, now=now)
-    allowance = Allowance(budget, 50.0)
+    allowance = Allowance(budget, 50.0, inside=False)
     now.now += 4.0
     budget.end_by(8.0, 1.5)
     assert budget.total == 8.0
@@ -90,7 +90,7 @@ def test_what_is_spent_of_an_allowance_is_spent_whatever_happens(now: Passing) -
 def test_what_is_lent_to_measuring_comes_back_as_far_as_it_is_left(strict: bool, now: Passing) -> None:
     budget = Budget(10.0, strict=strict, now=now)
     now.now += 8.0
-    allowance = Allowance(budget, 6.0)
+    allowance = Allowance(budget, 6.0, inside=budget.strict)
     with allowance.lent():
         assert budget.left() == 8.0
         now.now += 3.0

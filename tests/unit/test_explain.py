@@ -39,7 +39,8 @@ def make(seconds: float = 10.0, now: Passing | None = None) -> Explainer:
     unused: Any = None
     budget = Budget(100.0, strict=True, now=now or Passing())
     progress = choose_progress(quiet=True, verbose=False)
-    return Explainer(unused, unused, budget, progress, Wishes(folder=Path()), Allowance(budget, seconds))
+    allowance = Allowance(budget, seconds, inside=budget.strict)
+    return Explainer(unused, unused, budget, progress, Wishes(folder=Path()), allowance)
 
 
 def test_our_own_budget_is_left_whole() -> None:

@@ -13,6 +13,8 @@ CONTROL = "aa"
 """A baseline window between two others, judged as if it were a fix."""
 REPLAY = "replay=True"
 """A ceiling: the same batches again and again."""
+BESIDE = "beside:baseline"
+"""The training as written, in a process that trained in turn with one that was started with a setting."""
 LOADER_ONLY = "loader_only:"
 """A ceiling: loading alone. What follows is the setting."""
 

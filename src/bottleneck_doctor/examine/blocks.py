@@ -7,6 +7,8 @@ from collections import Counter
 
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.labels import BASELINE
+from bottleneck_doctor.examine import beside
+from bottleneck_doctor.examine.beside import Beside
 from bottleneck_doctor.examine.race import Race
 from bottleneck_doctor.explain.explainer import Explainer
 from bottleneck_doctor.knobs import replay
@@ -43,6 +45,7 @@ class Blocks:
         sessions: int | None,
         generator: random.Random,
     ) -> None:
+        self.beside = Beside(race, starter, generator)
         self.race = race
         self.prober = prober
         self.plan = plan
@@ -101,6 +104,8 @@ class Blocks:
         if not self._ceilings_known and self.race.found.has_loader:
             self._measure_ceilings(live)
         exploring = self.race.chosen_after == 0
+        if exploring:
+            self.beside.look_at(session)
         first = True
         while True:
             left = min(ends - self._budget.now(), self._budget.left())
@@ -129,6 +134,7 @@ class Blocks:
         if exploring:
             # Chosen by this session alone, so that those to come confirm a choice that they did not make.
             self.race.climb()
+            self.beside.set_apart(session, self.prober.costs.measuring(probe(BASELINE, {}), beside.WINDOW_SECONDS))
             if self._sessions is None:
                 self._plan_the_rest(live)
             if self.explainer is not None and not self.explainer.done:

@@ -101,6 +101,9 @@ class _Examination:
                     fresh_runs(self._at_loop, self._in_session, self.budget, self.generator)
                 else:
                     self._sessions()
+            if self.blocks is not None and self._has_baseline():
+                with contextlib.suppress(OutOfTime):
+                    self.blocks.beside.measure(self._side(), self._patience)
             with contextlib.suppress(OutOfTime):
                 self._complete_claims()
             with contextlib.suppress(OutOfTime):
@@ -320,6 +323,7 @@ class _Examination:
                 hello=None if last is None else last.session.hello,
                 race=None if self.blocks is None else self.blocks.race,
                 has_baseline=self._has_baseline(),
+                beside=None if self.blocks is None else self.blocks.beside,
                 explanation=self.explainer.explanation if self.explainer is not None else None,
                 protection=None if keeper is None else keeper.told(),
                 lost_files=[] if keeper is None else keeper.lost,

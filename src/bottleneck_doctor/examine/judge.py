@@ -63,6 +63,8 @@ class Candidate:
     offered_risk: Risk | None = None
     """The risk of what is tried, where it is another than the fix has in general."""
     base: Setting = field(default_factory=dict)
+    of_kernel: bool = False
+    """Its settings save time in which the kernel works."""
     failures: dict[str, str] = field(default_factory=dict)
     """Why windows of a setting failed, by key."""
     idle: dict[str, tuple[str, ...]] = field(default_factory=dict)

@@ -27,6 +27,7 @@ from bottleneck_doctor.documents.report import (
 )
 from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.examine import judge
+from bottleneck_doctor.examine.beside import Beside
 from bottleneck_doctor.examine.race import Race
 from bottleneck_doctor.explain.explainer import Explanation
 from bottleneck_doctor.measure import schedule
@@ -61,6 +62,7 @@ class Gathered:
     hello: Hello | None
     race: Race | None
     has_baseline: bool
+    beside: Beside | None = None
     unmeasured: str = ""
     """The sentence that says why there is none, where that is no interruption."""
     explanation: Explanation | None = None
@@ -91,6 +93,7 @@ def result(gathered: Gathered) -> Result:
                 chosen_after=max(1, race.chosen_after),
                 epoch_batches=race.measured.epoch_batches,
                 best_workers=race.best_workers(),
+                beside=gathered.beside.observations if gathered.beside is not None else (),
                 other_load=_other_load(gathered),
                 cut=_cut(gathered),
             )
@@ -117,7 +120,7 @@ def result(gathered: Gathered) -> Result:
         profiles=told.profiles(),
         findings=found_out.findings,
         warnings=_warnings(gathered, judged),
-        windows=windows,
+        windows=[*windows, *(gathered.beside.windows if gathered.beside is not None else ())],
         method=Method(
             command=gathered.repeat,
             seed=gathered.seed,

@@ -20,6 +20,7 @@ from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure import schedule
 from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.schedule import Probe, probe
+from bottleneck_doctor.wording import words
 
 WORTH_TRYING = 1.02
 """A fix whose ceiling is below this ratio is not tried, and one that brings less alone is not combined."""
@@ -82,8 +83,13 @@ class Race:
             candidate.settings = [dict(setting) for setting in proposal.settings]
             candidate.with_workers = proposal.with_workers
             candidate.sweep = proposal.sweep
+            candidate.of_kernel = proposal.of_kernel
             candidate.offered_risk = proposal.risk
         return candidate
+
+    def to_start(self) -> list[Setting]:
+        """Settings that a process has to be started with, and that may pay."""
+        return [setting for candidate in self.beside for setting in candidate.settings]
 
     def size(self) -> int:
         """About how many windows of settings a block will hold."""
@@ -132,6 +138,15 @@ class Race:
             if candidate.fix.target == target and candidate.settings:
                 candidate.settings = []
                 candidate.refusal = f"cannot pay: {why}"
+
+    def heed_kernel(self, share: float | None) -> None:
+        """Drop what can only save time of the kernel's, where that is too little. `share`: of the time of the training
+        as written; None where it is not known, and then nothing is dropped."""
+        worth = 1.0 if share is None else 1 / max(1e-9, 1 - share)
+        for candidate in self.beside:
+            if share is not None and candidate.of_kernel and candidate.settings and worth < WORTH_TRYING:
+                candidate.settings = []
+                candidate.refusal = f"cannot pay: the kernel works for {words.share_text(share)} of the time"
 
     # -- in the race -----------------------------------------------------------------------------------------------
 

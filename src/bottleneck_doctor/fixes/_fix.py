@@ -27,6 +27,8 @@ class Offer:
     settings: tuple[Setting, ...]
     with_workers: bool = False
     sweep: bool = False
+    of_kernel: bool = False
+    """They save time in which the kernel works for the process, and can't save more."""
     risk: Risk | None = None
     """The risk of what is offered here, where it is another than the fix has in general."""
 

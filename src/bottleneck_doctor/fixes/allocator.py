@@ -19,7 +19,7 @@ def propose(found: Found) -> Offer | NotApplicable:
     if chosen:
         return NotApplicable(f"already on: `{chosen}` is set")
     others = [name for name in allocator.LIBRARIES if allocator.installed(name) is not None]
-    return Offer(tuple({allocator.NAME: value} for value in (allocator.KEEPS, *others)))
+    return Offer(tuple({allocator.NAME: value} for value in (allocator.KEEPS, *others)), of_kernel=True)
 
 
 FIX = Fix(

@@ -75,11 +75,12 @@ class Budget:
         """So many of those that are gone are on nobody's bill."""
         self._free += seconds
 
-    def reserve(self, seconds: float) -> Allowance:
-        """Set time apart: out of this budget if the user set it, else on top."""
-        if self._strict:
+    def reserve(self, seconds: float, *, inside: bool | None = None) -> Allowance:
+        """Set time apart: out of this budget if the user set it, else on top, unless `inside` says which."""
+        inside = self._strict if inside is None else inside
+        if inside:
             self._seconds -= seconds
-        return Allowance(self, seconds)
+        return Allowance(self, seconds, inside=inside)
 
     def patient(self) -> Budget:
         """One for windows that are waited for even where this budget ends: twice as much, and no end where the user set
@@ -92,8 +93,9 @@ class Budget:
 class Allowance:
     """Time set apart from a budget, which what is spent on it does not touch."""
 
-    def __init__(self, budget: Budget, seconds: float) -> None:
+    def __init__(self, budget: Budget, seconds: float, *, inside: bool) -> None:
         self._budget = budget
+        self._inside = inside
         self._seconds = seconds
         self._spent = 0.0
         self._charging = False
@@ -148,7 +150,7 @@ class Allowance:
         self._budget._seconds -= left
 
     def give_back(self) -> None:
-        """Nothing more is to be spent on this: what is left goes to measuring, if the user set the budget."""
+        """Nothing more is to be spent on this: what is left goes to measuring, if it was taken from there."""
         left, self._seconds = self.left(), self._spent
-        if self._budget.strict:
+        if self._inside:
             self._budget._seconds += left

@@ -18,6 +18,7 @@ class Outside:
     """This machine's own, unless another one is given.
 
     `now`: seconds, of which only differences mean something. `peak_bytes`: the most memory that processes have held.
+    `kernel_seconds`: for how long the kernel has worked for a process, None where that can't be told.
     """
 
     start_session: Callable[..., Session] = Session
@@ -25,6 +26,7 @@ class Outside:
     watch: Callable[[int], Watch] = Watch
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
+    kernel_seconds: Callable[[int], float | None] = memory.kernel_seconds
     peak_bytes: Callable[[Iterable[int]], int | None] = memory.peak_bytes
     worker_watch: Callable[[Iterable[int]], memory.WorkerWatch] = memory.WorkerWatch
 

@@ -22,6 +22,14 @@ _PRIVATE = re.compile(r"^Private_\w+:\s*(\d+) kB$", re.MULTILINE)
 _PEAK = re.compile(r"^VmHWM:\s*(\d+) kB$", re.MULTILINE)
 
 
+def kernel_seconds(pid: int) -> float | None:
+    """For how long the kernel has worked for a process so far, in all of its threads; None where that can't be told."""
+    try:
+        return float(psutil.Process(pid).cpu_times().system)
+    except psutil.Error:
+        return None
+
+
 class WorkerWatch:
     """Looks at the descendants of processes while the context lasts. `peak`: the most bytes that all of them had for
     themselves at once; None where nothing could be seen."""

@@ -1,0 +1,179 @@
+"""Settings that a process has to be started with, such as another memory allocator.
+
+They can't be switched while a process trains. So a process that was started with one and a process as written stand at
+their loops side by side, and windows of both take turns. Each pair of processes gives one number, and as many pairs are
+taken as a claim needs processes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+
+from bottleneck_doctor import knobs
+from bottleneck_doctor.documents import labels
+from bottleneck_doctor.documents.report import Setting, Window
+from bottleneck_doctor.examine.race import Race
+from bottleneck_doctor.measure import pairing, schedule
+from bottleneck_doctor.measure.budget import Allowance
+from bottleneck_doctor.measure.side_by_side import SideBySide
+from bottleneck_doctor.measure.starter import Broken, Live, Side, Starter
+from bottleneck_doctor.protection.keeper import Keeper, protecting
+from bottleneck_doctor.session.session import Session
+from bottleneck_doctor.statistics.speedups import Observation, promised_log_ratio
+from bottleneck_doctor.wording import words
+
+PAIRS = schedule.LEAST_SESSIONS
+"""Pairs of processes: as many as a claim needs."""
+ROUNDS = 4
+"""Windows of each process in a pair. Processes differ more than windows do, so they are few, and short."""
+WINDOW_SECONDS = 0.7
+"""What a window's timed part aims at."""
+BURN_IN_WINDOWS = 1
+"""Windows that warming a process up takes, about: they are half as long."""
+TOGETHER = 1.4
+"""How many times as long as one alone several processes take to start at the same time, about."""
+MOST_OF_THE_TIME = 0.5
+"""Part of the time left that pairs may take."""
+_APART = 100_000
+"""Added to a pair's number: pairs of processes share their luck with no session."""
+
+
+class Beside:
+    """Measures the settings of `race` that a process has to be started with. `observations` and `windows`: what came of
+    it so far."""
+
+    def __init__(self, race: Race, starter: Starter, generator: random.Random) -> None:
+        self.observations: list[Observation] = []
+        self.windows: list[Window] = []
+        self._race = race
+        self._starter = starter
+        self._generator = generator
+        self._allowance: Allowance | None = None
+        self._looked: tuple[float, float] | None = None
+        """A moment, and for how long the kernel had worked for the process by then."""
+
+    # -- what can pay --------------------------------------------------------------------------------------------------
+
+    def look_at(self, session: Session) -> None:
+        """From now on it counts for how long the kernel works for this process."""
+        kernel = self._kernel_seconds(session)
+        self._looked = None if kernel is None else (self._starter.budget.now(), kernel)
+
+    def set_apart(self, session: Session, window_seconds: float) -> None:
+        """Set time apart for what can pay by what was seen since then, where that is not too much.
+
+        `window_seconds`: what a window as written takes with its lead-in, about.
+        """
+        budget = self._starter.budget
+        kernel = self._kernel_seconds(session)
+        if self._looked is not None and kernel is not None:
+            since, before = self._looked
+            self._race.heed_kernel(min(1.0, max(0.0, kernel - before) / max(1e-9, budget.now() - since)))
+        settings = self._race.to_start()
+        windows = (1 + len(settings)) * (BURN_IN_WINDOWS + ROUNDS) * window_seconds
+        seconds = PAIRS * (TOGETHER * self._starter.setup() + windows)
+        if settings and not session.ranks and seconds <= MOST_OF_THE_TIME * budget.left():
+            self._allowance = budget.reserve(seconds, inside=True)
+
+    def _kernel_seconds(self, session: Session) -> float | None:
+        return None if session.hello is None else self._starter.outside.kernel_seconds(session.hello.pid)
+
+    # -- pairs ---------------------------------------------------------------------------------------------------------
+
+    def measure(self, as_written: Side, patience: Callable[[], float]) -> None:
+        """Pairs of processes in the time that was set apart, until there are enough. A setting whose process fails is
+        out. `patience`: as for `Starter.live`."""
+        if self._allowance is None:
+            return
+        with self._allowance.charged():
+            self._pairs(self._allowance, as_written, patience)
+        self._allowance.give_back()
+
+    def _pairs(self, allowance: Allowance, as_written: Side, patience: Callable[[], float]) -> None:
+        left = {labels.key_of(setting): dict(setting) for setting in self._race.to_start()}
+        now, longest = self._starter.budget.now, 0.0
+        with contextlib.ExitStack() as stack:
+            sides = {key: self._side(key, setting, as_written, stack) for key, setting in left.items()}
+            for number in range(1, PAIRS + 1):
+                begun = now()
+                if not left or not allowance.room(longest):
+                    return
+                try:
+                    with self._started(number, [as_written, *(sides[key] for key in left)], left, patience) as lives:
+                        pair = SideBySide(
+                            lives, self._starter.budget, self._starter.outside, window_seconds=WINDOW_SECONDS
+                        )
+                        self._pair(number, pair, left)
+                except Broken as broken:
+                    key = broken.live.side.name
+                    if key not in left:
+                        return  # The training as written ends by itself: nothing can be compared with it.
+                    self._race.measured.rule_out(schedule.probe(key, left.pop(key)), broken.why)
+                longest = max(longest, now() - begun)
+
+    def _side(self, key: str, setting: Setting, as_written: Side, stack: contextlib.ExitStack) -> Side:
+        """The training started with a setting. It finds no file that another one wrote."""
+        in_place = type(as_written.keeper) is Keeper
+        keeper = Keeper() if in_place else protecting(Path.cwd(), as_written.argv)
+        stack.callback(keeper.close)
+        environment = {**knobs.variables(setting), **as_written.environment}
+        return replace(as_written, name=key, said=words.setting_code(setting), environment=environment, keeper=keeper)
+
+    def _started(
+        self, number: int, sides: Sequence[Side], settings: Mapping[str, Setting], patience: Callable[[], float]
+    ) -> AbstractContextManager[list[Live]]:
+        self._starter.progress.stage(f"Starting the script {len(sides)} times (pair {number}, {_said(settings)})")
+        return self._starter.live(self._generator.sample(sides, len(sides)), what=f"Pair {number}", patience=patience)
+
+    def _pair(self, number: int, pair: SideBySide, settings: Mapping[str, Setting]) -> None:
+        names = [live.side.name for live in pair.lives]
+        try:
+            pair.burn_in()
+            pair.rounds(self._rounds(names, f"Pair {number}: {_said(settings)}"))
+        finally:
+            self._keep(number, pair, settings)
+
+    def _rounds(self, names: list[str], what: str) -> Iterator[list[str]]:
+        """Who goes first in each round: by chance, and turned round in every second one, so that drift cancels."""
+        budget, order = self._starter.budget, names
+        for round_ in range(ROUNDS):
+            order = self._generator.sample(names, len(names)) if round_ % 2 == 0 else order[::-1]
+            self._starter.progress.update(f"{what}, round {round_ + 1} of {ROUNDS}", budget.elapsed(), budget.total)
+            yield order
+
+    def _keep(self, number: int, pair: SideBySide, settings: Mapping[str, Setting]) -> None:
+        """What a pair showed: windows for the report, and one number for each setting that has as many as its like."""
+        base = [window for window in pair.windows(pair.live(labels.BASELINE)) if pairing.usable(window)]
+        self.windows += [replace(window, label=labels.BESIDE) for window in base]
+        for key, setting in settings.items():
+            windows = [window for window in pair.windows(pair.live(key)) if pairing.usable(window)]
+            self.windows += [replace(window, label=key, setting=dict(setting)) for window in windows]
+            rounds = min(len(base), len(windows))
+            if rounds >= ROUNDS // 2:
+                ratio = _log_ratio(base[:rounds], windows[:rounds], self._race.measured.epoch_batches)
+                self.observations.append(Observation(_APART + number, 1, key, ratio))
+
+
+def _said(settings: Mapping[str, Setting]) -> str:
+    return words.listed([words.setting_text(each) for each in settings.values()])
+
+
+def _log_ratio(base: Sequence[Window], other: Sequence[Window], epoch_batches: int | None) -> float:
+    """How many times as fast whole epochs are, as a logarithm."""
+    per_step = pairing.samples_per_step([*base, *other])
+    (own, own_turn), (cost, turn) = (
+        (
+            math.exp(fmean(math.log(pairing.step_cost(window, per_step)) for window in windows)),
+            fmean([window.turn_seconds or 0.0 for window in windows]),
+        )
+        for windows in (base, other)
+    )
+    whole = all(window.whole_epochs for window in (*base, *other))
+    return promised_log_ratio(None if whole else epoch_batches, own, max(0.0, own_turn), cost, max(0.0, turn))
