@@ -89,6 +89,10 @@ class Machine(Training):
     """One on which the same is trained in every process. `stopping`: what it takes to end a process."""
 
     stopping: float = 0.2
+    kernel: float = 0.0
+    """Part of the time in which the kernel works for whoever trains."""
+    started_with: Mapping[str, Training] = field(default_factory=dict)
+    """What is trained in processes that have a variable set, by its name."""
     granted: int = 0
     interrupted_at: float | None = None
     now: float = 0.0
@@ -100,7 +104,9 @@ class Machine(Training):
 
     def trained_by(self, command: Command) -> tuple[str, Training]:
         """Who is started by a command: what it is called, and what it trains."""
-        return "", self
+        return next(
+            ((name, each) for name, each in self.started_with.items() if name in command.environment), ("", self)
+        )
 
     def sleep(self, seconds: float) -> None:
         """The clock goes on. Raises `KeyboardInterrupt` where somebody presses Ctrl-C meanwhile."""
@@ -133,6 +139,7 @@ class Machine(Training):
             "watch": watch,
             "now": lambda: self.now,
             "sleep": self.sleep,
+            "kernel_seconds": lambda pid: self.kernel * self.now,
         }
 
     def called(self, name: str, grant: Grant) -> str:

@@ -73,9 +73,9 @@ class Beside:
         """
         budget = self._starter.budget
         kernel = self._kernel_seconds(session)
-        if self._looked is not None and kernel is not None:
+        if self._looked is not None and kernel is not None and budget.now() > self._looked[0]:
             since, before = self._looked
-            self._race.heed_kernel(min(1.0, max(0.0, kernel - before) / max(1e-9, budget.now() - since)))
+            self._race.heed_kernel(min(1.0, max(0.0, kernel - before) / (budget.now() - since)))
         settings = self._race.to_start()
         windows = (1 + len(settings)) * (BURN_IN_WINDOWS + ROUNDS) * window_seconds
         seconds = PAIRS * (TOGETHER * self._starter.setup() + windows)

@@ -100,12 +100,12 @@ class Blocks:
         ends = self._budget.now() + schedule.session_share(
             self._budget.left(), others, self._starter.setup(), self._least_measuring()
         )
+        if self.race.chosen_after == 0:
+            self.beside.look_at(live)
         self.burn_in(live)
         if not self._ceilings_known and self.race.found.has_loader:
             self._measure_ceilings(live)
         exploring = self.race.chosen_after == 0
-        if exploring:
-            self.beside.look_at(session)
         first = True
         while True:
             left = min(ends - self._budget.now(), self._budget.left())
