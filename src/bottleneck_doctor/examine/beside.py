@@ -25,7 +25,6 @@ from bottleneck_doctor.measure.budget import Allowance
 from bottleneck_doctor.measure.side_by_side import SideBySide
 from bottleneck_doctor.measure.starter import Broken, Live, Side, Starter
 from bottleneck_doctor.protection.keeper import Keeper, protecting
-from bottleneck_doctor.session.session import Session
 from bottleneck_doctor.statistics.speedups import Observation, promised_log_ratio
 from bottleneck_doctor.wording import words
 
@@ -61,29 +60,30 @@ class Beside:
 
     # -- what can pay --------------------------------------------------------------------------------------------------
 
-    def look_at(self, session: Session) -> None:
+    def look_at(self, live: Live) -> None:
         """From now on it counts for how long the kernel works for this process."""
-        kernel = self._kernel_seconds(session)
+        kernel = self._kernel_seconds(live)
         self._looked = None if kernel is None else (self._starter.budget.now(), kernel)
 
-    def set_apart(self, session: Session, window_seconds: float) -> None:
+    def set_apart(self, live: Live, window_seconds: float) -> None:
         """Set time apart for what can pay by what was seen since then, where that is not too much.
 
         `window_seconds`: what a window as written takes with its lead-in, about.
         """
         budget = self._starter.budget
-        kernel = self._kernel_seconds(session)
+        kernel = self._kernel_seconds(live)
         if self._looked is not None and kernel is not None and budget.now() > self._looked[0]:
             since, before = self._looked
             self._race.heed_kernel(min(1.0, max(0.0, kernel - before) / (budget.now() - since)))
         settings = self._race.to_start()
         windows = (1 + len(settings)) * (BURN_IN_WINDOWS + ROUNDS) * window_seconds
         seconds = PAIRS * (TOGETHER * self._starter.setup() + windows)
-        if settings and not session.ranks and seconds <= MOST_OF_THE_TIME * budget.left():
+        if settings and not live.session.ranks and seconds <= MOST_OF_THE_TIME * budget.left():
             self._allowance = budget.reserve(seconds, inside=True)
 
-    def _kernel_seconds(self, session: Session) -> float | None:
-        return None if session.hello is None else self._starter.outside.kernel_seconds(session.hello.pid)
+    def _kernel_seconds(self, live: Live) -> float | None:
+        hello = live.session.hello
+        return None if hello is None else self._starter.outside.kernel_seconds(hello.pid)
 
     # -- pairs ---------------------------------------------------------------------------------------------------------
 
