@@ -549,6 +549,15 @@ def test_workers_at_a_lock_on_a_machine_that_others_keep_busy_are_not_too_many()
     assert finding("oversubscribed-cores", working) is not None
 
 
+@pytest.mark.parametrize(("collate_ms", "found"), [(50.0, "slow-collate"), (1.0, "input-bound")])
+def test_a_wait_that_making_batches_does_not_account_for_has_no_part_of_it_for_its_cause(
+    collate_ms: float, found: str
+) -> None:
+    """Timed windows waited 42 ms a batch, beside another program; in the one that looked closer batches took 1.9 ms."""
+    made = diagnose(healthy(WAITING, loop=loading(collate_ms=collate_ms, fetch_ms=0.1, fetch_p95_ms=0.1)))
+    assert made.findings[0].id == found
+
+
 FLIPPED = replace(BLUR[0], name="RandomHorizontalFlip", ms_per_sample=2.5, share_of_fetch=0.5)
 
 

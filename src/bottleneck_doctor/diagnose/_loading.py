@@ -104,9 +104,18 @@ def _idle_ms(evidence: Evidence, making_ms: float) -> float:
     return making_ms * (1.0 - busy) / busy if busy > 0 else math.inf
 
 
+AGREES = 0.1
+"""Part of the wait for a batch that making it has to take where the training process makes it itself. Ours: what was
+looked at is another time otherwise, on a machine that something else uses."""
+
+
 def waited_making(evidence: Evidence) -> Making | None:
-    """The same, where the training waits for it enough to matter."""
-    return making(evidence) if (evidence.wait or 0.0) >= MATTERS else None
+    """The same, where the training waits for it enough to matter, and for as long as making it takes."""
+    wait = evidence.wait or 0.0
+    parts = making(evidence) if wait >= MATTERS else None
+    if parts is None or evidence.as_written is None or evidence.as_written.num_workers or evidence.baseline is None:
+        return parts
+    return parts if parts.milliseconds >= AGREES * wait * evidence.baseline.step_ms else None
 
 
 def costliest_transform(evidence: Evidence) -> TransformCost | None:

@@ -30,15 +30,17 @@ from bottleneck_doctor.wording import words
 
 PAIRS = schedule.LEAST_SESSIONS
 """Pairs of processes: as many as a claim needs."""
-ROUNDS = 4
+ROUNDS = 3
 """Windows of each process in a pair. Processes differ more than windows do, so they are few, and short."""
+LEAST_ROUNDS = 2
+"""Rounds without which a pair says nothing."""
 WINDOW_SECONDS = 0.7
 """What a window's timed part aims at."""
 BURN_IN_WINDOWS = 1
 """Windows that warming a process up takes, about: they are half as long."""
 TOGETHER = 1.4
 """How many times as long as one alone several processes take to start at the same time, about."""
-MOST_OF_THE_TIME = 0.5
+MOST_OF_THE_TIME = 0.6
 """Part of the time left that pairs may take."""
 _APART = 100_000
 """Added to a pair's number: pairs of processes share their luck with no session."""
@@ -108,7 +110,11 @@ class Beside:
                 try:
                     with self._started(number, [as_written, *(sides[key] for key in left)], left, patience) as lives:
                         pair = SideBySide(
-                            lives, self._starter.budget, self._starter.outside, window_seconds=WINDOW_SECONDS
+                            lives,
+                            self._starter.budget,
+                            self._starter.outside,
+                            window_seconds=WINDOW_SECONDS,
+                            brief=True,
                         )
                         self._pair(number, pair, left)
                 except Broken as broken:
@@ -156,7 +162,7 @@ class Beside:
             windows = [window for window in pair.windows(pair.live(key)) if pairing.usable(window)]
             self.windows += [replace(window, label=key, setting=dict(setting)) for window in windows]
             rounds = min(len(base), len(windows))
-            if rounds >= ROUNDS // 2:
+            if rounds >= LEAST_ROUNDS:
                 ratio = _log_ratio(base[:rounds], windows[:rounds], self._race.measured.epoch_batches)
                 self.observations.append(Observation(_APART + number, 1, key, ratio))
 

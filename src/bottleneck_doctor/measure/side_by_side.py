@@ -39,9 +39,10 @@ class _Measured:
 class SideBySide:
     """Measures `lives` as written. `broken`: how the first one that is gone ended; nothing more can be asked then.
 
-    `window_seconds`: what a window's timed part aims at. `whole`: whether windows are whole epochs, where they can be;
-    None: as it fits, in all processes or in none, for what a window holds must be the same. A window that was begun is
-    waited for whatever the budget says, where the user set none: what comes of it must not depend on how fast it was.
+    `window_seconds`: what a window's timed part aims at. `brief`: whether one of long steps may hold few. `whole`:
+    whether windows are whole epochs, where they can be; None: as it fits, in all processes or in none, for what a
+    window holds must be the same. A window that was begun is waited for whatever the budget says, where the user set
+    none: what comes of it must not depend on how fast it was.
     """
 
     def __init__(
@@ -52,12 +53,13 @@ class SideBySide:
         *,
         window_seconds: float,
         whole: bool | None = None,
+        brief: bool = False,
     ) -> None:
         self.lives = tuple(lives)
         self.broken: Broken | None = None
         self.outside = outside
         self._window_seconds = window_seconds
-        self._measured = {live.side.name: _Measured(_prober(live, budget, window_seconds)) for live in lives}
+        self._measured = {live.side.name: _Measured(_prober(live, budget, window_seconds, brief)) for live in lives}
         fits = all(each.prober.costs.epochs for each in self._measured.values())
         for live in lives:
             self.prober(live).costs.epochs = fits if whole is None else whole and _can_be_whole(live)
@@ -176,9 +178,9 @@ def _can_be_whole(live: Live) -> bool:
     return shape.served and shape.epoch_batches is not None
 
 
-def _prober(live: Live, budget: Budget, window_seconds: float) -> Prober:
+def _prober(live: Live, budget: Budget, window_seconds: float, brief: bool) -> Prober:
     """One for this process alone. Where nobody set a time, a window is waited for as long as its steps may take."""
     found = live.loop
     step = schedule.typical_step(found.step_seconds, found.num_workers, found.period)
-    costs = Costs(schedule.shape_of(found), step, window_seconds)
+    costs = Costs(schedule.shape_of(found), step, window_seconds, brief=brief)
     return Prober(Measurements(found), costs, budget.patient())
