@@ -96,7 +96,10 @@ class Unpaired(Series):
         return against.smallest(self.known(), threshold, how.most_pairs, fixed=how.fixed, error_rate=how.rate(self.id))
 
     def floor(self, how: Judging) -> float | None:
-        """The least threshold that can be judged, in the unit of thresholds."""
+        """The least threshold that can be judged, in the unit of thresholds. None where nobody knows: one process says
+        nothing of how much processes differ."""
+        if len(self.measured[0]) < 2:
+            return None
         found = against.floor(self.known(), how.most_pairs, fixed=how.fixed)
         return None if found is None else metrics.told(found, self.unit)
 
