@@ -67,10 +67,11 @@ class Beside:
         kernel = self._kernel_seconds(live)
         self._looked = None if kernel is None else (self._starter.budget.now(), kernel)
 
-    def set_apart(self, live: Live, window_seconds: float) -> None:
+    def set_apart(self, live: Live, window_seconds: float, *, alone: bool) -> None:
         """Set time apart for what can pay by what was seen since then, where that is not too much.
 
-        `window_seconds`: what a window as written takes with its lead-in, about.
+        `window_seconds`: what a window as written takes with its lead-in, about. `alone`: nothing else is to be
+        measured any more.
         """
         budget = self._starter.budget
         kernel = self._kernel_seconds(live)
@@ -80,7 +81,7 @@ class Beside:
         settings = self._race.to_start()
         windows = (1 + len(settings)) * (BURN_IN_WINDOWS + ROUNDS) * window_seconds
         seconds = PAIRS * (TOGETHER * self._starter.setup() + windows)
-        if settings and not live.session.ranks and seconds <= MOST_OF_THE_TIME * budget.left():
+        if settings and not live.session.ranks and seconds <= (1.0 if alone else MOST_OF_THE_TIME) * budget.left():
             self._allowance = budget.reserve(seconds, inside=True)
 
     def _kernel_seconds(self, live: Live) -> float | None:

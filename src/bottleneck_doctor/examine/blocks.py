@@ -134,7 +134,8 @@ class Blocks:
         if exploring:
             # Chosen by this session alone, so that those to come confirm a choice that they did not make.
             self.race.climb()
-            self.beside.set_apart(live, self.prober.costs.measuring(probe(BASELINE, {}), beside.WINDOW_SECONDS))
+            window = self.prober.costs.measuring(probe(BASELINE, {}), beside.WINDOW_SECONDS)
+            self.beside.set_apart(live, window, alone=not self.wanted())
             if self._sessions is None:
                 self._plan_the_rest(live)
             if self.explainer is not None and not self.explainer.done:
