@@ -126,14 +126,14 @@ class _Restless:
     """Stands in for the pairs of processes: what they would have measured, by chance."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
-        self.hello = self.found = None
-        self.missing_ranks: set[int] = set()
         self._generator = random.Random(4)
 
     @contextlib.contextmanager
     def pair(self, number: int) -> Iterator[Any]:
-        head = 0.02 * math.exp(self._generator.gauss(0, 0.15))
-        yield SimpleNamespace(measure=lambda: pair(number, 0.02, head), broken=None)
+        yield SimpleNamespace(broken=None)
+
+    def measure(self, number: int, both: Any) -> Any:
+        return pair(number, 0.02, 0.02 * math.exp(self._generator.gauss(0, 0.15)))
 
 
 def test_the_command_says_what_could_be_judged(
@@ -141,7 +141,7 @@ def test_the_command_says_what_could_be_judged(
 ) -> None:
     monkeypatch.chdir(repository)
     monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
-    monkeypatch.setattr(bottleneck_doctor.gate.check, "Duel", _Restless)
+    monkeypatch.setattr(bottleneck_doctor.gate.check, "Pairs", _Restless)
     (repository / "train.py").write_text("import torch\n")
     arguments = ["--base-ref", "HEAD~1", "--threshold", "1%", "--json", "out.json", "train.py"]
     assert main(["check", "-q", *arguments]) == Exit.DONE

@@ -22,6 +22,7 @@ from bottleneck_doctor.documents.report import Setting, Window
 from bottleneck_doctor.examine.race import Race
 from bottleneck_doctor.measure import pairing, schedule
 from bottleneck_doctor.measure.budget import Allowance
+from bottleneck_doctor.measure.costs import Costs
 from bottleneck_doctor.measure.side_by_side import SideBySide
 from bottleneck_doctor.measure.starter import Broken, Live, Side, Starter
 from bottleneck_doctor.protection.keeper import Keeper, protecting
@@ -67,11 +68,10 @@ class Beside:
         kernel = self._kernel_seconds(live)
         self._looked = None if kernel is None else (self._starter.budget.now(), kernel)
 
-    def set_apart(self, live: Live, window_seconds: float, *, alone: bool) -> None:
+    def set_apart(self, live: Live, step_seconds: float, *, alone: bool) -> None:
         """Set time apart for what can pay by what was seen since then, where that is not too much.
 
-        `window_seconds`: what a window as written takes with its lead-in, about. `alone`: nothing else is to be
-        measured any more.
+        `step_seconds`: what a step takes as written. `alone`: nothing else is to be measured any more.
         """
         budget = self._starter.budget
         kernel = self._kernel_seconds(live)
@@ -79,7 +79,9 @@ class Beside:
             since, before = self._looked
             self._race.heed_kernel(min(1.0, max(0.0, kernel - before) / (budget.now() - since)))
         settings = self._race.to_start()
-        windows = (1 + len(settings)) * (BURN_IN_WINDOWS + ROUNDS) * window_seconds
+        costs = Costs(schedule.shape_of(self._race.found), step_seconds, WINDOW_SECONDS, brief=True)
+        window = costs.measuring(schedule.probe(labels.BASELINE, {}))
+        windows = (1 + len(settings)) * (BURN_IN_WINDOWS + ROUNDS) * window
         seconds = PAIRS * (TOGETHER * self._starter.setup() + windows)
         if settings and not live.session.ranks and seconds <= (1.0 if alone else MOST_OF_THE_TIME) * budget.left():
             self._allowance = budget.reserve(seconds, inside=True)

@@ -7,7 +7,6 @@ from collections import Counter
 
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.labels import BASELINE
-from bottleneck_doctor.examine import beside
 from bottleneck_doctor.examine.beside import Beside
 from bottleneck_doctor.examine.race import Race
 from bottleneck_doctor.explain.explainer import Explainer
@@ -134,8 +133,7 @@ class Blocks:
         if exploring:
             # Chosen by this session alone, so that those to come confirm a choice that they did not make.
             self.race.climb()
-            window = self.prober.costs.measuring(probe(BASELINE, {}), beside.WINDOW_SECONDS)
-            self.beside.set_apart(live, window, alone=not self.wanted())
+            self.beside.set_apart(live, self.prober.costs.expected_step({}), alone=not self.wanted())
             if self._sessions is None:
                 self._plan_the_rest(live)
             if self.explainer is not None and not self.explainer.done:

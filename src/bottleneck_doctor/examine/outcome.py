@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-from bottleneck_doctor import __version__
+from bottleneck_doctor import __version__, knobs
 from bottleneck_doctor.diagnose import Diagnosis, Evidence, diagnose, headline
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.report import (
@@ -275,7 +275,9 @@ def _weak_evidence(judged: judge.Judgement) -> list[Warning]:
             )
         )
     sessions = judged.baseline.sessions if judged.baseline else 0
-    if sessions < schedule.LEAST_SESSIONS and any(fix.status != "not_applicable" for fix in judged.fixes):
+    # What stands on pairs of processes needs no sessions.
+    switched = [fix for fix in judged.fixes if not knobs.of_layer(fix.setting, "session")]
+    if sessions < schedule.LEAST_SESSIONS and any(fix.status != "not_applicable" for fix in switched):
         found.append(
             Warning(
                 slug="few-processes",

@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from bottleneck_doctor import knobs
 from bottleneck_doctor.documents.report import FixOutcome, Result, Site
 from bottleneck_doctor.render.console import text_console
 from bottleneck_doctor.render.flame import short_path
@@ -151,6 +152,8 @@ def _next(result: Result) -> str:
     """What to do with this outcome: change the line, or give it more time, or run it again."""
     again = words.command_text(words.visible(word) for word in result.method.command)
     promise = ranking.promise(result)
+    if promise is not None and promise.setting and knobs.of_layer(promise.setting, "session") == promise.setting:
+        return f"start it with {words.setting_text(promise.setting)}, then measure again: {again}"
     if promise is not None and promise.changes:
         files = [short_path(change.file, result.entrypoint.cwd) for change in promise.changes]
         lines = [change.line for change in promise.changes]

@@ -55,14 +55,15 @@ class Promise:
 
     speedup: Speedup | None
     changes: list[Change]
+    setting: Setting
 
 
 def promise(result: Result) -> Promise | None:
     """None where nothing is faster."""
     if result.verdict.together and result.combination is not None:
-        return Promise(result.combination.speedup, result.combination.changes)
+        return Promise(result.combination.speedup, result.combination.changes, result.combination.setting)
     lead = lead_fix(result)
-    return None if lead is None else Promise(lead.speedup, [] if lead.change is None else [lead.change])
+    return None if lead is None else Promise(lead.speedup, [] if lead.change is None else [lead.change], lead.setting)
 
 
 @dataclass(frozen=True)
