@@ -558,6 +558,15 @@ def test_a_wait_that_making_batches_does_not_account_for_has_no_part_of_it_for_i
     assert made.findings[0].id == found
 
 
+@pytest.mark.parametrize(("hand_over", "said"), [(189.0, "slow-hand-over"), (0.5, "too-many-workers")])
+def test_workers_whose_batches_take_long_to_arrive_are_not_just_too_many(hand_over: float, said: str) -> None:
+    """Batches of 128 MiB from one worker: none is twelve times as fast, and handing them over is why."""
+    one = in_workers(1, fetch_ms=0.1, collate_ms=25.0, hand_over_ms=hand_over, idle=0.9)
+    evidence = healthy(0.96, loop=one, workers=curve(1, w0=12.0), found=replace(FOUND, num_workers=1))
+    found = {each.id for each in diagnose(evidence).findings}
+    assert found & {"slow-hand-over", "too-many-workers"} == {said}
+
+
 FLIPPED = replace(BLUR[0], name="RandomHorizontalFlip", ms_per_sample=2.5, share_of_fetch=0.5)
 
 
