@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -10,7 +12,7 @@ from tests.unit.made_up_machine import Examined, Machine
 from bottleneck_doctor.documents.report import Profiles
 from bottleneck_doctor.errors import Exit
 from bottleneck_doctor.examine.examination import DEFAULT_BUDGET
-from bottleneck_doctor.explain.explainer import ALLOWANCE
+from bottleneck_doctor.explain.explainer import ALLOWANCE, Explainer
 from bottleneck_doctor.fixes import catalogue
 from bottleneck_doctor.session import autopsy
 from bottleneck_doctor.session.failure import Frame, Stack
@@ -89,6 +91,19 @@ def test_where_nothing_can_be_tried_the_time_goes_to_explaining() -> None:
     assert {"trace", "lines"} <= set(examined.names)
     assert examined.machine.now <= KEPT * 60.0
     assert "explanation-cut" not in [each.slug for each in profiles_of(examined).missing]
+
+
+def test_a_mistake_of_our_own_while_explaining_costs_nothing_that_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    def mistaken(*_: Any, **__: Any) -> None:
+        raise AttributeError("no such thing")
+
+    monkeypatch.setattr(Explainer, "explain", mistaken)
+    examined = Examined(Machine())
+    assert examined.outcome is not None
+    assert isinstance(examined.outcome.bug, AttributeError), "it is told all the same"
+    assert examined.outcome.exit_code == Exit.BUG
+    assert examined.result.baseline is not None
+    assert examined.result.findings
 
 
 # -- whatever ends it --------------------------------------------------------------------------------------------------

@@ -144,4 +144,6 @@ def command(
     if outcome.error is not None:
         # Where the time goes is in the report; what the command was to find out is not.
         raise outcome.error
+    if outcome.bug is not None:
+        raise outcome.bug
     return int(outcome.exit_code)

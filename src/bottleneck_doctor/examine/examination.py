@@ -73,6 +73,7 @@ class _Examination:
         self.ranks: list[Rank] = []
         self.interrupted = False
         self.error: DoctorError | None = None
+        self.bug: Exception | None = None
         self.times_apart = 0
         self.blocks: Blocks | None = None
         """Known once the loop is found."""
@@ -117,6 +118,11 @@ class _Examination:
             if not self._has_reason():
                 raise
             self.error = error
+        except Exception as error:
+            # A bug of ours costs what was left to do, and nothing that was measured.
+            if not self._has_baseline():
+                raise
+            self.bug = error
         finally:
             if self.keeper is not None:
                 self.keeper.close()
@@ -333,4 +339,5 @@ class _Examination:
         result = self.request.discretion.document(result)
         if self.error is not None:
             return Outcome(result, self.error.exit_code, self.error)
-        return Outcome(result, Exit.INTERRUPTED if self.interrupted else Exit.DONE)
+        code = Exit.BUG if self.bug is not None else Exit.INTERRUPTED if self.interrupted else Exit.DONE
+        return Outcome(result, code, bug=self.bug)

@@ -62,3 +62,5 @@ class Outcome:
     exit_code: int
     error: DoctorError | None = None
     """Why nothing could be compared, where the result says no more than where the time goes."""
+    bug: Exception | None = None
+    """A mistake of our own that ended it early, after something was measured."""
