@@ -61,7 +61,7 @@ def requests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Request]:
     def examine(request: Request, progress: Progress) -> SimpleNamespace:
         progress.stage("pretending")
         recorded.append(request)
-        return SimpleNamespace(result=golden(), exit_code=Exit.DONE, error=None)
+        return SimpleNamespace(result=golden(), exit_code=Exit.DONE, error=None, bug=None)
 
     monkeypatch.setattr(bottleneck_doctor.examine.examination, "examine", examine)
     monkeypatch.chdir(tmp_path)
@@ -338,7 +338,7 @@ def test_the_exit_code_is_the_examinations(
     code: Exit, requests: list[Request], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def examine(request: Request, progress: Progress) -> SimpleNamespace:
-        return SimpleNamespace(result=golden(), exit_code=code, error=None)
+        return SimpleNamespace(result=golden(), exit_code=code, error=None, bug=None)
 
     monkeypatch.setattr(bottleneck_doctor.examine.examination, "examine", examine)
     assert main(["run", "-q", "train.py"]) == code
