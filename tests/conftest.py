@@ -50,7 +50,7 @@ HARDLY_MEASURING = {
     "test_windows.py",
 }
 """Of these, what can run two at a time: it asks what happens, and not how fast. Slow tests in these files do measure,
-and others that are marked `alone` themselves; `timed` are those that measure coarsely enough for company."""
+and others that are marked `alone` themselves. They all are `timed`: they measure coarsely enough for company."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -59,4 +59,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         here = any(folder in item.path.parents for folder in MEASURING) and item.path.name != SIMULATED
         if here and (item.path.name not in HARDLY_MEASURING or item.get_closest_marker("slow")):
             item.add_marker(pytest.mark.alone)
+        elif here and item.path.name in HARDLY_MEASURING:
+            # Real processes beside those of another test: if nothing else is measured, it is how long they wait.
+            item.add_marker(pytest.mark.timed)
         retries.allow(item)

@@ -15,8 +15,8 @@ TRIES = 3
 MEASURING = ("alone", "timed")
 """Markers of the tests that measure time."""
 MOST_RETRIED = 5
-"""How many tests of one run may need another try. `make test` has about 80 that measure time. On a machine that others
-use one or two of them need it in a run, on a quiet one none; more than 5 are no neighbour's burst."""
+"""How many tests of one run may need another try. `make test` has about 200 that start real processes. On a machine
+that others use one or two of them need it in a run, on a quiet one none; more than 5 are no neighbour's burst."""
 WAIT_UNTIL_QUIET = 20.0
 """Seconds that a further try waits at most for a quieter moment."""
 

@@ -112,7 +112,9 @@ def test_ranks_serve_the_same_windows_at_the_same_step(ranks: StartRanks) -> Non
     assert (whole.status, whole.steps, whole.whole_epochs) == ("ok", 20, 2)
     phases = together(script.window({}, mode="phases"))
     assert phases.parts is not None
-    assert all(part.detail["phases"]["backward"] > 0 for part in phases.parts.values())
+    # Of so small a net all of a backward pass may be waiting for the other rank.
+    told = [part.detail["phases"] for part in phases.parts.values()]
+    assert all(each["backward"] + each["communication"] > 0 for each in told)
 
 
 @pytest.mark.slow
