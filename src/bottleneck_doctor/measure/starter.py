@@ -165,7 +165,7 @@ class Starter:
         )
         live = Live(side, session)
         lives.append(live)
-        stack.callback(self._end, live)
+        stack.callback(self._end, live, alone=not own_port)
         try:
             session.start()
         except OSError as error:
@@ -205,7 +205,7 @@ class Starter:
             everywhere = len(failed) == len(lives) and all(each.crashed for _, each in failed)
             raise Broken(live, over, alone=any(each.found is not None for each in lives), everywhere=everywhere)
 
-    def _end(self, live: Live) -> None:
+    def _end(self, live: Live, *, alone: bool) -> None:
         session = live.session
         session.stop()
         self.farewell = session.farewell or self.farewell
@@ -218,7 +218,8 @@ class Starter:
                 setup_seconds=self.setups.get(session.number, 0.0),
                 seconds=self.budget.now() - session.started,
                 ended=live.told if live.over is None else live.over.why,
-                other_load=session.load.mean(),
+                # Where several stand side by side, each would count the others of ours as other programs.
+                other_load=session.load.mean() if alone else None,
             )
         )
 
