@@ -8,13 +8,11 @@ taken as a claim needs processes.
 from __future__ import annotations
 
 import contextlib
-import math
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from statistics import fmean
 
 from bottleneck_doctor import knobs
 from bottleneck_doctor.documents import labels
@@ -24,9 +22,10 @@ from bottleneck_doctor.measure import pairing, schedule
 from bottleneck_doctor.measure.budget import Allowance
 from bottleneck_doctor.measure.costs import Costs
 from bottleneck_doctor.measure.side_by_side import SideBySide
+from bottleneck_doctor.measure.side_pairs import PairSample, SideSample
 from bottleneck_doctor.measure.starter import Broken, Live, Side, Starter
 from bottleneck_doctor.protection.keeper import Keeper, protecting
-from bottleneck_doctor.statistics.speedups import Observation, promised_log_ratio
+from bottleneck_doctor.statistics.speedups import Observation
 from bottleneck_doctor.wording import words
 
 PAIRS = schedule.LEAST_SESSIONS
@@ -159,30 +158,22 @@ class Beside:
 
     def _keep(self, number: int, pair: SideBySide, settings: Mapping[str, Setting]) -> None:
         """What a pair showed: windows for the report, and one number for each setting that has as many as its like."""
-        base = [window for window in pair.windows(pair.live(labels.BASELINE)) if pairing.usable(window)]
-        self.windows += [replace(window, label=labels.BESIDE) for window in base]
+        base = self._sample(pair, labels.BASELINE)
+        self.windows += [replace(window, label=labels.BESIDE) for window in base.windows]
         for key, setting in settings.items():
-            windows = [window for window in pair.windows(pair.live(key)) if pairing.usable(window)]
-            self.windows += [replace(window, label=key, setting=dict(setting)) for window in windows]
-            rounds = min(len(base), len(windows))
-            if rounds >= LEAST_ROUNDS:
-                ratio = _log_ratio(base[:rounds], windows[:rounds], self._race.measured.epoch_batches)
-                self.observations.append(Observation(_APART + number, 1, key, ratio))
+            sample = self._sample(pair, key)
+            self.windows += [replace(window, label=key, setting=dict(setting)) for window in sample.windows]
+            both = PairSample(number=number, base=base, head=sample)
+            if len(both.rounds()) >= LEAST_ROUNDS:
+                self.observations.append(Observation(_APART + number, 1, key, -both.ratio().log))
+
+    def _sample(self, pair: SideBySide, name: str) -> SideSample:
+        live = pair.live(name)
+        usable = [window for window in pair.windows(live) if pairing.usable(window)]
+        return SideSample(
+            windows=usable, has_loader=live.loop.has_loader, epoch_batches=self._race.measured.epoch_batches
+        )
 
 
 def _said(settings: Mapping[str, Setting]) -> str:
     return words.listed([words.setting_text(each) for each in settings.values()])
-
-
-def _log_ratio(base: Sequence[Window], other: Sequence[Window], epoch_batches: int | None) -> float:
-    """How many times as fast whole epochs are, as a logarithm."""
-    per_step = pairing.samples_per_step([*base, *other])
-    (own, own_turn), (cost, turn) = (
-        (
-            math.exp(fmean(math.log(pairing.step_cost(window, per_step)) for window in windows)),
-            fmean([window.turn_seconds or 0.0 for window in windows]),
-        )
-        for windows in (base, other)
-    )
-    whole = all(window.whole_epochs for window in (*base, *other))
-    return promised_log_ratio(None if whole else epoch_batches, own, max(0.0, own_turn), cost, max(0.0, turn))
