@@ -31,9 +31,9 @@ class Scenario:
 
     `spreads`: "alike", "unlike" (every third setting is three times as noisy on both levels), "one wild" (setting 0
     has a luck of its own of 12 %, the others have none) or "one quiet" (setting 0 has none, the others 12 %).
-    `race`: "full" (every setting in every block), "thin" (a setting that lost session 1 gets one window in each later
-    session) or "leave" (it is gone after session 2). `luck`: how all luck is distributed, "heavy" (Student's t with 3
-    degrees of freedom) or "skewed" (one draw in ten lies five standard deviations lower).
+    `selection`: "full" (every setting in every block), "thin" (a setting that lost session 1 gets one window in each
+    later session) or "leave" (it is gone after session 2). `luck`: how all luck is distributed, "heavy" (Student's t
+    with 3 degrees of freedom) or "skewed" (one draw in ten lies five standard deviations lower).
     """
 
     name: str
@@ -41,7 +41,7 @@ class Scenario:
     shared: float
     own: float
     spreads: Literal["alike", "unlike", "one wild", "one quiet"] = "alike"
-    race: Literal["full", "thin", "leave"] = "full"
+    selection: Literal["full", "thin", "leave"] = "full"
     luck: Literal["normal", "heavy", "skewed"] = "normal"
     sessions: int = 3
     settings: int = 8
@@ -60,10 +60,10 @@ NOISES = (
     Scenario("unlike, shared 6 %, own 3 %", 0.03, 0.06, 0.03, "unlike"),
     Scenario("one wild", 0.02, 0.0, 0.0, "one wild"),
     Scenario("one quiet", 0.02, 0.0, 0.0, "one quiet"),
-    Scenario("thin race, shared 6 %, own 6 %", 0.06, 0.06, 0.06, race="thin"),
-    Scenario("thin race, unlike", 0.06, 0.03, 0.03, "unlike", race="thin"),
-    Scenario("leaving, shared 6 %, own 6 %", 0.03, 0.06, 0.06, race="leave"),
-    Scenario("leaving, unlike", 0.03, 0.06, 0.03, "unlike", race="leave"),
+    Scenario("thin selection, shared 6 %, own 6 %", 0.06, 0.06, 0.06, selection="thin"),
+    Scenario("thin selection, unlike", 0.06, 0.03, 0.03, "unlike", selection="thin"),
+    Scenario("leaving, shared 6 %, own 6 %", 0.03, 0.06, 0.06, selection="leave"),
+    Scenario("leaving, unlike", 0.03, 0.06, 0.03, "unlike", selection="leave"),
 )
 SESSIONS = (3, 4, 6)
 SETTINGS = (3, 8, 12)
@@ -110,12 +110,12 @@ def examine(scenario: Scenario, truth: list[float], rng: random.Random) -> list[
             control = draw(scenario.window) - baseline
             seen.append(speedups.Observation(session, block, CONTROL, control))
             for setting in range(scenario.settings):
-                if setting in lost and (session > 1 if scenario.race == "leave" else block > 0):
+                if setting in lost and (session > 1 if scenario.selection == "leave" else block > 0):
                     continue
                 window = draw(scenario.window * noisy(setting)) - baseline
                 value = truth[setting] + luck[setting] + window
                 seen.append(speedups.Observation(session, block, f"fix {setting}", value))
-        if session == 0 and scenario.race != "full":
+        if session == 0 and scenario.selection != "full":
             first = [(fmean(s.log_ratio for s in seen if s.setting == f"fix {k}"), k) for k in range(len(truth))]
             lost = {k for mean, k in first if mean < LOSER / 2}
     return seen
@@ -218,7 +218,7 @@ def main() -> None:
 
     print("\nexaminations in which nothing differs: share with a false claim")
     print("sessions  settings  faster  faster or slower  noise")
-    for i, scenario in enumerate(s for s in full_grid() if s.settings != 3 and s.race == "full"):
+    for i, scenario in enumerate(s for s in full_grid() if s.settings != 3 and s.selection == "full"):
         claims = false_claims(scenario, options.replications, options.seed + 1000 + i)
         shares = f"{claims.faster:6.1%}  {claims.different:16.1%}"
         print(f"{scenario.sessions:8}  {scenario.settings:8}  {shares}  {scenario.name}")

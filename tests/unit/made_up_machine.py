@@ -13,7 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from tests.unit.test_race import FOUND
+from tests.unit.test_selection import FOUND
 
 from bottleneck_doctor.documents.labels import REPLAY, key_of
 from bottleneck_doctor.documents.report import Result, Warning

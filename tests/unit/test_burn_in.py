@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.unit.gate_samples import window
-from tests.unit.test_race import FOUND
+from tests.unit.test_selection import FOUND
 
 from bottleneck_doctor.documents.report import Window
 from bottleneck_doctor.measure.burn_in import MOST_WINDOWS, WARMED_UP_SECONDS, burn_in, needed

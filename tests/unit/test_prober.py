@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.unit.test_race import FOUND
+from tests.unit.test_selection import FOUND
 
 from bottleneck_doctor.documents.labels import BASELINE
-from bottleneck_doctor.examine.race import Race
+from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.measure import prober, waiting
 from bottleneck_doctor.measure.budget import Budget, OutOfTime
 from bottleneck_doctor.measure.costs import Costs
@@ -64,12 +64,12 @@ def no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prober, "HANG_FACTOR", 0.0)
 
 
-def make(found: Found = FOUND, left: float = 100.0) -> tuple[Race, Prober]:
-    race = Race(Measurements(found), frozenset(), frozenset())
+def make(found: Found = FOUND, left: float = 100.0) -> tuple[Selection, Prober]:
+    selection = Selection(Measurements(found), frozenset(), frozenset())
     shape = LoopShape(
         period=1, epoch_batches=400, num_workers=found.num_workers, prefetch_factor=2, served=True, usable_cpus=2
     )
-    return race, Prober(race.measured, Costs(shape, 0.1, 1.0), Budget(left, strict=True))
+    return selection, Prober(selection.measured, Costs(shape, 0.1, 1.0), Budget(left, strict=True))
 
 
 def ends(made: Prober, each: Probe, *answers: Any) -> None:
@@ -82,49 +82,49 @@ OK = WindowDone(window=0, status="ok", steps=10, samples=40.0, seconds=1.0)
 
 
 def test_one_hang_with_workers_speaks_for_every_number() -> None:
-    race, made = make()
+    selection, made = make()
     made.measure(Told(OK), AS_WRITTEN)  # type: ignore[arg-type]
     ends(made, ONE, None)
-    assert not race.alive(ONE)
-    assert not race.alive(TWO)
-    assert race.alive(BFLOAT)
-    assert race.measured.windows[-1].status == "failed"
-    assert "forkserver" in race.measured.windows[-1].reason
+    assert not selection.alive(ONE)
+    assert not selection.alive(TWO)
+    assert selection.alive(BFLOAT)
+    assert selection.measured.windows[-1].status == "failed"
+    assert "forkserver" in selection.measured.windows[-1].reason
 
 
 def test_worker_that_died_is_the_settings_fault_at_once_and_other_ends_are_tried_again() -> None:
-    race, made = make()
+    selection, made = make()
     ends(made, TWO, Exited(1, f"Traceback\n{KILLED}"))
-    assert not race.alive(TWO)
-    assert race.alive(ONE), "fewer may fit"
+    assert not selection.alive(TWO)
+    assert selection.alive(ONE), "fewer may fit"
     ends(made, ONE, Exited(1, "ValueError: my own, at the end of training"))
-    assert race.alive(ONE)
+    assert selection.alive(ONE)
     ends(made, ONE, Exited(1, "ValueError: my own, at the end of training"))
-    assert not race.alive(ONE)
+    assert not selection.alive(ONE)
 
 
 def test_failed_window_is_told_in_words_that_help() -> None:
-    race, made = make()
+    selection, made = make()
     failed = WindowDone(window=0, status="failed", reason="OSError: [Errno 24] Too many open files")
     made.measure(Told(failed), TWO)  # type: ignore[arg-type]
-    workers = next(candidate for candidate in race.outcomes() if candidate.fix.id == "workers")
+    workers = next(candidate for candidate in selection.outcomes() if candidate.fix.id == "workers")
     assert "`ulimit -n`" in workers.failures[TWO.key]
-    assert race.measured.windows[-1].reason == failed.reason, "the window keeps what was said"
+    assert selection.measured.windows[-1].reason == failed.reason, "the window keeps what was said"
 
 
 def test_hang_as_written_after_loading_here_is_loading_heres() -> None:
-    race, made = make(replace(FOUND, num_workers=2, prefetch_factor=2))
+    selection, made = make(replace(FOUND, num_workers=2, prefetch_factor=2))
     session = Told(OK, OK, None)
     made.measure(session, AS_WRITTEN)  # type: ignore[arg-type]
     made.measure(session, NONE)  # type: ignore[arg-type]
     with pytest.raises(SessionOver):
         made.measure(session, AS_WRITTEN)  # type: ignore[arg-type]
-    assert not race.alive(NONE)
-    assert race.alive(BFLOAT)
+    assert not selection.alive(NONE)
+    assert selection.alive(BFLOAT)
 
 
 def test_ranks_that_came_apart_blame_no_setting() -> None:
-    race, made = make()
+    selection, made = make()
     session = Told(None)
     for rank, length in ((0, 12), (1, 10)):
         hello = Hello(token="", pid=rank, python="", torch="", rank=rank, world=2)
@@ -134,15 +134,15 @@ def test_ranks_that_came_apart_blame_no_setting() -> None:
     with pytest.raises(SessionOver, match="12 in rank 0, 10 in rank 1") as over:
         made.measure(session, TWO)  # type: ignore[arg-type]
     assert over.value.apart
-    assert race.alive(TWO)
+    assert selection.alive(TWO)
 
 
 def test_time_that_is_over_is_no_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prober, "HANG_SECONDS", 30.0)
-    race, made = make(left=-100.0)
+    selection, made = make(left=-100.0)
     with pytest.raises(OutOfTime):
         made.measure(Told(None), TWO)  # type: ignore[arg-type]
-    assert race.alive(TWO)
+    assert selection.alive(TWO)
 
 
 def test_memory_of_a_device_is_the_most_of_all_windows() -> None:
@@ -201,13 +201,13 @@ def test_an_evaluation_is_no_hang(monkeypatch: pytest.MonkeyPatch) -> None:
         def event(self, timeout: float) -> Any:
             return None if self.away else super().event(timeout)
 
-    race, made = make()
+    selection, made = make()
     session: Told = Away(OK)
     session.away = [True, True, False, True, False]
     made.measure(session, TWO)  # type: ignore[arg-type]
-    assert [window.status for window in race.measured.windows] == ["ok"]
+    assert [window.status for window in selection.measured.windows] == ["ok"]
     assert session.away == []
-    assert race.alive(TWO)
+    assert selection.alive(TWO)
     # Its end is seen meanwhile.
 
     class Ending(Told):
@@ -219,7 +219,7 @@ def test_an_evaluation_is_no_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SessionOver, match="came to its end"):
         made.measure(session, TWO)  # type: ignore[arg-type]
     assert session.away, "nobody waits for the return of what is gone"
-    assert race.alive(TWO)
+    assert selection.alive(TWO)
     # One that takes for ever costs the process, and is nobody's fault.
     monkeypatch.setattr(waiting, "AWAY_SECONDS", 0.1)
     session = Told()
@@ -227,7 +227,7 @@ def test_an_evaluation_is_no_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SessionOver, match="something else") as over:
         made.measure(session, TWO)  # type: ignore[arg-type]
     assert not over.value.crashed
-    assert race.alive(TWO)
+    assert selection.alive(TWO)
     # Nor is it waited for beyond the time.
     monkeypatch.setattr(waiting, "AWAY_SECONDS", 100.0)
     _, made = make(left=-100.0)

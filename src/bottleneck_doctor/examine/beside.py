@@ -17,7 +17,7 @@ from pathlib import Path
 from bottleneck_doctor import knobs
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.report import Setting, Window
-from bottleneck_doctor.examine.race import Race
+from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.measure import pairing, schedule
 from bottleneck_doctor.measure.budget import Allowance
 from bottleneck_doctor.measure.costs import Costs
@@ -47,13 +47,13 @@ _APART = 100_000
 
 
 class Beside:
-    """Measures the settings of `race` that a process has to be started with. `observations` and `windows`: what came of
-    it so far."""
+    """Measures the settings of `selection` that a process has to be started with. `observations` and `windows`: what
+    came of it so far."""
 
-    def __init__(self, race: Race, starter: Starter, generator: random.Random) -> None:
+    def __init__(self, selection: Selection, starter: Starter, generator: random.Random) -> None:
         self.observations: list[Observation] = []
         self.windows: list[Window] = []
-        self._race = race
+        self._selection = selection
         self._starter = starter
         self._generator = generator
         self._allowance: Allowance | None = None
@@ -76,9 +76,9 @@ class Beside:
         kernel = self._kernel_seconds(live)
         if self._looked is not None and kernel is not None and budget.now() > self._looked[0]:
             since, before = self._looked
-            self._race.heed_kernel(min(1.0, max(0.0, kernel - before) / (budget.now() - since)))
-        settings = self._race.to_start()
-        costs = Costs(schedule.shape_of(self._race.found), step_seconds, WINDOW_SECONDS, brief=True)
+            self._selection.heed_kernel(min(1.0, max(0.0, kernel - before) / (budget.now() - since)))
+        settings = self._selection.to_start()
+        costs = Costs(schedule.shape_of(self._selection.found), step_seconds, WINDOW_SECONDS, brief=True)
         window = costs.measuring(schedule.probe(labels.BASELINE, {}))
         windows = (1 + len(settings)) * (BURN_IN_WINDOWS + ROUNDS) * window
         seconds = PAIRS * (TOGETHER * self._starter.setup() + windows)
@@ -101,7 +101,7 @@ class Beside:
         self._allowance.give_back()
 
     def _pairs(self, allowance: Allowance, as_written: Side, patience: Callable[[], float]) -> None:
-        left = {labels.key_of(setting): dict(setting) for setting in self._race.to_start()}
+        left = {labels.key_of(setting): dict(setting) for setting in self._selection.to_start()}
         now, longest = self._starter.budget.now, 0.0
         with contextlib.ExitStack() as stack:
             sides = {key: self._side(key, setting, as_written, stack) for key, setting in left.items()}
@@ -123,7 +123,7 @@ class Beside:
                     key = broken.live.side.name
                     if key not in left:
                         return  # The training as written ends by itself: nothing can be compared with it.
-                    self._race.measured.rule_out(schedule.probe(key, left.pop(key)), broken.why)
+                    self._selection.measured.rule_out(schedule.probe(key, left.pop(key)), broken.why)
                 longest = max(longest, now() - begun)
 
     def _side(self, key: str, setting: Setting, as_written: Side, stack: contextlib.ExitStack) -> Side:
@@ -171,7 +171,7 @@ class Beside:
         live = pair.live(name)
         usable = [window for window in pair.windows(live) if pairing.usable(window)]
         return SideSample(
-            windows=usable, has_loader=live.loop.has_loader, epoch_batches=self._race.measured.epoch_batches
+            windows=usable, has_loader=live.loop.has_loader, epoch_batches=self._selection.measured.epoch_batches
         )
 
 

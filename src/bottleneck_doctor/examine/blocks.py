@@ -8,7 +8,7 @@ from collections import Counter
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.examine.beside import Beside
-from bottleneck_doctor.examine.race import Race
+from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.explain.explainer import Explainer
 from bottleneck_doctor.knobs import replay
 from bottleneck_doctor.measure import burn_in, schedule
@@ -35,7 +35,7 @@ class Blocks:
 
     def __init__(
         self,
-        race: Race,
+        selection: Selection,
         prober: Prober,
         plan: Plan,
         starter: Starter,
@@ -44,19 +44,19 @@ class Blocks:
         sessions: int | None,
         generator: random.Random,
     ) -> None:
-        self.beside = Beside(race, starter, generator)
-        self.race = race
+        self.beside = Beside(selection, starter, generator)
+        self.selection = selection
         self.prober = prober
         self.plan = plan
         self.explainer = explainer
-        self._measured = race.measured
+        self._measured = selection.measured
         self._starter = starter
         self._budget: Budget = starter.budget
         self._progress: Progress = starter.progress
         self._sessions = sessions
         self._generator = generator
         self._ceilings_known = False
-        self._here = race.found
+        self._here = selection.found
         """The loop as the process that runs found it."""
         self._warm = False
         """Whether that process was warmed up, as far as that goes."""
@@ -74,7 +74,9 @@ class Blocks:
 
     def wanted(self) -> bool:
         """Whether another session is wanted, and would measure anything."""
-        return self.held() < self.plan.sessions and bool(self.race.probes(self._starter.number + 1, first_block=True))
+        return self.held() < self.plan.sessions and bool(
+            self.selection.probes(self._starter.number + 1, first_block=True)
+        )
 
     def held(self) -> int:
         """Sessions that hold a comparison."""
@@ -99,21 +101,21 @@ class Blocks:
         ends = self._budget.now() + schedule.session_share(
             self._budget.left(), others, self._starter.setup(), self._least_measuring()
         )
-        if self.race.chosen_after == 0:
+        if self.selection.chosen_after == 0:
             self.beside.look_at(live)
         self.burn_in(live)
-        if not self._ceilings_known and self.race.found.has_loader:
+        if not self._ceilings_known and self.selection.found.has_loader:
             self._measure_ceilings(live)
-        exploring = self.race.chosen_after == 0
+        exploring = self.selection.chosen_after == 0
         first = True
         while True:
             left = min(ends - self._budget.now(), self._budget.left())
-            if exploring and not self.race.explored():
+            if exploring and not self.selection.explored():
                 left = max(left, EXPLORING_SHARE * self._budget.seconds - self._budget.spent())
-            probes = self.race.probes(live.session.number, first_block=first)
+            probes = self.selection.probes(live.session.number, first_block=first)
             if exploring and not first and self._goes_on():
                 # Repeating what is known here would take the time of another process, which would tell more.
-                probes = self.race.news(probes)
+                probes = self.selection.news(probes)
             if first and not probes and not self.prober.has_baseline():
                 # Nothing can be changed in this loop from outside; how fast it is, and why, is told all the same.
                 for _ in range(LEAST_WINDOWS):
@@ -125,14 +127,14 @@ class Blocks:
                 live,
                 schedule.fitting(probes, self.prober.costs.seconds, self.prober.costs.baseline(), left, counts),
             )
-            if not self.race.chosen_after and self.race.explored():
-                self.race.choose(live.session.number)
+            if not self.selection.chosen_after and self.selection.explored():
+                self.selection.choose(live.session.number)
             first = False
-        if not self.race.chosen_after:
-            self.race.choose(live.session.number)
+        if not self.selection.chosen_after:
+            self.selection.choose(live.session.number)
         if exploring:
             # Chosen by this session alone, so that those to come confirm a choice that they did not make.
-            self.race.climb()
+            self.selection.climb()
             self.beside.set_apart(live, self.prober.costs.expected_step({}), alone=not self.wanted())
             if self._sessions is None:
                 self._plan_the_rest(live)
@@ -156,7 +158,7 @@ class Blocks:
         cost = self.prober.costs.baseline()
 
         def block(settled: bool) -> float:
-            probes = self.race.probes(live.session.number + 1, first_block=True, settled=settled)
+            probes = self.selection.probes(live.session.number + 1, first_block=True, settled=settled)
             return schedule.block_seconds(probes, self.prober.costs.seconds, cost)
 
         blocks = block(settled=False), block(settled=True)
@@ -167,7 +169,7 @@ class Blocks:
             self._starter.setup(),
             cost,
             blocks,
-            news=self.race.unmeasured(),
+            news=self.selection.unmeasured(),
         )
 
     def _goes_on(self) -> bool:
@@ -182,7 +184,7 @@ class Blocks:
             cost = self.prober.costs.seconds.get(each.key, self.prober.costs.baseline())
             if self._budget.left() < 0.5 * cost and self.prober.has_baseline():
                 raise OutOfTime
-            if self.race.alive(each):
+            if self.selection.alive(each):
                 self.prober.measure(live.session, each)
 
     def _burn_in_is_dear(self) -> bool:
@@ -212,4 +214,4 @@ class Blocks:
         self.prober.measure(live.session, probe(labels.REPLAY, replay.SETTING))
         self.prober.measure(live.session, probe(labels.LOADER_ONLY, {}, mode="loader_only"))
         self.prober.measure(live.session, probe(BASELINE, {}))
-        self.race.heed_ceilings()
+        self.selection.heed_ceilings()

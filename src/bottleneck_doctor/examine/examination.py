@@ -18,9 +18,9 @@ from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.examine import outcome
 from bottleneck_doctor.examine.blocks import Blocks
 from bottleneck_doctor.examine.fresh import fresh_runs
-from bottleneck_doctor.examine.race import Race
 from bottleneck_doctor.examine.request import Outcome as Outcome
 from bottleneck_doctor.examine.request import Request as Request
+from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.examine.telling import Telling
 from bottleneck_doctor.explain.explainer import ALLOWANCE, Explainer, reserve
 from bottleneck_doctor.measure import schedule
@@ -187,16 +187,16 @@ class _Examination:
         return LONGEST_SETUP if first else max(0.0, self.budget.left())
 
     def _found(self, found: messages.Found, setup: float) -> Blocks:
-        """The loop is known: lay out the race and the plan."""
+        """The loop is known: lay out the selection and the plan."""
         step = schedule.typical_step(found.step_seconds, found.num_workers, found.period)
         measured = Measurements(found)
-        race = Race(measured, self.request.only, self.request.skip)
+        selection = Selection(measured, self.request.only, self.request.skip)
         if not self.budget.strict:
             self.budget.forgive(setup)
             total = self.budget.elapsed() + DEFAULT_BUDGET + (ALLOWANCE if self.request.wishes is not None else 0.0)
             self.budget.end_by(total, self._ending(total))
         allowance = reserve(self.budget) if self.request.wishes is not None else None
-        plan = schedule.plan(self.budget.left(), setup, step, race.size(), self.request.sessions)
+        plan = schedule.plan(self.budget.left(), setup, step, selection.size(), self.request.sessions)
         costs = Costs(schedule.shape_of(found), step, plan.window_seconds, brief=True)
         prober = Prober(measured, costs, self.budget, Telling(measured, self.budget, self.progress))
         prober.spare = 0.0 if allowance is None else allowance.seconds
@@ -218,7 +218,7 @@ class _Examination:
             what += f", {words.ranks_text(self.ranks)}"
         self.progress.note(f"Found the training loop: {what}")
         return Blocks(
-            race,
+            selection,
             prober,
             plan,
             self.starter,
@@ -236,8 +236,8 @@ class _Examination:
         if explainer is None or blocks is None or not explainer.done or self.request.fresh_runs:
             return
         lacking = schedule.LEAST_SESSIONS - blocks.held() if self._has_baseline() else 0
-        if lacking > 0 and blocks.wanted() and blocks.race.promising():
-            best = blocks.race.probes(self.starter.number + 1, first_block=True)[0].key
+        if lacking > 0 and blocks.wanted() and blocks.selection.promising():
+            best = blocks.selection.probes(self.starter.number + 1, first_block=True)[0].key
             cost = blocks.least_session() + blocks.prober.costs.seconds.get(best, 0.0)
             if self.budget.left() + explainer.allowance.left() > lacking * cost:
                 with explainer.allowance.lent():
@@ -327,7 +327,7 @@ class _Examination:
                 ranks=self.ranks,
                 missing_ranks=[] if last is None else last.session.company.missing,
                 hello=None if last is None else last.session.hello,
-                race=None if self.blocks is None else self.blocks.race,
+                selection=None if self.blocks is None else self.blocks.selection,
                 has_baseline=self._has_baseline(),
                 beside=None if self.blocks is None else self.blocks.beside,
                 explanation=self.explainer.explanation if self.explainer is not None else None,

@@ -27,7 +27,7 @@ def fresh_runs(
         def measure(live: Live) -> None:
             blocks().look_first(live)
             blocks().burn_in(live)
-            prober, windows = blocks().prober, blocks().race.measured.windows
+            prober, windows = blocks().prober, blocks().selection.measured.windows
             prober.measure(live.session, each)
             windows[-1] = replace(windows[-1], session=number)
 
@@ -38,14 +38,14 @@ def fresh_runs(
     cost = 0.0
     for number in range(1, made.plan.sessions + 1):
         made.prober.block += 1
-        probes = made.race.probes(number, first_block=True)
+        probes = made.selection.probes(number, first_block=True)
         for each in schedule.block(probes, probe(BASELINE, {}), generator):
             if budget.left() < cost:
                 raise OutOfTime
             begun = budget.now()
-            if made.race.alive(each):
+            if made.selection.alive(each):
                 run(each, number)
                 cost = budget.now() - begun
         if number == 1:
-            made.race.choose(number)
-            made.race.climb()
+            made.selection.choose(number)
+            made.selection.climb()

@@ -28,7 +28,7 @@ from bottleneck_doctor.documents.report import (
 from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.examine import judge
 from bottleneck_doctor.examine.beside import Beside
-from bottleneck_doctor.examine.race import Race
+from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.explain.explainer import Explanation
 from bottleneck_doctor.measure import schedule
 from bottleneck_doctor.runtime.messages import Ended, Found, Hello
@@ -47,7 +47,7 @@ RUNGS = {"backward": "backward passes", "gradient scaler": "those of the gradien
 
 @dataclass(frozen=True, kw_only=True)
 class Gathered:
-    """All that an examination knows when it ends. `race` is None where the loop was never found."""
+    """All that an examination knows when it ends. `selection` is None where the loop was never found."""
 
     argv: Sequence[str]
     repeat: list[str]
@@ -60,7 +60,7 @@ class Gathered:
     endings: Mapping[int, Ending]
     """How those sessions ended that did so by themselves, by their number."""
     hello: Hello | None
-    race: Race | None
+    selection: Selection | None
     has_baseline: bool
     beside: Beside | None = None
     unmeasured: str = ""
@@ -81,26 +81,26 @@ class Gathered:
 
 def result(gathered: Gathered) -> Result:
     """The result of what was gathered, judged where there is a baseline to judge by."""
-    race = gathered.race
+    selection = gathered.selection
     judged: judge.Judgement | None = None
-    if race is not None and gathered.has_baseline:
+    if selection is not None and gathered.has_baseline:
         judged = judge.judge(
             judge.Evidence(
-                found=race.found,
-                windows=race.measured.windows,
-                candidates=race.outcomes(),
-                rungs=race.rungs,
-                chosen_after=max(1, race.chosen_after),
-                epoch_batches=race.measured.epoch_batches,
-                best_workers=race.best_workers(),
+                found=selection.found,
+                windows=selection.measured.windows,
+                candidates=selection.outcomes(),
+                rungs=selection.rungs,
+                chosen_after=max(1, selection.chosen_after),
+                epoch_batches=selection.measured.epoch_batches,
+                best_workers=selection.best_workers(),
                 beside=gathered.beside.observations if gathered.beside is not None else (),
                 other_load=_other_load(gathered),
                 cut=_cut(gathered),
             )
         )
     told = gathered.explanation or Explanation()
-    environment_seen = environment.describe(gathered.hello, race.found if race else None)
-    windows = list(race.measured.windows) if race else []
+    environment_seen = environment.describe(gathered.hello, selection.found if selection else None)
+    windows = list(selection.measured.windows) if selection else []
     used = told.utilization(windows, _best_label(judged))
     found_out = _diagnosis(gathered, judged, environment_seen, used)
     return Result(
@@ -159,11 +159,11 @@ def _diagnosis(
     """What the evidence says of the cause; nothing where the training was not looked into. Where its time goes can be
     told without anything to compare it with."""
     told = gathered.explanation
-    if gathered.race is None or told is None or (judged is None and told.phases is None):
+    if gathered.selection is None or told is None or (judged is None and told.phases is None):
         return Diagnosis([], [])
     return diagnose(
         Evidence(
-            found=gathered.race.found,
+            found=gathered.selection.found,
             baseline=judged.baseline if judged else None,
             environment=seen,
             phases=told.phases,
@@ -178,7 +178,7 @@ def _diagnosis(
             ceilings=judged.ceilings if judged else {},
             workers=judged.workers if judged else None,
             noise=judged.noise if judged else None,
-            windows=gathered.race.measured.windows,
+            windows=gathered.selection.measured.windows,
             ranks=gathered.ranks,
             setup_seconds=[record.setup_seconds for record in gathered.records if record.setup_seconds > 0],
         )
@@ -207,8 +207,8 @@ def _warnings(gathered: Gathered, judged: judge.Judgement | None) -> list[Warnin
         )
     if judged is not None:
         found += _weak_evidence(judged)
-    if gathered.race is not None:
-        found += _odd_loop(gathered.race.found)
+    if gathered.selection is not None:
+        found += _odd_loop(gathered.selection.found)
     if gathered.missing_ranks:
         found.append(rank_missing(gathered.missing_ranks))
     if gathered.lost_files:
@@ -235,7 +235,9 @@ def _warnings(gathered: Gathered, judged: judge.Judgement | None) -> list[Warnin
         found.append(Warning(slug="ranks-apart-later", sentence=f"A process was given up because {apart[-1].ended}."))
     failed = gathered.ended(Ending.CRASH)
     if failed:
-        found.append(failed_later(failed[-1], gathered.race.measured.windows if gathered.race is not None else ()))
+        found.append(
+            failed_later(failed[-1], gathered.selection.measured.windows if gathered.selection is not None else ())
+        )
     return found
 
 

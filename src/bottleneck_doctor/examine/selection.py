@@ -1,4 +1,4 @@
-"""Who is measured next, and who is out: the settings in the race, the choice of the best, the combination ladder.
+"""Who is measured next, and who is out: the settings still measured, the choice of the best, the combination ladder.
 
 Pure: windows measured so far come in, probes go out. Ratios used here are rough (`pairing.quick_speeds`): they steer
 what is measured, and nothing is claimed from them.
@@ -55,7 +55,7 @@ def _standing(speed: float, best: float, without: float) -> Standing:
     return Standing.PROMISING if speed >= WORTH_TRYING * without else Standing.LEADING
 
 
-class Race:
+class Selection:
     """The candidates of one examination and what was decided about them. `windows` is the growing list of windows."""
 
     def __init__(self, measured: Measurements, only: frozenset[str], skip: frozenset[str]) -> None:
@@ -99,7 +99,7 @@ class Race:
         """Rough speed of each setting relative to the baseline, by key."""
         return self.measured.speeds()
 
-    # -- out of the race -------------------------------------------------------------------------------------------
+    # -- out of the selection --------------------------------------------------------------------------------------
 
     def alive(self, each: Probe) -> bool:
         return self.measured.out(each.key, each.as_setting()) is None
@@ -148,7 +148,7 @@ class Race:
                 candidate.settings = []
                 candidate.refusal = f"cannot pay: the kernel works for {words.share_text(share)} of the time"
 
-    # -- in the race -----------------------------------------------------------------------------------------------
+    # -- in the selection ------------------------------------------------------------------------------------------
 
     def probes(self, session: int, *, first_block: bool, settled: bool = False) -> list[Probe]:
         """What is worth a window now, each with its priority: the ladder first, then what leads, the losing last.
@@ -192,7 +192,7 @@ class Race:
         return [each for each in chosen if self.alive(each)]
 
     def _standings(self, speeds: dict[str, float]) -> list[tuple[Setting, Standing]]:
-        """Every setting in the race, with what it builds on, and how it stands by now."""
+        """Every setting that is still measured, with what it builds on, and how it stands by now."""
         found: list[tuple[Setting, Standing]] = []
         for candidate in self.candidates:
             if candidate.with_workers and not self.chosen_after:
@@ -245,7 +245,7 @@ class Race:
         )
 
     def unmeasured(self) -> bool:
-        """Whether there is a setting in the race, a combination or what was added by the choice, without a window."""
+        """Whether there is a setting to measure, a combination or what was added by the choice, without a window."""
         return not self.explored() or not {labels.key_of(setting) for _, setting in self.rungs} <= set(self.speeds())
 
     def choose(self, session: int) -> None:
