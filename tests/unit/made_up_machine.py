@@ -19,7 +19,7 @@ from bottleneck_doctor.documents.labels import REPLAY, key_of
 from bottleneck_doctor.documents.report import Result, Warning
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.examine.examination import Outcome, Request, examine
-from bottleneck_doctor.explain.explainer import Wishes
+from bottleneck_doctor.explain.explainer import ExplainOptions
 from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.runtime.messages import Ended, Found, Grant, Hello, WindowDone
 from bottleneck_doctor.runtime.steady_run import LEAST_LEAD_IN
@@ -396,7 +396,7 @@ class Examined:
                 output=Path(folder),
                 budget=budget,
                 seed=1,
-                wishes=Wishes(folder=Path(folder)) if explain else None,
+                explain=ExplainOptions(folder=Path(folder)) if explain else None,
                 **asked,
             )
             try:

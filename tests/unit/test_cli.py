@@ -276,7 +276,7 @@ def test_a_module_takes_all_words_as_arguments(
 def test_the_command_that_repeats_asks_for_the_same(line: str, requests: list[Request]) -> None:
     assert main(["run", "-q", *shlex.split(line)]) == Exit.DONE
     assert main(requests[0].repeat(5)[1:]) == Exit.DONE
-    first, second = (replace(each, wishes=each.wishes and replace(each.wishes, folder=Path())) for each in requests)
+    first, second = (replace(each, explain=each.explain and replace(each.explain, folder=Path())) for each in requests)
     assert second == replace(first, seed=5)
 
 
@@ -304,10 +304,10 @@ def test_options_reach_the_examination(requests: list[Request], tmp_path: Path) 
 
 def test_what_explains_is_asked_for_unless_it_is_refused(requests: list[Request]) -> None:
     assert main(["run", "--rate", "50", "--native", "train.py"]) == Exit.DONE
-    wishes = requests[0].wishes
-    assert wishes is not None
-    assert (wishes.rate, wishes.native) == (50, True)
-    assert not wishes.folder.exists()  # A scratch folder, gone once the report is written.
+    options = requests[0].explain
+    assert options is not None
+    assert (options.rate, options.native) == (50, True)
+    assert not options.folder.exists()  # A scratch folder, gone once the report is written.
 
 
 def test_defaults_are_left_to_the_examination(requests: list[Request], tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from bottleneck_doctor.explain.explainer import (
     LARGEST_SHARE,
     LINES_SECONDS,
     Explainer,
-    Wishes,
+    ExplainOptions,
     reserve,
 )
 from bottleneck_doctor.measure.budget import Allowance, Budget
@@ -40,7 +40,7 @@ def make(seconds: float = 10.0, now: Passing | None = None) -> Explainer:
     budget = Budget(100.0, strict=True, now=now or Passing())
     progress = choose_progress(quiet=True, verbose=False)
     allowance = Allowance(budget, seconds, inside=budget.strict)
-    return Explainer(unused, unused, budget, progress, Wishes(folder=Path()), allowance)
+    return Explainer(unused, unused, budget, progress, ExplainOptions(folder=Path()), allowance)
 
 
 def test_our_own_budget_is_left_whole() -> None:

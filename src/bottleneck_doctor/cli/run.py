@@ -106,7 +106,7 @@ def command(
     from bottleneck_doctor.cli._secrets import gathered
     from bottleneck_doctor.cli._terminal import say, stdout_has_color, stdout_width
     from bottleneck_doctor.examine.examination import Request, examine
-    from bottleneck_doctor.explain.explainer import Wishes
+    from bottleneck_doctor.explain.explainer import ExplainOptions
     from bottleneck_doctor.render import html, terminal
     from bottleneck_doctor.system.progress import choose_progress
 
@@ -122,7 +122,7 @@ def command(
             seed=seed,
             verbose=verbose,
             discretion=gathered(given.told, source=not no_source),
-            wishes=None if no_explain else Wishes(folder=artifacts, rate=rate, native=native),
+            explain=None if no_explain else ExplainOptions(folder=artifacts, rate=rate, native=native),
         )
         progress = choose_progress(quiet=quiet, verbose=verbose)
         try:

@@ -193,20 +193,20 @@ class _Examination:
         selection = Selection(measured, self.request.only, self.request.skip)
         if not self.budget.strict:
             self.budget.forgive(setup)
-            total = self.budget.elapsed() + DEFAULT_BUDGET + (ALLOWANCE if self.request.wishes is not None else 0.0)
+            total = self.budget.elapsed() + DEFAULT_BUDGET + (ALLOWANCE if self.request.explain is not None else 0.0)
             self.budget.end_by(total, self._ending(total))
-        allowance = reserve(self.budget) if self.request.wishes is not None else None
+        allowance = reserve(self.budget) if self.request.explain is not None else None
         plan = schedule.plan(self.budget.left(), setup, step, selection.size(), self.request.sessions)
         costs = Costs(schedule.shape_of(found), step, plan.window_seconds, brief=True)
         prober = Prober(measured, costs, self.budget, Telling(measured, self.budget, self.progress))
         prober.spare = 0.0 if allowance is None else allowance.seconds
-        if self.request.wishes is not None and allowance is not None:
+        if self.request.explain is not None and allowance is not None:
             self.explainer = Explainer(
                 measured,
                 prober,
                 self.budget,
                 self.progress,
-                self.request.wishes,
+                self.request.explain,
                 allowance,
                 sampler=self.outside.sampler,
                 watch=self.outside.watch,

@@ -8,7 +8,7 @@ from pathlib import Path
 from bottleneck_doctor.documents.redaction import Discretion
 from bottleneck_doctor.documents.report import Result
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.explain.explainer import Wishes
+from bottleneck_doctor.explain.explainer import ExplainOptions
 from bottleneck_doctor.session.start import Start
 
 
@@ -25,7 +25,7 @@ class Request:
     sessions: int | None = None
     seed: int | None = None
     verbose: bool = False
-    wishes: Wishes | None = None
+    explain: ExplainOptions | None = None
     """What is wanted beside speedups; None: nothing that explains them."""
     discretion: Discretion = field(default_factory=Discretion)
     """What no output may tell."""
@@ -37,12 +37,12 @@ class Request:
             command += ["--budget", f"{self.budget:g}s"]
         if self.output != Path("."):
             command += ["-o", str(self.output)]
-        if self.wishes is not None and self.wishes.rate != Wishes.rate:
-            command += ["--rate", str(self.wishes.rate)]
+        if self.explain is not None and self.explain.rate != ExplainOptions.rate:
+            command += ["--rate", str(self.explain.rate)]
         for option, is_set in (
             ("--fresh-runs", self.fresh_runs),
-            ("--no-explain", self.wishes is None),
-            ("--native", self.wishes is not None and self.wishes.native),
+            ("--no-explain", self.explain is None),
+            ("--native", self.explain is not None and self.explain.native),
             ("--no-source", not self.discretion.source),
         ):
             command += [option] if is_set else []

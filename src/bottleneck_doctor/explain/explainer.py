@@ -89,7 +89,7 @@ def reserve(budget: Budget) -> Allowance:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wishes:
+class ExplainOptions:
     """What the user wants of the explanation. `folder`: where raw files are put meanwhile."""
 
     folder: Path
@@ -106,7 +106,7 @@ class Explainer:
         prober: Prober,
         budget: Budget,
         progress: Progress,
-        wishes: Wishes,
+        options: ExplainOptions,
         allowance: Allowance,
         *,
         sampler: Callable[..., Sampler] = Sampler,
@@ -121,7 +121,7 @@ class Explainer:
         self._prober = prober
         self._budget = budget
         self._progress = progress
-        self._wishes = wishes
+        self._options = options
         self._make_sampler = sampler
         self._make_watch = watch
         self._tries = 0
@@ -240,7 +240,7 @@ class Explainer:
 
         def gather() -> None:
             sampler = self._make_sampler(
-                hello.pid, self._wishes.folder, rate=self._wishes.rate, native=self._wishes.native
+                hello.pid, self._options.folder, rate=self._options.rate, native=self._options.native
             )
             file = sampled(sampler, self._prober, live.session, seconds, most_seconds=most_seconds)
             if isinstance(file, Warning):
@@ -249,11 +249,11 @@ class Explainer:
             try:
                 profile = sampling_profile(
                     [file],
-                    rate=self._wishes.rate,
+                    rate=self._options.rate,
                     seconds=sampler.seconds,
                     main_pids=[hello.pid],
                     own_roots=[Path.cwd()],
-                    speedscope_file=self._wishes.folder / "profile.speedscope.json",
+                    speedscope_file=self._options.folder / "profile.speedscope.json",
                 )
                 kept = [f"{ARTIFACTS_NAME}/{name}" for name in profile.files]
                 self.explanation.sampling = replace(profile, files=kept)
@@ -267,7 +267,7 @@ class Explainer:
         on_cpu = self._measured.found.device.startswith("cpu")
 
         def gather() -> None:
-            file = self._wishes.folder / "trace.json.gz"
+            file = self._options.folder / "trace.json.gz"
             window, detail = self._prober.explain(
                 live.session,
                 _AS_TRACED,
@@ -314,7 +314,7 @@ class Explainer:
         """Time line by line, with loading in the main process. Raises `SessionOver` where the session ends."""
 
         def gather() -> None:
-            file = self._wishes.folder / "lines.lprof"
+            file = self._options.folder / "lines.lprof"
             options = {
                 "functions": functions_to_profile(self.explanation.sampling, self._measured.found),
                 "output": str(file),
