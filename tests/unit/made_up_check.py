@@ -22,7 +22,7 @@ from bottleneck_doctor.documents.stored_baseline import Draw, Stored
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.gate.baseline import recording, stored_check
 from bottleneck_doctor.gate.baseline.machine import Machine as Described
-from bottleneck_doctor.gate.baseline.solo import Training as Started
+from bottleneck_doctor.gate.baseline.single import Training as Started
 from bottleneck_doctor.gate.check import Outcome, Request, check
 from bottleneck_doctor.gate.plan import WINDOW_SECONDS
 from bottleneck_doctor.measure.outside import Outside

@@ -19,7 +19,7 @@ from bottleneck_doctor.documents.check_json import from_json as check_from_json
 from bottleneck_doctor.documents.report import Environment
 from bottleneck_doctor.documents.stored_baseline import Draw, from_json, to_json
 from bottleneck_doctor.errors import Exit
-from bottleneck_doctor.gate.baseline import recording, solo, stored_check
+from bottleneck_doctor.gate.baseline import recording, single, stored_check
 from bottleneck_doctor.gate.baseline.machine import Machine
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -35,7 +35,7 @@ class Bench:
 
     step: float = 0.02
     machine: Machine = field(default_factory=lambda: Machine(MACHINE, CALIBRATION))
-    started: list[solo.Training] = field(default_factory=list)
+    started: list[single.Training] = field(default_factory=list)
     whole: list[bool | None] = field(default_factory=list)
 
 
@@ -43,7 +43,7 @@ class Bench:
 def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Bench:
     made = Bench()
 
-    class Drawing(solo.Drawing):
+    class Drawing(single.Drawing):
         def run(self, wanted: Callable[[], bool], whole: bool | None = None) -> None:
             made.started.append(self._training)
             made.whole.append(whole)

@@ -83,7 +83,7 @@ def command(
     from bottleneck_doctor.cli._terminal import say, stdout_width
     from bottleneck_doctor.documents import stored_baseline
     from bottleneck_doctor.gate.baseline.recording import Request, record
-    from bottleneck_doctor.gate.baseline.solo import Training
+    from bottleneck_doctor.gate.baseline.single import Training
     from bottleneck_doctor.gate.limits import configured
     from bottleneck_doctor.render import baseline as text
     from bottleneck_doctor.render.check.outputs import check_writable, write_file

@@ -125,7 +125,7 @@ def command(
     if baseline is not None:
         from bottleneck_doctor.documents import stored_baseline
         from bottleneck_doctor.gate.baseline import stored_check
-        from bottleneck_doctor.gate.baseline.solo import Training
+        from bottleneck_doctor.gate.baseline.single import Training
 
         before = stored_baseline.read(baseline)
         held = stored_check.Request(

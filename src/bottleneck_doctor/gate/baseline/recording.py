@@ -15,7 +15,7 @@ from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.gate import decide, plan
 from bottleneck_doctor.gate.baseline import machine
 from bottleneck_doctor.gate.baseline.machine import Machine
-from bottleneck_doctor.gate.baseline.solo import Drawing, Training
+from bottleneck_doctor.gate.baseline.single import Drawing, Training
 from bottleneck_doctor.gate.sides import revision
 from bottleneck_doctor.measure.budget import Budget
 from bottleneck_doctor.measure.outside import Outside

@@ -19,7 +19,7 @@ from bottleneck_doctor.documents.stored_baseline import Stored
 from bottleneck_doctor.gate import decide, plan, verdict
 from bottleneck_doctor.gate.baseline import against, machine, unpaired
 from bottleneck_doctor.gate.baseline.machine import Machine
-from bottleneck_doctor.gate.baseline.solo import Drawing, Training
+from bottleneck_doctor.gate.baseline.single import Drawing, Training
 from bottleneck_doctor.gate.check import DEFAULT_BUDGET, Outcome
 from bottleneck_doctor.gate.limits import DEFAULTS, Limit
 from bottleneck_doctor.gate.metrics import Judging
