@@ -257,7 +257,7 @@ class _Checking:
                     more = self._more()
                     self._look(last=not more)
                     self._say()
-                    self.given_up = more and verdict.in_vain(self.pairs, self.how, self.judged)
+                    self.given_up = more and verdict.futile(self.pairs, self.how, self.judged)
                     if not more or self._is_clear() or self.given_up:
                         self._explain(both)
                         return

@@ -26,8 +26,8 @@ from bottleneck_doctor.documents.check import (
     Verdict,
 )
 from bottleneck_doctor.gate import decide
+from bottleneck_doctor.gate.futility import Futility, futility
 from bottleneck_doctor.gate.limits import KINDS, Limit
-from bottleneck_doctor.gate.prospect import Prospect, prospect
 from bottleneck_doctor.measure.side_pairs import PairSample
 from bottleneck_doctor.wording.check_words import amount_text, value_text
 
@@ -279,12 +279,12 @@ def _over_the_most(metric: Metric, seen: Series, how: Judging) -> Metric:
     return replace(metric, sentence=f"{metric.sentence} At most {allowed} is allowed.")
 
 
-def prospect_of(seen: Series, how: Judging) -> Prospect | None:
+def futility_of(seen: Series, how: Judging) -> Futility | None:
     """What all pairs that there is time for would show, the floor in the unit of thresholds; None where nothing."""
     if len(seen.differences) < 2:
         return None
     limit = how.limits[seen.id]
-    found = prospect(
+    found = futility(
         *(seen.known(), scaled(limit.threshold, seen.unit), how.most_pairs),
         weighted=seen.weighted(),
         fixed=how.fixed,

@@ -10,8 +10,8 @@ from bottleneck_doctor.documents.check import PHASE, STEP_TIME, Culprit, Metric,
 from bottleneck_doctor.documents.report import Warning
 from bottleneck_doctor.gate import metrics as figures
 from bottleneck_doctor.gate.decide import LEAST_PAIRS
+from bottleneck_doctor.gate.futility import Futility
 from bottleneck_doctor.gate.metrics import Judging
-from bottleneck_doctor.gate.prospect import Prospect
 from bottleneck_doctor.measure.side_pairs import PairSample
 from bottleneck_doctor.wording import words
 from bottleneck_doctor.wording.check_words import amount_text, fails
@@ -115,36 +115,36 @@ def _of_steps(step: Metric, base: str, counted: str) -> str:
     )
 
 
-def prospects(
+def futilities(
     pairs: Sequence[PairSample], how: Judging, metrics: Sequence[Metric]
-) -> list[tuple[Metric, Prospect | None]]:
+) -> list[tuple[Metric, Futility | None]]:
     """Of each deciding metric that can't be told: what more pairs would show."""
     by_name = {series.id: series for series in figures.series(pairs)}
     return [
-        (metric, figures.prospect_of(by_name[metric.id], how))
+        (metric, figures.futility_of(by_name[metric.id], how))
         for metric in deciding(metrics)
         if metric.verdict == "cannot_tell"
     ]
 
 
-def in_vain(pairs: Sequence[PairSample], how: Judging, metrics: Sequence[Metric]) -> bool:
+def futile(pairs: Sequence[PairSample], how: Judging, metrics: Sequence[Metric]) -> bool:
     """Whether no pair that there is time for will tell: every open threshold lies below what can be judged here.
 
     Asked after a look only, so that all verdicts rest on that one: none is spent on stopping.
     """
     if how.fixed or how.look is None:
         return False
-    found = prospects(pairs, how, metrics)
+    found = futilities(pairs, how, metrics)
     # What may not be exceeded at all can still be, whatever the threshold.
     return bool(found) and all(
-        known is not None and known.in_vain and how.limits[metric.id].most is None for metric, known in found
+        known is not None and known.futile and how.limits[metric.id].most is None for metric, known in found
     )
 
 
 def refusal(pairs: Sequence[PairSample], how: Judging, metrics: Sequence[Metric], pair_seconds: float) -> str:
     """That the check was given up, with what could be judged here and what would help. In one sentence a metric."""
     said = []
-    for metric, known in prospects(pairs, how, metrics):
+    for metric, known in futilities(pairs, how, metrics):
         if known is None:
             continue
         amount = amount_text(metric.unit, metric.threshold)
@@ -163,7 +163,7 @@ def _least_judged(metric: Metric, floor: float) -> str:
     return f"the least threshold that can be judged in this time is {least}"
 
 
-def _way_out(metric: Metric, known: Prospect, pair_seconds: float) -> str:
+def _way_out(metric: Metric, known: Futility, pair_seconds: float) -> str:
     # With what checking out and starting take beside the pairs.
     more = "" if known.pairs is None else f"`--budget {max(1, math.ceil(1.15 * known.pairs * pair_seconds / 60))}m`"
     if known.floor > MOST_USEFUL:
@@ -175,7 +175,7 @@ def _way_out(metric: Metric, known: Prospect, pair_seconds: float) -> str:
     return f"Give {option}, or more time: {more}."
 
 
-def _weaker(known: Prospect) -> str:
+def _weaker(known: Futility) -> str:
     """What would make a threshold be judged, without figures."""
     way = QUIETER if known.floor > MOST_USEFUL else "Raise the threshold"
     return f"{way}{'' if known.pairs is None else ', or raise `--budget`'}."
@@ -198,7 +198,7 @@ def weak_evidence(pairs: Sequence[PairSample], how: Judging, metrics: Sequence[M
                 f"{LEAST_PAIRS} are needed, so nothing is claimed. Give more time with `--budget`.",
             )
         )
-    for metric, known in prospects(pairs, how, metrics):
+    for metric, known in futilities(pairs, how, metrics):
         if known is not None and metric.threshold < known.floor:
             found.append(
                 Warning(

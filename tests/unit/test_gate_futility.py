@@ -22,7 +22,7 @@ from bottleneck_doctor.cli import main
 from bottleneck_doctor.errors import Exit
 from bottleneck_doctor.gate import decide, limits, metrics, verdict
 from bottleneck_doctor.gate.decide import Estimate
-from bottleneck_doctor.gate.prospect import prospect
+from bottleneck_doctor.gate.futility import futility
 from bottleneck_doctor.measure.side_pairs import PairSample
 
 __all__ = ["repository"]  # A fixture.
@@ -41,8 +41,8 @@ def simulate(luck: Luck, truth: float, threshold: float, most: int, generator: r
             continue
         plain, weighted = decide.estimate(values, owns), decide.weighed(values, owns)
         seen, answer = decide.settle(plain, weighted, threshold, look)
-        known = prospect(plain, threshold, most, weighted=weighted)
-        given_up = answer == "cannot_tell" and len(values) < most and known is not None and known.in_vain
+        known = futility(plain, threshold, most, weighted=weighted)
+        given_up = answer == "cannot_tell" and len(values) < most and known is not None and known.futile
         if answer != "cannot_tell" or len(values) == most or given_up:
             return Ended(answer, len(values), seen), given_up
 
@@ -80,7 +80,7 @@ def test_a_threshold_above_the_floor_is_hardly_ever_given_up(truth: float) -> No
 
 def test_so_many_pairs_as_are_named_would_do() -> None:
     seen = Estimate(7, 0.01, 0.03 / math.sqrt(7))
-    known = prospect(seen, 0.035, 10)
+    known = futility(seen, 0.035, 10)
     assert known is not None
     assert known.pairs is not None
     assert known.floor > 0.035
@@ -88,11 +88,11 @@ def test_so_many_pairs_as_are_named_would_do() -> None:
     floor = decide.floor(seen, known.pairs)
     assert floor is not None
     assert floor <= 0.035
-    beyond = prospect(seen, 0.005, 10)
+    beyond = futility(seen, 0.005, 10)
     assert beyond is not None
     assert beyond.pairs is None
-    assert prospect(seen, 0.02, 2) is not None
-    assert prospect(Estimate(2, 0.0, 0.01), 0.02, 2) is None
+    assert futility(seen, 0.02, 2) is not None
+    assert futility(Estimate(2, 0.0, 0.01), 0.02, 2) is None
 
 
 def restless(spread: float, count: int) -> list[PairSample]:

@@ -15,29 +15,29 @@ from bottleneck_doctor.gate.decide import ERROR_RATE, LEAST_PAIRS, Estimate
 from bottleneck_doctor.statistics.distributions import student_t_quantile, student_t_tail
 from bottleneck_doctor.statistics.speedups import MINIMUM_STANDARD_ERROR
 
-LEAST_HOPE = 0.2
+LEAST_CHANCE = 0.2
 """A check goes on as long as the chance of an answer is larger than this."""
 
 
 @dataclass(frozen=True)
-class Prospect:
+class Futility:
     """Of one metric that can't be told yet. `floor`: the least threshold that could be judged in the time there is, in
     the unit of the values. `pairs`: so many would do for the threshold as it is, None where not even the most would.
-    `hope`: the chance of an answer. `below`: the threshold is too small whatever luck those few pairs had.
+    `chance`: the chance of an answer. `below`: the threshold is too small whatever luck those few pairs had.
     """
 
     floor: float
     pairs: int | None
-    hope: float
+    chance: float
     below: bool
 
     @property
-    def in_vain(self) -> bool:
+    def futile(self) -> bool:
         """Whether it is time to stop."""
-        return self.below and self.hope < LEAST_HOPE
+        return self.below and self.chance < LEAST_CHANCE
 
 
-def prospect(
+def futility(
     seen: Estimate,
     threshold: float,
     most_pairs: int,
@@ -45,7 +45,7 @@ def prospect(
     weighted: Estimate | None = None,
     fixed: bool = False,
     error_rate: float = ERROR_RATE,
-) -> Prospect | None:
+) -> Futility | None:
     """What `most_pairs` would show of a threshold, in the unit of the values. None: there is no room for a claim.
 
     `weighted`: the estimate by which a regression may be told although `seen` tells nothing (`decide.settle`).
@@ -59,18 +59,18 @@ def prospect(
         for pairs in range(max(LEAST_PAIRS, seen.pairs), decide.most_looked_at() + 1)
         if (needed := decide.floor(seen, pairs, fixed=fixed)) is not None and needed <= threshold
     )
-    is_worse, is_not = _hope(seen, threshold, most_pairs, error_rate)
+    is_worse, is_not = _chances(seen, threshold, most_pairs, error_rate)
     if weighted is not None:
-        is_worse = max(is_worse, _hope(weighted, threshold, most_pairs, error_rate)[0])
-    return Prospect(
+        is_worse = max(is_worse, _chances(weighted, threshold, most_pairs, error_rate)[0])
+    return Futility(
         floor=floor,
         pairs=next(enough, None),
-        hope=min(1.0, is_worse + is_not),
+        chance=min(1.0, is_worse + is_not),
         below=least is not None and least > threshold,
     )
 
 
-def _hope(seen: Estimate, threshold: float, most_pairs: int, error_rate: float) -> tuple[float, float]:
+def _chances(seen: Estimate, threshold: float, most_pairs: int, error_rate: float) -> tuple[float, float]:
     """The chances that all pairs together will say worse, and not worse, by what is known of mean and spread."""
     look = decide.look_after(most_pairs, last=True)
     if look is None or most_pairs <= seen.pairs:
