@@ -53,7 +53,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Difference:
+class DifferingValues:
     """Something that is not alike in all reports: a key of the environment or of the training, and its values."""
 
     key: str
@@ -68,8 +68,8 @@ class Comparison:
     created: tuple[str, ...]
     sentences: tuple[str, ...]
     rows: tuple[Row, ...]
-    environment: tuple[Difference, ...]
-    training: tuple[Difference, ...]
+    environment: tuple[DifferingValues, ...]
+    training: tuple[DifferingValues, ...]
 
 
 def compare(reports: Sequence[Named]) -> Comparison:
@@ -200,9 +200,9 @@ def _sentence(first: Named, other: Named, ratio: Ratio | None) -> str:
 
 # -- what differs ------------------------------------------------------------------------------------------------------
 
-Look = Callable[[Result], object]
+Reading = Callable[[Result], object]
 
-_ENVIRONMENT: tuple[tuple[str, Look], ...] = (
+_ENVIRONMENT: tuple[tuple[str, Reading], ...] = (
     ("processor", lambda result: result.environment.cpu),
     ("cores that may be used", lambda result: result.environment.usable_cpus),
     ("cores", lambda result: result.environment.total_cpus),
@@ -213,7 +213,7 @@ _ENVIRONMENT: tuple[tuple[str, Look], ...] = (
     ("bottleneck-doctor", lambda result: result.tool.version),
 )
 
-_TRAINING: tuple[tuple[str, Look], ...] = (
+_TRAINING: tuple[tuple[str, Reading], ...] = (
     ("command", lambda result: words.command_text(result.entrypoint.argv)),
     ("settings", lambda result: _settings(result)),
     ("batch size", lambda result: _number(result.baseline.batch_size) if result.baseline else words.DASH),
@@ -222,28 +222,28 @@ _TRAINING: tuple[tuple[str, Look], ...] = (
 )
 
 
-def _differences(results: Sequence[Result], looks: Sequence[tuple[str, Look]]) -> list[Difference]:
+def _differences(results: Sequence[Result], readings: Sequence[tuple[str, Reading]]) -> list[DifferingValues]:
     found = []
-    for key, look in looks:
-        values = tuple(str(look(result)) for result in results)
+    for key, read in readings:
+        values = tuple(str(read(result)) for result in results)
         if len(set(values)) > 1:
-            found.append(Difference(key, values))
-    if looks is _ENVIRONMENT:
+            found.append(DifferingValues(key, values))
+    if readings is _ENVIRONMENT:
         found += _memory(results) + _variables(results)
     return found
 
 
-def _memory(results: Sequence[Result]) -> list[Difference]:
+def _memory(results: Sequence[Result]) -> list[DifferingValues]:
     sizes = [result.environment.memory_bytes for result in results]
     if max(sizes) - min(sizes) <= MEMORY_TOLERANCE * max(sizes):
         return []
-    return [Difference("memory", tuple(words.bytes_text(size) for size in sizes))]
+    return [DifferingValues("memory", tuple(words.bytes_text(size) for size in sizes))]
 
 
-def _variables(results: Sequence[Result]) -> list[Difference]:
+def _variables(results: Sequence[Result]) -> list[DifferingValues]:
     names = sorted({name for result in results for name in result.environment.variables})
     rows = [
-        Difference(name, tuple(result.environment.variables.get(name, "not set") for result in results))
+        DifferingValues(name, tuple(result.environment.variables.get(name, "not set") for result in results))
         for name in names
     ]
     return [row for row in rows if len(set(row.values)) > 1]

@@ -109,7 +109,7 @@ def test_windows_tell_the_memory_of_the_device(script: Path) -> None:
 
 
 def test_the_machine_is_described_with_its_device(tmp_path: Path) -> None:
-    found = machine.look(sys.executable, tmp_path, dict(os.environ))
+    found = machine.describe(sys.executable, tmp_path, dict(os.environ))
     assert found.fingerprint.devices
     assert found.fingerprint.driver
     measured = found.calibration
@@ -117,5 +117,5 @@ def test_the_machine_is_described_with_its_device(tmp_path: Path) -> None:
         measured.device_compute_seconds, measured.device_bytes_per_second, measured.transfer_bytes_per_second
     ):  # fmt: skip
         assert figure is not None
-    again = machine.look(sys.executable, tmp_path, dict(os.environ))
+    again = machine.describe(sys.executable, tmp_path, dict(os.environ))
     assert not differences(found.fingerprint, again.fingerprint)

@@ -47,7 +47,7 @@ def simulate(
     most = against.wanted([each] * times)
     head = luck.time(generator, most, truth)
     for count in range(2, most + 1):
-        look = against.look_after(count, times, last=count == most)
+        look = against.interim_look_after(count, times, last=count == most)
         if look is None:
             continue
         seen = against.estimate(head[:count], stored, 0.0, ASSUMED)
@@ -175,9 +175,9 @@ def test_what_the_head_gets() -> None:
     assert against.wanted([8, 8, 8]) == 8
     assert against.wanted([3]) == against.LEAST_PROCESSES
     assert against.wanted([100]) == decide.most_looked_at()
-    assert against.look_after(3, 3, last=False) is None
-    assert against.look_after(5, 3, last=True) == decide.Look(5, 1.0)
-    assert against.look_after(3, 6, last=False) == decide.Look(3, 0.20)
+    assert against.interim_look_after(3, 3, last=False) is None
+    assert against.interim_look_after(5, 3, last=True) == decide.InterimLook(5, 1.0)
+    assert against.interim_look_after(3, 6, last=False) == decide.InterimLook(3, 0.20)
 
 
 def test_nothing_is_said_of_one_process_or_of_no_time() -> None:

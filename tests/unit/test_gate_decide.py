@@ -13,7 +13,7 @@ import numpy
 import pytest
 
 from bottleneck_doctor.gate import decide
-from bottleneck_doctor.gate.decide import Answer, Estimate, Look
+from bottleneck_doctor.gate.decide import Answer, Estimate, InterimLook
 from bottleneck_doctor.statistics.distributions import student_t_quantile
 
 ROUNDS = 4
@@ -64,7 +64,7 @@ def simulate(luck: Luck, truth: float, threshold: float, most: int, generator: r
         value, own = luck.pair(generator, truth)
         values.append(value)
         owns.append(own)
-        look = decide.look_after(len(values), last=len(values) == most)
+        look = decide.interim_look_after(len(values), last=len(values) == most)
         if look is None:
             continue
         seen, answer = decide.settle(decide.estimate(values, owns), decide.weighed(values, owns), threshold, look)
@@ -135,7 +135,7 @@ def test_processes_of_two_kinds_are_hardly_ever_called_worse(gap: float) -> None
             base, head = (generator.choice((0.0, gap)) + generator.gauss(0, 0.001) for _ in range(2))
             values.append(head - base)
             owns.append(decide.Own(0.0015, 3))
-            look = decide.look_after(number, last=number == 20)
+            look = decide.interim_look_after(number, last=number == 20)
             if look is None:
                 continue
             _, answer = decide.settle(decide.estimate(values, owns), decide.weighed(values, owns), threshold, look)
@@ -164,14 +164,14 @@ def test_a_regression_is_told_in_one_way_only() -> None:
     calm, restless = decide.Own(0.002, 3), decide.Own(0.02, 3)
     values, owns = [0.069, 0.071, 0.073, 0.075, 0.077], [calm, calm, restless, restless, restless]
     plain, weighted = decide.estimate(values, owns), decide.weighed(values, owns)
-    look = Look(5, 0.25)
+    look = InterimLook(5, 0.25)
     threshold = plain.mean - plain.half_width(decide.ERROR_RATE * look.share) - 1e-4
     assert decide.decide(plain, threshold, look) == "regression"
     assert decide.decide(weighted, threshold, look) == "cannot_tell"
     assert decide.settle(plain, weighted, threshold, look) == (plain, "cannot_tell")
     # Of three none can be spared.
     three = [decide.estimate(values[2:], owns[2:]), decide.weighed(values[2:], owns[2:])]
-    assert decide.settle(three[0], three[1], 0.0, Look(3, 1.0))[0] is three[0]
+    assert decide.settle(three[0], three[1], 0.0, InterimLook(3, 1.0))[0] is three[0]
 
 
 def test_large_slowdowns_and_no_change_are_clear_after_few_pairs() -> None:
@@ -215,7 +215,7 @@ def chances() -> Any:
 def test_all_looks_together_are_wrong_as_often_as_promised(chances: Any, most: int, rate: float) -> None:
     wrong: Any = False
     for pairs in range(2, most + 1):
-        look = decide.look_after(pairs, last=pairs == most)
+        look = decide.interim_look_after(pairs, last=pairs == most)
         if look is not None and pairs >= decide.LEAST_PAIRS:
             wrong = wrong | (chances[:, pairs - 2] > student_t_quantile(1 - rate * look.share, pairs - 1))
     found = wrong.mean()
@@ -225,21 +225,21 @@ def test_all_looks_together_are_wrong_as_often_as_promised(chances: Any, most: i
 
 
 def test_no_look_is_skipped_and_the_last_one_has_what_is_left() -> None:
-    looks = [decide.look_after(pairs, last=False) for pairs in range(1, 31)]
+    looks = [decide.interim_look_after(pairs, last=False) for pairs in range(1, 31)]
     assert [look.pairs for look in looks if look is not None] == [3, 5, 7, 10, 14, 20, 30]
-    last = decide.look_after(17, last=True)
+    last = decide.interim_look_after(17, last=True)
     assert last is not None
     assert last.share == pytest.approx(1 - 0.76)
-    assert decide.look_after(40, last=True) == Look(40, decide.LOOKS[-1][1])
+    assert decide.interim_look_after(40, last=True) == InterimLook(40, decide.INTERIM_LOOKS[-1][1])
 
 
 def test_a_number_of_pairs_that_was_set_is_looked_at_once() -> None:
-    assert decide.look_after(5, last=False, fixed=True) is None
-    assert decide.look_after(5, last=True, fixed=True) == Look(5, 1.0)
+    assert decide.interim_look_after(5, last=False, fixed=True) is None
+    assert decide.interim_look_after(5, last=True, fixed=True) == InterimLook(5, 1.0)
 
 
 def test_nothing_is_claimed_of_two_pairs() -> None:
-    assert decide.decide(decide.estimate([0.5, 0.5]), 0.05, Look(2, 1.0)) == "cannot_tell"
+    assert decide.decide(decide.estimate([0.5, 0.5]), 0.05, InterimLook(2, 1.0)) == "cannot_tell"
     with pytest.raises(ValueError, match="one pair"):
         decide.estimate([0.5])
 
@@ -281,8 +281,8 @@ def test_bursts_of_a_neighbour_don_t_hide_a_slowdown() -> None:
 
 
 def test_an_interval_holds_the_mean_and_narrows_with_pairs() -> None:
-    few = decide.interval(Estimate(3, 0.02, 0.01), Look(3, 1.0))
-    many = decide.interval(Estimate(12, 0.02, 0.01), Look(12, 1.0))
+    few = decide.interval(Estimate(3, 0.02, 0.01), InterimLook(3, 1.0))
+    many = decide.interval(Estimate(12, 0.02, 0.01), InterimLook(12, 1.0))
     assert few[0] < many[0] < 0.02 < many[1] < few[1]
 
 

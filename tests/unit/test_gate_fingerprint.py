@@ -16,7 +16,7 @@ from bottleneck_doctor.documents.fingerprint import Calibration, Fingerprint
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.gate.baseline import machine
 from bottleneck_doctor.gate.baseline.fingerprint import _NAMES, differences, drifted
-from bottleneck_doctor.gate.baseline.machine import Machine, look_until_alike, other_machine
+from bottleneck_doctor.gate.baseline.machine import Machine, describe_until_alike, other_machine
 
 
 def test_the_same_machine_differs_in_nothing() -> None:
@@ -84,21 +84,21 @@ def test_a_machine_that_is_only_slow_just_now_is_looked_at_again() -> None:
     looks = [0.060, 0.031]
     slept: list[float] = []
 
-    def look() -> Machine:
+    def describe() -> Machine:
         return Machine(MACHINE, replace(CALIBRATION, python_seconds=looks.pop(0)))
 
-    found, differ = look_until_alike(look, MACHINE, [CALIBRATION], slept.append)
+    found, differ = describe_until_alike(describe, MACHINE, [CALIBRATION], slept.append)
     assert (found.calibration.python_seconds, differ, len(slept)) == (0.031, [], 1)
 
 
 def test_another_machine_is_not_looked_at_twice() -> None:
     looked = []
 
-    def look() -> Machine:
+    def describe() -> Machine:
         looked.append(1)
         return Machine(replace(MACHINE, cpu="Xeon"), replace(CALIBRATION, python_seconds=0.06))
 
-    _, differ = look_until_alike(look, MACHINE, [CALIBRATION], lambda _: None)
+    _, differ = describe_until_alike(describe, MACHINE, [CALIBRATION], lambda _: None)
     assert [each.key for each in differ] == ["processor", "speed of Python"]
     assert len(looked) == 1
     refused = other_machine("base.json", differ)
@@ -108,7 +108,7 @@ def test_another_machine_is_not_looked_at_twice() -> None:
 
 def test_one_that_stays_slow_is_another() -> None:
     slow = Machine(MACHINE, replace(CALIBRATION, memory_bytes_per_second=1e9))
-    _, differ = look_until_alike(lambda: slow, MACHINE, [CALIBRATION], lambda _: None)
+    _, differ = describe_until_alike(lambda: slow, MACHINE, [CALIBRATION], lambda _: None)
     assert [each.key for each in differ] == ["speed of memory"]
 
 
@@ -129,7 +129,7 @@ FACTS = {"system": "Linux", "python": "CPython 3.12", "usable_cpus": 2, "torch":
 def test_what_the_yardstick_says(tmp_path: Path) -> None:
     said = json.dumps({"facts": FACTS, "calibration": {"python_seconds": 0.03, "compute_seconds": None}})
     python = interpreter(tmp_path, f"echo 'welcome'; echo '{said}'")
-    found = machine.look(python, tmp_path, {"PATH": os.environ["PATH"], "OMP_NUM_THREADS": "3", "MY_TOKEN": "x"})
+    found = machine.describe(python, tmp_path, {"PATH": os.environ["PATH"], "OMP_NUM_THREADS": "3", "MY_TOKEN": "x"})
     assert found.fingerprint.torch == "2.9.1"
     assert found.fingerprint.driver == ""
     assert found.fingerprint.variables == {"OMP_NUM_THREADS": "3"}
@@ -147,11 +147,11 @@ def test_what_the_yardstick_says(tmp_path: Path) -> None:
 )
 def test_one_that_cannot_be_described(tmp_path: Path, text: str, why: str) -> None:
     with pytest.raises(DoctorError) as refused:
-        machine.look(interpreter(tmp_path, text), tmp_path, dict(os.environ))
+        machine.describe(interpreter(tmp_path, text), tmp_path, dict(os.environ))
     assert refused.value.slug == "machine-unknown"
     assert why in refused.value.sentence
     with pytest.raises(DoctorError):
-        machine.look(str(tmp_path / "nothing"), tmp_path, {})
+        machine.describe(str(tmp_path / "nothing"), tmp_path, {})
 
 
 def test_the_yardstick_imports_nothing_from_its_own_folder(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def simulate(luck: Luck, truth: float, threshold: float, most: int, generator: r
         value, own = luck.pair(generator, truth)
         values.append(value)
         owns.append(own)
-        look = decide.look_after(len(values), last=len(values) == most)
+        look = decide.interim_look_after(len(values), last=len(values) == most)
         if look is None:
             continue
         plain, weighted = decide.estimate(values, owns), decide.weighed(values, owns)
@@ -104,7 +104,7 @@ def restless(spread: float, count: int) -> list[PairSample]:
 def test_no_threshold_is_suggested_that_nobody_would_want(most: int) -> None:
     """Pairs that differ by a factor of three: `--threshold 263%` would be no help."""
     pairs = restless(1.1, 6)
-    how = metrics.Judging(limits.DEFAULTS, decide.look_after(6, last=False), most)
+    how = metrics.Judging(limits.DEFAULTS, decide.interim_look_after(6, last=False), most)
     judged = metrics.judged(pairs, how)
     (warning,) = (each for each in verdict.weak_evidence(pairs, how, judged) if each.slug == "threshold-below-noise")
     refused = verdict.refusal(pairs, how, judged, pair_seconds=10.0)
@@ -117,7 +117,7 @@ def test_no_threshold_is_suggested_that_nobody_would_want(most: int) -> None:
 
 def test_a_threshold_that_people_use_is_still_suggested() -> None:
     pairs = restless(0.08, 6)
-    how = metrics.Judging(limits.DEFAULTS, decide.look_after(6, last=False), 8)
+    how = metrics.Judging(limits.DEFAULTS, decide.interim_look_after(6, last=False), 8)
     refused = verdict.refusal(pairs, how, metrics.judged(pairs, how), pair_seconds=10.0)
     assert re.search(r"Give `--threshold \d+%`", refused)
 

@@ -22,12 +22,12 @@ NOISE = (0.002, -0.003, 0.001, -0.001, 0.003)
 
 
 def how(pairs: int, **limits: Limit) -> Judging:
-    return Judging({**DEFAULTS, **limits}, decide.look_after(pairs, last=True), pairs)
+    return Judging({**DEFAULTS, **limits}, decide.interim_look_after(pairs, last=True), pairs)
 
 
 def early(pairs: int, **limits: Limit) -> Judging:
     """With room for more."""
-    return Judging({**DEFAULTS, **limits}, decide.look_after(pairs, last=False), 20)
+    return Judging({**DEFAULTS, **limits}, decide.interim_look_after(pairs, last=False), 20)
 
 
 def metrics(pairs: list[PairSample], **limits: Limit) -> dict[str, Metric]:

@@ -176,7 +176,7 @@ def head(step: float, count: int, **given: Any) -> list[Draw]:
 
 def how(base: Stored, count: int) -> Judging:
     number = len(times(base.takes))
-    look = against.look_after(count, number, last=True)
+    look = against.interim_look_after(count, number, last=True)
     return Judging(DEFAULTS, look, count, against.looked_at_once(number))
 
 

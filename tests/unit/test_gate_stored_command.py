@@ -58,11 +58,11 @@ def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Bench:
     for room in (recording, stored_check):
         monkeypatch.setattr(room, "Drawing", Drawing)
 
-    def look(python: str, cwd: Path, environment: Any) -> Machine:
+    def describe(python: str, cwd: Path, environment: Any) -> Machine:
         return made.machine
 
     for function in (recording.record, stored_check.check):
-        monkeypatch.setattr(function, "__defaults__", (look,))
+        monkeypatch.setattr(function, "__defaults__", (describe,))
     monkeypatch.setattr(bottleneck_doctor.gate.baseline.machine, "SECONDS_BETWEEN_TRIES", 0.0)
     monkeypatch.chdir(tmp_path)
     for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"):

@@ -135,7 +135,7 @@ class _Checking:
         """No pair that there was time for would have told."""
         self.judged: list[Metric] = []
         self.how: Judging
-        """How it was looked last: what is said in the end rests on that look."""
+        """The last interim look: what is said in the end rests on it."""
         self.revisions: Revisions
 
     def run(self) -> Outcome:
@@ -304,7 +304,7 @@ class _Checking:
         else:
             room = plan.room_for(count, self._pair_seconds(), max(0.0, self._left()))
             most = min(decide.most_looked_at(), room)
-        return Judging(self.request.limits, decide.look_after(count, last=last, fixed=fixed), most, fixed)
+        return Judging(self.request.limits, decide.interim_look_after(count, last=last, fixed=fixed), most, fixed)
 
     def _look(self, *, last: bool) -> None:
         self.how = self._how(last=last)

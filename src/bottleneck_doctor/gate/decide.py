@@ -34,7 +34,7 @@ It is spent in the same way, so that it holds 95 % of the truths although the ch
 POWER = 0.9
 """How often a change of the size that is called the smallest visible would have been called a regression."""
 
-LOOKS = (
+INTERIM_LOOKS = (
     (3, 0.20, 0.20),
     (5, 0.20, 0.40),
     (7, 0.14, 0.52),
@@ -43,13 +43,13 @@ LOOKS = (
     (20, 0.165, 0.88),
     (30, 0.165, 1.00),
 )
-"""After so many pairs it is looked, at that part of the error rate, and so much of it is spent by then. Later looks see
+"""After so many pairs the check looks, at that part of the error rate, and so much is spent by then. Later looks see
 the earlier ones' pairs again and are hardly wrong where those were right: so a part may be larger than what it spends.
 The parts are simulated (numbers from a normal distribution, rates from 0.2 to 2.5 %, which `test_gate_decide` repeats);
 were looks to have nothing in common, all of them would be wrong 1.17 times as often as promised.
 When the time is over, the last look has what is not spent: time runs out whatever the figures are."""
 
-LEAST_PAIRS = LOOKS[0][0]
+LEAST_PAIRS = INTERIM_LOOKS[0][0]
 
 SURE_PAIRS = 5
 """With fewer pairs, a regression has to exceed `LIFELONG` as well."""
@@ -69,33 +69,33 @@ Answer = Literal["regression", "improvement", "unchanged", "cannot_tell"]
 
 
 @dataclass(frozen=True)
-class Look:
-    """One look after so many pairs. `share`: the level of its bounds, as a part of any error rate."""
+class InterimLook:
+    """One interim look, after so many pairs. `share`: the level of its bounds, as a part of any error rate."""
 
     pairs: int
     share: float
 
 
-def look_after(pairs: int, *, last: bool, fixed: bool = False) -> Look | None:
-    """The look to take now, or None where it is not time for one.
+def interim_look_after(pairs: int, *, last: bool, fixed: bool = False) -> InterimLook | None:
+    """The interim look to take now, or None where it is not time for one.
 
     `last`: no more pairs will come. `fixed`: their number was set beforehand, so that there is but one look, the last.
     """
     if pairs < 2:
         return None
     if fixed:
-        return Look(pairs, 1.0) if last else None
+        return InterimLook(pairs, 1.0) if last else None
     if last:
-        spent = max((by_then for number, _, by_then in LOOKS if number < pairs), default=0.0)
+        spent = max((by_then for number, _, by_then in INTERIM_LOOKS if number < pairs), default=0.0)
         # Where another look was to come, this one stands for it, and sees less that is new.
-        coming = next((share for number, share, _ in LOOKS if number >= pairs), LOOKS[-1][1])
-        return Look(pairs, max(1.0 - spent, coming))
-    return next((Look(number, share) for number, share, _ in LOOKS if number == pairs), None)
+        coming = next((share for number, share, _ in INTERIM_LOOKS if number >= pairs), INTERIM_LOOKS[-1][1])
+        return InterimLook(pairs, max(1.0 - spent, coming))
+    return next((InterimLook(number, share) for number, share, _ in INTERIM_LOOKS if number == pairs), None)
 
 
 def most_looked_at() -> int:
-    """Pairs after which it is never looked again."""
-    return LOOKS[-1][0]
+    """Pairs after which there is no further interim look."""
+    return INTERIM_LOOKS[-1][0]
 
 
 def degrees(alike: float) -> float:
@@ -221,7 +221,7 @@ def weighed(values: Sequence[float], owns: Sequence[Own | None], least: float = 
     return Estimate(len(values), mean, max(least, seen, own), effective=effective)
 
 
-def decide(seen: Estimate, threshold: float, look: Look, error_rate: float = ERROR_RATE) -> Answer:
+def decide(seen: Estimate, threshold: float, look: InterimLook, error_rate: float = ERROR_RATE) -> Answer:
     """What is known. `threshold` in the unit of the values: a log for ratios, points for shares; 0 or more.
 
     Regression: the lower bound lies above the threshold (`Estimate.bar`); improvement: the upper one below 0. Each is
@@ -238,7 +238,7 @@ def decide(seen: Estimate, threshold: float, look: Look, error_rate: float = ERR
 
 
 def settle(
-    plain: Estimate, weighted: Estimate, threshold: float, look: Look, error_rate: float = ERROR_RATE
+    plain: Estimate, weighted: Estimate, threshold: float, look: InterimLook, error_rate: float = ERROR_RATE
 ) -> tuple[Estimate, Answer]:
     """What is known, and the estimate that it rests on. Calm pairs are enough to call a slowdown, never to pass one.
 
@@ -255,7 +255,7 @@ def settle(
     return plain, "cannot_tell" if answer == "regression" else answer
 
 
-def interval(seen: Estimate, look: Look) -> tuple[float, float]:
+def interval(seen: Estimate, look: InterimLook) -> tuple[float, float]:
     """The interval of 95 % around the mean, in the unit of the values."""
     half = seen.half_width(INTERVAL_RATE * look.share)
     return seen.mean - half, seen.mean + half
@@ -284,7 +284,7 @@ def floor(seen: Estimate, most_pairs: int, *, fixed: bool = False) -> float | No
 def _seen_beyond(seen: Estimate, most_pairs: int, fixed: bool, error_rate: float) -> float | None:
     """How far from a bound the truth must lie to be told from it nine times in ten; None where there is no room."""
     pairs = max(seen.pairs, most_pairs)
-    look = look_after(pairs, last=True, fixed=fixed)
+    look = interim_look_after(pairs, last=True, fixed=fixed)
     if look is None or pairs < LEAST_PAIRS:
         return None
     # The spread of a few is more often too small than too large: its median is what it is divided by (Wilson and

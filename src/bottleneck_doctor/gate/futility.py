@@ -72,7 +72,7 @@ def futility(
 
 def _chances(seen: Estimate, threshold: float, most_pairs: int, error_rate: float) -> tuple[float, float]:
     """The chances that all pairs together will say worse, and not worse, by what is known of mean and spread."""
-    look = decide.look_after(most_pairs, last=True)
+    look = decide.interim_look_after(most_pairs, last=True)
     if look is None or most_pairs <= seen.pairs:
         return 0.0, 0.0
     alike = seen.among(most_pairs)

@@ -187,7 +187,7 @@ class Judging:
     was set. Metrics that can fail the check share the promised error rate."""
 
     limits: Mapping[str, Limit]
-    look: decide.Look | None
+    look: decide.InterimLook | None
     most_pairs: int
     fixed: bool = False
 
@@ -221,7 +221,7 @@ def _judged(seen: Series, how: Judging) -> Metric:
         verdict, change = "cannot_tell", told(seen.differences[0], seen.unit)
     else:
         known, weighted = seen.known(), seen.weighted()
-        look = how.look or decide.Look(known.pairs, 1.0)
+        look = how.look or decide.InterimLook(known.pairs, 1.0)
         threshold = scaled(limit.threshold, seen.unit)
         verdict = "cannot_tell"
         if how.look:

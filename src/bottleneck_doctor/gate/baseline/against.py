@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from statistics import NormalDist, fmean, variance
 
 from bottleneck_doctor.gate import decide
-from bottleneck_doctor.gate.decide import POWER, Estimate, Look
+from bottleneck_doctor.gate.decide import POWER, Estimate, InterimLook
 from bottleneck_doctor.statistics.distributions import student_t_quantile
 from bottleneck_doctor.statistics.speedups import MINIMUM_STANDARD_ERROR
 
@@ -130,7 +130,7 @@ def floor(seen: Against, most: int, *, fixed: bool) -> float | None:
 
 def _seen_beyond(seen: Against, most: int, fixed: bool, error_rate: float) -> float | None:
     processes = max(seen.pairs, most)
-    look = decide.look_after(processes, last=True, fixed=fixed)
+    look = decide.interim_look_after(processes, last=True, fixed=fixed)
     if look is None or processes < decide.LEAST_PAIRS:
         return None
     df = seen.freedom(processes)
@@ -147,9 +147,9 @@ def looked_at_once(times: int) -> bool:
     return times < LOOKED_AT_TWICE
 
 
-def look_after(processes: int, times: int, *, last: bool, fixed: bool = False) -> Look | None:
-    """The look to take after so many processes of the head. `last`, `fixed`: as for `decide.look_after`."""
-    return decide.look_after(processes, last=last, fixed=fixed or looked_at_once(times))
+def interim_look_after(processes: int, times: int, *, last: bool, fixed: bool = False) -> InterimLook | None:
+    """The look to take after so many processes of the head. `last`, `fixed`: as for `decide.interim_look_after`."""
+    return decide.interim_look_after(processes, last=last, fixed=fixed or looked_at_once(times))
 
 
 def wanted(stored: Sequence[int]) -> int:

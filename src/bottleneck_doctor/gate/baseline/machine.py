@@ -23,7 +23,7 @@ LONGEST = 300.0
 """Seconds that it may take: torch is slow to import from a network's disk."""
 TRIES = 3
 SECONDS_BETWEEN_TRIES = 3.0
-"""A machine that seems to be another by its speed alone is looked at again: a neighbour may be gone by then."""
+"""A machine that seems to be another by its speed alone is described again: a neighbour may be gone by then."""
 
 _COUNTED_OTHERWISE = ("CUDA_VISIBLE_DEVICES", "SLURM_CPUS_PER_TASK")
 """Variables that choose devices or cores, which are keys themselves."""
@@ -52,7 +52,11 @@ class _Told:
     calibration: Calibration
 
 
-def look(python: str, cwd: Path, environment: Mapping[str, str]) -> Machine:
+Describe = Callable[[str, Path, Mapping[str, str]], Machine]
+"""As `describe`."""
+
+
+def describe(python: str, cwd: Path, environment: Mapping[str, str]) -> Machine:
     """This machine as the interpreter `python` sees it in this environment. Raises `DoctorError` `machine-unknown`."""
     try:
         done = subprocess.run(
@@ -89,20 +93,20 @@ def look(python: str, cwd: Path, environment: Mapping[str, str]) -> Machine:
     return Machine(fingerprint, told.calibration)
 
 
-def look_until_alike(
-    look: Callable[[], Machine],
+def describe_until_alike(
+    describe: Callable[[], Machine],
     base: Fingerprint,
     takes: Sequence[Calibration],
     sleep: Callable[[float], None] = time.sleep,
 ) -> tuple[Machine, list[Difference]]:
     """The machine, and all in which it differs from the one that `base` and the calibrations of its `takes` tell of."""
-    machine = look()
+    machine = describe()
     differ = differences(base, machine.fingerprint)
     for _ in range(TRIES - 1):
         if differ or not drifted(takes, machine.calibration):
             break
         sleep(SECONDS_BETWEEN_TRIES)
-        machine = replace(machine, calibration=look().calibration)
+        machine = replace(machine, calibration=describe().calibration)
     return machine, differ + drifted(takes, machine.calibration)
 
 

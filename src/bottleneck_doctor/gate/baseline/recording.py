@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -60,23 +59,24 @@ class Outcome:
     warnings: list[Warning]
 
 
-Look = Callable[[str, Path, Mapping[str, str]], Machine]
-
-
 def record(
-    request: Request, progress: Progress, look: Look = machine.look, *, outside: Outside | None = None
+    request: Request,
+    progress: Progress,
+    describe: machine.Describe = machine.describe,
+    *,
+    outside: Outside | None = None,
 ) -> Outcome:
-    """Draw processes and put them into a baseline. `look`: how the machine is described. `outside`: as for
+    """Draw processes and put them into a baseline. `describe`: how the machine is described. `outside`: as for
     `check.check`.
 
     Raises `DoctorError` `baseline-of-another` and `different-machine` where the file holds draws that these don't
     belong to, `machine-unknown`, and where nothing could be measured at all.
     """
     with terminate_as_interrupt():
-        return _record(request, progress, look, outside or Outside())
+        return _record(request, progress, describe, outside or Outside())
 
 
-def _record(request: Request, progress: Progress, look: Look, outside: Outside) -> Outcome:
+def _record(request: Request, progress: Progress, describe: machine.Describe, outside: Outside) -> Outcome:
     training, before = request.training, request.before
     told = training.told()
     if before is not None and before.entrypoint.argv != told:
@@ -89,7 +89,7 @@ def _record(request: Request, progress: Progress, look: Look, outside: Outside) 
     cwd = Path.cwd()
     root, head = revision.here(cwd)
     progress.stage("Looking at the machine")
-    now = _machine(request, cwd, look)
+    now = _machine(request, cwd, describe)
     seconds = request.budget or _LONG
     budget = Budget(seconds, strict=request.budget is not None, total=request.budget, now=outside.now)
     drawing = Drawing(training, head, root, cwd, budget, progress, outside)
@@ -116,15 +116,15 @@ def _record(request: Request, progress: Progress, look: Look, outside: Outside) 
     return Outcome(training.discretion.document(made), drawing.warnings + _other_commit(before, head))
 
 
-def _machine(request: Request, cwd: Path, look: Look) -> Machine:
+def _machine(request: Request, cwd: Path, describe: machine.Describe) -> Machine:
     """This machine; it has to be the one of the draws before."""
 
     def see() -> Machine:
-        return look(request.training.start.interpreter, cwd, request.training.surroundings())
+        return describe(request.training.start.interpreter, cwd, request.training.surroundings())
 
     if request.before is None:
         return see()
-    now, found = machine.look_until_alike(see, request.before.machine, request.before.calibrations)
+    now, found = machine.describe_until_alike(see, request.before.machine, request.before.calibrations)
     if found:
         raise machine.other_machine(request.file, found, "Name another file with -o, or replace this one with --new.")
     return replace(now, fingerprint=request.before.machine)

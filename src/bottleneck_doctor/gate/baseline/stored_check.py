@@ -4,7 +4,7 @@ out. The edge where clocks, processes and the pure rooms meet, as `check` is for
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -18,7 +18,6 @@ from bottleneck_doctor.documents.report import Entrypoint, Tool, Warning
 from bottleneck_doctor.documents.stored_baseline import Stored
 from bottleneck_doctor.gate import decide, plan, verdict
 from bottleneck_doctor.gate.baseline import against, machine, unpaired
-from bottleneck_doctor.gate.baseline.machine import Machine
 from bottleneck_doctor.gate.baseline.single import Drawing, Training
 from bottleneck_doctor.gate.check import DEFAULT_BUDGET, Outcome
 from bottleneck_doctor.gate.limits import DEFAULTS, Limit
@@ -61,26 +60,27 @@ class Request:
         return self.training.again(*command)
 
 
-Look = Callable[[str, Path, Mapping[str, str]], Machine]
-
-
 def check(
-    request: Request, progress: Progress, look: Look = machine.look, *, outside: Outside | None = None
+    request: Request,
+    progress: Progress,
+    describe: machine.Describe = machine.describe,
+    *,
+    outside: Outside | None = None,
 ) -> Outcome:
-    """Hold the head against the baseline. `look`: how the machine is described. `outside`: as for `check.check`.
+    """Hold the head against the baseline. `describe`: how the machine is described. `outside`: as for `check.check`.
 
     Raises `DoctorError` `different-machine` and `machine-unknown`, and where nothing could be measured at all.
     """
     with terminate_as_interrupt():
-        return _Checking(request, progress, look, outside or Outside()).run()
+        return _Checking(request, progress, describe, outside or Outside()).run()
 
 
 class _Checking:
-    def __init__(self, request: Request, progress: Progress, look: Look, outside: Outside) -> None:
+    def __init__(self, request: Request, progress: Progress, describe: machine.Describe, outside: Outside) -> None:
         self.request = request
         self.progress = progress
         self.outside = outside
-        self.look = look
+        self.describe = describe
         self.times = stored_.times(request.baseline.takes)
         self.endless = request.processes is not None and request.budget is None
         seconds = request.budget or DEFAULT_BUDGET
@@ -91,7 +91,7 @@ class _Checking:
         """Whether no more processes were wanted."""
         self.judged: list[Metric] = []
         self.how: Judging
-        """How it was looked last: what is said in the end rests on that look."""
+        """The last interim look: what is said in the end rests on it."""
         self.drawing: Drawing
 
     def run(self) -> Outcome:
@@ -109,8 +109,8 @@ class _Checking:
 
     def _different(self, cwd: Path) -> list[Difference]:
         request, baseline = self.request, self.request.baseline
-        _, found = machine.look_until_alike(
-            lambda: self.look(request.training.start.interpreter, cwd, request.training.surroundings()),
+        _, found = machine.describe_until_alike(
+            lambda: self.describe(request.training.start.interpreter, cwd, request.training.surroundings()),
             baseline.machine,
             baseline.calibrations,
         )
@@ -135,7 +135,7 @@ class _Checking:
     def _look(self, *, last: bool) -> None:
         fixed = self.request.processes is not None
         count = len(self.drawing.draws)
-        look = against.look_after(count, len(self.times), last=last, fixed=fixed)
+        look = against.interim_look_after(count, len(self.times), last=last, fixed=fixed)
         most = count if last else self.wanted
         self.how = Judging(self.request.limits, look, most, fixed or against.looked_at_once(len(self.times)))
         self.judged = unpaired.judged(self.times, self.drawing.draws, self.how)
