@@ -19,7 +19,7 @@ from typing import Any
 
 from bottleneck_doctor.documents.report import SettingValue
 from bottleneck_doctor.explain import details
-from bottleneck_doctor.protection.keeper import Keeper
+from bottleneck_doctor.protection.protector import Protector
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.session.session import Command, Exited, Session
 
@@ -102,8 +102,8 @@ class Plain:
 class Guest:
     """A script under a guest. Windows are granted one by one; `close` ends it and all that it started."""
 
-    def __init__(self, command: Command, keeper: Keeper | None = None) -> None:
-        self.session = Session(command, 1, keeper=keeper)
+    def __init__(self, command: Command, protector: Protector | None = None) -> None:
+        self.session = Session(command, 1, protector=protector)
         self.ended: messages.Ended | None = None
         self.output = ""
         self._windows = 0

@@ -21,7 +21,7 @@ from bottleneck_doctor.measure.side_pairs import PairSample
 from bottleneck_doctor.measure.starter import Side, Starter
 from bottleneck_doctor.profiling import obstacle
 from bottleneck_doctor.profiling.pyspy import Sampler
-from bottleneck_doctor.protection.keeper import Keeper
+from bottleneck_doctor.protection.protector import Protector
 from bottleneck_doctor.system.progress import SilentProgress
 
 pytestmark = pytest.mark.process
@@ -115,7 +115,9 @@ class Against:
             for file, text in files.items():
                 (root / file).write_text(text)
             argv = (sys.executable, "train.py")
-            sides.append(Side(name=name, said=f"the {name}", argv=argv, cwd=root, environment={}, keeper=Keeper()))
+            sides.append(
+                Side(name=name, said=f"the {name}", argv=argv, cwd=root, environment={}, protector=Protector())
+            )
         starter = Starter(Budget(100.0, strict=True), SilentProgress(), outside)
         self._pairs = Pairs(sides[0], sides[1], starter, random.Random(1))
 

@@ -24,7 +24,7 @@ from bottleneck_doctor.documents.report import from_json
 from bottleneck_doctor.errors import Exit
 from bottleneck_doctor.profiling.pyspy import Sampler, find_tool
 from bottleneck_doctor.protection import plan, sandbox, scratch
-from bottleneck_doctor.protection.keeper import Keeper, Protecting, protecting
+from bottleneck_doctor.protection.protector import FileProtector, Protector, protecting
 from bottleneck_doctor.session.session import Command, Session
 
 pytestmark = pytest.mark.process
@@ -146,7 +146,7 @@ def looks(folder: Path) -> dict[str, tuple[object, ...]]:
     return found
 
 
-class Guarding(Protecting):
+class Guarding(FileProtector):
     """Protection where there is no sandbox, whatever this machine allows."""
 
     def __init__(self, cwd: Path) -> None:
@@ -155,7 +155,9 @@ class Guarding(Protecting):
 
 
 @pytest.fixture(params=["sandbox", pytest.param("user namespace", marks=pytest.mark.slow), "guard"])
-def keeper(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Protecting]:
+def protector(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[FileProtector]:
     """Each kind of protection for `tmp_path/project`, with a home in `tmp_path/home`."""
     lay_out(tmp_path)
     project = tmp_path / "project"
@@ -175,8 +177,8 @@ def keeper(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
         made.close()
 
 
-def train(keeper: Keeper, folder: Path) -> Guest:
-    script = Guest(Command((sys.executable, "train.py", str(folder / "output")), folder / "project"), keeper)
+def train(protector: Protector, folder: Path) -> Guest:
+    script = Guest(Command((sys.executable, "train.py", str(folder / "output")), folder / "project"), protector)
     try:
         script.found()
         assert script.window({}, steps=12).status == "ok", script.session.tail()
@@ -193,26 +195,26 @@ def at_the_start(script: Guest) -> dict[str, bool]:
     return found
 
 
-def test_files_are_as_before(keeper: Protecting, tmp_path: Path) -> None:
+def test_files_are_as_before(protector: FileProtector, tmp_path: Path) -> None:
     before = looks(tmp_path)
-    first = train(keeper, tmp_path)
+    first = train(protector, tmp_path)
     assert at_the_start(first) == {"resumed": False, "cached": False}
     # A later start finds caches that were built to train with, and nothing that training made.
-    second = train(keeper, tmp_path)
+    second = train(protector, tmp_path)
     assert at_the_start(second) == {"resumed": False, "cached": True}
-    keeper.close()
+    protector.close()
     assert looks(tmp_path) == before
-    assert keeper.lost == []
+    assert protector.lost == []
 
 
-def test_what_is_kept_is_thrown_away_where_a_start_fails(keeper: Protecting, tmp_path: Path) -> None:
+def test_what_is_kept_is_thrown_away_where_a_start_fails(protector: FileProtector, tmp_path: Path) -> None:
     before = looks(tmp_path)
-    train(keeper, tmp_path)
-    failing = Guest(Command((sys.executable, "-c", "raise SystemExit('a cache is in the way')"), tmp_path), keeper)
+    train(protector, tmp_path)
+    failing = Guest(Command((sys.executable, "-c", "raise SystemExit('a cache is in the way')"), tmp_path), protector)
     assert failing.exited().code == 1
     failing.close()
     assert looks(tmp_path) == before
-    third = Guest(Command((sys.executable, "train.py", str(tmp_path / "output")), tmp_path / "project"), keeper)
+    third = Guest(Command((sys.executable, "train.py", str(tmp_path / "output")), tmp_path / "project"), protector)
     try:
         third.found()
     finally:
@@ -223,7 +225,7 @@ def test_what_is_kept_is_thrown_away_where_a_start_fails(keeper: Protecting, tmp
 def test_in_place_lets_changes_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lay_out(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    train(Keeper(), tmp_path)
+    train(Protector(), tmp_path)
     assert (tmp_path / "project" / "checkpoints" / "last.pt").exists()
     assert "step 3" in (tmp_path / "project" / "log.txt").read_text()
 
@@ -251,9 +253,9 @@ sys.exit(3)
 """
 
 
-def test_program_sees_what_it_sees_without_us(keeper: Protecting, tmp_path: Path) -> None:
+def test_program_sees_what_it_sees_without_us(protector: FileProtector, tmp_path: Path) -> None:
     write(tmp_path / "project", SURROUNDINGS, "look.py")
-    guarded = Guest(Command((sys.executable, "look.py"), tmp_path / "project"), keeper)
+    guarded = Guest(Command((sys.executable, "look.py"), tmp_path / "project"), protector)
     exited = guarded.exited()
     pid = guarded.session.pid
     guarded.close()
@@ -278,9 +280,9 @@ def test_settings_of_loggers_by_the_user_stay(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.skipif(find_tool() is None, reason="py-spy is not installed")
-def test_stacks_can_be_read_from_outside(keeper: Protecting, tmp_path: Path) -> None:
+def test_stacks_can_be_read_from_outside(protector: FileProtector, tmp_path: Path) -> None:
     write(tmp_path / "project", LOOP.replace("Rows()", "Rows(64, 0.002)"), "loop.py")
-    script = Guest(Command((sys.executable, "loop.py"), tmp_path / "project"), keeper)
+    script = Guest(Command((sys.executable, "loop.py"), tmp_path / "project"), protector)
     try:
         script.found()
         script.grant({"num_workers": 1}, lead_in=4, steps=4000)
@@ -299,8 +301,8 @@ def test_stacks_can_be_read_from_outside(keeper: Protecting, tmp_path: Path) -> 
     assert "train_on" in seen
 
 
-def test_a_program_that_does_not_exist_is_told_as_such(keeper: Protecting, tmp_path: Path) -> None:
-    session = Session(Command((str(tmp_path / "no-python"), "train.py"), tmp_path), 1, keeper=keeper)
+def test_a_program_that_does_not_exist_is_told_as_such(protector: FileProtector, tmp_path: Path) -> None:
+    session = Session(Command((str(tmp_path / "no-python"), "train.py"), tmp_path), 1, protector=protector)
     with pytest.raises(FileNotFoundError, match="no-python"):
         session.start()
     session.stop()

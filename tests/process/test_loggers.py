@@ -11,7 +11,7 @@ import pytest
 from tests.process.driver import PRELUDE, Guest, run_plain, write
 from tests.process.test_files import Guarding, looks
 
-from bottleneck_doctor.protection.keeper import Protecting, protecting
+from bottleneck_doctor.protection.protector import FileProtector, protecting
 from bottleneck_doctor.session.session import Command
 
 pytestmark = pytest.mark.process
@@ -106,7 +106,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture(params=["sandbox", "guard"])
-def keeper(request: pytest.FixtureRequest, project: Path) -> Iterator[Protecting]:
+def protector(request: pytest.FixtureRequest, project: Path) -> Iterator[FileProtector]:
     made = Guarding(project) if request.param == "guard" else protecting(project, ["train.py"])
     if made.told().kind != request.param:
         reason = made.told().reason
@@ -120,17 +120,17 @@ def keeper(request: pytest.FixtureRequest, project: Path) -> Iterator[Protecting
 
 @pytest.mark.slow  # `test_files.py` asks the same of a program with files of its own.
 @pytest.mark.parametrize("logger", ["csv", "tensorboard", "safetensors", "wandb", "mlflow", "h5py"])
-def test_what_a_logger_writes_goes_away(keeper: Protecting, project: Path, logger: str) -> None:
+def test_what_a_logger_writes_goes_away(protector: FileProtector, project: Path, logger: str) -> None:
     for needs in {"csv": [], "tensorboard": ["tensorboard"]}.get(logger, [logger]):
         if importlib.util.find_spec(needs) is None:
             pytest.skip(f"{needs} is not installed")
-    if logger in NATIVE and keeper.told().kind == "guard":
+    if logger in NATIVE and protector.told().kind == "guard":
         pytest.skip(f"{logger} writes by native code, which only a sandbox undoes; reports say so")
     # A run of last week, where its files are as this logger makes them.
     alone = run_plain(["train.py", logger, "8"], project, {"WANDB_MODE": "offline"})
     assert alone.code == 0, alone.err
     before = looks(project.parent)
-    guest = Guest(Command((sys.executable, "train.py", logger, "1000000"), project), keeper)
+    guest = Guest(Command((sys.executable, "train.py", logger, "1000000"), project), protector)
     try:
         guest.found()
         for setting in ({}, {"num_workers": 1}):
@@ -138,11 +138,11 @@ def test_what_a_logger_writes_goes_away(keeper: Protecting, project: Path, logge
     finally:
         guest.close()
     # A second start finds nothing of the first that would make it go on from there.
-    again = Guest(Command((sys.executable, "train.py", logger, "1000000"), project), keeper)
+    again = Guest(Command((sys.executable, "train.py", logger, "1000000"), project), protector)
     try:
         again.found()
     finally:
         again.close()
-    keeper.close()
+    protector.close()
     assert looks(project.parent) == before
-    assert keeper.lost == []
+    assert protector.lost == []

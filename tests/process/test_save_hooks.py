@@ -12,7 +12,7 @@ import pytest
 from tests.process.conftest import StartGuest
 from tests.process.driver import LOOP, PRELUDE, Guest, notes, run_plain, write
 
-from bottleneck_doctor.protection.keeper import protecting
+from bottleneck_doctor.protection.protector import protecting
 from bottleneck_doctor.session.session import Command
 
 pytestmark = pytest.mark.process
@@ -172,15 +172,15 @@ for epoch in range(5):
     print(loaded["epoch"], torch.load("third.pt")["epoch"], os.path.getsize("new.pt") > 100)
 """,
     )
-    keeper = protecting(tmp_path, ["train.py"])
-    script = Guest(Command((sys.executable, "train.py"), tmp_path), keeper)
+    protector = protecting(tmp_path, ["train.py"])
+    script = Guest(Command((sys.executable, "train.py"), tmp_path), protector)
     try:
         script.found()
         assert script.window({}, steps=20).status == "ok"
         exited = script.run_out()
     finally:
         script.close()
-        keeper.close()
+        protector.close()
     assert exited.code == 0
     assert exited.tail.splitlines() == [f"{epoch} {epoch} True" for epoch in range(5)]
     assert (tmp_path / "best.pt").read_bytes() == b"the model of last week"

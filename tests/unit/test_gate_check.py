@@ -20,7 +20,7 @@ from bottleneck_doctor.measure.budget import Budget
 from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.side_by_side import SideBySide
 from bottleneck_doctor.measure.starter import Broken, Live, Side, _own_port
-from bottleneck_doctor.protection.keeper import Keeper
+from bottleneck_doctor.protection.protector import Protector
 from bottleneck_doctor.session.ending import Ending, Hung, SessionOver, ended
 from bottleneck_doctor.session.session import Command, Session
 from bottleneck_doctor.session.start import Start
@@ -156,7 +156,7 @@ def test_each_side_is_launched_at_a_place_of_its_own(repository: Path, monkeypat
     checking = _Checking(request, SilentProgress())
     checking.revisions = revision.find(Path.cwd(), "HEAD~1", merge_base=False)
     with worktree.checked_out(checking.revisions, python=sys.executable, setup=None) as tree:
-        base, head = checking._sides(tree, ("train.py",), (Keeper(), Keeper()))._sides
+        base, head = checking._sides(tree, ("train.py",), (Protector(), Protector()))._sides
     assert base.argv == head.argv == (*launcher, "train.py")
     assert base.launched
     assert [base.listen, head.listen] == [("here", 4000), ("here", 4001)]
@@ -165,7 +165,7 @@ def test_each_side_is_launched_at_a_place_of_its_own(repository: Path, monkeypat
 
 
 def test_a_port_that_the_other_side_has_is_said() -> None:
-    side = Side(name="head", said="the head (x)", argv=(), cwd=Path(), environment={}, keeper=Keeper())
+    side = Side(name="head", said="the head (x)", argv=(), cwd=Path(), environment={}, protector=Protector())
     tail = "RuntimeError: The server socket has failed to listen. port: 12355, code: -98, name: EADDRINUSE"
     live = Live(side, Session(Command((), Path()), 1))
     try:
@@ -180,7 +180,7 @@ def test_a_port_that_the_other_side_has_is_said() -> None:
 
 @pytest.mark.parametrize("alone", [True, False])
 def test_a_side_that_hangs_is_not_said_to_fail(alone: bool) -> None:
-    side = Side(name="base", said="the base (x)", argv=(), cwd=Path(), environment={}, keeper=Keeper())
+    side = Side(name="base", said="the base (x)", argv=(), cwd=Path(), environment={}, protector=Protector())
     live = Live(side, Session(Command((), Path()), 1))
     try:
         told = failure(Broken(live, ended(Hung(40.0, tail="Epoch 1")), alone=alone))
@@ -195,7 +195,7 @@ def test_a_side_that_hangs_is_not_said_to_fail(alone: bool) -> None:
 
 def test_windows_of_a_check_without_a_budget_are_waited_for() -> None:
     """So many pairs were asked for, however long each takes: what the pairs before took leaves no less patience."""
-    side = Side(name="head", said="the head", argv=(), cwd=Path(), environment={}, keeper=Keeper())
+    side = Side(name="head", said="the head", argv=(), cwd=Path(), environment={}, protector=Protector())
     patience = {}
     for strict in (True, False):
         live = Live(side, Session(Command((), Path()), 1), found=FOUND)

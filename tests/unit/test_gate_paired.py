@@ -24,7 +24,7 @@ from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.side_by_side import SideBySide
 from bottleneck_doctor.measure.side_pairs import PairSample
 from bottleneck_doctor.measure.starter import Broken, Live, Side, Starter
-from bottleneck_doctor.protection.keeper import Keeper
+from bottleneck_doctor.protection.protector import Protector
 from bottleneck_doctor.session.ending import Ending, SessionOver
 from bottleneck_doctor.session.session import Command, Session
 from bottleneck_doctor.session.start import Start
@@ -59,7 +59,7 @@ class Trains:
 def lives() -> Iterator[tuple[Live, Live]]:
     base, head = (
         Live(
-            Side(name=name, said=f"the {name}", argv=(), cwd=Path(), environment={}, keeper=Keeper()),
+            Side(name=name, said=f"the {name}", argv=(), cwd=Path(), environment={}, protector=Protector()),
             Session(Command((), Path()), 1),
             found=FOUND,
         )

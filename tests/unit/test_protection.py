@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from bottleneck_doctor.protection import journal, plan
-from bottleneck_doctor.protection.keep import Made, Moments, kept
+from bottleneck_doctor.protection.retention import Made, Moments, kept
 from bottleneck_doctor.runtime import channel
 from bottleneck_doctor.session import session
 

@@ -13,7 +13,7 @@ from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.measure.budget import Budget, OutOfTime
 from bottleneck_doctor.measure.side_by_side import SideBySide
 from bottleneck_doctor.measure.starter import SECONDS_BETWEEN_STARTS, Broken, Live, Side, Starter
-from bottleneck_doctor.protection.keeper import Keeper
+from bottleneck_doctor.protection.protector import Protector
 from bottleneck_doctor.session.ending import Ending
 from bottleneck_doctor.session.session import Command
 
@@ -36,7 +36,7 @@ class Sides(Machine):
 
 
 def side(name: str) -> Side:
-    return Side(name=name, said=f"the {name}", argv=(name,), cwd=Path(), environment={}, keeper=Keeper())
+    return Side(name=name, said=f"the {name}", argv=(name,), cwd=Path(), environment={}, protector=Protector())
 
 
 class Ran:

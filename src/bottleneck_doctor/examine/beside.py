@@ -24,7 +24,7 @@ from bottleneck_doctor.measure.costs import Costs
 from bottleneck_doctor.measure.side_by_side import SideBySide
 from bottleneck_doctor.measure.side_pairs import PairSample, SideSample
 from bottleneck_doctor.measure.starter import Broken, Live, Side, Starter
-from bottleneck_doctor.protection.keeper import Keeper, protecting
+from bottleneck_doctor.protection.protector import Protector, protecting
 from bottleneck_doctor.statistics.speedups import Observation
 from bottleneck_doctor.wording import words
 
@@ -128,11 +128,13 @@ class Beside:
 
     def _side(self, key: str, setting: Setting, as_written: Side, stack: contextlib.ExitStack) -> Side:
         """The training started with a setting. It finds no file that another one wrote."""
-        in_place = type(as_written.keeper) is Keeper
-        keeper = Keeper() if in_place else protecting(Path.cwd(), as_written.argv)
-        stack.callback(keeper.close)
+        in_place = type(as_written.protector) is Protector
+        protector = Protector() if in_place else protecting(Path.cwd(), as_written.argv)
+        stack.callback(protector.close)
         environment = {**knobs.variables(setting), **as_written.environment}
-        return replace(as_written, name=key, said=words.setting_code(setting), environment=environment, keeper=keeper)
+        return replace(
+            as_written, name=key, said=words.setting_code(setting), environment=environment, protector=protector
+        )
 
     def _started(
         self, number: int, sides: Sequence[Side], settings: Mapping[str, Setting], patience: Callable[[], float]

@@ -30,7 +30,7 @@ from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.prober import Prober
 from bottleneck_doctor.measure.starter import LONGEST_SETUP, Live, Side, Starter
-from bottleneck_doctor.protection.keeper import Keeper, protecting
+from bottleneck_doctor.protection.protector import Protector, protecting
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.session.ending import Ending, SessionOver
 from bottleneck_doctor.system.interrupt import terminate_as_interrupt
@@ -69,7 +69,7 @@ class _Examination:
         self.seed = request.seed if request.seed is not None else secrets.randbelow(1 << 31)
         self.generator = random.Random(self.seed)
         self.starter = Starter(self.budget, progress, outside, verbose=request.verbose, discretion=request.discretion)
-        self.keeper: Keeper | None = None
+        self.protector: Protector | None = None
         self.ranks: list[Rank] = []
         self.interrupted = False
         self.error: DoctorError | None = None
@@ -95,7 +95,7 @@ class _Examination:
     def run(self) -> Outcome:
         try:
             entrypoint = self.request.start.entrypoint()
-            self.keeper = Keeper() if self.request.start.in_place else protecting(Path.cwd(), entrypoint)
+            self.protector = Protector() if self.request.start.in_place else protecting(Path.cwd(), entrypoint)
             # The explanation has time of its own, so it goes on where the time to measure is over.
             with contextlib.suppress(OutOfTime):
                 if self.request.fresh_runs:
@@ -124,8 +124,8 @@ class _Examination:
                 raise
             self.bug = error
         finally:
-            if self.keeper is not None:
-                self.keeper.close()
+            if self.protector is not None:
+                self.protector.close()
         return self._outcome()
 
     def _sessions(self) -> None:
@@ -170,13 +170,13 @@ class _Examination:
     def _side(self) -> Side:
         """The training as written."""
         start = self.request.start
-        assert self.keeper is not None
+        assert self.protector is not None
         return Side(
             name=BASELINE,
             argv=start.argv(),
             cwd=Path.cwd(),
             environment=start.environment,
-            keeper=self.keeper,
+            protector=self.protector,
             launched=bool(start.launcher),
             listen=start.listen,
         )
@@ -311,7 +311,7 @@ class _Examination:
             self.error = self.error or self._unmeasured()
             if not self._has_reason():
                 raise self.error
-        starter, last, keeper = self.starter, self.starter.last.get(BASELINE), self.keeper
+        starter, last, protector = self.starter, self.starter.last.get(BASELINE), self.protector
         result = outcome.result(
             outcome.Gathered(
                 argv=self.request.discretion.words(self.request.start.entrypoint()),
@@ -331,8 +331,8 @@ class _Examination:
                 has_baseline=self._has_baseline(),
                 beside=None if self.blocks is None else self.blocks.beside,
                 explanation=self.explainer.explanation if self.explainer is not None else None,
-                protection=None if keeper is None else keeper.told(),
-                lost_files=[] if keeper is None else keeper.lost,
+                protection=None if protector is None else protector.told(),
+                lost_files=[] if protector is None else protector.lost,
                 source=self.request.discretion.source,
             )
         )

@@ -36,7 +36,7 @@ from bottleneck_doctor.measure.side_by_side import SideBySide
 from bottleneck_doctor.measure.side_pairs import PairSample
 from bottleneck_doctor.measure.starter import Broken, Starter
 from bottleneck_doctor.measure.starter import Side as Started
-from bottleneck_doctor.protection.keeper import Keeper, protecting
+from bottleneck_doctor.protection.protector import Protector, protecting
 from bottleneck_doctor.session.ending import Ending
 from bottleneck_doctor.session.start import Start
 from bottleneck_doctor.system.interrupt import terminate_as_interrupt
@@ -148,10 +148,10 @@ class _Checking:
             entrypoint = on_base(self.start, self.revisions, tree)
             if entrypoint is None:
                 return Outcome(self._document(new=True), self.revisions.root)
-            with self._keepers(tree, entrypoint) as keepers:
-                self._pairs(self._sides(tree, entrypoint, keepers))
-                for keeper in keepers:
-                    self._note_lost(keeper)
+            with self._protectors(tree, entrypoint) as protectors:
+                self._pairs(self._sides(tree, entrypoint, protectors))
+                for protector in protectors:
+                    self._note_lost(protector)
         if not self.pairs:
             if self.broken:
                 raise failure(self.broken[0])
@@ -188,18 +188,18 @@ class _Checking:
             )
 
     @contextlib.contextmanager
-    def _keepers(self, tree: worktree.Tree, entrypoint: Sequence[str]) -> Iterator[tuple[Keeper, Keeper]]:
+    def _protectors(self, tree: worktree.Tree, entrypoint: Sequence[str]) -> Iterator[tuple[Protector, Protector]]:
         """What keeps files as they were: of each side apart, so that neither finds what the other wrote."""
         with contextlib.ExitStack() as stack:
 
-            def made(cwd: Path, words: Sequence[str]) -> Keeper:
-                keeper = Keeper() if self.start.in_place else protecting(cwd, words)
-                stack.callback(keeper.close)
-                return keeper
+            def made(cwd: Path, words: Sequence[str]) -> Protector:
+                protector = Protector() if self.start.in_place else protecting(cwd, words)
+                stack.callback(protector.close)
+                return protector
 
             yield made(tree.cwd, entrypoint), made(self.revisions.cwd, self.start.entrypoint())
 
-    def _sides(self, tree: worktree.Tree, entrypoint: Sequence[str], keepers: tuple[Keeper, Keeper]) -> Pairs:
+    def _sides(self, tree: worktree.Tree, entrypoint: Sequence[str], protectors: tuple[Protector, Protector]) -> Pairs:
         own = self.start.environment
         shared = steady.variables(own, steady=self.request.steady)
         at = [self.start.listen, self.start.listen]
@@ -212,7 +212,7 @@ class _Checking:
             argv=self.start.argv(entrypoint),
             cwd=tree.cwd,
             environment={**own, **tree.environment, **shared},
-            keeper=keepers[0],
+            protector=protectors[0],
             launched=bool(self.start.launcher),
             listen=at[0],
         )
@@ -222,18 +222,18 @@ class _Checking:
             argv=self.start.argv(),
             cwd=self.revisions.cwd,
             environment={**own, **shared},
-            keeper=keepers[1],
+            protector=protectors[1],
             launched=bool(self.start.launcher),
             listen=at[1],
         )
         return Pairs(base, head, self.starter, random.Random(self.seed))
 
-    def _note_lost(self, keeper: Keeper) -> None:
-        if keeper.lost:
+    def _note_lost(self, protector: Protector) -> None:
+        if protector.lost:
             self.warnings.append(
                 Warning(
                     slug="files-not-restored",
-                    sentence=f"{', '.join(sorted(set(keeper.lost))[:3])} could not be put back as before the check.",
+                    sentence=f"{', '.join(sorted(set(protector.lost))[:3])} could not be put back as before the check.",
                 )
             )
 

@@ -18,7 +18,7 @@ from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.measure.budget import Budget, OutOfTime
 from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.waiting import await_event
-from bottleneck_doctor.protection.keeper import Keeper
+from bottleneck_doctor.protection.protector import Protector
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.runtime.seen import Counts
 from bottleneck_doctor.session import launch
@@ -44,7 +44,7 @@ class Side:
     argv: tuple[str, ...]
     cwd: Path
     environment: Mapping[str, str]
-    keeper: Keeper
+    protector: Protector
     launched: bool = False
     """A launcher stands in front, and gets time to clear up after itself."""
     listen: tuple[str, int] | None = None
@@ -160,7 +160,7 @@ class Starter:
             self.number,
             verbose=self.verbose,
             listen=side.listen or launch.slurm_address(os.environ),
-            keeper=side.keeper,
+            protector=side.protector,
             discretion=self.discretion,
         )
         live = Live(side, session)

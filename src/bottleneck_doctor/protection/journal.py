@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bottleneck_doctor.protection.keep import Made
+from bottleneck_doctor.protection.retention import Made
 
 FOLDER = "guard"
 JOURNAL = "journal"

@@ -1,7 +1,7 @@
 """The layers that take a sandboxed program's changes: made for an examination, pruned between its sessions.
 
 One layer a covered folder. A layer begins empty, with the looks of the folder below it. After a session only what
-`keep.kept` names stays in it, so that the next start finds its caches and nothing else.
+`retention.kept` names stays in it, so that the next start finds its caches and nothing else.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bottleneck_doctor.protection import scratch
-from bottleneck_doctor.protection.keep import Made, Moments, kept
 from bottleneck_doctor.protection.plan import Target, inside
+from bottleneck_doctor.protection.retention import Made, Moments, kept
 
 _OPAQUE = ("user.overlay.opaque", "trusted.overlay.opaque")
 """Marks of a folder of a layer that hides the one below: it was removed and made again."""

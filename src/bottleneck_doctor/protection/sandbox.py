@@ -21,8 +21,8 @@ from typing import Any
 
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.protection import plan, scratch
-from bottleneck_doctor.protection.keep import Moments
 from bottleneck_doctor.protection.layers import Layers
+from bottleneck_doctor.protection.retention import Moments
 
 ENTER = Path(__file__).with_name("enter.py")
 SOURCE = "bottleneck-doctor:"

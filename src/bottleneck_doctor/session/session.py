@@ -28,8 +28,8 @@ from bottleneck_doctor.documents.redaction import Discretion
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.monitor import LoadWatch, cpu_seconds
 from bottleneck_doctor.protection import scratch
-from bottleneck_doctor.protection.keep import NEVER, Moments
-from bottleneck_doctor.protection.keeper import Keeper
+from bottleneck_doctor.protection.protector import Protector
+from bottleneck_doctor.protection.retention import NEVER, Moments
 from bottleneck_doctor.protection.sandbox import NotHere
 from bottleneck_doctor.runtime import channel, liveness, messages
 from bottleneck_doctor.runtime import seen as seen_so_far
@@ -101,11 +101,11 @@ class Session:
         *,
         verbose: bool = False,
         listen: tuple[str, int] | None = None,
-        keeper: Keeper | None = None,
+        protector: Protector | None = None,
         discretion: Discretion | None = None,
     ) -> None:
         self.number = number
-        self._keeper = keeper if keeper is not None else Keeper()
+        self._protector = protector if protector is not None else Protector()
         self._moments: Moments | None = None
         self.started = 0.0
         self._set_forward = 0.0
@@ -175,7 +175,7 @@ class Session:
         try:
             self._start_process(environment, invitation)
         except NotHere as refused:
-            self._keeper.give_up(str(refused))
+            self._protector.give_up(str(refused))
             self._start_process(environment, invitation)
         threading.Thread(target=self._await_end, daemon=True).start()
         threading.Thread(target=self._watch_log, daemon=True).start()
@@ -183,8 +183,8 @@ class Session:
 
     def _start_process(self, environment: dict[str, str], invitation: dict[str, Any]) -> None:
         """Start the entrypoint, in a sandbox where there is one. Raises `NotHere` where that is refused."""
-        entered = self._keeper.enter(self._command.argv, self._folder)
-        said = json.dumps({**invitation, **self._keeper.invitation(self._folder)})
+        entered = self._protector.enter(self._command.argv, self._folder)
+        said = json.dumps({**invitation, **self._protector.invitation(self._folder)})
         with open(self._log.path, "wb") as log:
             self._terminal = terminal = PseudoTerminal(self._log.path) if self._command.terminal else None
             try:
@@ -311,7 +311,7 @@ class Session:
                 line.close()
         for folder in self._launchers_folders:
             scratch.remove(folder)
-        self._keeper.leave(self._folder, self._moments if self._clock_held else self._moments and NEVER)
+        self._protector.leave(self._folder, self._moments if self._clock_held else self._moments and NEVER)
         scratch.remove(self._folder)
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:

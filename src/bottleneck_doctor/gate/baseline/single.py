@@ -35,7 +35,7 @@ from bottleneck_doctor.measure.side_by_side import SideBySide
 from bottleneck_doctor.measure.side_pairs import SideSample
 from bottleneck_doctor.measure.starter import Broken, Starter
 from bottleneck_doctor.measure.starter import Side as Started
-from bottleneck_doctor.protection.keeper import Keeper, protecting
+from bottleneck_doctor.protection.protector import Protector, protecting
 from bottleneck_doctor.session.ending import Ending
 from bottleneck_doctor.session.start import Start
 from bottleneck_doctor.system.progress import Progress
@@ -163,7 +163,7 @@ class Drawing:
     @contextlib.contextmanager
     def _side(self) -> Iterator[Started]:
         training = self._training
-        keeper = Keeper() if training.start.in_place else protecting(self._cwd, training.start.entrypoint())
+        protector = Protector() if training.start.in_place else protecting(self._cwd, training.start.entrypoint())
         try:
             yield Started(
                 name="head",
@@ -171,14 +171,14 @@ class Drawing:
                 argv=training.start.argv(),
                 cwd=self._cwd,
                 environment=training.variables(),
-                keeper=keeper,
+                protector=protector,
                 launched=bool(training.start.launcher),
                 listen=training.start.listen,
             )
         finally:
-            keeper.close()
-            if keeper.lost:
-                lost = ", ".join(sorted(set(keeper.lost))[:3])
+            protector.close()
+            if protector.lost:
+                lost = ", ".join(sorted(set(protector.lost))[:3])
                 told = f"{lost} could not be put back as before."
                 self.warnings.append(Warning(slug="files-not-restored", sentence=told))
 

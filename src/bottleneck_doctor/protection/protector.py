@@ -15,7 +15,7 @@ from typing import Any
 from bottleneck_doctor.documents.report import Protection
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.protection import journal, scratch
-from bottleneck_doctor.protection.keep import Moments, kept
+from bottleneck_doctor.protection.retention import Moments, kept
 from bottleneck_doctor.protection.sandbox import Entered, NotHere, Sandbox
 
 NETWORK = "what the script sends over the network, such as uploads by a logger that it configures itself"
@@ -23,7 +23,7 @@ NATIVE = "files that native libraries (HDF5, LMDB, OpenCV …) or other programs
 MOST_NAMED = 5
 
 
-class Keeper:
+class Protector:
     """Protects nothing. The base of what does, and what `--in-place` gives."""
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class Keeper:
         return Protection(kind="none", reason="switched off by --in-place")
 
 
-class Protecting(Keeper):
+class FileProtector(Protector):
     """A sandbox if possible, and a guard. `known`: folders that the program is likely to use."""
 
     def __init__(self, cwd: Path, known: Sequence[Path], environment: Mapping[str, str]) -> None:
@@ -149,7 +149,7 @@ def _named(names: set[str]) -> str:
     return ", ".join(first) + (f" and {more} more" if more else "")
 
 
-def protecting(cwd: Path, entrypoint: Sequence[str]) -> Protecting:
+def protecting(cwd: Path, entrypoint: Sequence[str]) -> FileProtector:
     """Protection for an entrypoint: folders that its arguments name are taken for ones that it uses."""
     known = []
     for word in entrypoint:
@@ -158,4 +158,4 @@ def protecting(cwd: Path, entrypoint: Sequence[str]) -> Protecting:
                 with contextlib.suppress(OSError, ValueError):
                     path = cwd / os.path.expanduser(part)
                     known += [folder for folder in (path, path.parent) if folder.is_dir()][:1]
-    return Protecting(cwd, known, os.environ)
+    return FileProtector(cwd, known, os.environ)
