@@ -23,7 +23,7 @@ from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.gate.baseline import recording, stored_check
 from bottleneck_doctor.gate.baseline.machine import Machine as Described
 from bottleneck_doctor.gate.baseline.single import Training as Started
-from bottleneck_doctor.gate.check import Outcome, Request, check
+from bottleneck_doctor.gate.check import CheckOutcome, CheckRequest, check
 from bottleneck_doctor.gate.plan import WINDOW_SECONDS
 from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.prober import TOO_LONG
@@ -148,12 +148,12 @@ class Checked(_Ran):
     ) -> None:
         sides = {"base": base or Training(), "head": head or Training()}
         machine = PairMachine(sides=sides, interrupted_at=interrupted_at)
-        request = Request(start=_start(), base_ref="HEAD~1", seed=seed, **asked)
+        request = CheckRequest(start=_start(), base_ref="HEAD~1", seed=seed, **asked)
         super().__init__(machine, lambda: check(request, Noting(machine), machine.outside()))
 
     @property
     def check(self) -> Check:
-        assert isinstance(self.came, Outcome), self.error
+        assert isinstance(self.came, CheckOutcome), self.error
         return self.came.check
 
     @property
@@ -168,7 +168,7 @@ class Held(Checked):
         self, head: Trainings, baseline: Stored | None = None, *, interrupted_at: float | None = None, **asked: Any
     ) -> None:
         machine = PairMachine(sides={"head": head}, interrupted_at=interrupted_at)
-        request = stored_check.Request(
+        request = stored_check.StoredCheckRequest(
             training=Started(start=_start()), baseline=baseline or stored(step=0.010), file="base.json", **asked
         )
         _Ran.__init__(
@@ -181,7 +181,7 @@ class Recorded(_Ran):
 
     def __init__(self, head: Trainings, *, interrupted_at: float | None = None, **asked: Any) -> None:
         machine = PairMachine(sides={"head": head}, interrupted_at=interrupted_at)
-        request = recording.Request(training=Started(start=_start()), file="base.json", **asked)
+        request = recording.RecordingRequest(training=Started(start=_start()), file="base.json", **asked)
         super().__init__(
             machine, lambda: recording.record(request, Noting(machine), _described, outside=machine.outside())
         )
@@ -189,12 +189,12 @@ class Recorded(_Ran):
     @property
     def draws(self) -> list[Draw]:
         """Of the processes that it added."""
-        assert isinstance(self.came, recording.Outcome), self.error
+        assert isinstance(self.came, recording.RecordingOutcome), self.error
         return self.came.baseline.takes[-1].draws
 
     @property
     def warnings(self) -> set[str]:
-        assert isinstance(self.came, recording.Outcome), self.error
+        assert isinstance(self.came, recording.RecordingOutcome), self.error
         return {warning.slug for warning in self.came.warnings}
 
 

@@ -18,12 +18,12 @@ from tests.unit.test_selection import FOUND
 from bottleneck_doctor.documents.labels import REPLAY, key_of
 from bottleneck_doctor.documents.report import Result, Warning
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.examine.examination import Outcome, Request, examine
+from bottleneck_doctor.examine.examination import ExaminationOutcome, ExaminationRequest, examine
 from bottleneck_doctor.explain.explainer import ExplainOptions
 from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.runtime.messages import Ended, Found, Grant, Hello, WindowDone
 from bottleneck_doctor.runtime.steady_run import LEAST_LEAD_IN
-from bottleneck_doctor.session.ranks import Company
+from bottleneck_doctor.session.ranks import RankGroup
 from bottleneck_doctor.session.session import Command, Exited
 from bottleneck_doctor.session.start import Start
 
@@ -204,7 +204,7 @@ class MadeUpSession:
         self.farewell: Ended | None = None
         self.seen = None
         self.ranks: list[Hello] = []
-        self.company = Company()
+        self.rank_group = RankGroup()
         self.load = SimpleNamespace(mean=lambda: None)
         self.grants: list[Grant] = []
         self.stopped = 0
@@ -388,10 +388,10 @@ class Examined:
 
     def __init__(self, machine: Machine, *, budget: float | None = None, explain: bool = True, **asked: Any) -> None:
         self.machine = machine
-        self.outcome: Outcome | None = None
+        self.outcome: ExaminationOutcome | None = None
         self.error: DoctorError | None = None
         with tempfile.TemporaryDirectory() as folder:
-            request = Request(
+            request = ExaminationRequest(
                 start=Start(script=Path("train.py"), in_place=True),
                 output=Path(folder),
                 budget=budget,

@@ -20,7 +20,7 @@ from bottleneck_doctor import __version__
 from bottleneck_doctor.cli import main
 from bottleneck_doctor.documents.report import Result, from_json
 from bottleneck_doctor.errors import DoctorError, Exit
-from bottleneck_doctor.examine.examination import Request
+from bottleneck_doctor.examine.examination import ExaminationRequest
 from bottleneck_doctor.session.start import Start
 from bottleneck_doctor.system.progress import Progress
 
@@ -54,11 +54,11 @@ def doctor(tmp_path: Path) -> Run:
 
 
 @pytest.fixture
-def requests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Request]:
+def requests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[ExaminationRequest]:
     """What the examination was asked for, by `doctor run` in this process; it answers with a golden result."""
-    recorded: list[Request] = []
+    recorded: list[ExaminationRequest] = []
 
-    def examine(request: Request, progress: Progress) -> SimpleNamespace:
+    def examine(request: ExaminationRequest, progress: Progress) -> SimpleNamespace:
         progress.stage("pretending")
         recorded.append(request)
         return SimpleNamespace(result=golden(), exit_code=Exit.DONE, error=None, bug=None)
@@ -72,7 +72,7 @@ def requests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Request]:
 # --- starting
 
 
-def test_a_command_is_run_as_it_is(requests: list[Request], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_is_run_as_it_is(requests: list[ExaminationRequest], capsys: pytest.CaptureFixture[str]) -> None:
     line = f"A=1 PYTHONPATH='my lib' {sys.executable} -m trl 'sft --x' lr=0.1"
     assert main(["run", "-q", "--exec", line]) == Exit.DONE
     (request,) = requests
@@ -92,7 +92,7 @@ def test_a_command_is_run_as_it_is(requests: list[Request], capsys: pytest.Captu
     ],
 )
 def test_what_is_no_command_is_refused(
-    requests: list[Request], capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+    requests: list[ExaminationRequest], capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
 ) -> None:
     assert main(["run", *arguments]) == Exit.USAGE
     assert said in capsys.readouterr().err
@@ -180,7 +180,7 @@ def test_what_cannot_be_run_is_refused_before_any_work(
     arguments: list[str],
     slug: str,
     said: str,
-    requests: list[Request],
+    requests: list[ExaminationRequest],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -197,7 +197,7 @@ def test_what_cannot_be_run_is_refused_before_any_work(
 
 
 def test_a_syntax_error_in_the_script_is_shown_as_python_shows_it(
-    requests: list[Request], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    requests: list[ExaminationRequest], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "train.py").write_text("import torch\nfor x in y\n    pass\n")
     assert main(["run", "train.py"]) == Exit.ENTRYPOINT_FAILED
@@ -208,7 +208,7 @@ def test_a_syntax_error_in_the_script_is_shown_as_python_shows_it(
     assert requests == []
 
 
-def test_the_syntax_of_another_interpreter_is_not_judged(requests: list[Request], tmp_path: Path) -> None:
+def test_the_syntax_of_another_interpreter_is_not_judged(requests: list[ExaminationRequest], tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("print 'python 2'\n")
     assert main(["run", "-q", "--python", sys.executable, "train.py"]) == Exit.DONE
     assert requests[0].start.python == sys.executable
@@ -234,7 +234,7 @@ def test_the_syntax_of_another_interpreter_is_not_judged(requests: list[Request]
     ],
 )
 def test_what_follows_the_script_is_the_scripts(
-    words: list[str], arguments: tuple[str, ...], requests: list[Request]
+    words: list[str], arguments: tuple[str, ...], requests: list[ExaminationRequest]
 ) -> None:
     assert main(["run", "-q", *words]) == Exit.DONE
     assert requests[0].start.script == Path("train.py")
@@ -254,7 +254,7 @@ def test_what_follows_the_script_is_the_scripts(
     ],
 )
 def test_a_module_takes_all_words_as_arguments(
-    words: list[str], arguments: tuple[str, ...], requests: list[Request]
+    words: list[str], arguments: tuple[str, ...], requests: list[ExaminationRequest]
 ) -> None:
     assert main(["run", "-q", *words]) == Exit.DONE
     assert requests[0].start.script is None
@@ -273,21 +273,21 @@ def test_a_module_takes_all_words_as_arguments(
         f"--exec '{sys.executable} -m trl --budget 3' --seed 8",
     ],
 )
-def test_the_command_that_repeats_asks_for_the_same(line: str, requests: list[Request]) -> None:
+def test_the_command_that_repeats_asks_for_the_same(line: str, requests: list[ExaminationRequest]) -> None:
     assert main(["run", "-q", *shlex.split(line)]) == Exit.DONE
     assert main(requests[0].repeat(5)[1:]) == Exit.DONE
     first, second = (replace(each, explain=each.explain and replace(each.explain, folder=Path())) for each in requests)
     assert second == replace(first, seed=5)
 
 
-def test_options_reach_the_examination(requests: list[Request], tmp_path: Path) -> None:
+def test_options_reach_the_examination(requests: list[ExaminationRequest], tmp_path: Path) -> None:
     line = (
         "-o out --budget 1m30s --fresh-runs --only workers --only amp-bf16 --skip no-workers --sessions 4 --seed 9 -v"
         " --no-explain"
     )
     assert main(["run", *line.split(), "train.py"]) == Exit.DONE
     assert requests == [
-        Request(
+        ExaminationRequest(
             start=Start(script=Path("train.py")),
             output=Path("out"),
             budget=90.0,
@@ -302,7 +302,7 @@ def test_options_reach_the_examination(requests: list[Request], tmp_path: Path) 
     assert sorted(entry.name for entry in (tmp_path / "out").iterdir()) == ["report.html", "report.json"]
 
 
-def test_what_explains_is_asked_for_unless_it_is_refused(requests: list[Request]) -> None:
+def test_what_explains_is_asked_for_unless_it_is_refused(requests: list[ExaminationRequest]) -> None:
     assert main(["run", "--rate", "50", "--native", "train.py"]) == Exit.DONE
     options = requests[0].explain
     assert options is not None
@@ -310,7 +310,7 @@ def test_what_explains_is_asked_for_unless_it_is_refused(requests: list[Request]
     assert not options.folder.exists()  # A scratch folder, gone once the report is written.
 
 
-def test_defaults_are_left_to_the_examination(requests: list[Request], tmp_path: Path) -> None:
+def test_defaults_are_left_to_the_examination(requests: list[ExaminationRequest], tmp_path: Path) -> None:
     assert main(["run", "train.py"]) == Exit.DONE
     request = requests[0]
     assert (request.budget, request.sessions, request.seed, request.start.python) == (None, None, None, None)
@@ -322,7 +322,7 @@ def test_defaults_are_left_to_the_examination(requests: list[Request], tmp_path:
 
 
 def test_the_outcome_is_on_stdout_and_progress_on_stderr(
-    requests: list[Request], capsys: pytest.CaptureFixture[str]
+    requests: list[ExaminationRequest], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", "train.py"]) == Exit.DONE
     shown = capsys.readouterr()
@@ -335,9 +335,9 @@ def test_the_outcome_is_on_stdout_and_progress_on_stderr(
 
 @pytest.mark.parametrize("code", [Exit.DONE, Exit.NO_TRAINING, Exit.INTERRUPTED])
 def test_the_exit_code_is_the_examinations(
-    code: Exit, requests: list[Request], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    code: Exit, requests: list[ExaminationRequest], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def examine(request: Request, progress: Progress) -> SimpleNamespace:
+    def examine(request: ExaminationRequest, progress: Progress) -> SimpleNamespace:
         return SimpleNamespace(result=golden(), exit_code=code, error=None, bug=None)
 
     monkeypatch.setattr(bottleneck_doctor.examine.examination, "examine", examine)
@@ -346,9 +346,9 @@ def test_the_exit_code_is_the_examinations(
 
 
 def test_an_error_carries_its_exit_code_and_detail(
-    requests: list[Request], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    requests: list[ExaminationRequest], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def examine(request: Request, progress: Progress) -> SimpleNamespace:
+    def examine(request: ExaminationRequest, progress: Progress) -> SimpleNamespace:
         raise DoctorError("some-slug", "It failed.", "Mend it.", Exit.ENTRYPOINT_FAILED, detail="Traceback:\n  [it]\n")
 
     monkeypatch.setattr(bottleneck_doctor.examine.examination, "examine", examine)
@@ -357,9 +357,9 @@ def test_an_error_carries_its_exit_code_and_detail(
 
 
 def test_ctrl_c_is_130(
-    requests: list[Request], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    requests: list[ExaminationRequest], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def examine(request: Request, progress: Progress) -> SimpleNamespace:
+    def examine(request: ExaminationRequest, progress: Progress) -> SimpleNamespace:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(bottleneck_doctor.examine.examination, "examine", examine)
@@ -368,9 +368,12 @@ def test_ctrl_c_is_130(
 
 
 def test_a_bug_of_ours_is_a_file_and_not_a_traceback(
-    requests: list[Request], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    requests: list[ExaminationRequest],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
 ) -> None:
-    def examine(request: Request, progress: Progress) -> SimpleNamespace:
+    def examine(request: ExaminationRequest, progress: Progress) -> SimpleNamespace:
         raise ZeroDivisionError("by zero")
 
     monkeypatch.setattr(bottleneck_doctor.examine.examination, "examine", examine)
@@ -388,7 +391,7 @@ def test_a_bug_of_ours_is_a_file_and_not_a_traceback(
 
 
 def test_what_was_measured_is_kept_when_drawing_fails(
-    requests: list[Request], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    requests: list[ExaminationRequest], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def render(result: Result) -> str:
         raise RuntimeError("no paint")

@@ -12,7 +12,7 @@ from tests.unit.diagnosable import FOUND
 from tests.unit.test_gate_revision import commit, git, repository
 
 from bottleneck_doctor.errors import DoctorError, Exit
-from bottleneck_doctor.gate.check import Request, _Checking, check
+from bottleneck_doctor.gate.check import CheckRequest, _Checking, check
 from bottleneck_doctor.gate.paired import failure
 from bottleneck_doctor.gate.sides import entrypoint, revision, worktree
 from bottleneck_doctor.gate.sides.revision import Revisions
@@ -144,7 +144,7 @@ def test_git_that_fails_is_said(repository: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.chdir(repository)
     (repository / ".git" / "index").write_text("broken")
     with pytest.raises(DoctorError) as failed:
-        check(Request(start=Start(script=Path("train.py")), base_ref="HEAD~1"), SilentProgress())
+        check(CheckRequest(start=Start(script=Path("train.py")), base_ref="HEAD~1"), SilentProgress())
     assert failed.value.slug == "git-failed"
     assert "index" in failed.value.detail
 
@@ -152,7 +152,9 @@ def test_git_that_fails_is_said(repository: Path, monkeypatch: pytest.MonkeyPatc
 def test_each_side_is_launched_at_a_place_of_its_own(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(repository)
     launcher = (sys.executable, "-m", "torch.distributed.run")
-    request = Request(start=Start(script=Path("train.py"), launcher=launcher, listen=("here", 4000)), base_ref="HEAD~1")
+    request = CheckRequest(
+        start=Start(script=Path("train.py"), launcher=launcher, listen=("here", 4000)), base_ref="HEAD~1"
+    )
     checking = _Checking(request, SilentProgress())
     checking.revisions = revision.find(Path.cwd(), "HEAD~1", merge_base=False)
     with worktree.checked_out(checking.revisions, python=sys.executable, setup=None) as tree:

@@ -13,7 +13,7 @@ import bottleneck_doctor.gate.check
 from bottleneck_doctor.cli import main
 from bottleneck_doctor.documents.check import STEP_TIME, Check, Status
 from bottleneck_doctor.errors import Exit
-from bottleneck_doctor.gate.check import Outcome, Request
+from bottleneck_doctor.gate.check import CheckOutcome, CheckRequest
 from bottleneck_doctor.gate.limits import DEFAULTS
 from bottleneck_doctor.render.check import terminal as text
 from bottleneck_doctor.system.progress import Progress
@@ -22,13 +22,13 @@ CHECKS: dict[str, Check] = runpy.run_path(str(Path(__file__).parents[1] / "golde
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Request]:
+def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[CheckRequest]:
     """What was asked for; the answer is a golden check of the status that `answer` sets."""
-    recorded: list[Request] = []
+    recorded: list[CheckRequest] = []
 
-    def check(request: Request, progress: Progress) -> Outcome:
+    def check(request: CheckRequest, progress: Progress) -> CheckOutcome:
         recorded.append(request)
-        return Outcome(_answer, tmp_path)
+        return CheckOutcome(_answer, tmp_path)
 
     monkeypatch.setattr(bottleneck_doctor.gate.check, "check", check)
     monkeypatch.chdir(tmp_path)
@@ -47,7 +47,7 @@ def answer(status: Status) -> None:
     _answer = replace(CHECKS["regressed"] if status == "regressed" else CHECKS["passed"], status=status)
 
 
-def test_everything_that_was_asked_for(asked: list[Request]) -> None:
+def test_everything_that_was_asked_for(asked: list[CheckRequest]) -> None:
     options = (
         "--base-ref main --merge-base --base-setup make --threshold 3% --budget 2m --no-steady --in-place --seed 4"
     )
@@ -69,7 +69,7 @@ def test_everything_that_was_asked_for(asked: list[Request]) -> None:
     assert replace(asked[0], discretion=request.discretion) == request
 
 
-def test_a_module_and_its_arguments(asked: list[Request]) -> None:
+def test_a_module_and_its_arguments(asked: list[CheckRequest]) -> None:
     assert main(["check", "-q", "--base-ref", "main", "--pairs", "4", "-m", "pets.train", "x"]) == Exit.DONE
     assert asked[0].start.entrypoint() == ("-m", "pets.train", "x")
     assert (asked[0].budget, asked[0].pairs) == (None, 4)
@@ -78,7 +78,7 @@ def test_a_module_and_its_arguments(asked: list[Request]) -> None:
 TORCHRUN = f"{sys.executable} -m torch.distributed.run --nproc-per-node 2"
 
 
-def test_a_launcher_before_the_script(asked: list[Request], tmp_path: Path) -> None:
+def test_a_launcher_before_the_script(asked: list[CheckRequest], tmp_path: Path) -> None:
     options = ["--base-ref", "main", "--launch", TORCHRUN, "--listen", "node1:0"]
     assert main(["check", "-q", *options, "train.py", "--", "--epochs", "3"]) == Exit.DONE
     assert asked[0].start.launcher == tuple(TORCHRUN.split())
@@ -94,7 +94,7 @@ def test_a_launcher_before_the_script(asked: list[Request], tmp_path: Path) -> N
     assert main(["check", "-q", "train.py"]) == Exit.USAGE
 
 
-def test_a_command_as_it_is(asked: list[Request]) -> None:
+def test_a_command_as_it_is(asked: list[CheckRequest]) -> None:
     line = f"TOKEN=abc {sys.executable} -m pets.train --epochs 3"
     assert main(["check", "-q", "--base-ref", "main", "--exec", line]) == Exit.DONE
     assert asked[0].start.words == (sys.executable, "-m", "pets.train", "--epochs", "3")
@@ -106,7 +106,7 @@ def test_a_command_as_it_is(asked: list[Request]) -> None:
     assert main(["check", "-q", "--base-ref", "main", "--exec", line, "train.py"]) == Exit.USAGE
 
 
-def test_a_project_says_what_the_command_line_does_not(asked: list[Request], tmp_path: Path) -> None:
+def test_a_project_says_what_the_command_line_does_not(asked: list[CheckRequest], tmp_path: Path) -> None:
     (tmp_path / "doctor.toml").write_text(
         'base-ref = "main"\nbudget = "9m"\nsteady = false\ninconclusive = "fail"\n'
         '[metrics.step_time]\nthreshold = "7%"\n'
@@ -134,14 +134,14 @@ def test_a_project_says_what_the_command_line_does_not(asked: list[Request], tmp
         ("cannot_tell", "fail", Exit.CANNOT_TELL),
     ],
 )
-def test_exit_codes(asked: list[Request], status: Status, inconclusive: str, code: Exit) -> None:
+def test_exit_codes(asked: list[CheckRequest], status: Status, inconclusive: str, code: Exit) -> None:
     answer(status)
     assert main(["check", "-q", "--base-ref", "main", "--inconclusive", inconclusive, "train.py"]) == code
     assert len(asked) == 1
 
 
 def test_the_summary_makes_way_for_a_document_on_stdout(
-    asked: list[Request], capsys: pytest.CaptureFixture[str]
+    asked: list[CheckRequest], capsys: pytest.CaptureFixture[str]
 ) -> None:
     main(["check", "-q", "--base-ref", "main", "--json", "-", "train.py"])
     said = capsys.readouterr()

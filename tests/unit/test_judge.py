@@ -15,7 +15,7 @@ from bottleneck_doctor.documents.labels import BASELINE, LOADER_ONLY, REPLAY, ke
 from bottleneck_doctor.documents.report import FixOutcome, Setting, Window
 from bottleneck_doctor.examine import judge
 from bottleneck_doctor.examine import outcome as outcome_module
-from bottleneck_doctor.examine.judge import Candidate, Evidence, Judgement
+from bottleneck_doctor.examine.judge import Candidate, JudgeEvidence, Judgement
 from bottleneck_doctor.fixes import catalogue
 from bottleneck_doctor.runtime.messages import Found, Site
 from bottleneck_doctor.statistics import speedups
@@ -113,7 +113,7 @@ def judged(
     windows: Sequence[Window], candidates: Sequence[Candidate], found: Found = FOUND, **others: Any
 ) -> Judgement:
     values: dict[str, Any] = {"rungs": [], "chosen_after": 1, "epoch_batches": None}
-    return judge.judge(Evidence(found=found, windows=windows, candidates=candidates, **{**values, **others}))
+    return judge.judge(JudgeEvidence(found=found, windows=windows, candidates=candidates, **{**values, **others}))
 
 
 def outcome(judgement: Judgement, identifier: str) -> FixOutcome:
@@ -199,7 +199,9 @@ def test_many_fixes_tried_need_stronger_evidence() -> None:
     assert not set(claimed) - {"amp-bf16"}
     p_value = (
         judge.Estimates(
-            Evidence(found=FOUND, windows=many.windows, candidates=[], rungs=[], chosen_after=1, epoch_batches=None)
+            JudgeEvidence(
+                found=FOUND, windows=many.windows, candidates=[], rungs=[], chosen_after=1, epoch_batches=None
+            )
         )
         .promised[key_of(BF16)]
         .p_value

@@ -19,7 +19,7 @@ from bottleneck_doctor.measure.schedule import LoopShape, Probe, probe
 from bottleneck_doctor.measure.windows import BURN_IN
 from bottleneck_doctor.runtime.messages import Found, Grant, Hello, WindowDone
 from bottleneck_doctor.session.ending import Hung, SessionOver, TooSlow
-from bottleneck_doctor.session.ranks import Company
+from bottleneck_doctor.session.ranks import RankGroup
 from bottleneck_doctor.session.session import Exited
 
 AS_WRITTEN = probe(BASELINE, {})
@@ -38,7 +38,7 @@ class Told:
     def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)
         self.away: list[bool] = []
-        self.company = Company()
+        self.rank_group = RankGroup()
         self.window = 0
 
     def is_away(self) -> bool:
@@ -128,9 +128,9 @@ def test_ranks_that_came_apart_blame_no_setting() -> None:
     session = Told(None)
     for rank, length in ((0, 12), (1, 10)):
         hello = Hello(token="", pid=rank, python="", torch="", rank=rank, world=2)
-        session.company.found(hello, replace(FOUND, epoch_batches=length), 0.0)
-    session.company.settle(0.0)
-    session.company.granted(Grant(1, {}, "timed", 0, 1))
+        session.rank_group.found(hello, replace(FOUND, epoch_batches=length), 0.0)
+    session.rank_group.settle(0.0)
+    session.rank_group.granted(Grant(1, {}, "timed", 0, 1))
     with pytest.raises(SessionOver, match="12 in rank 0, 10 in rank 1") as over:
         made.measure(session, TWO)  # type: ignore[arg-type]
     assert over.value.apart

@@ -15,7 +15,7 @@ from bottleneck_doctor.documents.report import Rank, RankPart
 from bottleneck_doctor.runtime import rank_place, suitability
 from bottleneck_doctor.runtime.messages import Found, Grant, Hello, WindowDone
 from bottleneck_doctor.session import launch, ranks
-from bottleneck_doctor.session.ranks import Apart, Company, Together, merged_done
+from bottleneck_doctor.session.ranks import Apart, RankGroup, Together, merged_done
 from bottleneck_doctor.wording import words
 
 
@@ -55,14 +55,14 @@ class Party:
     """Ranks that do as they are told: a grant is run at once, to its last step."""
 
     def __init__(self, *positions: int, **given: Any) -> None:
-        self.company = Company()
+        self.rank_group = RankGroup()
         self.at = dict(enumerate(positions))
         for rank, position in self.at.items():
-            self.company.found(hello(rank, len(positions)), found(position, **given), 0.0)
+            self.rank_group.found(hello(rank, len(positions)), found(position, **given), 0.0)
 
     def settled(self, now: float = 0.0) -> Any:
         for _ in range(20):
-            sends, event = self.company.settle(now)
+            sends, event = self.rank_group.settle(now)
             if event is not None:
                 return event
             self.run(sends)
@@ -74,19 +74,19 @@ class Party:
         for rank, grant in sends:
             assert grant.together
             self.at[rank] += grant.lead_in + grant.steps
-            self.company.done(rank, done(grant.window, self.at[rank]))
+            self.rank_group.done(rank, done(grant.window, self.at[rank]))
 
 
 def test_a_process_alone_is_passed_through() -> None:
-    company = Company()
+    group = RankGroup()
     alone = found()
-    assert company.found(hello(0, 1), alone, 0.0) == []
-    assert company.settle(0.0) == ([], alone)
-    assert company.settle(9.0) == ([], None)
-    assert company.granted(GRANT) == [(0, GRANT)]
-    company.done(0, done(1, 19))
-    assert company.settle(0.0) == ([], done(1, 19))
-    assert company.hellos() == []
+    assert group.found(hello(0, 1), alone, 0.0) == []
+    assert group.settle(0.0) == ([], alone)
+    assert group.settle(9.0) == ([], None)
+    assert group.granted(GRANT) == [(0, GRANT)]
+    group.done(0, done(1, 19))
+    assert group.settle(0.0) == ([], done(1, 19))
+    assert group.hellos() == []
 
 
 def test_all_ranks_are_awaited_and_granted_the_same() -> None:
@@ -94,22 +94,22 @@ def test_all_ranks_are_awaited_and_granted_the_same() -> None:
     event = party.settled()
     assert isinstance(event, Found)
     assert event.samples_per_step == 8.0
-    assert [each.rank for each in party.company.hellos()] == [0, 1]
-    sends = party.company.granted(GRANT)
+    assert [each.rank for each in party.rank_group.hellos()] == [0, 1]
+    sends = party.rank_group.granted(GRANT)
     assert sends == [(rank, replace(GRANT, together=True)) for rank in (0, 1)]
-    party.company.done(0, done(1, 19))
-    assert party.company.settle(0.0) == ([], None)
-    party.company.done(1, done(1, 19))
-    assert isinstance(party.company.settle(0.0)[1], Together)
+    party.rank_group.done(0, done(1, 19))
+    assert party.rank_group.settle(0.0) == ([], None)
+    party.rank_group.done(1, done(1, 19))
+    assert isinstance(party.rank_group.settle(0.0)[1], Together)
 
 
 def test_files_are_written_by_one_rank_only() -> None:
     party = Party(7, 7)
     party.settled()
-    sends = dict(party.company.granted(Grant(1, {}, "trace", 2, 6, options={"chrome_trace": "trace.json"})))
+    sends = dict(party.rank_group.granted(Grant(1, {}, "trace", 2, 6, options={"chrome_trace": "trace.json"})))
     assert sends[0].mode == "trace"
     assert (sends[1].mode, sends[1].options, sends[1].steps) == ("timed", {}, 6)
-    assert {grant.mode for _, grant in party.company.granted(Grant(2, {}, "phases", 2, 6))} == {"phases"}
+    assert {grant.mode for _, grant in party.rank_group.granted(Grant(2, {}, "phases", 2, 6))} == {"phases"}
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -120,11 +120,11 @@ def test_ranks_that_are_apart_are_brought_to_one_step(seed: int) -> None:
     assert isinstance(party.settled(), Found)
     assert set(party.at.values()) == {max(positions)}
     for number in range(1, 4):
-        party.run(party.company.granted(replace(GRANT, window=number)))
+        party.run(party.rank_group.granted(replace(GRANT, window=number)))
         # One of them counts a step more, whatever the reason: it is waited for, and the others are brought to it.
         extra = generator.randrange(len(positions))
         party.at[extra] += 1
-        party.company.members[extra].position += 1
+        party.rank_group.members[extra].position += 1
         assert isinstance(party.settled(), Together)
         assert len(set(party.at.values())) == 1
 
@@ -134,58 +134,58 @@ def test_batches_taken_before_training_began_are_no_distance() -> None:
     party = Party(8, 7, optimizer_steps=6)
     assert isinstance(party.settled(), Found)
     assert party.at == {0: 8, 1: 7}
-    party.run(party.company.granted(GRANT))
+    party.run(party.rank_group.granted(GRANT))
     assert isinstance(party.settled(), Together)
     assert party.at == {0: 20, 1: 19}
 
 
 def test_a_rank_that_sees_its_loop_later_is_given_more_to_see() -> None:
-    company = Company()
-    company.found(hello(0), found(7, optimizer_steps=7), 0.0)
-    assert company.settle(1.0) == ([], None)
-    ((rank, grant),) = company.settle(ranks.LEAST_PATIENCE + 0.1)[0]
+    group = RankGroup()
+    group.found(hello(0), found(7, optimizer_steps=7), 0.0)
+    assert group.settle(1.0) == ([], None)
+    ((rank, grant),) = group.settle(ranks.LEAST_PATIENCE + 0.1)[0]
     assert (rank, grant.setting, grant.steps, grant.together) == (0, {}, 4, True)
-    company.done(0, done(grant.window, 11))
-    company.found(hello(1), found(9, optimizer_steps=9), 2.5)
-    ((rank, grant),) = company.settle(2.5)[0]
+    group.done(0, done(grant.window, 11))
+    group.found(hello(1), found(9, optimizer_steps=9), 2.5)
+    ((rank, grant),) = group.settle(2.5)[0]
     assert (rank, grant.steps) == (1, 2)
-    company.done(1, done(grant.window, 11))
-    assert isinstance(company.settle(2.6)[1], Found)
+    group.done(1, done(grant.window, 11))
+    assert isinstance(group.settle(2.6)[1], Found)
 
 
 def test_a_rank_that_never_trains_is_measured_without() -> None:
-    company = Company()
-    company.found(hello(0), found(7), 0.0)
+    group = RankGroup()
+    group.found(hello(0), found(7), 0.0)
     now, event = 0.0, None
     while event is None:
         now += 1.0
-        sends, event = company.settle(now)
+        sends, event = group.settle(now)
         for rank, grant in sends:
-            company.done(rank, done(grant.window, company.members[rank].position + grant.steps))
+            group.done(rank, done(grant.window, group.members[rank].position + grant.steps))
     assert isinstance(event, Found)
     assert ranks.LONELY_SECONDS < now < 2 * ranks.LONELY_SECONDS
-    assert company.missing == [1]
-    assert [each.rank for each in company.hellos()] == [0]
+    assert group.missing == [1]
+    assert [each.rank for each in group.hellos()] == [0]
     # Should it train after all, it is not to hold up the other.
-    ((rank, grant),) = company.found(hello(1), found(7), now + 1)
+    ((rank, grant),) = group.found(hello(1), found(7), now + 1)
     assert (rank, grant.steps) == (1, ranks.FOR_EVER)
 
 
 def test_a_rank_that_comes_too_late_is_let_go() -> None:
     party = Party(7, 7)
     party.settled()
-    ((rank, grant),) = party.company.found(hello(2, 3), found(7), 50.0)
+    ((rank, grant),) = party.rank_group.found(hello(2, 3), found(7), 50.0)
     assert (rank, grant.setting, grant.steps) == (2, {}, ranks.FOR_EVER)
-    assert party.company.size == 2
+    assert party.rank_group.size == 2
 
 
 def test_ranks_that_wait_for_one_another_are_given_up() -> None:
-    company = Company()
-    company.found(hello(0), found(9, period=2), 0.0)
-    company.found(hello(1), found(7, period=2), 0.0)
-    assert [rank for rank, _ in company.settle(0.0)[0]] == [1]
-    assert company.settle(ranks.APART_SECONDS - 1) == ([], None)
-    _, event = company.settle(ranks.APART_SECONDS + 1)
+    group = RankGroup()
+    group.found(hello(0), found(9, period=2), 0.0)
+    group.found(hello(1), found(7, period=2), 0.0)
+    assert [rank for rank, _ in group.settle(0.0)[0]] == [1]
+    assert group.settle(ranks.APART_SECONDS - 1) == ([], None)
+    _, event = group.settle(ranks.APART_SECONDS + 1)
     assert isinstance(event, Apart)
     assert "rank 1 at step 7" in event.text
 
@@ -339,35 +339,35 @@ def test_place_without_a_process_group(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_ranks_with_unequal_epochs_are_told_apart_where_a_window_never_ends() -> None:
-    company = Company()
+    group = RankGroup()
     for rank, length in ((0, 12), (1, 10)):
-        company.found(hello(rank), found(epoch_batches=length), 0.0)
-    assert isinstance(company.settle(0.0)[1], Found)
-    company.granted(GRANT)
-    assert company.parted(hung=False) is None, "they may be under way"
-    both = company.parted(hung=True)
+        group.found(hello(rank), found(epoch_batches=length), 0.0)
+    assert isinstance(group.settle(0.0)[1], Found)
+    group.granted(GRANT)
+    assert group.parted(hung=False) is None, "they may be under way"
+    both = group.parted(hung=True)
     assert both == Apart(
         "ranks 0, 1 did not come to the end of a window (batches of an epoch: 12 in rank 0, 10 in rank 1)"
     )
-    company.done(0, done(1, 19))
-    assert company.settle(1.0) == ([], None)
-    one = company.parted(hung=False)
+    group.done(0, done(1, 19))
+    assert group.settle(1.0) == ([], None)
+    one = group.parted(hung=False)
     assert one is not None
     assert one.text.startswith("rank 1 did not come to the end of a window that rank 0 ended (batches of an epoch: 12")
-    company.done(1, done(1, 19))
-    assert isinstance(company.settle(2.0)[1], Together)
-    assert company.parted(hung=True) is None
+    group.done(1, done(1, 19))
+    assert isinstance(group.settle(2.0)[1], Together)
+    assert group.parted(hung=True) is None
 
 
 def test_equal_ranks_that_all_hang_are_not_apart() -> None:
     party = Party(7, 7, epoch_batches=12)
     party.settled()
-    party.company.granted(GRANT)
-    assert party.company.parted(hung=True) is None
+    party.rank_group.granted(GRANT)
+    assert party.rank_group.parted(hung=True) is None
     alone = Party(7)
     alone.settled()
-    alone.company.granted(GRANT)
-    assert alone.company.parted(hung=True) is None
+    alone.rank_group.granted(GRANT)
+    assert alone.rank_group.parted(hung=True) is None
 
 
 def test_memory_of_devices_is_that_of_the_one_that_needs_most() -> None:

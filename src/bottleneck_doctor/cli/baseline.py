@@ -82,7 +82,7 @@ def command(
     from bottleneck_doctor.cli._secrets import gathered
     from bottleneck_doctor.cli._terminal import say, stdout_width
     from bottleneck_doctor.documents import stored_baseline
-    from bottleneck_doctor.gate.baseline.recording import Request, record
+    from bottleneck_doctor.gate.baseline.recording import RecordingRequest, record
     from bottleneck_doctor.gate.baseline.single import Training
     from bottleneck_doctor.gate.limits import configured
     from bottleneck_doctor.render import baseline as text
@@ -94,7 +94,7 @@ def command(
     there = output.exists() and output.stat().st_size > 0
     before = stored_baseline.read(output) if there and not anew else None
     usual = next(way for way in (steady, config.steady, True if before is None else before.steady) if way is not None)
-    request = Request(
+    request = RecordingRequest(
         training=Training(
             start=given.start,
             steady=usual if before is None else stored_baseline.way(before, usual, str(output)),

@@ -17,7 +17,7 @@ from bottleneck_doctor.errors import Exit
 
 if TYPE_CHECKING:
     from bottleneck_doctor.documents.check import Check
-    from bottleneck_doctor.gate.check import Outcome
+    from bottleneck_doctor.gate.check import CheckOutcome
     from bottleneck_doctor.system.progress import Progress
 
 
@@ -112,7 +112,7 @@ def command(
     from bottleneck_doctor.cli._check_outputs import asked
     from bottleneck_doctor.cli._secrets import gathered
     from bottleneck_doctor.cli._terminal import say, stdout_has_color, stdout_width
-    from bottleneck_doctor.gate.check import Request, check
+    from bottleneck_doctor.gate.check import CheckRequest, check
     from bottleneck_doctor.gate.limits import configured
     from bottleneck_doctor.render.check import terminal as text
     from bottleneck_doctor.render.check.outputs import write_all
@@ -121,14 +121,14 @@ def command(
     limits = configured(config, None if threshold is None else _percent(threshold))
     # A number of processes is asked for to have so many, whatever time a project allows.
     budget_seconds = seconds if seconds is not None or pairs is not None else config.budget
-    measure: Callable[[Progress], Outcome]
+    measure: Callable[[Progress], CheckOutcome]
     if baseline is not None:
         from bottleneck_doctor.documents import stored_baseline
         from bottleneck_doctor.gate.baseline import stored_check
         from bottleneck_doctor.gate.baseline.single import Training
 
         before = stored_baseline.read(baseline)
-        held = stored_check.Request(
+        held = stored_check.StoredCheckRequest(
             training=Training(
                 start=given.start,
                 steady=stored_baseline.way(before, _first(steady, config.steady, before.steady), str(baseline)),
@@ -150,7 +150,7 @@ def command(
                 "There is nothing to compare with: give --base-ref, such as --base-ref origin/main, or --baseline FILE."
             )
         setup = base_setup or config.base_setup
-        request = Request(
+        request = CheckRequest(
             start=given.start,
             base_ref=ref,
             merge_base=merge_base,

@@ -105,13 +105,13 @@ def command(
 
     from bottleneck_doctor.cli._secrets import gathered
     from bottleneck_doctor.cli._terminal import say, stdout_has_color, stdout_width
-    from bottleneck_doctor.examine.examination import Request, examine
+    from bottleneck_doctor.examine.examination import ExaminationRequest, examine
     from bottleneck_doctor.explain.explainer import ExplainOptions
     from bottleneck_doctor.render import html, terminal
     from bottleneck_doctor.system.progress import choose_progress
 
     with scratch.borrowed() as artifacts:
-        request = Request(
+        request = ExaminationRequest(
             start=given.start,
             output=output,
             budget=seconds,

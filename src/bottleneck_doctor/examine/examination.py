@@ -18,8 +18,8 @@ from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.examine import outcome
 from bottleneck_doctor.examine.blocks import Blocks
 from bottleneck_doctor.examine.fresh import fresh_runs
-from bottleneck_doctor.examine.request import Outcome as Outcome
-from bottleneck_doctor.examine.request import Request as Request
+from bottleneck_doctor.examine.request import ExaminationOutcome as ExaminationOutcome
+from bottleneck_doctor.examine.request import ExaminationRequest as ExaminationRequest
 from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.examine.telling import Telling
 from bottleneck_doctor.explain.explainer import ALLOWANCE, Explainer, reserve
@@ -51,7 +51,7 @@ MOST_TIMES_APART = 2
 """Ranks that came apart in as many processes will do so in the next."""
 
 
-def examine(request: Request, progress: Progress, outside: Outside | None = None) -> Outcome:
+def examine(request: ExaminationRequest, progress: Progress, outside: Outside | None = None) -> ExaminationOutcome:
     """Examine the entrypoint. Raises `DoctorError` where nothing could be learnt at all.
 
     `outside`: the clock, the processes and what looks at them; without, this machine's own.
@@ -61,7 +61,7 @@ def examine(request: Request, progress: Progress, outside: Outside | None = None
 
 
 class _Examination:
-    def __init__(self, request: Request, progress: Progress, outside: Outside) -> None:
+    def __init__(self, request: ExaminationRequest, progress: Progress, outside: Outside) -> None:
         self.request = request
         self.progress = progress
         self.outside = outside
@@ -92,7 +92,7 @@ class _Examination:
         seconds = ENDING_SECONDS + (LAUNCHED_ENDING_SECONDS if self.request.start.launcher else 0.0)
         return min(seconds, ENDING_SHARE * total)
 
-    def run(self) -> Outcome:
+    def run(self) -> ExaminationOutcome:
         try:
             entrypoint = self.request.start.entrypoint()
             self.protector = Protector() if self.request.start.in_place else protecting(Path.cwd(), entrypoint)
@@ -305,7 +305,7 @@ class _Examination:
             return outcome.not_found(self.budget.total or self.budget.elapsed(), self.starter.seen)
         return outcome.out_of_time(self.budget.total or self.budget.elapsed())
 
-    def _outcome(self) -> Outcome:
+    def _outcome(self) -> ExaminationOutcome:
         self.progress.stage("Writing the report")
         if not self._has_baseline() and not self.interrupted:
             self.error = self.error or self._unmeasured()
@@ -325,7 +325,7 @@ class _Examination:
                 records=starter.records,
                 endings=starter.endings,
                 ranks=self.ranks,
-                missing_ranks=[] if last is None else last.session.company.missing,
+                missing_ranks=[] if last is None else last.session.rank_group.missing,
                 hello=None if last is None else last.session.hello,
                 selection=None if self.blocks is None else self.blocks.selection,
                 has_baseline=self._has_baseline(),
@@ -338,6 +338,6 @@ class _Examination:
         )
         result = self.request.discretion.document(result)
         if self.error is not None:
-            return Outcome(result, self.error.exit_code, self.error)
+            return ExaminationOutcome(result, self.error.exit_code, self.error)
         code = Exit.BUG if self.bug is not None else Exit.INTERRUPTED if self.interrupted else Exit.DONE
-        return Outcome(result, code, bug=self.bug)
+        return ExaminationOutcome(result, code, bug=self.bug)

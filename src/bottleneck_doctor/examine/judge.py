@@ -1,6 +1,6 @@
 """From evidence to outcomes: estimates, verdicts of fixes, ceilings, curve, combination, and the one sentence.
 
-Pure: an `Evidence` goes in, the parts of a `Result` come out.
+Pure: a `JudgeEvidence` goes in, the parts of a `Result` come out.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class JudgeEvidence:
     """All that was gathered, for judging."""
 
     found: Found
@@ -124,7 +124,7 @@ class Judgement:
 class Estimates:
     """Estimates of every setting by key: promised, steady, confirmed, and what each adds to its base."""
 
-    def __init__(self, evidence: Evidence) -> None:
+    def __init__(self, evidence: JudgeEvidence) -> None:
         made = ev.pairs(evidence.windows, evidence.epoch_batches)
         self.pairs = made
         self.promised = speedups.estimate_all([*ev.observations(made), *evidence.beside])
@@ -141,7 +141,7 @@ class Estimates:
         self.floor = speedups.noise_floor(self.promised)
 
 
-def judge(evidence: Evidence) -> Judgement:
+def judge(evidence: JudgeEvidence) -> Judgement:
     """Everything that may be said of the evidence. Needs at least one counted baseline window."""
     estimates = Estimates(evidence)
     outcomes = _outcomes(evidence, estimates)
@@ -169,7 +169,7 @@ def speedup(estimate: speedups.Estimate) -> Speedup:
 # -- fixes -----------------------------------------------------------------------------------------------------------
 
 
-def _outcomes(evidence: Evidence, estimates: Estimates) -> list[FixOutcome]:
+def _outcomes(evidence: JudgeEvidence, estimates: Estimates) -> list[FixOutcome]:
     measured = [
         (candidate, _best_setting(candidate, estimates, evidence.best_workers)) for candidate in evidence.candidates
     ]
@@ -209,7 +209,7 @@ def _decisive(candidate: Candidate, setting: Setting, estimates: Estimates) -> s
 
 
 def _measured(
-    evidence: Evidence, candidate: Candidate, setting: Setting, estimates: Estimates, p_value: float, tried: int
+    evidence: JudgeEvidence, candidate: Candidate, setting: Setting, estimates: Estimates, p_value: float, tried: int
 ) -> FixOutcome:
     whole: Setting = {**candidate.base, **setting}
     key = key_of(whole)
@@ -275,7 +275,7 @@ def _unmeasured(candidate: Candidate, device: str, cut: str) -> FixOutcome:
 # -- the rest of the result --------------------------------------------------------------------------------------------
 
 
-def _baseline(evidence: Evidence) -> Baseline | None:
+def _baseline(evidence: JudgeEvidence) -> Baseline | None:
     windows = [w for w in evidence.windows if ev.usable(w) and w.label == BASELINE]
     if not windows:
         return None
@@ -307,7 +307,7 @@ def _counts_samples(found: Found, per_step: float) -> bool:
     return found.has_loader and not (per_step == 1.0 and (found.batch_size or 1) > 1)
 
 
-def _ceilings(evidence: Evidence, estimates: Estimates) -> dict[str, Speedup]:
+def _ceilings(evidence: JudgeEvidence, estimates: Estimates) -> dict[str, Speedup]:
     """What was measured without one of the costs; none is below what was measured of the settings that it bounds."""
     measured = [
         (window.label, window.setting)
@@ -340,7 +340,7 @@ def _ceilings(evidence: Evidence, estimates: Estimates) -> dict[str, Speedup]:
     return ceilings
 
 
-def _workers(evidence: Evidence, estimates: Estimates, baseline: Baseline | None) -> Workers | None:
+def _workers(evidence: JudgeEvidence, estimates: Estimates, baseline: Baseline | None) -> Workers | None:
     found = evidence.found
     if baseline is None or not found.has_loader:
         return None
@@ -375,7 +375,7 @@ def _workers(evidence: Evidence, estimates: Estimates, baseline: Baseline | None
     return Workers(curve=curve, usable_cpus=found.usable_cpus) if len(curve) > 1 else None
 
 
-def _combination(evidence: Evidence, estimates: Estimates) -> Combination | None:
+def _combination(evidence: JudgeEvidence, estimates: Estimates) -> Combination | None:
     ladder: list[LadderStep] = []
     for fix, setting in evidence.rungs:
         estimate = estimates.promised.get(key_of(setting))
@@ -399,7 +399,7 @@ def _combination(evidence: Evidence, estimates: Estimates) -> Combination | None
     )
 
 
-def _gravest(evidence: Evidence, fixes: Sequence[str]) -> Risk:
+def _gravest(evidence: JudgeEvidence, fixes: Sequence[str]) -> Risk:
     """The risk of several fixes made together."""
     order: tuple[Risk, ...] = ("identical", "numerics", "semantics")
     risks = [candidate.risk for candidate in evidence.candidates if candidate.fix.id in fixes]
@@ -407,7 +407,7 @@ def _gravest(evidence: Evidence, fixes: Sequence[str]) -> Risk:
 
 
 def _verdict(
-    evidence: Evidence,
+    evidence: JudgeEvidence,
     baseline: Baseline | None,
     outcomes: Sequence[FixOutcome],
     combination: Combination | None,
@@ -450,7 +450,7 @@ def _verdict(
     return Verdict(sentence=undecided.nothing_faster(outcomes, free))
 
 
-def _too_noisy(evidence: Evidence, floor: float) -> str:
+def _too_noisy(evidence: JudgeEvidence, floor: float) -> str:
     """Others are blamed where they were seen, and only there: training can vary by itself."""
     vary = f"measurements of the same training differ so much that nothing{words.below_text(floor)} is claimed"
     load = evidence.other_load

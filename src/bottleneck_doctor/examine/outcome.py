@@ -85,7 +85,7 @@ def result(gathered: Gathered) -> Result:
     judged: judge.Judgement | None = None
     if selection is not None and gathered.has_baseline:
         judged = judge.judge(
-            judge.Evidence(
+            judge.JudgeEvidence(
                 found=selection.found,
                 windows=selection.measured.windows,
                 candidates=selection.outcomes(),

@@ -13,7 +13,7 @@ from bottleneck_doctor.session.start import Start
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class ExaminationRequest:
     """What the user asked for. `budget` in seconds; None leaves it to us."""
 
     start: Start
@@ -55,7 +55,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ExaminationOutcome:
     """The result, and the exit code of the command that asked for it."""
 
     result: Result

@@ -1,4 +1,4 @@
-"""The order of a check: the base's tree, pairs of processes until the answer is clear, then why; a `Request` in, a
+"""The order of a check: the base's tree, pairs of processes until the answer is clear, then why; a `CheckRequest` in, a
 `Check` out. The edge where clocks, processes and the pure rooms of the gate meet."""
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ DEFAULT_BUDGET = 300.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class CheckRequest:
     """What the user asked for. `budget` in seconds; None: as the number of pairs wants, or the default."""
 
     start: Start
@@ -83,14 +83,14 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CheckOutcome:
     """What came of a check, and the repository's root."""
 
     check: Check
     root: Path
 
 
-def check(request: Request, progress: Progress, outside: Outside | None = None) -> Outcome:
+def check(request: CheckRequest, progress: Progress, outside: Outside | None = None) -> CheckOutcome:
     """Compare the head with the base. Raises `DoctorError` where nothing could be compared at all.
 
     `outside`: the clock, the processes and what looks at them; without, this machine's own.
@@ -108,7 +108,7 @@ def check(request: Request, progress: Progress, outside: Outside | None = None) 
 
 
 class _Checking:
-    def __init__(self, request: Request, progress: Progress, outside: Outside | None = None) -> None:
+    def __init__(self, request: CheckRequest, progress: Progress, outside: Outside | None = None) -> None:
         self.request = request
         self.progress = progress
         self.outside = outside or Outside()
@@ -138,7 +138,7 @@ class _Checking:
         """The last interim look: what is said in the end rests on it."""
         self.revisions: Revisions
 
-    def run(self) -> Outcome:
+    def run(self) -> CheckOutcome:
         self.revisions = revision.find(Path.cwd(), self.request.base_ref, merge_base=self.request.merge_base)
         base, head = self.revisions.base, self.revisions.head
         self._note_revisions(base, head)
@@ -147,7 +147,7 @@ class _Checking:
             self.warnings += tree.warnings
             entrypoint = on_base(self.start, self.revisions, tree)
             if entrypoint is None:
-                return Outcome(self._document(new=True), self.revisions.root)
+                return CheckOutcome(self._document(new=True), self.revisions.root)
             with self._protectors(tree, entrypoint) as protectors:
                 self._pairs(self._sides(tree, entrypoint, protectors))
                 for protector in protectors:
@@ -158,7 +158,7 @@ class _Checking:
             raise outcome.out_of_time(self.budget.spent())
         if alone := self._fails_alone():
             raise failure(alone)
-        return Outcome(self._document(), self.revisions.root)
+        return CheckOutcome(self._document(), self.revisions.root)
 
     def _fails_alone(self) -> Broken | None:
         """How one revision failed in every pair after some windows, where the other one never did."""

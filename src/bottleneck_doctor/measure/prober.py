@@ -191,7 +191,7 @@ class Prober:
             self.device_bytes = _larger(self.device_bytes, event.device_bytes)
             self.device_reserved_bytes = _larger(self.device_reserved_bytes, event.device_reserved_bytes)
         if event is None or isinstance(event, Hung):
-            event = session.company.parted(hung=event is not None) or event
+            event = session.rank_group.parted(hung=event is not None) or event
             if event is None:
                 raise OutOfTime
         return event

@@ -197,7 +197,7 @@ class Starter:
                 elif event is not None:
                     live.over = ended(event)
             for live in lives:
-                self.missing_ranks.update(live.session.company.missing)
+                self.missing_ranks.update(live.session.rank_group.missing)
         failed = [(live, live.over) for live in lives if live.over is not None]
         if failed:
             live, over = failed[0]

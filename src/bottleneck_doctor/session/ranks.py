@@ -1,7 +1,7 @@
 """Several ranks as one: whom a session waits for, how they come to stand at one step, what their windows make together.
 
-Messages of ranks go into a `Company`, and out come messages to send and, once every rank has spoken, one event for all.
-Pure: the time comes in as a number. The protocol is told in docs/architecture.md, "Several ranks".
+Messages of ranks go into a `RankGroup`, and out come messages to send and, once every rank has spoken, one event for
+all. Pure: the time comes in as a number. The protocol is told in docs/architecture.md, "Several ranks".
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class _Member:
         return self.position - self.offset
 
 
-class Company:
-    """The ranks of one session. One process that trains alone is a company of one.
+class RankGroup:
+    """The ranks of one session. One process that trains alone is a group of one.
 
     `host` is the supervisor's. Call `found` and `done` as messages come in, and `settle` then and now and again.
     """

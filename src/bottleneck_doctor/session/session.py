@@ -2,7 +2,7 @@
 
 What enters is a `Command` and the supervisor's grants; what leaves are events: messages of the guest, the end of the
 process, or silence. One session is one process tree; `stop` leaves none of it behind. Where several ranks train in it,
-each has a guest with a line of its own, and `ranks.Company` makes one of them.
+each has a guest with a line of its own, and `ranks.RankGroup` makes one of them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from bottleneck_doctor.runtime import seen as seen_so_far
 from bottleneck_doctor.session import process_tree
 from bottleneck_doctor.session.output_log import OutputLog, megabytes
 from bottleneck_doctor.session.pseudo_terminal import PseudoTerminal, without_control
-from bottleneck_doctor.session.ranks import FOR_EVER, Company
+from bottleneck_doctor.session.ranks import FOR_EVER, RankGroup
 
 _ENTRY_FOLDER = Path(__file__).parents[1] / "runtime" / "entry"
 _TAIL_BYTES = 20_000
@@ -116,7 +116,7 @@ class Session:
         self.seen: seen_so_far.Counts | None = None
         """Once it has ended: what was seen in it, of which no loop may have been made."""
         self.load = LoadWatch()
-        self.company = Company(socket.gethostname())
+        self.rank_group = RankGroup(socket.gethostname())
         self.ranks: list[messages.Hello] = []
         """Of several ranks, what each said of itself; empty with one process."""
         self._discretion = discretion if discretion is not None else Discretion()
@@ -219,11 +219,11 @@ class Session:
         while True:
             now = time.monotonic()
             self._clock_held = self._clock_held and abs(_set_forward() - self._set_forward) < _CLOCK_STEP
-            sends, together = self.company.settle(now)
+            sends, together = self.rank_group.settle(now)
             self._deliver(sends)
             if together is not None:
-                self.hello = self.company.members[self.company.first].hello
-                self.ranks = self.company.hellos()
+                self.hello = self.rank_group.members[self.rank_group.first].hello
+                self.ranks = self.rank_group.hellos()
                 return together
             failure = self._crash or self._lost
             if failure is not None and now > failure[1]:
@@ -250,14 +250,14 @@ class Session:
         assert hello is not None
         if isinstance(message, messages.Found):
             assert connection is not None
-            first = self.company.members.get(hello.rank)
+            first = self.rank_group.members.get(hello.rank)
             if first is not None and hello.world == 1 and first.hello.pid != hello.pid:
                 return self._met_another(first.hello, connection)
             self._lines[hello.rank] = connection
             self._moments = self._moments or Moments(message.first_batch, time.time())
-            self._deliver(self.company.found(hello, message, time.monotonic()))
+            self._deliver(self.rank_group.found(hello, message, time.monotonic()))
         elif isinstance(message, messages.WindowDone):
-            self.company.done(hello.rank, message)
+            self.rank_group.done(hello.rank, message)
         elif isinstance(message, messages.Ended):
             if self.farewell is None or message.batches >= self.farewell.batches:
                 self.farewell = message
@@ -285,7 +285,7 @@ class Session:
 
     def grant(self, grant: messages.Grant) -> None:
         """Let all ranks run a window. A guest that is gone shows up as `Exited` at the next `event`."""
-        self._deliver(self.company.granted(grant))
+        self._deliver(self.rank_group.granted(grant))
 
     def stop(self) -> None:
         """End the guest and everything that it started, and remove the session's folder. Can be called twice."""
@@ -346,7 +346,7 @@ class Session:
         grow, nothing hangs. Only what they differ by from one look to the next means anything."""
         shown = {
             rank: _liveness_of(self._folder / "scratch" / f"{liveness.PREFIX}{member.hello.pid}")
-            for rank, member in self.company.members.items()
+            for rank, member in self.rank_group.members.items()
         }
         return {rank: each.steps for rank, each in shown.items() if each is not None}
 

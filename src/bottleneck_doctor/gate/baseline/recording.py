@@ -1,4 +1,5 @@
-"""Making a stored baseline: a `Request` in, the baseline with the new draws out. The edge of `doctor baseline`."""
+"""Making a stored baseline: a `RecordingRequest` in, the baseline with the new draws out. The edge of `doctor
+baseline`."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ _LONG = 300.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class RecordingRequest:
     """What the user asked for. `before`: the baseline that `file` holds already. `budget`: seconds, None without."""
 
     training: Training
@@ -52,7 +53,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RecordingOutcome:
     """The baseline with its new draws, and what weakens it."""
 
     baseline: Stored
@@ -60,12 +61,12 @@ class Outcome:
 
 
 def record(
-    request: Request,
+    request: RecordingRequest,
     progress: Progress,
     describe: machine.Describe = machine.describe,
     *,
     outside: Outside | None = None,
-) -> Outcome:
+) -> RecordingOutcome:
     """Draw processes and put them into a baseline. `describe`: how the machine is described. `outside`: as for
     `check.check`.
 
@@ -76,7 +77,9 @@ def record(
         return _record(request, progress, describe, outside or Outside())
 
 
-def _record(request: Request, progress: Progress, describe: machine.Describe, outside: Outside) -> Outcome:
+def _record(
+    request: RecordingRequest, progress: Progress, describe: machine.Describe, outside: Outside
+) -> RecordingOutcome:
     training, before = request.training, request.before
     told = training.told()
     if before is not None and before.entrypoint.argv != told:
@@ -113,10 +116,10 @@ def _record(request: Request, progress: Progress, describe: machine.Describe, ou
         environment=drawing.environment(),
         command=request.repeat(),
     )
-    return Outcome(training.discretion.document(made), drawing.warnings + _other_commit(before, head))
+    return RecordingOutcome(training.discretion.document(made), drawing.warnings + _other_commit(before, head))
 
 
-def _machine(request: Request, cwd: Path, describe: machine.Describe) -> Machine:
+def _machine(request: RecordingRequest, cwd: Path, describe: machine.Describe) -> Machine:
     """This machine; it has to be the one of the draws before."""
 
     def see() -> Machine:

@@ -1,5 +1,5 @@
-"""A check against a stored baseline: processes of the head alone, until the answer is clear; a `Request` in, a `Check`
-out. The edge where clocks, processes and the pure rooms meet, as `check` is for two revisions."""
+"""A check against a stored baseline: processes of the head alone, until the answer is clear; a `StoredCheckRequest` in,
+a `Check` out. The edge where clocks, processes and the pure rooms meet, as `check` is for two revisions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bottleneck_doctor.documents.stored_baseline import Stored
 from bottleneck_doctor.gate import decide, plan, verdict
 from bottleneck_doctor.gate.baseline import against, machine, unpaired
 from bottleneck_doctor.gate.baseline.single import Drawing, Training
-from bottleneck_doctor.gate.check import DEFAULT_BUDGET, Outcome
+from bottleneck_doctor.gate.check import DEFAULT_BUDGET, CheckOutcome
 from bottleneck_doctor.gate.limits import DEFAULTS, Limit
 from bottleneck_doctor.gate.metrics import Judging
 from bottleneck_doctor.gate.sides import revision
@@ -32,7 +32,7 @@ from bottleneck_doctor.wording.check_words import change_text, is_finding
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class StoredCheckRequest:
     """What the user asked for. `file`: the baseline's, as it was named. `budget` in seconds; None: as the number of
     processes wants, or the default. `processes`: exactly so many of the head."""
 
@@ -61,12 +61,12 @@ class Request:
 
 
 def check(
-    request: Request,
+    request: StoredCheckRequest,
     progress: Progress,
     describe: machine.Describe = machine.describe,
     *,
     outside: Outside | None = None,
-) -> Outcome:
+) -> CheckOutcome:
     """Hold the head against the baseline. `describe`: how the machine is described. `outside`: as for `check.check`.
 
     Raises `DoctorError` `different-machine` and `machine-unknown`, and where nothing could be measured at all.
@@ -76,7 +76,9 @@ def check(
 
 
 class _Checking:
-    def __init__(self, request: Request, progress: Progress, describe: machine.Describe, outside: Outside) -> None:
+    def __init__(
+        self, request: StoredCheckRequest, progress: Progress, describe: machine.Describe, outside: Outside
+    ) -> None:
         self.request = request
         self.progress = progress
         self.outside = outside
@@ -94,7 +96,7 @@ class _Checking:
         """The last interim look: what is said in the end rests on it."""
         self.drawing: Drawing
 
-    def run(self) -> Outcome:
+    def run(self) -> CheckOutcome:
         cwd = Path.cwd()
         root, head = revision.here(cwd)
         self.progress.stage("Looking at the machine")
@@ -105,7 +107,7 @@ class _Checking:
         if not self.ended:
             # Processes were lost, or the time was over: neither had to do with the figures.
             self._look(last=True)
-        return Outcome(self._document(root, cwd, head, different), root)
+        return CheckOutcome(self._document(root, cwd, head, different), root)
 
     def _different(self, cwd: Path) -> list[Difference]:
         request, baseline = self.request, self.request.baseline
