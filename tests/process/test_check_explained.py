@@ -121,7 +121,7 @@ class Against:
         starter = Starter(Budget(100.0, strict=True), SilentProgress(), outside)
         self._pairs = Pairs(sides[0], sides[1], starter, random.Random(1))
 
-    def explained(self, grew: float, differences: hunks.Differences) -> tuple[explain.Explanation, PairSample]:
+    def explained(self, grew: float, differences: hunks.Differences) -> tuple[explain.GrowthExplanation, PairSample]:
         """What is found where a step grew by so many seconds, and what the pair showed."""
         with self._pairs.pair(1) as both:
             sample = self._pairs.measure(1, both)

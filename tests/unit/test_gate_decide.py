@@ -13,7 +13,7 @@ import numpy
 import pytest
 
 from bottleneck_doctor.gate import decide
-from bottleneck_doctor.gate.decide import Answer, Estimate, InterimLook
+from bottleneck_doctor.gate.decide import Answer, GateEstimate, InterimLook
 from bottleneck_doctor.statistics.distributions import student_t_quantile
 
 ROUNDS = 4
@@ -53,7 +53,7 @@ class Luck:
 class Ended:
     answer: Answer
     pairs: int
-    seen: Estimate
+    seen: GateEstimate
 
 
 def simulate(luck: Luck, truth: float, threshold: float, most: int, generator: random.Random) -> Ended:
@@ -281,8 +281,8 @@ def test_bursts_of_a_neighbour_don_t_hide_a_slowdown() -> None:
 
 
 def test_an_interval_holds_the_mean_and_narrows_with_pairs() -> None:
-    few = decide.interval(Estimate(3, 0.02, 0.01), InterimLook(3, 1.0))
-    many = decide.interval(Estimate(12, 0.02, 0.01), InterimLook(12, 1.0))
+    few = decide.interval(GateEstimate(3, 0.02, 0.01), InterimLook(3, 1.0))
+    many = decide.interval(GateEstimate(12, 0.02, 0.01), InterimLook(12, 1.0))
     assert few[0] < many[0] < 0.02 < many[1] < few[1]
 
 

@@ -21,7 +21,7 @@ import bottleneck_doctor.gate.check
 from bottleneck_doctor.cli import main
 from bottleneck_doctor.errors import Exit
 from bottleneck_doctor.gate import decide, limits, metrics, verdict
-from bottleneck_doctor.gate.decide import Estimate
+from bottleneck_doctor.gate.decide import GateEstimate
 from bottleneck_doctor.gate.futility import futility
 from bottleneck_doctor.measure.side_pairs import PairSample
 
@@ -79,7 +79,7 @@ def test_a_threshold_above_the_floor_is_hardly_ever_given_up(truth: float) -> No
 
 
 def test_so_many_pairs_as_are_named_would_do() -> None:
-    seen = Estimate(7, 0.01, 0.03 / math.sqrt(7))
+    seen = GateEstimate(7, 0.01, 0.03 / math.sqrt(7))
     known = futility(seen, 0.035, 10)
     assert known is not None
     assert known.pairs is not None
@@ -92,7 +92,7 @@ def test_so_many_pairs_as_are_named_would_do() -> None:
     assert beyond is not None
     assert beyond.pairs is None
     assert futility(seen, 0.02, 2) is not None
-    assert futility(Estimate(2, 0.0, 0.01), 0.02, 2) is None
+    assert futility(GateEstimate(2, 0.0, 0.01), 0.02, 2) is None
 
 
 def restless(spread: float, count: int) -> list[PairSample]:

@@ -16,7 +16,7 @@ from scipy import special
 from scipy import stats as reference
 
 from bottleneck_doctor.statistics import distributions, speedups
-from bottleneck_doctor.statistics.speedups import Estimate, Observation
+from bottleneck_doctor.statistics.speedups import Observation, SpeedupEstimate
 
 DEGREES = [0.3, 0.7, 1, 1.33, 2, 3.7, 10, 100, 1e4]
 
@@ -26,10 +26,12 @@ def observed(table: dict[str, list[float]]) -> list[Observation]:
     return [Observation(s, 0, setting, value) for setting, row in table.items() for s, value in enumerate(row)]
 
 
-def an_estimate(low: float, high: float, sessions: int = 4) -> Estimate:
+def an_estimate(low: float, high: float, sessions: int = 4) -> SpeedupEstimate:
     log_mean = (math.log(low) + math.log(high)) / 2
     error = (math.log(high) - math.log(low)) / 2 / distributions.student_t_quantile(0.975, sessions - 1)
-    return Estimate("x", math.exp(log_mean), low, high, 2 * sessions, sessions, log_mean, error, sessions - 1, 0.01)
+    return SpeedupEstimate(
+        "x", math.exp(log_mean), low, high, 2 * sessions, sessions, log_mean, error, sessions - 1, 0.01
+    )
 
 
 # Special functions, against scipy

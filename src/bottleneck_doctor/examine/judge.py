@@ -155,7 +155,7 @@ def judge(evidence: JudgeEvidence) -> Judgement:
     return Judgement(baseline, noise, ceilings, outcomes, combination, workers, verdict, estimates.floor)
 
 
-def speedup(estimate: speedups.Estimate) -> Speedup:
+def speedup(estimate: speedups.SpeedupEstimate) -> Speedup:
     """As it stands in the result: bounded, since JSON has no infinity."""
     return Speedup(
         estimate=estimate.estimate,
@@ -200,7 +200,7 @@ def _best_setting(candidate: Candidate, estimates: Estimates, best_workers: Sett
     return max(known, key=lambda setting: estimates.promised[candidate.key(setting)].low)
 
 
-def _decisive(candidate: Candidate, setting: Setting, estimates: Estimates) -> speedups.Estimate:
+def _decisive(candidate: Candidate, setting: Setting, estimates: Estimates) -> speedups.SpeedupEstimate:
     """The estimate that a fix is judged by: against the baseline, or against what it builds on."""
     key = candidate.key(setting)
     if candidate.base and key in estimates.added:
@@ -316,7 +316,7 @@ def _ceilings(evidence: JudgeEvidence, estimates: Estimates) -> dict[str, Speedu
     ]
     settings = {label: setting for label, setting in measured if label != REPLAY}
 
-    def above(name: str, ceiling: speedups.Estimate, workers: int | None = None) -> Speedup:
+    def above(name: str, ceiling: speedups.SpeedupEstimate, workers: int | None = None) -> Speedup:
         worth = [
             speedup(table[label])
             for table in (estimates.promised, estimates.confirmed)

@@ -19,7 +19,7 @@ WORTH_NAMING = 1 + speedups.EQUIVALENCE
 """Estimate above which a setting that is not decided is worth naming: what is nearer to 1 is no difference."""
 
 
-def reason(estimate: speedups.Estimate | Speedup, *, floor: float, tried: int, over: str = "") -> str:
+def reason(estimate: speedups.SpeedupEstimate | Speedup, *, floor: float, tried: int, over: str = "") -> str:
     """Why `stats.verdict` can tell nothing of this estimate.
 
     `floor`: the deviation from 1 below which nothing is claimed. `tried`: fixes that a claim is one of. `over`: what

@@ -104,7 +104,7 @@ def degrees(alike: float) -> float:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class GateEstimate:
     """The mean over pairs, its standard error, and how many there were (two at least).
 
     `effective`: as many pairs that weigh alike would say as much; None: all do.
@@ -167,7 +167,7 @@ def weighted_mean(values: Sequence[float], heavy: Sequence[float]) -> float:
 
 def estimate(
     values: Sequence[float], owns: Sequence[Own | None] = (), least: float = MINIMUM_STANDARD_ERROR
-) -> Estimate:
+) -> GateEstimate:
     """The mean of one number a pair. `owns`: what each may be off by itself, as far as that is known.
 
     Three numbers agree by luck now and then; they can't agree better than what they are made of (`owns`), nor better
@@ -179,7 +179,7 @@ def estimate(
     spread = stdev(values)
     known = [own.error**2 for own in owns if own is not None]
     own = _believed(math.sqrt(fmean(known)) if known else 0.0, spread, len(values), len(values) - 1)
-    return Estimate(len(values), fmean(values), max(least, max(spread, own) / math.sqrt(len(values))))
+    return GateEstimate(len(values), fmean(values), max(least, max(spread, own) / math.sqrt(len(values))))
 
 
 def _believed(own: float, seen: float, pairs: int, df: float) -> float:
@@ -204,7 +204,7 @@ def _part(df: float, side: int) -> float:
     return part
 
 
-def weighed(values: Sequence[float], owns: Sequence[Own | None], least: float = MINIMUM_STANDARD_ERROR) -> Estimate:
+def weighed(values: Sequence[float], owns: Sequence[Own | None], least: float = MINIMUM_STANDARD_ERROR) -> GateEstimate:
     """The same as a weighted mean; as `estimate` has it where no weights are known.
 
     Weights count as many pairs as would say as much if they weighed alike (Kish's effective number), so that three of
@@ -218,13 +218,13 @@ def weighed(values: Sequence[float], owns: Sequence[Own | None], least: float = 
     mean = weighted_mean(values, heavy)
     seen = math.sqrt(weighted_mean([(value - mean) ** 2 for value in values], heavy) / (effective - 1))
     own = _believed(1 / math.sqrt(total), seen, len(values), degrees(effective))
-    return Estimate(len(values), mean, max(least, seen, own), effective=effective)
+    return GateEstimate(len(values), mean, max(least, seen, own), effective=effective)
 
 
-def decide(seen: Estimate, threshold: float, look: InterimLook, error_rate: float = ERROR_RATE) -> Answer:
+def decide(seen: GateEstimate, threshold: float, look: InterimLook, error_rate: float = ERROR_RATE) -> Answer:
     """What is known. `threshold` in the unit of the values: a log for ratios, points for shares; 0 or more.
 
-    Regression: the lower bound lies above the threshold (`Estimate.bar`); improvement: the upper one below 0. Each is
+    Regression: the lower bound lies above the threshold (`GateEstimate.bar`); improvement: the upper one below 0. Each is
     wrong at most `error_rate` of the time. Unchanged: the interval (`interval`) does not reach the threshold.
     """
     if seen.pairs < LEAST_PAIRS:
@@ -238,8 +238,8 @@ def decide(seen: Estimate, threshold: float, look: InterimLook, error_rate: floa
 
 
 def settle(
-    plain: Estimate, weighted: Estimate, threshold: float, look: InterimLook, error_rate: float = ERROR_RATE
-) -> tuple[Estimate, Answer]:
+    plain: GateEstimate, weighted: GateEstimate, threshold: float, look: InterimLook, error_rate: float = ERROR_RATE
+) -> tuple[GateEstimate, Answer]:
     """What is known, and the estimate that it rests on. Calm pairs are enough to call a slowdown, never to pass one.
 
     A head that stalls now and then makes its own pairs restless, as a neighbour would, and is fast in the calm ones. So
@@ -255,14 +255,14 @@ def settle(
     return plain, "cannot_tell" if answer == "regression" else answer
 
 
-def interval(seen: Estimate, look: InterimLook) -> tuple[float, float]:
+def interval(seen: GateEstimate, look: InterimLook) -> tuple[float, float]:
     """The interval of 95 % around the mean, in the unit of the values."""
     half = seen.half_width(INTERVAL_RATE * look.share)
     return seen.mean - half, seen.mean + half
 
 
 def smallest(
-    seen: Estimate, threshold: float, most_pairs: int, *, fixed: bool = False, error_rate: float = ERROR_RATE
+    seen: GateEstimate, threshold: float, most_pairs: int, *, fixed: bool = False, error_rate: float = ERROR_RATE
 ) -> float | None:
     """The smallest change that would have been called a regression nine times in ten, in the unit of the values.
 
@@ -273,7 +273,7 @@ def smallest(
     return None if beyond is None else seen.bar(threshold, max(seen.pairs, most_pairs)) + beyond
 
 
-def floor(seen: Estimate, most_pairs: int, *, fixed: bool = False) -> float | None:
+def floor(seen: GateEstimate, most_pairs: int, *, fixed: bool = False) -> float | None:
     """What doing nothing looks like at most, in the unit of the values: a threshold below that can't be judged here.
 
     Revisions that are the same would not be called unchanged nine times in ten.
@@ -281,7 +281,7 @@ def floor(seen: Estimate, most_pairs: int, *, fixed: bool = False) -> float | No
     return _seen_beyond(seen, most_pairs, fixed, INTERVAL_RATE)
 
 
-def _seen_beyond(seen: Estimate, most_pairs: int, fixed: bool, error_rate: float) -> float | None:
+def _seen_beyond(seen: GateEstimate, most_pairs: int, fixed: bool, error_rate: float) -> float | None:
     """How far from a bound the truth must lie to be told from it nine times in ten; None where there is no room."""
     pairs = max(seen.pairs, most_pairs)
     look = interim_look_after(pairs, last=True, fixed=fixed)

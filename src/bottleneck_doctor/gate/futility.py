@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, replace
 
 from bottleneck_doctor.gate import decide
-from bottleneck_doctor.gate.decide import ERROR_RATE, LEAST_PAIRS, Estimate
+from bottleneck_doctor.gate.decide import ERROR_RATE, LEAST_PAIRS, GateEstimate
 from bottleneck_doctor.statistics.distributions import student_t_quantile, student_t_tail
 from bottleneck_doctor.statistics.speedups import MINIMUM_STANDARD_ERROR
 
@@ -38,11 +38,11 @@ class Futility:
 
 
 def futility(
-    seen: Estimate,
+    seen: GateEstimate,
     threshold: float,
     most_pairs: int,
     *,
-    weighted: Estimate | None = None,
+    weighted: GateEstimate | None = None,
     fixed: bool = False,
     error_rate: float = ERROR_RATE,
 ) -> Futility | None:
@@ -70,7 +70,7 @@ def futility(
     )
 
 
-def _chances(seen: Estimate, threshold: float, most_pairs: int, error_rate: float) -> tuple[float, float]:
+def _chances(seen: GateEstimate, threshold: float, most_pairs: int, error_rate: float) -> tuple[float, float]:
     """The chances that all pairs together will say worse, and not worse, by what is known of mean and spread."""
     look = decide.interim_look_after(most_pairs, last=True)
     if look is None or most_pairs <= seen.pairs:
@@ -89,7 +89,7 @@ def _chances(seen: Estimate, threshold: float, most_pairs: int, error_rate: floa
     return is_worse, is_not
 
 
-def _quieter(seen: Estimate) -> Estimate:
+def _quieter(seen: GateEstimate) -> GateEstimate:
     """The same with the least spread that is likely."""
     return replace(seen, standard_error=max(MINIMUM_STANDARD_ERROR, seen.standard_error * decide.least_part(seen.df)))
 

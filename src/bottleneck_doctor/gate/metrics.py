@@ -64,11 +64,11 @@ class Series:
     def unit(self) -> Unit:
         return KINDS[self.id].unit
 
-    def known(self) -> decide.Estimate:
+    def known(self) -> decide.GateEstimate:
         """What the differences say; there are two at least."""
         return decide.estimate(self.differences, self.owns)
 
-    def weighted(self) -> decide.Estimate:
+    def weighted(self) -> decide.GateEstimate:
         """What calm pairs say more than restless ones."""
         return decide.weighed(self.differences, self.owns)
 

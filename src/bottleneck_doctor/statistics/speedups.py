@@ -63,7 +63,7 @@ class Observation:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class SpeedupEstimate:
     """What one setting is worth: a ratio to the baseline (above 1 is faster) with its confidence interval.
 
     `p_value` is two-sided, of the hypothesis that the ratio is 1, and below 1 - level exactly when the interval
@@ -83,7 +83,9 @@ class Estimate:
     p_value: float
 
 
-def estimate_all(observations: Iterable[Observation], level: float = 0.95, control: str = "aa") -> dict[str, Estimate]:
+def estimate_all(
+    observations: Iterable[Observation], level: float = 0.95, control: str = "aa"
+) -> dict[str, SpeedupEstimate]:
     """The worth of every setting, by name, each with its confidence interval at `level`.
 
     The control (the baseline measured as if it were a fix) is estimated from its own sessions alone: the luck of a
@@ -132,7 +134,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def noise_floor(estimates: Mapping[str, Estimate], control: str = "aa", minimum: float = MINIMUM_FLOOR) -> float:
+def noise_floor(estimates: Mapping[str, SpeedupEstimate], control: str = "aa", minimum: float = MINIMUM_FLOOR) -> float:
     """The deviation from 1 below which no difference is claimed, for example 0.01: what doing nothing looks like.
 
     It is the larger of what the control appeared to bring and of its standard error. Not its interval: the intervals
@@ -152,7 +154,7 @@ def noise_floor(estimates: Mapping[str, Estimate], control: str = "aa", minimum:
     return max(minimum, _exp(floor) - 1)
 
 
-def verdict(estimate: Estimate, *, adjusted_p: float, floor: float, equivalence: float = EQUIVALENCE) -> Verdict:
+def verdict(estimate: SpeedupEstimate, *, adjusted_p: float, floor: float, equivalence: float = EQUIVALENCE) -> Verdict:
     """What may be said of a setting. `adjusted_p` comes from `holm` over all fixes tried, `floor` from `noise_floor`.
 
     An interval inside 1 ± `equivalence` is no difference, even one that excludes 1: too small to matter is what the
@@ -190,7 +192,7 @@ def difference(first: Sequence[float], second: Sequence[float], level: float = 0
 
 
 def sessions_needed(
-    estimate: Estimate,
+    estimate: SpeedupEstimate,
     *,
     floor: float,
     fixes_tried: int = 1,
@@ -223,7 +225,7 @@ def sessions_needed(
 
 
 def blocks_needed(
-    estimate: Estimate,
+    estimate: SpeedupEstimate,
     *,
     floor: float,
     fixes_tried: int = 1,
@@ -287,17 +289,17 @@ class _Spread:
 
 def _estimate(
     setting: str, session_means: Sequence[float], pairs: int, spread: _Spread | None, level: float
-) -> Estimate:
+) -> SpeedupEstimate:
     # Sessions count alike, however many windows each has: their own luck outweighs that of their windows. The spread
     # of unweighted means is an unbiased measure of the error of their mean even if some of them are noisier.
     sessions = len(session_means)
     log_mean = math.fsum(session_means) / sessions
     if spread is None:
-        return Estimate(setting, _exp(log_mean), 0.0, math.inf, pairs, sessions, log_mean, math.inf, 0.0, 1.0)
+        return SpeedupEstimate(setting, _exp(log_mean), 0.0, math.inf, pairs, sessions, log_mean, math.inf, 0.0, 1.0)
     error = max(MINIMUM_STANDARD_ERROR, math.sqrt(spread.variance / sessions))
     df = spread.degrees_of_freedom
     half_width = student_t_quantile((1 + level) / 2, df) * error
-    return Estimate(
+    return SpeedupEstimate(
         setting=setting,
         estimate=_exp(log_mean),
         low=_exp(log_mean - half_width),

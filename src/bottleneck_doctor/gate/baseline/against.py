@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from statistics import NormalDist, fmean, variance
 
 from bottleneck_doctor.gate import decide
-from bottleneck_doctor.gate.decide import POWER, Estimate, InterimLook
+from bottleneck_doctor.gate.decide import POWER, GateEstimate, InterimLook
 from bottleneck_doctor.statistics.distributions import student_t_quantile
 from bottleneck_doctor.statistics.speedups import MINIMUM_STANDARD_ERROR
 
@@ -36,7 +36,7 @@ _MANY = 1e6
 
 
 @dataclass(frozen=True)
-class Against(Estimate):
+class Against(GateEstimate):
     """The head's mean over its processes (`pairs` in number) less the mean of the stored times.
 
     `between`: variance of the mean of one more time, as great as in the stored ones; `inside`: of a process in a time.

@@ -52,7 +52,7 @@ MOST_CHANGED = 40
 
 
 @dataclass
-class Explanation:
+class GrowthExplanation:
     """What grew, what was changed first; call by call; and what could not be found out."""
 
     culprits: list[Culprit]
@@ -101,10 +101,10 @@ def explain(
     pairs: Sequence[PairSample],
     grew: float,
     differences: Differences,
-) -> Explanation:
+) -> GrowthExplanation:
     """Look into both processes of a pair that regressed. `roots`: of each side's files, by its name, the repository's
     first. `grew`: seconds by which a step did."""
-    found = Explanation(culprits.grown_phases(pairs, grew))
+    found = GrowthExplanation(culprits.grown_phases(pairs, grew))
     if grew <= 0:
         return found
     record = record_of(pairs[-1])
@@ -202,7 +202,7 @@ def _linked(python_path: str) -> list[str]:
 
 
 def _by_lines(
-    found: Explanation,
+    found: GrowthExplanation,
     both: Sequence[_Looked],
     steps: tuple[float, float],
     grew: float,
