@@ -20,7 +20,7 @@ from pathlib import Path
 import psutil
 from _common import machine, machine_line
 
-from bottleneck_doctor.monitor import Watch, utilization
+from bottleneck_doctor.monitor import UsageWatch, utilization
 
 TARGET = 0.02
 
@@ -53,7 +53,7 @@ def cost(pid: int, seconds: float) -> None:
     """Watch once, and print."""
     # Whole seconds of waiting: whatever this process uses meanwhile is the monitor's.
     own, began = time.process_time(), time.perf_counter()
-    watch = Watch(pid)
+    watch = UsageWatch(pid)
     watch.start()
     time.sleep(seconds)
     watch.stop()

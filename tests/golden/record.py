@@ -53,7 +53,7 @@ LEAST = 0.01
 
 
 @dataclass(frozen=True)
-class Recording:
+class GoldenRecording:
     """A program, how it is examined, and what the report has to show.
 
     `program`: the words behind the options, from the root of the repository. `interrupt`: words of the progress; Ctrl-C
@@ -76,26 +76,26 @@ def interrupted(result: Result) -> bool:
 
 
 RECORDINGS = {
-    "pets": Recording(
+    "pets": GoldenRecording(
         ("examples/pets/train.py", "--", "examples/pets/config.json"),
         lambda result: bool(fastest(result) and result.combination and result.findings),
     ),
-    "nothing-faster": Recording(
+    "nothing-faster": GoldenRecording(
         ("benchmarks/planted/heavy_transform.py",),
         lambda result: result.baseline is not None and not fastest(result) and len(result.method.sessions) > 2,
     ),
-    "bare-loop": Recording(
+    "bare-loop": GoldenRecording(
         ("benchmarks/planted/manual_update.py",),
         lambda result: result.baseline is not None and result.baseline.batch_size is None,
         ("--budget", "60s"),
     ),
-    "interrupted": Recording(
+    "interrupted": GoldenRecording(
         ("benchmarks/planted/quick_files.py", "--", "--data", "data"),
         lambda result: result.baseline is not None and interrupted(result),
         ("--budget", "60s"),
         interrupt="Measuring ceilings",
     ),
-    "no-baseline": Recording(
+    "no-baseline": GoldenRecording(
         ("benchmarks/planted/sleep_in_transform.py",),
         lambda result: result.baseline is None and bool(result.method.sessions),
         interrupt="Looking where the time goes",
@@ -104,7 +104,7 @@ RECORDINGS = {
 }
 
 
-def record(recording: Recording) -> bytes:
+def record(recording: GoldenRecording) -> bytes:
     """Examine the program and return the report.json that was written."""
     with tempfile.TemporaryDirectory(prefix="recording-") as folder:
         script, *words = recording.program

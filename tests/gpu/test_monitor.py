@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from bottleneck_doctor.monitor import Watch, utilization
+from bottleneck_doctor.monitor import UsageWatch, utilization
 from bottleneck_doctor.monitor.gpu import Gpus
 
 pytestmark = pytest.mark.skipif(not Gpus(os.environ).devices, reason="NVML shows no device")
@@ -29,7 +29,7 @@ def test_a_busy_gpu() -> None:
     try:
         assert process.stdout is not None
         process.stdout.readline()
-        watch = Watch(process.pid)
+        watch = UsageWatch(process.pid)
         watch.start()
         time.sleep(10)
         watch.stop()

@@ -20,7 +20,7 @@ from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.side_pairs import PairSample
 from bottleneck_doctor.measure.starter import Side, Starter
 from bottleneck_doctor.profiling import obstacle
-from bottleneck_doctor.profiling.pyspy import Sampler
+from bottleneck_doctor.profiling.pyspy import PySpySampler
 from bottleneck_doctor.protection.protector import Protector
 from bottleneck_doctor.system.progress import SilentProgress
 
@@ -156,7 +156,7 @@ def test_lines_are_timed_where_py_spy_is_refused(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(plan, "USUAL_SECONDS", 1.0)
     monkeypatch.setattr(explain, "TIMED_SECONDS", 1.0)
 
-    class Refused(Sampler):
+    class Refused(PySpySampler):
         def start(self) -> None:
             """The system would say no."""
 

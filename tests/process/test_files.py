@@ -22,7 +22,7 @@ from tests.process.driver import LOOP, PRELUDE, Guest, run_plain, write
 
 from bottleneck_doctor.documents.report import from_json
 from bottleneck_doctor.errors import Exit
-from bottleneck_doctor.profiling.pyspy import Sampler, find_tool
+from bottleneck_doctor.profiling.pyspy import PySpySampler, find_tool
 from bottleneck_doctor.protection import plan, sandbox, scratch
 from bottleneck_doctor.protection.protector import FileProtector, Protector, protecting
 from bottleneck_doctor.session.session import Command, Session
@@ -289,7 +289,7 @@ def test_stacks_can_be_read_from_outside(protector: FileProtector, tmp_path: Pat
         assert script.session.pid is not None
         seen = ""
         for _ in range(10):  # On a busy machine few samples are taken in a second.
-            with Sampler(script.session.pid, tmp_path) as sampler:
+            with PySpySampler(script.session.pid, tmp_path) as sampler:
                 time.sleep(1)
             recorded = sampler.stop()
             assert isinstance(recorded, Path), recorded

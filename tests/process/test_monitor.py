@@ -17,7 +17,7 @@ from tests.process.conftest import StartGuest
 from tests.process.driver import LOOP
 
 from bottleneck_doctor.documents.report import ProcessUse, Setting, Utilization, Window
-from bottleneck_doctor.monitor import Watch, utilization
+from bottleneck_doctor.monitor import UsageWatch, utilization
 from bottleneck_doctor.monitor.accounts import Accounts
 from bottleneck_doctor.monitor.psutil_backend import PsutilMachine, PsutilTree
 
@@ -81,7 +81,7 @@ def window(started: float, ended: float) -> Window:
 
 def watched(pid: int, seconds: float, meanwhile: Callable[[], Any] = lambda: None) -> Utilization:
     """Watch a process for a while; one window that spans all of it."""
-    watch = Watch(pid)
+    watch = UsageWatch(pid)
     watch.start()
     time.sleep(0.3)
     begun = time.perf_counter()
@@ -172,7 +172,7 @@ def test_workers_one_of_which_dies(start: Start, method: str) -> None:
 
 def test_the_end_of_the_session_ends_the_watch(start: Start) -> None:
     process = start("import sys\nsys.stdin.read()")
-    watch = Watch(process.pid)
+    watch = UsageWatch(process.pid)
     watch.start()
     time.sleep(0.5)
     process.kill()
@@ -186,7 +186,7 @@ def test_the_end_of_the_session_ends_the_watch(start: Start) -> None:
 def test_a_process_that_is_not_there() -> None:
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
-    watch = Watch(process.pid)
+    watch = UsageWatch(process.pid)
     watch.start()
     time.sleep(0.3)
     watch.stop()
@@ -198,7 +198,7 @@ def test_many_watches_leave_no_file_and_no_thread(start: Start) -> None:
     me = psutil.Process()
 
     def round_trip() -> None:
-        watch = Watch(process.pid)
+        watch = UsageWatch(process.pid)
         watch.start()
         time.sleep(0.25)
         watch.stop()
@@ -234,7 +234,7 @@ def test_windows_of_a_guest_lie_on_the_same_clock(guest: StartGuest) -> None:
     script = guest(LOOP.replace("Rows()", "Rows(100000, seconds=0.005)"))
     script.found()
     assert script.session.pid is not None
-    watch = Watch(script.session.pid)
+    watch = UsageWatch(script.session.pid)
     watch.start()
     time.sleep(0.3)
     windows = []

@@ -18,7 +18,7 @@ from tests.process.driver import PRELUDE, run_plain, write
 
 from bottleneck_doctor.documents.report import Warning
 from bottleneck_doctor.profiling import pyspy
-from bottleneck_doctor.profiling.pyspy import Sampler
+from bottleneck_doctor.profiling.pyspy import PySpySampler
 from bottleneck_doctor.profiling.sampling import open_recording, sampling_profile
 from bottleneck_doctor.runtime import ptrace
 
@@ -74,7 +74,7 @@ def test_planted_functions_come_first(guest: StartGuest, tmp_path: Path) -> None
     started.found()
     hello = started.session.hello
     assert hello is not None
-    sampler = Sampler(hello.pid, tmp_path / "artifacts", rate=50)
+    sampler = PySpySampler(hello.pid, tmp_path / "artifacts", rate=50)
     sampler.start()
     window = started.window(mode="sampled", lead_in=8, steps=80)
     recorded = sampler.stop()
@@ -144,7 +144,7 @@ def test_short_bursts_are_seen_for_what_they_take(tmp_path: Path) -> None:
         try:
             assert process.stdout is not None
             process.stdout.readline()
-            with Sampler(process.pid, tmp_path, rate=200) as sampler:
+            with PySpySampler(process.pid, tmp_path, rate=200) as sampler:
                 time.sleep(6)
             recorded = sampler.stop()
         finally:
@@ -160,7 +160,7 @@ def test_a_process_that_ends_meanwhile_leaves_its_recording(tmp_path: Path) -> N
     script = write(tmp_path, "import time\ndef wait():\n    time.sleep(2)\nwait()\n")
     process = subprocess.Popen([sys.executable, str(script)])
     try:
-        with Sampler(process.pid, tmp_path) as sampler:
+        with PySpySampler(process.pid, tmp_path) as sampler:
             process.wait(30)
         recorded = sampler.stop()
     finally:
@@ -176,7 +176,7 @@ def test_an_abandoned_recording_leaves_the_process_running_and_no_file(tmp_path:
     script = write(tmp_path, "import time\nwhile True:\n    time.sleep(0.01)\n")
     process = subprocess.Popen([sys.executable, str(script)])
     try:
-        sampler = Sampler(process.pid, tmp_path)
+        sampler = PySpySampler(process.pid, tmp_path)
         sampler.start()
         sampler.abandon()
         assert no_py_spy()
@@ -190,7 +190,7 @@ def test_an_abandoned_recording_leaves_the_process_running_and_no_file(tmp_path:
 def test_what_cannot_be_sampled_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     process = subprocess.Popen(["sleep", "60"])
     try:
-        sampler = Sampler(process.pid, tmp_path)
+        sampler = PySpySampler(process.pid, tmp_path)
         sampler.start()
         said = sampler.stop()
         assert isinstance(said, Warning)
@@ -200,14 +200,14 @@ def test_what_cannot_be_sampled_is_said(tmp_path: Path, monkeypatch: pytest.Monk
     finally:
         process.kill()
         process.wait()
-    gone = Sampler(process.pid, tmp_path)
+    gone = PySpySampler(process.pid, tmp_path)
     gone.start()
     assert isinstance(gone.stop(), Warning)
 
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", str(tmp_path))
     assert pyspy.find_tool() is None
-    missing = Sampler(1, tmp_path)
+    missing = PySpySampler(1, tmp_path)
     missing.start()
     said = missing.stop()
     assert isinstance(said, Warning)
@@ -257,7 +257,7 @@ def test_a_refusal_is_recognised(tmp_path: Path) -> None:
         time.sleep(0.5)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(sys, "executable", str(stranger.parent / "python"))
-            sampler = Sampler(process.pid, tmp_path / "out")
+            sampler = PySpySampler(process.pid, tmp_path / "out")
             sampler.start()
             said = sampler.stop()
         assert process.poll() is None

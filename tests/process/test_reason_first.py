@@ -17,7 +17,7 @@ from tests.process.driver import PRELUDE, write
 
 from bottleneck_doctor.documents.report import Result, from_json
 from bottleneck_doctor.errors import Exit
-from bottleneck_doctor.profiling.pyspy import Sampler
+from bottleneck_doctor.profiling.pyspy import PySpySampler
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(240)]
 
@@ -157,7 +157,7 @@ def test_what_a_look_puts_on_is_taken_off(guest: StartGuest, tmp_path: Path) -> 
     before = len(running.notes("same"))
     running.window(mode="phases", lead_in=1, steps=4)
     between = len(running.notes("same"))
-    with Sampler(hello.pid, tmp_path / "artifacts"):
+    with PySpySampler(hello.pid, tmp_path / "artifacts"):
         running.window(mode="sampled", lead_in=1, steps=4)
     running.window(steps=8)
     told = running.notes("same")
@@ -200,7 +200,7 @@ def test_windows_behind_a_look_are_as_fast_as_those_before(guest: StartGuest, tm
     for _ in range(7):
         before = step()
         running.window(mode="phases", lead_in=2, steps=40)
-        with Sampler(hello.pid, tmp_path / "artifacts"):
+        with PySpySampler(hello.pid, tmp_path / "artifacts"):
             running.window(mode="sampled", lead_in=2, steps=60)
         ratios.append(math.log(step() / before))
     assert abs(median(ratios)) < 0.03, ratios

@@ -18,7 +18,7 @@ from tests.unit.test_gate_revision import commit, git
 from bottleneck_doctor.documents.check import HOST_MEMORY, STEP_TIME
 from bottleneck_doctor.gate import decide
 from bottleneck_doctor.gate.check import DEFAULT_BUDGET
-from bottleneck_doctor.gate.limits import DEFAULTS, Limit
+from bottleneck_doctor.gate.limits import DEFAULTS, MetricLimit
 from bottleneck_doctor.gate.paired import MOST_BROKEN_PAIRS
 from bottleneck_doctor.gate.plan import LEAST_ROUNDS, MOST_ROUNDS
 from bottleneck_doctor.measure.starter import SECONDS_BETWEEN_STARTS
@@ -491,5 +491,5 @@ def test_why_comes_on_top_of_the_budget() -> None:
     assert tight.machine.now > measured + 9.0
 
 
-def _limits(step: float) -> dict[str, Limit]:
+def _limits(step: float) -> dict[str, MetricLimit]:
     return {**DEFAULTS, STEP_TIME: replace(DEFAULTS[STEP_TIME], threshold=step)}

@@ -13,7 +13,7 @@ from bottleneck_doctor.config import Config, MetricConfig
 from bottleneck_doctor.documents.check import STEP_TIME, Metric
 from bottleneck_doctor.gate import decide, verdict
 from bottleneck_doctor.gate.cause import culprits
-from bottleneck_doctor.gate.limits import DEFAULTS, Limit, configured
+from bottleneck_doctor.gate.limits import DEFAULTS, MetricLimit, configured
 from bottleneck_doctor.gate.metrics import Judging, judged, record_of, sentence
 from bottleneck_doctor.measure.side_pairs import PairSample
 from bottleneck_doctor.wording.check_words import is_shown
@@ -21,16 +21,16 @@ from bottleneck_doctor.wording.check_words import is_shown
 NOISE = (0.002, -0.003, 0.001, -0.001, 0.003)
 
 
-def how(pairs: int, **limits: Limit) -> Judging:
+def how(pairs: int, **limits: MetricLimit) -> Judging:
     return Judging({**DEFAULTS, **limits}, decide.interim_look_after(pairs, last=True), pairs)
 
 
-def early(pairs: int, **limits: Limit) -> Judging:
+def early(pairs: int, **limits: MetricLimit) -> Judging:
     """With room for more."""
     return Judging({**DEFAULTS, **limits}, decide.interim_look_after(pairs, last=False), 20)
 
 
-def metrics(pairs: list[PairSample], **limits: Limit) -> dict[str, Metric]:
+def metrics(pairs: list[PairSample], **limits: MetricLimit) -> dict[str, Metric]:
     return {each.id: each for each in judged(pairs, how(len(pairs), **limits))}
 
 
@@ -74,7 +74,7 @@ def test_without_the_step_itself_its_phases_grew() -> None:
     phases = {"forward": 0.010, "backward": 0.010}
     both = (phases, {"forward": 0.018, "backward": 0.010})
     pairs = [pair(n, 0.020, 0.020 * math.exp(noise), phases=both) for n, noise in enumerate(NOISE, 1)]
-    found = metrics(pairs, phase_forward=Limit(0.1, "warn"))
+    found = metrics(pairs, phase_forward=MetricLimit(0.1, "warn"))
     assert found[STEP_TIME].verdict == "unchanged"
     assert verdict.growth(list(found.values())) == pytest.approx(0.008)
 
@@ -203,7 +203,7 @@ def test_the_first_pair_may_have_caches_to_make() -> None:
 
 def test_nothing_is_decided_before_it_is_looked() -> None:
     """Of the first pair the start is not counted: what was not measured yet has not passed."""
-    limits = {"step_time": Limit(0.05, "warn"), "first_step": Limit(0.2, "error")}
+    limits = {"step_time": MetricLimit(0.05, "warn"), "first_step": MetricLimit(0.2, "error")}
     one = [pair(1, 0.02, 0.02)]
     assert verdict.is_open(judged(one, early(1, **limits)), early(1, **limits))
     many = [pair(n, 0.02, 0.02) for n in range(1, 6)]
@@ -215,7 +215,7 @@ def test_nothing_is_decided_before_it_is_looked() -> None:
 def test_what_may_fail_a_check_and_was_not_measured_has_not_passed() -> None:
     pairs = [PairSample(number=n, base=side(0.02, peak_bytes=None), head=side(0.02, peak_bytes=None)) for n in range(5)]
     assert verdict.status(judged(pairs, how(5))) == "passed"
-    strict = how(5, host_memory=Limit(0.1, "error", most=1 << 31))
+    strict = how(5, host_memory=MetricLimit(0.1, "error", most=1 << 31))
     found = judged(pairs, strict)
     assert verdict.status(found) == "cannot_tell"
     assert not verdict.is_open(found, strict), "more pairs would not show it"
@@ -226,7 +226,7 @@ def test_what_may_fail_a_check_and_was_not_measured_has_not_passed() -> None:
 
 
 def test_what_one_pair_lacks_is_not_gone() -> None:
-    limit = Limit(0.1, "error")
+    limit = MetricLimit(0.1, "error")
     pairs = [PairSample(number=n, base=side(0.02), head=side(0.02, peak_bytes=None)) for n in range(1, 6)]
     found = judged(pairs[:1], how(1, host_memory=limit))
     assert verdict.status(found) == "cannot_tell"
@@ -282,7 +282,7 @@ def test_memory_of_a_device() -> None:
     on_it = [replace(each, base=side(0.02, device_bytes=1 << 30)) for each in pairs]
     assert metrics(on_it)["device_memory"].verdict == "gone"
     more = [replace(each, head=side(0.02, device_bytes=(1 << 30) + (1 << 28))) for each in on_it]
-    found = metrics(more, device_reserved=Limit(0.1, "error", most=1 << 31))
+    found = metrics(more, device_reserved=MetricLimit(0.1, "error", most=1 << 31))
     assert found["device_memory"].verdict == "regression"
     assert found["device_memory"].change == pytest.approx(0.25)
     assert found["device_reserved"].base == 1 << 31
@@ -291,17 +291,17 @@ def test_memory_of_a_device() -> None:
 
 def test_what_may_not_be_exceeded_at_all() -> None:
     pairs = [pair(n, 0.02, 0.02) for n in range(1, 6)]
-    strict = metrics(pairs, host_memory=Limit(0.1, "error", most=1 << 29))
+    strict = metrics(pairs, host_memory=MetricLimit(0.1, "error", most=1 << 29))
     assert strict["host_memory"].verdict == "regression"
     assert "at most" in strict["host_memory"].sentence
-    allowed = metrics(pairs, host_memory=Limit(0.1, "error", most=1 << 31))["host_memory"]
+    allowed = metrics(pairs, host_memory=MetricLimit(0.1, "error", most=1 << 31))["host_memory"]
     assert allowed.verdict == "unchanged"
     assert allowed.sentence.endswith("At most 2 GiB is allowed.")
 
 
 def test_what_may_be_too_much_stays_open() -> None:
     """Three to five percent over, on both sides: three pairs can't be sure of it, more can."""
-    limit = Limit(0.1, "error", most=8_000_000_000)
+    limit = MetricLimit(0.1, "error", most=8_000_000_000)
     sizes = [round(8e9 * (1 + over)) for over in (0.0325, 0.0375, 0.0425, 0.035, 0.04, 0.0375, 0.033)]
     pairs = [
         PairSample(number=n, base=side(0.02, peak_bytes=size), head=side(0.02, peak_bytes=size))
@@ -315,14 +315,14 @@ def test_what_may_be_too_much_stays_open() -> None:
 
 
 def test_metrics_that_can_fail_a_check_share_its_error_rate() -> None:
-    two = how(5, host_memory=Limit(0.1, "error"))
+    two = how(5, host_memory=MetricLimit(0.1, "error"))
     assert two.rate(STEP_TIME) == decide.ERROR_RATE / 2
     assert two.rate("first_step") == decide.ERROR_RATE
 
 
 def test_a_threshold_below_the_noise_is_named_with_the_floor() -> None:
     pairs = noisy(0.0)
-    limit = Limit(0.003, "error")
+    limit = MetricLimit(0.003, "error")
     found = judged(pairs, how(5, step_time=limit))
     slugs = [each.slug for each in verdict.weak_evidence(pairs, how(5, step_time=limit), found)]
     assert slugs == ["threshold-below-noise"]
@@ -339,8 +339,8 @@ def test_too_few_pairs_claim_nothing() -> None:
 def test_the_command_line_wins_over_the_project() -> None:
     config = Config(metrics={STEP_TIME: MetricConfig(threshold=0.1, level="warn"), "host_memory": MetricConfig(most=9)})
     limits = configured(config, 0.02)
-    assert limits[STEP_TIME] == Limit(0.02, "warn")
-    assert limits["host_memory"] == Limit(DEFAULTS["host_memory"].threshold, "error", most=9)
+    assert limits[STEP_TIME] == MetricLimit(0.02, "warn")
+    assert limits["host_memory"] == MetricLimit(DEFAULTS["host_memory"].threshold, "error", most=9)
     assert configured(Config(), None) == DEFAULTS
 
 
@@ -366,8 +366,8 @@ def test_means_that_tell_another_story_than_the_pairs_are_left_out() -> None:
 def test_the_threshold_to_give_is_the_same_wherever_it_is_said(scale: float) -> None:
     """Rounded up in both: the one that is typed must not be refused by the next check."""
     pairs = [pair(n, 0.020, 0.020 * math.exp(scale * noise)) for n, noise in enumerate(NOISE, 1)]
-    found = list(metrics(pairs, step_time=Limit(0.02, "error")).values())
-    judging = how(len(pairs), step_time=Limit(0.02, "error"))
+    found = list(metrics(pairs, step_time=MetricLimit(0.02, "error")).values())
+    judging = how(len(pairs), step_time=MetricLimit(0.02, "error"))
     given = re.search(r"--threshold (\d+%)", verdict.refusal(pairs, judging, found, 30.0))
     assert given is not None
     warned = next(each for each in verdict.weak_evidence(pairs, judging, found) if each.slug == "threshold-below-noise")
@@ -380,11 +380,11 @@ def test_the_sentence_says_what_could_not_be_told() -> None:
     for number, (before, change) in enumerate(zip(pairs, (0.0, 0.2, 0.05, 0.2, 0.1), strict=False)):
         more = replace(before.head, peak_bytes=round((1 << 30) * (1 + change)))
         pairs[number] = replace(before, head=more)
-    found = list(metrics(pairs, host_memory=Limit(0.1, "error")).values())
+    found = list(metrics(pairs, host_memory=MetricLimit(0.1, "error")).values())
     assert verdict.status(found) == "cannot_tell"
     said = verdict.sentence(found, "main", 5, [])
     assert "has not become slower" in said
     assert "Peak memory: seems to have grown" in said
-    alone = list(metrics(pairs, step_time=Limit(0.05, "off"), host_memory=Limit(0.5, "error")).values())
+    alone = list(metrics(pairs, step_time=MetricLimit(0.05, "off"), host_memory=MetricLimit(0.5, "error")).values())
     assert verdict.status(alone) == "passed"
     assert verdict.sentence(alone, "main", 5, []).startswith("Peak memory: has not grown by 50 %")

@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bottleneck_doctor.documents.report import Utilization, Window
-from bottleneck_doctor.monitor.recording import Device, Recorder, Recording
+from bottleneck_doctor.monitor.recording import Device, Recorder, UsageRecording
 from bottleneck_doctor.monitor.usage import MOST_POINTS, fastest, summarise, timed
 
 NAN = math.nan
 
 
-def recording(begun: float, columns: dict[str, list[float]], **others: Any) -> Recording:
+def recording(begun: float, columns: dict[str, list[float]], **others: Any) -> UsageRecording:
     rows = len(next(iter(columns.values())))
-    return Recording(begun, [begun + 0.1 * (row + 1) for row in range(rows)], columns, **others)
+    return UsageRecording(begun, [begun + 0.1 * (row + 1) for row in range(rows)], columns, **others)
 
 
 def window(started: float, seconds: float, **others: Any) -> Window:
@@ -179,11 +179,11 @@ def test_the_fastest_setting_is_found() -> None:
 
 def test_nothing_sampled() -> None:
     assert summarise([], []) is None
-    assert summarise([Recording(1.0, [], {}, missing=("The monitor failed.",))], []) is None
+    assert summarise([UsageRecording(1.0, [], {}, missing=("The monitor failed.",))], []) is None
 
 
 def test_slow_sampling_is_said() -> None:
-    slow = Recording(0.0, [0.5, 1.0], {"cores_busy": [1.0, 1.0]})
+    slow = UsageRecording(0.0, [0.5, 1.0], {"cores_busy": [1.0, 1.0]})
     assert any("0.5 s" in word for word in summary([slow], []).missing)
 
 

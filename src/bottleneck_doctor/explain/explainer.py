@@ -32,10 +32,10 @@ from bottleneck_doctor.measure.prober import Prober
 from bottleneck_doctor.measure.sampled import AS_SAMPLED, elsewhere, folder_of, not_sampled_elsewhere, sampled
 from bottleneck_doctor.measure.schedule import Probe, probe
 from bottleneck_doctor.measure.starter import Live
-from bottleneck_doctor.monitor import Watch
+from bottleneck_doctor.monitor import UsageWatch
 from bottleneck_doctor.profiling.device import device_profile
 from bottleneck_doctor.profiling.lines import functions_to_profile, line_profile, line_setting
-from bottleneck_doctor.profiling.pyspy import RATE, Sampler
+from bottleneck_doctor.profiling.pyspy import RATE, PySpySampler
 from bottleneck_doctor.profiling.sampling import sampling_profile
 from bottleneck_doctor.session.ending import SessionOver
 from bottleneck_doctor.system.output import ARTIFACTS_NAME
@@ -109,8 +109,8 @@ class Explainer:
         options: ExplainOptions,
         allowance: Allowance,
         *,
-        sampler: Callable[..., Sampler] = Sampler,
-        watch: Callable[[int], Watch] = Watch,
+        sampler: Callable[..., PySpySampler] = PySpySampler,
+        watch: Callable[[int], UsageWatch] = UsageWatch,
     ) -> None:
         self.explanation = Explanation()
         self.done = False

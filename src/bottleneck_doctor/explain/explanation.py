@@ -26,7 +26,7 @@ from bottleneck_doctor.documents.report import (
 )
 from bottleneck_doctor.explain.details import PhasesDetail, check
 from bottleneck_doctor.measure import phases
-from bottleneck_doctor.monitor import Watch, utilization
+from bottleneck_doctor.monitor import UsageWatch, utilization
 from bottleneck_doctor.runtime import messages
 
 
@@ -45,7 +45,7 @@ class Explanation:
     lines: LineProfile | None = None
     device: DeviceProfile | None = None
     missing: list[Warning] = field(default_factory=list)
-    watches: list[Watch] = field(default_factory=list)
+    watches: list[UsageWatch] = field(default_factory=list)
 
     pauses: dict[int, dict[str, Any]] = field(default_factory=dict)
     """What the last window of phases in each session told of pauses: their totals grow over the life of a process."""

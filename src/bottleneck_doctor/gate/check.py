@@ -23,7 +23,7 @@ from bottleneck_doctor.examine import outcome
 from bottleneck_doctor.gate import decide, metrics, plan, verdict
 from bottleneck_doctor.gate.cause import culprits, hunks
 from bottleneck_doctor.gate.cause.explain import explain
-from bottleneck_doctor.gate.limits import DEFAULTS, Limit
+from bottleneck_doctor.gate.limits import DEFAULTS, MetricLimit
 from bottleneck_doctor.gate.metrics import Judging
 from bottleneck_doctor.gate.paired import MOST_BROKEN_PAIRS, Pairs, environment_of, failure
 from bottleneck_doctor.gate.sides import revision, steady, worktree
@@ -58,7 +58,7 @@ class CheckRequest:
     base_setup: str | None = None
     budget: float | None = None
     pairs: int | None = None
-    limits: Mapping[str, Limit] = field(default_factory=lambda: DEFAULTS)
+    limits: Mapping[str, MetricLimit] = field(default_factory=lambda: DEFAULTS)
     steady: bool = True
     seed: int | None = None
     verbose: bool = False

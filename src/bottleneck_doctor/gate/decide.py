@@ -224,8 +224,8 @@ def weighed(values: Sequence[float], owns: Sequence[Own | None], least: float = 
 def decide(seen: GateEstimate, threshold: float, look: InterimLook, error_rate: float = ERROR_RATE) -> Answer:
     """What is known. `threshold` in the unit of the values: a log for ratios, points for shares; 0 or more.
 
-    Regression: the lower bound lies above the threshold (`GateEstimate.bar`); improvement: the upper one below 0. Each is
-    wrong at most `error_rate` of the time. Unchanged: the interval (`interval`) does not reach the threshold.
+    Regression: the lower bound lies above the threshold (`GateEstimate.bar`); improvement: the upper one below 0. Each
+    is wrong at most `error_rate` of the time. Unchanged: the interval (`interval`) does not reach the threshold.
     """
     if seen.pairs < LEAST_PAIRS:
         return "cannot_tell"

@@ -27,7 +27,7 @@ LEAST_THRESHOLD = 0.002
 
 
 @dataclass(frozen=True)
-class Limit:
+class MetricLimit:
     """How much worse a metric may become (relative, or points of a share), and what happens beyond.
 
     `most`: what it may be at most on the head, whatever it is on the base; bytes, or a share.
@@ -48,29 +48,29 @@ class Kind:
 
     title: str
     unit: Unit
-    limit: Limit
+    limit: MetricLimit
 
 
 KINDS: Mapping[str, Kind] = {
-    STEP_TIME: Kind("Step time", "seconds", Limit(0.05, "error")),
-    DATA_WAIT: Kind("Waiting for data", "share", Limit(0.05, "warn")),
-    HOST_MEMORY: Kind("Peak memory", "bytes", Limit(0.10, "warn")),
-    DEVICE_MEMORY: Kind("Peak device memory", "bytes", Limit(0.10, "warn")),
+    STEP_TIME: Kind("Step time", "seconds", MetricLimit(0.05, "error")),
+    DATA_WAIT: Kind("Waiting for data", "share", MetricLimit(0.05, "warn")),
+    HOST_MEMORY: Kind("Peak memory", "bytes", MetricLimit(0.10, "warn")),
+    DEVICE_MEMORY: Kind("Peak device memory", "bytes", MetricLimit(0.10, "warn")),
     # What the allocator holds follows the tensors in large steps, so it is judged where somebody asks for it.
-    DEVICE_RESERVED: Kind("Device memory reserved", "bytes", Limit(0.10, "off")),
-    FIRST_STEP: Kind("Start to first step", "seconds", Limit(0.20, "warn")),
-    EPOCH_TURN: Kind("Epoch overhead", "seconds", Limit(0.20, "warn")),
+    DEVICE_RESERVED: Kind("Device memory reserved", "bytes", MetricLimit(0.10, "off")),
+    FIRST_STEP: Kind("Start to first step", "seconds", MetricLimit(0.20, "warn")),
+    EPOCH_TURN: Kind("Epoch overhead", "seconds", MetricLimit(0.20, "warn")),
     **{
-        PHASE + name: Kind(f"Phase: {title[0].lower()}{title[1:]}", "seconds", Limit(0.15, "warn"))
+        PHASE + name: Kind(f"Phase: {title[0].lower()}{title[1:]}", "seconds", MetricLimit(0.15, "warn"))
         for name, title in PHASE_WORDS.items()
     },
 }
 
 UNITS: Mapping[str, Unit] = {name: kind.unit for name, kind in KINDS.items()}
-DEFAULTS: Mapping[str, Limit] = {name: kind.limit for name, kind in KINDS.items()}
+DEFAULTS: Mapping[str, MetricLimit] = {name: kind.limit for name, kind in KINDS.items()}
 
 
-def configured(config: Config, threshold: float | None) -> dict[str, Limit]:
+def configured(config: Config, threshold: float | None) -> dict[str, MetricLimit]:
     """The limits of every metric: as a project says, else ours. `threshold`: of the step time, by the command line.
 
     What has an absolute limit is meant to keep it, so its level is `error` unless the project says otherwise. Raises

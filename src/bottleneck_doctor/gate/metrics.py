@@ -27,7 +27,7 @@ from bottleneck_doctor.documents.check import (
 )
 from bottleneck_doctor.gate import decide
 from bottleneck_doctor.gate.futility import Futility, futility
-from bottleneck_doctor.gate.limits import KINDS, Limit
+from bottleneck_doctor.gate.limits import KINDS, MetricLimit
 from bottleneck_doctor.measure.side_pairs import PairSample
 from bottleneck_doctor.wording.check_words import amount_text, value_text
 
@@ -186,7 +186,7 @@ class Judging:
     """How it is judged. `look`: None before the first. `most_pairs`: for how many there is room. `fixed`: their number
     was set. Metrics that can fail the check share the promised error rate."""
 
-    limits: Mapping[str, Limit]
+    limits: Mapping[str, MetricLimit]
     look: decide.InterimLook | None
     most_pairs: int
     fixed: bool = False

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from bottleneck_doctor.monitor import Watch, memory
-from bottleneck_doctor.profiling.pyspy import Sampler
+from bottleneck_doctor.monitor import UsageWatch, memory
+from bottleneck_doctor.profiling.pyspy import PySpySampler
 from bottleneck_doctor.session.session import Session
 
 
@@ -22,8 +22,8 @@ class Outside:
     """
 
     start_session: Callable[..., Session] = Session
-    sampler: Callable[..., Sampler] = Sampler
-    watch: Callable[[int], Watch] = Watch
+    sampler: Callable[..., PySpySampler] = PySpySampler
+    watch: Callable[[int], UsageWatch] = UsageWatch
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     kernel_seconds: Callable[[int], float | None] = memory.kernel_seconds

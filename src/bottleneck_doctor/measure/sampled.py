@@ -11,7 +11,7 @@ from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import Warning
 from bottleneck_doctor.measure.prober import Prober
 from bottleneck_doctor.measure.schedule import Probe, probe
-from bottleneck_doctor.profiling.pyspy import Sampler
+from bottleneck_doctor.profiling.pyspy import PySpySampler
 from bottleneck_doctor.runtime import messages
 from bottleneck_doctor.session.session import Session
 
@@ -30,7 +30,7 @@ def not_sampled_elsewhere(hello: messages.Hello) -> Warning:
 
 
 def sampled(
-    sampler: Sampler, prober: Prober, session: Session, seconds: float, *, most_seconds: float = math.inf
+    sampler: PySpySampler, prober: Prober, session: Session, seconds: float, *, most_seconds: float = math.inf
 ) -> Path | Warning:
     """Run a window of the training as written under py-spy: its raw file, or why there is none.
 

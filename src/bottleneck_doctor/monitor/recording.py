@@ -41,7 +41,7 @@ class Device:
 
 
 @dataclass(frozen=True)
-class Recording:
+class UsageRecording:
     """Everything sampled in one session. `cpu_seconds`: CPU time that the sampling took."""
 
     begun: float
@@ -93,7 +93,7 @@ class Recording:
 
 
 class Recorder:
-    """Builds a `Recording`. About 4 bytes a value: ten minutes with eight workers and a GPU come to 1.5 MB."""
+    """Builds a `UsageRecording`. About 4 bytes a value: ten minutes with eight workers and a GPU come to 1.5 MB."""
 
     def __init__(self, begun: float) -> None:
         self.begun = begun
@@ -112,10 +112,10 @@ class Recorder:
         for row in range(bisect_right(self._times, since), len(self._times)):
             column[row] = value
 
-    def recording(self, devices: tuple[Device, ...], cpu_seconds: float, missing: tuple[str, ...]) -> Recording:
+    def recording(self, devices: tuple[Device, ...], cpu_seconds: float, missing: tuple[str, ...]) -> UsageRecording:
         for name in self._columns:
             self._column(name)
-        return Recording(self.begun, self._times, self._columns, devices, cpu_seconds, missing)
+        return UsageRecording(self.begun, self._times, self._columns, devices, cpu_seconds, missing)
 
     def _column(self, name: str) -> array[float]:
         column = self._columns.setdefault(name, array("f"))

@@ -16,7 +16,7 @@ from bottleneck_doctor.documents.labels import BASELINE, CONTROL
 from bottleneck_doctor.documents.report import DeviceUse, ProcessUse, Span, Utilization, Window, WindowUse
 from bottleneck_doctor.knobs import is_ceiling
 from bottleneck_doctor.monitor.gpu import throttle_reasons
-from bottleneck_doctor.monitor.recording import Recording
+from bottleneck_doctor.monitor.recording import UsageRecording
 
 MOST_POINTS = 600
 """Points of a series in the document; neighbours are averaged into one."""
@@ -73,10 +73,10 @@ Mean = Callable[[str], "float | None"]
 
 
 class Watched(Protocol):
-    """A `Watch` that has ended."""
+    """A `UsageWatch` that has ended."""
 
     @property
-    def recording(self) -> Recording | None: ...
+    def recording(self) -> UsageRecording | None: ...
 
 
 def utilization(watches: Iterable[Watched], windows: Sequence[Window], best: str | None = None) -> Utilization | None:
@@ -89,7 +89,7 @@ def utilization(watches: Iterable[Watched], windows: Sequence[Window], best: str
 
 
 def summarise(
-    recordings: Iterable[Recording], windows: Sequence[Window], best: str | None = None
+    recordings: Iterable[UsageRecording], windows: Sequence[Window], best: str | None = None
 ) -> Utilization | None:
     """As `utilization`, of what was recorded."""
     every = list(recordings)
@@ -156,7 +156,7 @@ def _label(window: Window) -> str:
 # -- one window --------------------------------------------------------------------------------------------------------
 
 
-def _window_use(sessions: Sequence[Recording], index: int, window: Window) -> WindowUse | None:
+def _window_use(sessions: Sequence[UsageRecording], index: int, window: Window) -> WindowUse | None:
     start, end = timed(window)
     session = max(sessions, key=lambda each: min(end, each.ended) - max(start, each.begun))
     if min(end, session.ended) <= max(start, session.begun):
@@ -197,7 +197,7 @@ def _window_use(sessions: Sequence[Recording], index: int, window: Window) -> Wi
 _ROLES: tuple[Role, ...] = ("main", "workers", "other")
 
 
-def _process_use(session: Recording, role: Role, start: float, end: float, short: Mean) -> ProcessUse | None:
+def _process_use(session: UsageRecording, role: Role, start: float, end: float, short: Mean) -> ProcessUse | None:
     counts = [count for count in session.values(f"{role}.processes", start, end) if count > 0]
     if session.presence(f"{role}.processes", start, end) < PRESENT:
         return None if role == "other" else ProcessUse(role=role, processes=0)
@@ -221,7 +221,7 @@ def _others(mean: Mean) -> float | None:
 # -- series ------------------------------------------------------------------------------------------------------------
 
 
-def _series(sessions: Sequence[Recording], zero: float) -> tuple[list[float], dict[str, list[float | None]]]:
+def _series(sessions: Sequence[UsageRecording], zero: float) -> tuple[list[float], dict[str, list[float | None]]]:
     """Points of all sessions on one axis; between two of them a point of gaps, so that no line joins them."""
     rows = sum(len(each.times) for each in sessions)
     group = math.ceil(rows / max(1, MOST_POINTS - 2 * len(sessions)))
@@ -242,11 +242,11 @@ def _series(sessions: Sequence[Recording], zero: float) -> tuple[list[float], di
     return times, {name: values for name, values in series.items() if any(value is not None for value in values)}
 
 
-def _over(session: Recording, start: float, end: float) -> Mean:
+def _over(session: UsageRecording, start: float, end: float) -> Mean:
     return lambda name: session.mean(name, start, end)
 
 
-def _drawn(sessions: Sequence[Recording]) -> dict[str, Callable[[Mean], float | None]]:
+def _drawn(sessions: Sequence[UsageRecording]) -> dict[str, Callable[[Mean], float | None]]:
     """Names of the series, and how each is made of columns."""
     drawn: dict[str, Callable[[Mean], float | None]] = {
         "main_cpu": lambda mean: _cpu(mean, "main"),

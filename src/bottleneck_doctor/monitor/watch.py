@@ -18,7 +18,7 @@ from bottleneck_doctor.monitor.gpu import Gpus
 from bottleneck_doctor.monitor.machine import LinuxMachine
 from bottleneck_doctor.monitor.pace import Pace
 from bottleneck_doctor.monitor.psutil_backend import PsutilMachine, PsutilTree
-from bottleneck_doctor.monitor.recording import Missing, Recorder, Recording
+from bottleneck_doctor.monitor.recording import Missing, Recorder, UsageRecording
 from bottleneck_doctor.monitor.tree import LinuxTree, slurp
 
 INTERVAL = 0.1
@@ -52,7 +52,7 @@ class Machine(Protocol):
     def close(self) -> None: ...
 
 
-class Sampler:
+class UsageSampler:
     """One sample at a time, on the caller's thread. `sample` reads what is due, `recording` gives all of it."""
 
     def __init__(self, pid: int) -> None:
@@ -141,7 +141,7 @@ class Sampler:
                 self._last[name] = at
             self._charge(self._pcie_pace, at, cost)
 
-    def recording(self) -> Recording:
+    def recording(self) -> UsageRecording:
         missing = (*self._tree.missing, *self._machine.missing, *self._gpus.missing, *self.missing)
         return self._recorder.recording(self._gpus.devices, time.thread_time() - self._began_cpu, missing)
 
@@ -151,14 +151,14 @@ class Sampler:
         self._gpus.close()
 
 
-class Watch:
+class UsageWatch:
     """Watches the session whose main process is `pid`, from `start` to `stop`. Neither ever raises."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._told = threading.Event()
         self._thread: threading.Thread | None = None
-        self._recording: Recording | None = None
+        self._recording: UsageRecording | None = None
 
     def start(self) -> None:
         self._thread = threading.Thread(target=self._run, name="monitor", daemon=True)
@@ -171,16 +171,16 @@ class Watch:
             self._thread.join(5.0)
 
     @property
-    def recording(self) -> Recording | None:
+    def recording(self) -> UsageRecording | None:
         """What was seen; None while it is still watching, or where it could not begin."""
         return self._recording
 
     def _run(self) -> None:
         try:
-            sampler = Sampler(self._pid)
+            sampler = UsageSampler(self._pid)
         except Exception as error:
             at = now()
-            self._recording = Recording(at, [], {}, missing=(_failure(error),))
+            self._recording = UsageRecording(at, [], {}, missing=(_failure(error),))
             return
         try:
             self._told.wait(INTERVAL)

@@ -85,7 +85,7 @@ class _Trace(msgspec.Struct):
 
 
 @dataclass(frozen=True)
-class Span:
+class TraceSpan:
     """One event of the trace. Microseconds."""
 
     name: str
@@ -141,7 +141,7 @@ def _operators(rows: Iterable[Row]) -> list[Operator]:
     ]
 
 
-def read_trace(path: Path) -> dict[str, list[Span]]:
+def read_trace(path: Path) -> dict[str, list[TraceSpan]]:
     """The events with a duration, by category, in order of time. Raises `ValueError` for what is no trace."""
     data = path.read_bytes()
     if data[:2] == b"\x1f\x8b":
@@ -154,13 +154,13 @@ def read_trace(path: Path) -> dict[str, list[Span]]:
     except (msgspec.DecodeError, msgspec.ValidationError):
         # Kineto writes NaN and Infinity, which are not JSON but which Python reads.
         trace = msgspec.convert(json.loads(data), _Trace)
-    found: dict[str, list[Span]] = defaultdict(list)
+    found: dict[str, list[TraceSpan]] = defaultdict(list)
     nothing = _Args()
     for event in trace.events:
         if event.ph == "X" and _number(event.ts) is not None and _number(event.dur) is not None:
             start, end = float(event.ts), float(event.ts) + float(event.dur)
             if math.isfinite(end):
-                found[event.cat.lower()].append(Span(str(event.name), start, end, _known(event.args or nothing)))
+                found[event.cat.lower()].append(TraceSpan(str(event.name), start, end, _known(event.args or nothing)))
     for spans in found.values():
         spans.sort(key=lambda span: span.start)
     return dict(found)
@@ -173,7 +173,7 @@ def _known(args: _Args) -> _Args:
     return args
 
 
-def _with_device(profile: DeviceProfile, trace: dict[str, list[Span]], steps: int, waiting: str) -> DeviceProfile:
+def _with_device(profile: DeviceProfile, trace: dict[str, list[TraceSpan]], steps: int, waiting: str) -> DeviceProfile:
     marks = [span for span in trace.get("user_annotation", []) if span.name.startswith("ProfilerStep#")]
     stretch, rest = marks[:steps], marks[steps:]
     if not stretch:
@@ -184,7 +184,7 @@ def _with_device(profile: DeviceProfile, trace: dict[str, list[Span]], steps: in
     calls = [*trace.get("cuda_runtime", []), *trace.get("cuda_driver", [])]
     queued = {call.args.correlation: call.start for call in calls if call.args.correlation is not None}
 
-    def of_the_steps(kind: str) -> Iterator[Span]:
+    def of_the_steps(kind: str) -> Iterator[TraceSpan]:
         for span in trace.get(kind, []):
             if span.start >= begin and queued.get(span.args.correlation, span.start) < limit:
                 yield span
@@ -224,8 +224,8 @@ def _with_device(profile: DeviceProfile, trace: dict[str, list[Span]], steps: in
     )
 
 
-def _of_busiest_device(kernels: Iterable[Span]) -> tuple[list[Span], Any]:
-    by_device: dict[Any, list[Span]] = defaultdict(list)
+def _of_busiest_device(kernels: Iterable[TraceSpan]) -> tuple[list[TraceSpan], Any]:
+    by_device: dict[Any, list[TraceSpan]] = defaultdict(list)
     for span in kernels:
         by_device[span.args.device].append(span)
     if not by_device:
@@ -234,7 +234,7 @@ def _of_busiest_device(kernels: Iterable[Span]) -> tuple[list[Span], Any]:
     return by_device[device], device
 
 
-def _kernels(kernels: Iterable[Span], kernel_time: float) -> list[Operator]:
+def _kernels(kernels: Iterable[TraceSpan], kernel_time: float) -> list[Operator]:
     calls: Counter[str] = Counter()
     times: dict[str, float] = defaultdict(float)
     for span in kernels:
@@ -252,7 +252,7 @@ def _kernels(kernels: Iterable[Span], kernel_time: float) -> list[Operator]:
     ]
 
 
-def sm_efficiency(kernels: Iterable[Span], wall: float) -> float | None:
+def sm_efficiency(kernels: Iterable[TraceSpan], wall: float) -> float | None:
     """Estimated part of the multiprocessors that have a block, over the whole time: concurrent kernels' blocks per SM
     are added, and one block is enough to keep an SM."""
     edges: list[tuple[float, float]] = []
@@ -270,7 +270,7 @@ def sm_efficiency(kernels: Iterable[Span], wall: float) -> float | None:
     return area / wall
 
 
-def occupancy(kernels: Iterable[Span]) -> float | None:
+def occupancy(kernels: Iterable[TraceSpan]) -> float | None:
     """Estimated achieved occupancy: the mean over kernels, weighed by how long each runs."""
     known = [(span.duration, _number(span.args.occupancy)) for span in kernels]
     weight = sum(duration for duration, percent in known if percent is not None and percent >= 0)
@@ -279,7 +279,7 @@ def occupancy(kernels: Iterable[Span]) -> float | None:
     return sum(duration * percent for duration, percent in known if percent is not None and percent >= 0) / weight / 100
 
 
-def _tensor_core_time(kernels: Iterable[Span], operators: dict[Any, str]) -> tuple[float, float]:
+def _tensor_core_time(kernels: Iterable[TraceSpan], operators: dict[Any, str]) -> tuple[float, float]:
     """Microseconds in kernels that use Tensor Cores, and in those that do or that run for an operator that could."""
     used = eligible = 0.0
     for span in kernels:
@@ -296,7 +296,7 @@ def uses_tensor_cores(kernel: str) -> bool:
     return bool(_TENSOR_CORE.search(kernel)) and not _NOT_TENSOR_CORE.search(kernel)
 
 
-def idle_cause(idle: Sequence[Range], trace: dict[str, list[Span]], waiting: str) -> str:
+def idle_cause(idle: Sequence[Range], trace: dict[str, list[TraceSpan]], waiting: str) -> str:
     """What takes most of the time in which the device has nothing to do, by what the host does meanwhile."""
     calls = [*trace.get("cuda_runtime", []), *trace.get("cuda_driver", [])]
     waits = Cover(ranges(span for span in trace.get("user_annotation", []) if span.name == waiting))
@@ -343,7 +343,7 @@ class Cover:
         return filled
 
 
-def ranges(spans: Iterable[Span]) -> list[Range]:
+def ranges(spans: Iterable[TraceSpan]) -> list[Range]:
     return [(span.start, span.end) for span in spans]
 
 

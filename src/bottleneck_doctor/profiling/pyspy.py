@@ -39,7 +39,7 @@ _END_SECONDS = 20.0
 """How long py-spy may take to write its file."""
 
 
-class Sampler:
+class PySpySampler:
     """One recording of the process `pid` and its children, written into `folder`."""
 
     def __init__(self, pid: int, folder: Path, *, rate: int = RATE, native: bool = False, name: str = "py-spy") -> None:
@@ -115,7 +115,7 @@ class Sampler:
             self._said = None
         self.path.unlink(missing_ok=True)
 
-    def __enter__(self) -> Sampler:
+    def __enter__(self) -> PySpySampler:
         self.start()
         return self
 

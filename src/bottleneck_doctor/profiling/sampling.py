@@ -24,7 +24,7 @@ WAITING = "workers_idle"
 
 
 @dataclass(frozen=True)
-class Recording:
+class PySpyRecording:
     """Raw files, read, with roles told apart. The commands and the examination both start from here."""
 
     profile: RawProfile
@@ -87,13 +87,13 @@ class Recording:
 
 def open_recording(
     files: Sequence[Path], *, main_pids: Collection[int] = (), own_roots: Iterable[str | PathLike[str]] = ()
-) -> Recording:
+) -> PySpyRecording:
     """Read raw files, merged as one. Raises the `DoctorError`s of `raw.read`."""
     profile = read(files)
     origin = Origin(own_roots)
     by_path = {path: origin.is_own(path) for path in {frame.path for frame in profile.frames}}
     own = [by_path[frame.path] for frame in profile.frames]
-    return Recording(profile, assign_roles(profile, own, main_pids), own)
+    return PySpyRecording(profile, assign_roles(profile, own, main_pids), own)
 
 
 def sampling_profile(

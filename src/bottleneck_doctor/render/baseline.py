@@ -14,7 +14,7 @@ from bottleneck_doctor.documents.check import STEP_TIME
 from bottleneck_doctor.documents.report import Warning
 from bottleneck_doctor.documents.stored_baseline import Stored
 from bottleneck_doctor.gate.baseline import against, unpaired
-from bottleneck_doctor.gate.limits import Limit
+from bottleneck_doctor.gate.limits import MetricLimit
 from bottleneck_doctor.render.console import text_console
 from bottleneck_doctor.wording import words
 
@@ -27,7 +27,7 @@ def render(
     *,
     file: str,
     check: Sequence[str],
-    limits: Mapping[str, Limit],
+    limits: Mapping[str, MetricLimit],
     width: int | None,
 ) -> str:
     """The text, ending in a newline. `check`: the command that uses it. `width`: columns of the terminal, None where
@@ -55,7 +55,7 @@ def render(
     return "\n".join(line.rstrip() for line in console.file.getvalue().split("\n"))
 
 
-def _visible(baseline: Stored, limits: Mapping[str, Limit]) -> str:
+def _visible(baseline: Stored, limits: Mapping[str, MetricLimit]) -> str:
     least = unpaired.expected(stored_baseline.times(baseline.takes), limits)
     limit = words.share_text(limits[STEP_TIME].threshold)
     if least is None:

@@ -20,7 +20,7 @@ from bottleneck_doctor.gate import decide, plan, verdict
 from bottleneck_doctor.gate.baseline import against, machine, unpaired
 from bottleneck_doctor.gate.baseline.single import Drawing, Training
 from bottleneck_doctor.gate.check import DEFAULT_BUDGET, CheckOutcome
-from bottleneck_doctor.gate.limits import DEFAULTS, Limit
+from bottleneck_doctor.gate.limits import DEFAULTS, MetricLimit
 from bottleneck_doctor.gate.metrics import Judging
 from bottleneck_doctor.gate.sides import revision
 from bottleneck_doctor.measure.budget import Budget
@@ -41,7 +41,7 @@ class StoredCheckRequest:
     file: str
     budget: float | None = None
     processes: int | None = None
-    limits: Mapping[str, Limit] = field(default_factory=lambda: DEFAULTS)
+    limits: Mapping[str, MetricLimit] = field(default_factory=lambda: DEFAULTS)
     allow_different: bool = False
 
     def repeat(self) -> list[str]:

@@ -28,7 +28,7 @@ from bottleneck_doctor.documents.stored_baseline import Draw
 from bottleneck_doctor.gate import decide, metrics, verdict
 from bottleneck_doctor.gate.baseline import against
 from bottleneck_doctor.gate.cause.culprits import grown
-from bottleneck_doctor.gate.limits import KINDS, Limit
+from bottleneck_doctor.gate.limits import KINDS, MetricLimit
 from bottleneck_doctor.gate.metrics import LEAST_PHASE, Judging, Series
 from bottleneck_doctor.measure.side_pairs import SideSample
 from bottleneck_doctor.wording import words
@@ -321,7 +321,7 @@ def grown_phases(times: Sequence[Sequence[Draw]], head: Sequence[Draw], grew: fl
     return grown(sides[0], sides[1], grew)
 
 
-def expected(times: Sequence[Sequence[Draw]], limits: Mapping[str, Limit]) -> float | None:
+def expected(times: Sequence[Sequence[Draw]], limits: Mapping[str, MetricLimit]) -> float | None:
     """The smallest change of the step time that a check against this baseline will see, relative; by its own spread."""
     most = against.wanted([len(time) for time in times])
     alike = [times[-1][number % len(times[-1])] for number in range(most)]
