@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from bottleneck_doctor.diagnose import (
     diagnose,
     headline,
     rules,
+    themes,
 )
 from bottleneck_doctor.diagnose._evidence import NEEDS
 from bottleneck_doctor.documents.report import FixOutcome, Site, Status
@@ -213,11 +215,49 @@ def test_no_headline_without_a_finding_of_weight() -> None:
 # -- the catalogue -----------------------------------------------------------------------------------------------------
 
 
-def test_every_file_is_a_rule_named_by_its_id() -> None:
-    files = {path.stem for path in Path(room.__file__).parent.glob("*.py") if not path.stem.startswith("_")}
-    assert {each.id.replace("-", "_") for each in rules()} == files
+ROOM = Path(room.__file__).parent
+
+
+def out_of_place(folder: Path) -> list[str]:
+    """Files below a folder that hold a rule where none is looked for, or hold none where one is."""
+    wrong = []
+    for path in sorted(folder.rglob("*.py")):
+        place = path.relative_to(folder)
+        found = len(place.parts) == 2 and not path.stem.startswith("_")
+        names = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Name)]
+        holds = any(name.id == "RULE" and isinstance(name.ctx, ast.Store) for name in names)
+        if holds != found:
+            wrong.append(place.as_posix())
+    return wrong
+
+
+def test_every_finding_is_a_file_in_a_theme_and_nothing_else_is() -> None:
+    assert out_of_place(ROOM) == [], "a finding is diagnose/<theme>/<id>.py; what is none begins with an underscore"
+    assert themes() == tuple(sorted(path.parent.name for path in ROOM.glob("*/__init__.py")))
+    files = [path.stem for theme in themes() for path in ROOM.joinpath(theme).glob("*.py") if path.stem[0] != "_"]
+    assert sorted(files) == sorted(each.id.replace("-", "_") for each in rules())
     assert len(BY_ID) == len(rules())
     assert not RETIRED_IDS & set(BY_ID)
+
+
+@pytest.mark.parametrize(
+    ("place", "text", "wrong"),
+    [
+        ("theme/slow_thing.py", "RULE = Rule()", False),
+        ("theme/_helper.py", "SMALL = 1", False),
+        ("_helper.py", "SMALL = 1", False),
+        ("slow_thing.py", "RULE = Rule()", True),
+        ("_slow_thing.py", "RULE = Rule()", True),
+        ("theme/_slow_thing.py", "RULE = Rule()", True),
+        ("theme/deeper/slow_thing.py", "RULE = Rule()", True),
+        ("theme/helper.py", "SMALL = 1", True),
+    ],
+)
+def test_a_finding_elsewhere_is_seen(tmp_path: Path, place: str, text: str, wrong: bool) -> None:
+    file = tmp_path / place
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    assert out_of_place(tmp_path) == ([place] if wrong else [])
 
 
 @pytest.mark.parametrize("identifier", BY_ID)
@@ -249,6 +289,13 @@ def test_rules_and_sections_of_the_docs_agree() -> None:
     assert len(sections) == len(set(sections))
     assert not set(BY_ID) - set(sections), "these need a section in docs/findings.md"
     assert not set(sections) - set(BY_ID), "these sections speak of findings that are gone"
+
+
+def test_a_chapter_of_the_docs_is_a_theme() -> None:
+    theme = {path.stem.replace("_", "-"): path.parent.name for path in ROOM.glob("*/*.py")}
+    chapters = re.split(r"^## ", DOCS.read_text("utf-8"), flags=re.MULTILINE)[1:]
+    told = [{theme[each] for each in re.findall(r"^### (.+)$", chapter, re.MULTILINE)} for chapter in chapters]
+    assert sorted(map(sorted, told)) == [[each] for each in themes()]
 
 
 @pytest.mark.parametrize("identifier", BY_ID)

@@ -1,9 +1,11 @@
 """From evidence to findings: what holds this training up, why, and in which of the user's lines.
 
-An `Evidence` goes in, a `Diagnosis` comes out. Pure. One file a finding, named by its id; a file that defines `RULE`
-is found by itself, and nothing else has to be touched to add one (its section in docs/findings.md apart). A rule whose
-evidence is missing, or that fails, is listed as not judged and takes no other rule with it. Ids are never used again
-for something else.
+An `Evidence` goes in, a `Diagnosis` comes out. Pure. The folders here are themes, and a finding is one file in one of
+them, which is named by its id and defines `RULE`. It is found by itself: to add one, add that file, its section in
+docs/findings.md and its case in the tests. A rule whose evidence is missing, or that fails, is listed as not judged and
+takes no other rule with it. Ids are never used again for something else.
+
+What several themes ask stands here; what one theme asks stands in its folder. Themes don't import one another.
 """
 
 from __future__ import annotations
@@ -36,11 +38,20 @@ class Diagnosis:
 
 @lru_cache
 def rules() -> tuple[Rule, ...]:
-    """Every rule, by id."""
-    names = sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
-    return tuple(
-        sorted((importlib.import_module(f"{__name__}.{name}").RULE for name in names), key=lambda rule: rule.id)
-    )
+    """Every rule of every theme, by id."""
+    found = (importlib.import_module(name).RULE for theme in themes() for name in _modules(theme))
+    return tuple(sorted(found, key=lambda rule: rule.id))
+
+
+def themes() -> tuple[str, ...]:
+    """The folders in which rules are, by name."""
+    return tuple(sorted(module.name for module in pkgutil.iter_modules(__path__) if module.ispkg))
+
+
+def _modules(theme: str) -> list[str]:
+    """The modules of a theme that hold a rule: those that are not for its own use."""
+    package = importlib.import_module(f"{__name__}.{theme}")
+    return [f"{package.__name__}.{each.name}" for each in pkgutil.iter_modules(package.__path__) if each.name[0] != "_"]
 
 
 def diagnose(evidence: Evidence, catalogue: Sequence[Rule] | None = None) -> Diagnosis:
@@ -101,4 +112,5 @@ __all__ = [
     "diagnose",
     "headline",
     "rules",
+    "themes",
 ]

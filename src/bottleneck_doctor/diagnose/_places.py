@@ -285,6 +285,17 @@ def hottest_loading(evidence: Evidence) -> HotLine | None:
     return _most_sampled(evidence, loading_stacks(evidence))
 
 
+def fetch_site(evidence: Evidence) -> Site | None:
+    """The hottest line of the user's `__getitem__` or of what it calls; where it begins, if no profile tells."""
+    loading = evidence.as_written
+    if loading is None:
+        return None
+    if listing_at(evidence, loading.fetch_site) is not None:
+        return refined(evidence, loading.fetch_site)
+    hot = hottest_loading(evidence)
+    return hot.site if hot is not None and hot.share >= DOMINATES else loading.fetch_site
+
+
 def hottest_between(evidence: Evidence) -> HotLine | None:
     """The user's line on which most of the work between the passes goes by. The share is of that work."""
     training = _training_listing(evidence)

@@ -1,0 +1,62 @@
+"""`compute-bound`: the passes take nearly all of the time, and nothing else is in their way."""
+
+from __future__ import annotations
+
+from bottleneck_doctor.diagnose._evidence import Evidence
+from bottleneck_doctor.diagnose._rule import GENERAL, Rule, Statement
+from bottleneck_doctor.diagnose.compute._operators import forward_of_no_module
+from bottleneck_doctor.wording import words
+
+PASSES = 0.7
+"""Part of a step that forward, backward and optimizer take together. Ours: with less, something else has a share worth
+looking for."""
+AT_CEILING = 1.1
+"""Speedup with data for free up to which training counts as being at its ceiling. Ours; on a CPU, replayed batches also
+leave the cores to computing."""
+WAITS = 1 - 1 / AT_CEILING
+"""Wait for data from which on free data would give more than that."""
+
+
+def judge(evidence: Evidence) -> Statement | None:
+    shares = evidence.shares
+    if shares is None or (evidence.wait or 0.0) >= WAITS:
+        return None
+    forward = shares.forward + (forward_of_no_module(evidence) or 0.0)
+    passes = forward + shares.backward + shares.optimizer + shares.zero_grad + shares.communication
+    if passes < PASSES:
+        return None
+    figures = {"passes_share": passes, "forward_share": forward, "backward_share": shares.backward}
+    ceiling = evidence.ceilings.get("synthetic")
+    near = ""
+    if ceiling is not None and ceiling.estimate > 0:
+        if ceiling.estimate > AT_CEILING and ceiling.low > 1.0:
+            return None
+        # A ceiling far above, with an interval that holds 1 as well, is noise and says neither.
+        if ceiling.estimate <= AT_CEILING:
+            share = min(1.0, 1.0 / ceiling.estimate)
+            figures["of_ceiling"] = share
+            near = f", at {words.share_text(share)} of the speed that training would have if data were free"
+    return Statement(
+        sentence=(
+            f"Forward, backward and optimizer take {words.share_text(passes)} of the time "
+            f"({words.share_text(forward)}, {words.share_text(shares.backward)} and "
+            f"{words.share_text(shares.optimizer)}){near}: computing is what limits it."
+        ),
+        figures=figures,
+        weight=passes * evidence.in_steps,
+        clause=f"computes {words.share_text(passes)} of the time",
+    )
+
+
+RULE = Rule(
+    id="compute-bound",
+    title="Computing limits training",
+    topic="rest",
+    depth=GENERAL,
+    residual=True,
+    needs=("phases",),
+    judge=judge,
+    source="https://horace.io/brrr_intro.html",
+    advice="Only less computing or a faster machine helps: lower precision, a compiled model, another layout or model.",
+    fixes=("amp-bf16", "amp-fp16", "intra-op-threads"),
+)

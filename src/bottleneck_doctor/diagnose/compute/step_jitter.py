@@ -1,0 +1,91 @@
+"""`step-jitter`: some steps take much longer than most, and not for want of data."""
+
+from __future__ import annotations
+
+from bottleneck_doctor.diagnose import _usage
+from bottleneck_doctor.diagnose._evidence import Evidence
+from bottleneck_doctor.diagnose._places import fetch_site
+from bottleneck_doctor.diagnose._rule import CAUSE, MATTERS, SYMPTOM, Rule, Statement, Unjudged, clamp, milliseconds
+from bottleneck_doctor.wording import words
+
+JITTER = 1.5
+"""95th percentile over median of the step time. Ours; a loop that does the same in every step stays below 1.2 on a
+quiet machine."""
+OUTLIERS = 0.02
+"""Part of the steps beyond three standard deviations: a normal distribution has 0.3 %, one in which every fiftieth step
+is late has this."""
+UNEVEN = 2.0
+"""95th percentile over mean of the time to fetch a batch from which on batches are uneven. Ours; evenly made ones stay
+below 1.5."""
+DATA_EXPLAINS = 0.5
+"""Part of the spread that waiting for data may account for before it is said to be its cause."""
+
+
+DISTURBED = 1.5
+"""Mean step of the window that looked at single steps over that of all timed windows, from which on something else ran
+beside it, and its steps say nothing of the others. Ours, as where windows of phases are taken again."""
+
+
+def judge(evidence: Evidence) -> Statement | Unjudged | None:
+    steps = evidence.steps
+    if steps is None or steps.steps < 20 or steps.p50_ms <= 0:
+        return None
+    if evidence.found.period > 1 or not evidence.found.periodic:
+        return Unjudged("the steps of this loop may do different work, so it says nothing that some take longer")
+    if evidence.baseline is not None and steps.mean_ms > DISTURBED * evidence.baseline.step_ms > 0:
+        return Unjudged("the window in which each step was timed was disturbed: its steps took longer than usual")
+    often = steps.outliers / steps.steps
+    if steps.jitter < JITTER and often < OUTLIERS:
+        return None
+    spread = steps.p95_ms - steps.p50_ms
+    of_data = spread > 0 and (steps.wait_p95_ms - steps.wait_mean_ms) > DATA_EXPLAINS * spread
+    loading = evidence.as_written
+    uneven = loading is not None and loading.fetch_p95_ms >= UNEVEN * loading.fetch_ms > 0
+    # Workers bring batches in bursts, however even their work is. That is waiting for data, and said there.
+    if of_data and not uneven:
+        return None
+    others = _usage.others(evidence) or 0.0
+    if not of_data and others > words.OTHER_LOAD:
+        return Unjudged(f"other programs kept {others:.1f} cores busy, which alone makes steps differ")
+    lost = clamp((steps.mean_ms - steps.p50_ms) / steps.mean_ms) if steps.mean_ms > 0 else 0.0
+    if lost < MATTERS:
+        return None
+    because = ""
+    if of_data and loading is not None:
+        because = (
+            f", and they are waiting for batches that take {milliseconds(loading.fetch_p95_ms)} to fetch instead of "
+            f"{milliseconds(loading.fetch_ms)} on average"
+        )
+    return Statement(
+        sentence=(
+            f"Half of the steps take {milliseconds(steps.p50_ms)} or less, but one in twenty takes "
+            f"{milliseconds(steps.p95_ms)} or more ({steps.jitter:.1f} times as long), and {steps.outliers} of "
+            f"{steps.steps} lie beyond three standard deviations. Steps longer than the usual one cost "
+            f"{words.share_text(lost)} of the time{because}."
+        ),
+        figures={
+            "jitter": steps.jitter,
+            "p50_ms": steps.p50_ms,
+            "p95_ms": steps.p95_ms,
+            "outliers": float(steps.outliers),
+            "share": lost,
+        },
+        weight=lost * evidence.in_steps,
+        clause=f"loses {words.share_text(lost)} of the time to steps that take longer than the rest",
+        site=fetch_site(evidence) if of_data else None,
+        topic="data" if of_data else None,
+        depth=CAUSE if of_data else None,
+    )
+
+
+RULE = Rule(
+    id="step-jitter",
+    title="Steps differ a lot in length",
+    topic="host",
+    depth=SYMPTOM,
+    needs=("steps",),
+    judge=judge,
+    source="https://en.wikipedia.org/wiki/68%E2%80%9395%E2%80%9399.7_rule",
+    advice="Look for what happens only in some steps: samples that take much longer, logging every so many, inputs of "
+    "differing size, other programs.",
+)

@@ -1,0 +1,80 @@
+"""`work-between-steps`: the loop does much that is neither loading, nor a pass, nor the optimizer."""
+
+from __future__ import annotations
+
+from bottleneck_doctor.diagnose._evidence import Evidence
+from bottleneck_doctor.diagnose._places import hottest_between, met_between, sampled_share
+from bottleneck_doctor.diagnose._rule import (
+    LARGE,
+    PART,
+    PLACE,
+    TUNING_GUIDE,
+    Rule,
+    Statement,
+    Unjudged,
+    milliseconds,
+    place,
+)
+from bottleneck_doctor.diagnose._rule import portion as portion_of
+from bottleneck_doctor.diagnose.compute._operators import forward_of_no_module
+from bottleneck_doctor.wording import words
+
+
+def judge(evidence: Evidence) -> Statement | Unjudged | None:
+    shares = evidence.shares
+    # The collector runs where objects are made, and has a finding of its own.
+    collected = evidence.garbage.share if evidence.garbage is not None else 0.0
+    if shares is None:
+        return None
+    forward = forward_of_no_module(evidence)
+    if forward is None:
+        return Unjudged("the model is not a module, so its forward pass can't be told apart from the loop's other work")
+    between = shares.between - forward
+    if not evidence.found.periodic:
+        # Where steps repeat in no way that was found, one window may hold what the next does not: two have to say so.
+        seen = sampled_share(evidence, "between")
+        if seen is None:
+            return Unjudged("no regular period was seen in the steps, and no second window confirms what one showed")
+        between = min(between, seen)
+    if between - collected < LARGE:
+        return None
+    # Where the model is no module, the hottest line may well be its forward pass.
+    hot = hottest_between(evidence) if evidence.found.has_root_module else None
+    if hot is not None and hot.share < PART:
+        hot = None
+    site = hot.site if hot is not None else None
+    figures = {"between_share": between}
+    each = ""
+    if evidence.step_ms is not None:
+        figures["between_ms"] = between * evidence.step_ms
+        each = f", {milliseconds(figures['between_ms'])} a step"
+    # Samples come from another window than lines do, and may say otherwise of an uneven training.
+    met = met_between(evidence) if hot is None or not hot.listed else None
+    inside = met.sentence if met is not None else ""
+    where = ""
+    if hot is not None:
+        where = f"; {'most' if hot.share > 0.5 else 'the largest part'} of that work is done at {place(site)}"
+    named = f", {portion_of(hot.share)} at {place(site)}" if hot is not None else ""
+    return Statement(
+        sentence=(
+            f"{words.share_text(between)} of the time is spent in the training process outside loading, the "
+            f"model's passes and the optimizer{each}{where}.{inside}"
+        ),
+        figures=figures,
+        weight=(between - collected) * evidence.in_steps,
+        clause=f"spends {words.share_text(between)} of the time outside of the model's passes{named}",
+        site=site,
+    )
+
+
+RULE = Rule(
+    id="work-between-steps",
+    title="Much work between the steps",
+    topic="host",
+    depth=PLACE,
+    needs=("phases",),
+    judge=judge,
+    source=TUNING_GUIDE,
+    advice="Do it every so many steps, keep figures as tensors until then, or move it to another thread or process.",
+    contradicts=("compute-bound",),
+)

@@ -1,0 +1,25 @@
+"""Whether files are what loading waits for: the question that the three rules about files share."""
+
+from __future__ import annotations
+
+from bottleneck_doctor.diagnose._evidence import Evidence
+from bottleneck_doctor.diagnose._rule import PART, Unjudged
+from bottleneck_doctor.diagnose.data._loading import reading_share, waited_making
+
+UNSEEN = Unjudged("no line profile shows which part of fetching a sample is reading its file")
+
+
+def reading(evidence: Evidence) -> float | Unjudged | None:
+    """The share of making a batch that goes by in lines that open or read files; None where it is not worth a word.
+
+    What nothing else accounts for is not taken for reading: a sleep, a lock and a request look the same from outside.
+    """
+    parts = waited_making(evidence)
+    if parts is None:
+        return None
+    listed = reading_share(evidence)
+    if listed is None:
+        return UNSEEN
+    # Opening and decoding are often one line; what decodes does not wait for the file.
+    share = max(0.0, min(listed * parts.fetch, parts.fetch - (parts.decode or 0.0)))
+    return share if share >= PART else None

@@ -1,0 +1,74 @@
+"""`many-small-files`: samples lie in small files of their own, and opening them is what loading does."""
+
+from __future__ import annotations
+
+from bottleneck_doctor.diagnose._evidence import Evidence
+from bottleneck_doctor.diagnose._places import fetch_site, line_with
+from bottleneck_doctor.diagnose._rule import (
+    ORIGIN,
+    Rule,
+    Statement,
+    Unjudged,
+    at,
+    made_here,
+    portion,
+    several,
+    waits,
+)
+from bottleneck_doctor.diagnose.data._files import reading
+from bottleneck_doctor.diagnose.data._loading import READING_LINES
+from bottleneck_doctor.wording import words
+
+SMALL = 64 << 10
+"""Bytes up to which a file is small. Parallel file systems call files below 64 KiB so (Lustre's Data-on-MDT is made for
+them), and on a local disk finding and opening such a file takes longer than reading it."""
+FILES_A_SAMPLE = 0.5
+"""Files a sample from which on the data set is one of single files."""
+
+
+def judge(evidence: Evidence) -> Statement | Unjudged | None:
+    loading = evidence.as_written
+    files = loading.files if loading is not None else None
+    share = reading(evidence)
+    if loading is None or files is None or files.mean_bytes > SMALL:
+        return None
+    each = files.per_batch / loading.samples_per_batch if loading.samples_per_batch > 0 else files.per_batch
+    if each < FILES_A_SAMPLE:
+        return None
+    if share is None or isinstance(share, Unjudged):
+        return share
+    site = line_with(evidence, READING_LINES) or fetch_site(evidence)
+    wait = evidence.wait or 0.0
+    return Statement(
+        sentence=(
+            f"Every batch opens {several(files.per_batch, 'file')} of {words.bytes_text(files.mean_bytes)} on "
+            f"average{at(site)}: reading them is {words.share_text(share)} of making a batch, and training waits for "
+            f"data {words.share_text(wait)} of the time."
+        ),
+        figures={
+            "files_per_batch": files.per_batch,
+            "files_per_sample": each,
+            "mean_bytes": files.mean_bytes,
+            "share_of_making": share,
+            "data_wait_share": wait,
+        },
+        weight=wait * share * evidence.in_steps,
+        measured=made_here(evidence),
+        clause=f"{waits(evidence)}, {portion(share)} in opening "
+        f"{several(files.per_batch, 'small file')} a batch{at(site)}",
+        site=site,
+    )
+
+
+RULE = Rule(
+    id="many-small-files",
+    title="Many small files",
+    topic="data",
+    depth=ORIGIN,
+    needs=("loader", "wait", "loading", "files"),
+    judge=judge,
+    source="https://doc.lustre.org/lustre_manual.xhtml#lustre_dataonmdt",
+    advice="Pack the samples into a few large files (tar shards, HDF5, LMDB, an array on disk) that are read in runs.",
+    fixes=("workers", "prefetch-factor"),
+    contradicts=("compute-bound", "memory-data-needs-no-workers"),
+)

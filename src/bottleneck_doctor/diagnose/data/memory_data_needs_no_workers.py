@@ -1,0 +1,67 @@
+"""`memory-data-needs-no-workers`: making a batch is so cheap that workers cost more than they save."""
+
+from __future__ import annotations
+
+from bottleneck_doctor.diagnose._evidence import Evidence
+from bottleneck_doctor.diagnose._rule import DATA_GUIDE, MATTERS, Rule, Statement, clamp, milliseconds, waits
+from bottleneck_doctor.diagnose.data._workers import WORTHWHILE, better_workers, clearly_faster, without_workers
+from bottleneck_doctor.wording import words
+
+SMALL_BATCH = 4 << 20
+"""Bytes up to which a batch takes less than a millisecond to copy (memory moves 5 GB/s and more): what is paid is the
+way through the queue, not the copy. Larger ones are a matter of `slow-hand-over`."""
+CHEAP_MS = 2.0
+"""Milliseconds that a batch may take to make and still be at hand: about what a worker's queue costs."""
+ONE_FILE_IN = 0.1
+"""Files a sample from which on the data is taken to lie in files, not in memory."""
+
+
+def judge(evidence: Evidence) -> Statement | None:
+    loading = evidence.as_written
+    if loading is None or loading.bytes_per_batch > SMALL_BATCH:
+        return None
+    if loading.files is not None and loading.files.per_batch > ONE_FILE_IN * loading.samples_per_batch:
+        return None
+    better = better_workers(evidence)
+    if better is not None and better.direction == "more":
+        return None
+    own_cost, hand_over = loading.fetch_ms + loading.collate_ms, loading.hand_over_ms or 0.0
+    if own_cost > max(CHEAP_MS, hand_over):
+        return None
+    none = without_workers(evidence)
+    measured = none is not None and clearly_faster(evidence, none.speedup)
+    # Also where too few processes say so to claim it: against what was measured nothing is inferred.
+    if none is not None and (none.speedup.high < WORTHWHILE or none.speedup.estimate < 1.0):
+        return None
+    wait = evidence.wait or 0.0
+    if not measured and (own_cost >= hand_over or wait < MATTERS):
+        return None
+    saved = 1 - 1 / none.speedup.estimate if none is not None and measured else clamp(1 - own_cost / hand_over) * wait
+    figures = {"make_ms": own_cost, "hand_over_ms": hand_over, "data_wait_share": wait}
+    faster = ""
+    if none is not None and measured:
+        figures["speedup_without_workers"] = none.speedup.estimate
+        faster = f" Without workers, training is {words.speedup_text(none.speedup)} as fast."
+    return Statement(
+        sentence=(
+            f"A batch takes {milliseconds(own_cost)} to make and {milliseconds(hand_over)} to come over from "
+            f"{words.count_text(loading.num_workers, 'worker')}: the data is in memory already.{faster}"
+        ),
+        figures=figures,
+        weight=max(saved, 0.0) * evidence.in_steps,
+        measured=False,
+        clause=f"{waits(evidence)}, because of workers that data in memory does not need",
+    )
+
+
+RULE = Rule(
+    id="memory-data-needs-no-workers",
+    title="Data in memory needs no workers",
+    topic="data",
+    needs=("loader", "own-workers", "wait", "loading"),
+    judge=judge,
+    source=DATA_GUIDE + "#single-process-data-loading-default",
+    advice="Load in the training process, or take whole batches out of the tensors by index instead of single samples.",
+    fixes=("no-workers",),
+    contradicts=("compute-bound", "too-few-workers", "many-small-files", "network-file-system", "cold-cache"),
+)

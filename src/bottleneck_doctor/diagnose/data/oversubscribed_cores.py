@@ -1,0 +1,71 @@
+"""`oversubscribed-cores`: more workers at work than there are cores for them."""
+
+from __future__ import annotations
+
+from bottleneck_doctor.diagnose import _usage
+from bottleneck_doctor.diagnose._evidence import Evidence
+from bottleneck_doctor.diagnose._rule import LARGE, ORIGIN, Rule, Statement, Unjudged, clamp
+from bottleneck_doctor.diagnose.data._loading import busy_workers, limit
+from bottleneck_doctor.diagnose.data._workers import better_workers
+from bottleneck_doctor.wording import words
+
+PRESSURE = 0.2
+"""Share of the time in which some task waited for a core (`cpu.some` of pressure stall information) that shows a
+shortage of cores where the use of each core is not known. https://docs.kernel.org/accounting/psi.html; the figure is
+ours."""
+
+
+def judge(evidence: Evidence) -> Statement | Unjudged | None:
+    loading = evidence.as_written
+    if loading is None or loading.num_workers == 0:
+        return None
+    cores = _usage.usable_cpus(evidence)
+    full = _usage.cores_full(evidence)
+    pressure = _usage.mean(evidence, lambda use: use.cpu_pressure)
+    if full is None and pressure is None:
+        return Unjudged("neither busy cores nor pressure on them could be read")
+    bound = limit(evidence)
+    better = better_workers(evidence)
+    busy = busy_workers(evidence)
+    short = full if full is not None else (pressure or 0.0) >= PRESSURE
+    if not short or busy <= cores or (bound is not None and bound.kind == "io"):
+        return None
+    if loading.computing is not None:
+        # Cores that others took, and workers that wait for a lock, are not too many workers.
+        own = busy * loading.computing + (_usage.of(evidence, "main", _usage.cpu) or 0.0)
+        if own < _usage.CORES_FULL * cores:
+            return None
+    if better is not None and better.direction == "more":
+        return None
+    wait = evidence.wait or 0.0
+    weight = clamp(1.0 - cores / busy) * max(wait, better.gain if better is not None else 0.0)
+    if weight < LARGE:
+        return None
+    figures = {"busy_workers": busy, "usable_cpus": float(cores), "data_wait_share": wait}
+    if pressure is not None:
+        figures["cpu_pressure"] = pressure
+    return Statement(
+        sentence=(
+            f"{busy:.1f} of {words.count_text(loading.num_workers, 'worker')} are at work at the same time, on "
+            f"{words.count_text(cores, 'usable core')}, which the training needs as well: they take turns instead of "
+            "working side by side."
+        ),
+        figures=figures,
+        weight=weight * evidence.in_steps,
+        measured=False,
+        clause=f"has {busy:.1f} workers at work on {words.count_text(cores, 'core')}",
+    )
+
+
+RULE = Rule(
+    id="oversubscribed-cores",
+    title="More workers than cores",
+    topic="data",
+    depth=ORIGIN,
+    needs=("loader", "own-workers", "loading", "utilization"),
+    judge=judge,
+    source="https://docs.kernel.org/accounting/psi.html",
+    advice="Use fewer workers than usable cores, and make each sample cheaper instead.",
+    fixes=("no-workers", "workers", "intra-op-threads"),
+    contradicts=("too-few-workers", "compute-bound"),
+)

@@ -1,0 +1,148 @@
+"""`oversubscribed-threads`: processes compute with more threads than there are cores, and the threads fight."""
+
+from __future__ import annotations
+
+import re
+
+from bottleneck_doctor.diagnose import _usage
+from bottleneck_doctor.diagnose._evidence import Evidence
+from bottleneck_doctor.diagnose._places import line_with
+from bottleneck_doctor.diagnose._rule import (
+    LARGE,
+    PART,
+    ROOT,
+    Rule,
+    Statement,
+    Unjudged,
+    at,
+    clamp,
+    milliseconds,
+    of_workers,
+    portion,
+    waits,
+)
+from bottleneck_doctor.diagnose.data._contended import contended
+from bottleneck_doctor.diagnose.data._loading import waited_making
+from bottleneck_doctor.wording import words
+
+TOO_MANY = 2.0
+"""Computing threads a usable core from which on they are too many. Ours; two on each still overlap waiting."""
+SWITCHES = 100.0
+"""Times a second and usable core that a thread is taken off it before it is done. A core that is not fought over has
+hardly any; one shared by two computing threads has some hundred, since the kernel's slice is about 3 ms
+(`base_slice_ns`, https://docs.kernel.org/scheduler/sched-eevdf.html)."""
+SETS_THREADS = re.compile(r"set_num_threads\(|OMP_NUM_THREADS|MKL_NUM_THREADS|OPENBLAS_NUM_THREADS|threadpool_limits\(")
+SERVICE_THREADS = 1
+"""A worker's thread that passes finished batches on: it computes nothing."""
+
+
+def judge(evidence: Evidence) -> Statement | Unjudged | None:
+    return _of_training(evidence) or _of_loading(evidence) or _of_workers(evidence)
+
+
+def _of_training(evidence: Evidence) -> Statement | None:
+    """torch itself was told, or believes, to have more cores than may be used."""
+    cores, threads, shares = _usage.usable_cpus(evidence), evidence.found.threads, evidence.shares
+    if evidence.on_device or shares is None or threads <= cores:
+        return None
+    computing = shares.forward + shares.backward + shares.optimizer
+    weight = computing * (1.0 - cores / threads)
+    if weight < LARGE:
+        return None
+    site = line_with(evidence, SETS_THREADS)
+    return Statement(
+        sentence=(
+            f"torch computes with {words.count_text(threads, 'thread')}{at(site)} on "
+            f"{words.count_text(cores, 'usable core')}, and "
+            f"computing is {words.share_text(computing)} of a step: every operation waits for its slowest thread."
+        ),
+        figures={"threads": float(threads), "usable_cpus": float(cores), "computing_share": computing},
+        weight=weight * evidence.in_steps,
+        measured=False,
+        clause=f"computes with {words.count_text(threads, 'thread')} on {words.count_text(cores, 'core')}",
+        site=site,
+        advice="Leave `torch.set_num_threads` and `OMP_NUM_THREADS` at the number of usable cores, or below.",
+        topic="host",
+    )
+
+
+def _of_loading(evidence: Evidence) -> Statement | None:
+    """The training process makes its batches with threads that wait for one another."""
+    parts, slow = waited_making(evidence), contended(evidence)
+    if parts is None or not slow:
+        return None
+    lost = clamp((slow.milliseconds - slow.elsewhere) / parts.milliseconds)
+    if lost < PART:
+        return None
+    wait, threads = evidence.wait or 0.0, words.count_text(evidence.found.threads, "thread")
+    names = [f"`{each.name}`" for each in slow.transforms] + ["putting samples together"] * slow.collate
+    subject = f"{words.listed(names)} {'takes' if len(names) == 1 else 'take'}"
+    return Statement(
+        sentence=(
+            f"{subject[0].upper()}{subject[1:]} {milliseconds(slow.milliseconds)} a batch in the training process, "
+            f"which computes with {threads}, and {milliseconds(slow.elsewhere)} in a worker, which computes with one: "
+            f"the threads wait for one another. Training waits for data {words.share_text(wait)} of the time."
+        ),
+        figures={
+            "threads": float(evidence.found.threads),
+            "ms_per_batch": slow.milliseconds,
+            "ms_per_batch_in_worker": slow.elsewhere,
+            "data_wait_share": wait,
+        },
+        weight=wait * lost * evidence.in_steps,
+        clause=f"{waits(evidence)}, {portion(lost)} because {threads} that load wait for one another",
+        advice="Load in workers, which compute with one thread each, or call `torch.set_num_threads(1)`.",
+    )
+
+
+def _of_workers(evidence: Evidence) -> Statement | Unjudged | None:
+    parts, loading = waited_making(evidence), evidence.as_written
+    if parts is None or loading is None or loading.num_workers == 0:
+        return None
+    threads = _usage.of(evidence, "workers", lambda use: use.threads)
+    switches = _usage.of(evidence, "workers", lambda use: use.involuntary_switches)
+    processes = _usage.worker_processes(evidence)
+    if threads is None or switches is None or not processes:
+        return Unjudged("threads and context switches of the workers were not sampled")
+    cores = _usage.usable_cpus(evidence)
+    computing = threads - SERVICE_THREADS * processes
+    if computing < 2 * processes or computing < TOO_MANY * cores or switches < SWITCHES * cores:
+        return None
+    wait = evidence.wait or 0.0
+    site = line_with(evidence, SETS_THREADS)
+    each = computing / processes
+    of_each = " each" if round(processes) > 1 else ""
+    return Statement(
+        sentence=(
+            f"{of_workers(round(processes), 'computes', 'compute')} with {each:.0f} threads{of_each} on "
+            f"{words.count_text(cores, 'usable core')}{at(site)}. The system takes these threads off a core "
+            f"{words.amount_text(switches)} times a second before they are done. Training waits for data "
+            f"{words.share_text(wait)} of the time."
+        ),
+        figures={
+            "threads": computing,
+            "threads_per_worker": each,
+            "usable_cpus": float(cores),
+            "involuntary_switches": switches,
+            "data_wait_share": wait,
+        },
+        weight=wait * clamp(1.0 - cores / computing) * clamp(parts.fetch + parts.collate) * evidence.in_steps,
+        measured=False,
+        clause=f"{waits(evidence)}: the workers use {computing:.0f} threads on {words.count_text(cores, 'core')}",
+        site=site,
+    )
+
+
+RULE = Rule(
+    id="oversubscribed-threads",
+    title="More computing threads than cores",
+    topic="data",
+    depth=ROOT,
+    needs=("utilization",),
+    judge=judge,
+    source="https://pytorch.org/docs/stable/notes/cpu_threading_torchscript_inference.html",
+    advice="Let every worker compute with one thread: `OMP_NUM_THREADS=1` before Python starts, or "
+    "`torch.set_num_threads(1)` and `cv2.setNumThreads(0)` in `worker_init_fn`.",
+    fixes=("workers", "intra-op-threads", "no-workers"),
+    contradicts=("compute-bound",),
+)

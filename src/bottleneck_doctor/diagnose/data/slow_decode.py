@@ -1,0 +1,58 @@
+"""`slow-decode`: the wait goes by in decoding pictures, sound or video."""
+
+from __future__ import annotations
+
+from bottleneck_doctor.diagnose._evidence import Evidence
+from bottleneck_doctor.diagnose._rule import (
+    PART,
+    Rule,
+    Statement,
+    Unjudged,
+    at,
+    made_here,
+    milliseconds,
+    portion,
+    waits,
+)
+from bottleneck_doctor.diagnose.data._loading import decode_site, waited_making
+from bottleneck_doctor.wording import words
+
+
+def judge(evidence: Evidence) -> Statement | Unjudged | None:
+    loading, parts = evidence.as_written, waited_making(evidence)
+    if loading is None or parts is None:
+        return None
+    if parts.decode is None:
+        return Unjudged("no profile shows what is called while samples are fetched")
+    if parts.decode < PART:
+        return None
+    site = decode_site(evidence)
+    wait = evidence.wait or 0.0
+    of_fetch = parts.decode / parts.fetch if parts.fetch > 0 else 0.0
+    decode_ms = loading.fetch_ms * of_fetch
+    sample = decode_ms / loading.samples_per_batch if loading.samples_per_batch > 0 else decode_ms
+    return Statement(
+        sentence=(
+            f"Decoding files{at(site)} takes {words.share_text(parts.decode)} of making a batch, about "
+            f"{milliseconds(sample)} a sample, and training waits for data {words.share_text(wait)} of the time."
+        ),
+        figures={"share_of_making": parts.decode, "ms_per_sample": sample, "data_wait_share": wait},
+        weight=wait * parts.decode * evidence.in_steps,
+        measured=made_here(evidence),
+        clause=f"{waits(evidence)}, {portion(parts.decode)} in decoding files{at(site)}",
+        site=site,
+    )
+
+
+RULE = Rule(
+    id="slow-decode",
+    title="Decoding is slow",
+    topic="data",
+    needs=("loader", "wait", "loading", "profile"),
+    judge=judge,
+    source="https://docs.pytorch.org/vision/stable/io.html",
+    advice="Store the files at the size that training uses, decode with a faster library, or keep decoded samples.",
+    fixes=("workers", "prefetch-factor", "intra-op-threads"),
+    yields_to=("memory-data-needs-no-workers",),
+    contradicts=("compute-bound",),
+)

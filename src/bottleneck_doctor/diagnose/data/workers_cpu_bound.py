@@ -1,0 +1,53 @@
+"""`workers-cpu-bound`: workers compute all of the time, and training still waits for them."""
+
+from __future__ import annotations
+
+from bottleneck_doctor.diagnose import _usage
+from bottleneck_doctor.diagnose._evidence import Evidence
+from bottleneck_doctor.diagnose._rule import SYMPTOM, Rule, Statement, Unjudged, clamp, of_workers, waits
+from bottleneck_doctor.diagnose.data._loading import limit, waited_making
+from bottleneck_doctor.wording import words
+
+
+def judge(evidence: Evidence) -> Statement | Unjudged | None:
+    loading, parts = evidence.as_written, waited_making(evidence)
+    if loading is None or parts is None:
+        return None
+    if _usage.of(evidence, "workers", _usage.cpu) is None:
+        return Unjudged("the processor time of the workers was not sampled")
+    bound = limit(evidence)
+    if bound is None or bound.kind != "cpu" or bound.compute is None:
+        return None
+    wait = evidence.wait or 0.0
+    cores = _usage.mean(evidence, lambda use: use.cores_busy)
+    machine = f"; {cores:.1f} of {_usage.usable_by_all(evidence)} cores are busy" if cores is not None else ""
+    each = " each" if loading.num_workers > 1 else ""
+    figures = {"compute_while_busy": bound.compute, "data_wait_share": wait}
+    if cores is not None:
+        figures["cores_busy"] = cores
+    return Statement(
+        sentence=(
+            f"{of_workers(loading.num_workers, 'keeps', 'keep')} {bound.compute:.2f} cores busy{each} while making "
+            f"batches{machine}. Training waits for data {words.share_text(wait)} of the time: loading is "
+            "limited by the processor."
+        ),
+        figures=figures,
+        weight=wait * clamp(parts.fetch + parts.collate) * evidence.in_steps,
+        measured=False,
+        clause=f"{waits(evidence)}, because its workers compute without a pause",
+    )
+
+
+RULE = Rule(
+    id="workers-cpu-bound",
+    title="Workers are limited by the processor",
+    topic="data",
+    depth=SYMPTOM,
+    needs=("loader", "own-workers", "wait", "loading", "utilization"),
+    judge=judge,
+    source="https://www.brendangregg.com/usemethod.html",
+    advice="Only less work per sample or more cores help: workers beyond the number of cores will not.",
+    fixes=("workers", "intra-op-threads"),
+    yields_to=("memory-data-needs-no-workers",),
+    contradicts=("compute-bound", "network-file-system", "cold-cache"),
+)

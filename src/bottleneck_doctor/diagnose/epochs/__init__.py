@@ -1,0 +1,1 @@
+"""Findings about the time outside of steps: before the first one and between two epochs."""

@@ -1,0 +1,52 @@
+"""`machine-noise`: the machine itself is uneven or shared, which weakens every other figure."""
+
+from __future__ import annotations
+
+from bottleneck_doctor.diagnose import _usage
+from bottleneck_doctor.diagnose._evidence import Evidence
+from bottleneck_doctor.diagnose._rule import CAUSE, MATTERS, Rule, Statement, clamp
+from bottleneck_doctor.wording import words
+
+NOISY = 0.05
+"""Noise floor (half-width of what two measurements of the same may differ by) from which on a gain of 5 % can't be
+told from chance."""
+
+
+def judge(evidence: Evidence) -> Statement | None:
+    noise = evidence.noise
+    if noise is None:
+        return None
+    stolen = _usage.mean(evidence, lambda use: use.steal_share) or 0.0
+    throttled = _usage.mean(evidence, lambda use: use.throttled_share) or 0.0
+    figures, told = {"noise_floor": noise.floor}, []
+    if noise.floor >= NOISY:
+        told.append(f"differences{words.below_text(noise.floor)} can't be told apart from chance")
+    if stolen >= MATTERS:
+        figures["steal_share"] = stolen
+        told.append(f"other guests of its host take {words.share_text(stolen)} of its processor time")
+    if throttled >= MATTERS:
+        figures["throttled_share"] = throttled
+        told.append(f"the CPU quota of the control group stops it {words.share_text(throttled)} of the time")
+    if not told:
+        return None
+    sentence = "; ".join(told)
+    return Statement(
+        sentence=f"On this machine {sentence}.",
+        figures=figures,
+        # Noise costs no time: only what others took of it does.
+        weight=clamp(max((part for part in (stolen, throttled) if part >= MATTERS), default=0.0)),
+        measured=False,
+    )
+
+
+RULE = Rule(
+    id="machine-noise",
+    title="The machine is noisy",
+    topic="machine",
+    depth=CAUSE,
+    needs=("noise",),
+    judge=judge,
+    source="https://man7.org/linux/man-pages/man5/proc_stat.5.html",
+    advice="Measure while nothing else runs, on cores of its own, or give the examination more time.",
+    told=False,
+)

@@ -1,0 +1,90 @@
+"""`memory-growth`: the training process takes more and more memory."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import pairwise
+from statistics import StatisticsError, correlation, linear_regression, median
+
+from bottleneck_doctor.diagnose import _usage
+from bottleneck_doctor.diagnose._evidence import Evidence
+from bottleneck_doctor.diagnose._rule import CAUSE, Rule, Statement, Unjudged
+from bottleneck_doctor.wording import words
+
+LEAST_BYTES = 64 << 20
+"""Growth within one session from which on it is looked at: allocators keep tens of megabytes at their own pleasure."""
+LEAST_SHARE = 0.05
+"""The same, relative to what the process has."""
+STEADY = 0.9
+"""Correlation of memory with time from which on it grows steadily. Ours: caches that fill up bend, and fall below."""
+LEAST_WINDOWS = 3
+HOUR = 3600.0
+
+
+def judge(evidence: Evidence) -> Statement | Unjudged | None:
+    sessions: dict[int, list[tuple[float, float]]] = defaultdict(list)
+    for use in _usage.plain_windows(evidence):
+        if not 0 <= use.window < len(evidence.windows):
+            continue
+        resident = [each.rss_bytes for each in use.processes if each.role == "main" and each.rss_bytes is not None]
+        window = evidence.windows[use.window]
+        if resident:
+            sessions[window.session].append((window.started + window.seconds / 2, sum(resident)))
+    lasting = [sorted(points) for points in sessions.values() if len(points) >= LEAST_WINDOWS]
+    if not lasting:
+        return Unjudged(f"no session has {LEAST_WINDOWS} windows of the training as written with its memory sampled")
+    slopes = [_slope(points) for points in lasting]
+    if sum(1 for slope in slopes if slope > 0) * 2 <= len(slopes):
+        return None
+    rate = median(slopes)
+    grown = max(points[-1][1] - points[0][1] for points in lasting)
+    if rate <= 0:
+        return None
+    step = evidence.step_ms
+    left = _usage.mean(evidence, lambda use: use.memory_available_bytes)
+    if left is None and evidence.environment is not None:
+        left = float(evidence.environment.memory_bytes)
+    figures = {"bytes_per_second": rate, "grown_bytes": grown}
+    each = ""
+    if step is not None:
+        figures["bytes_per_step"] = rate * step / 1000
+        each = f", {words.bytes_text(figures['bytes_per_step'])} a step"
+    end = ""
+    if left:
+        figures["seconds_left"] = left / rate
+        end = f" At this rate the free {words.bytes_text(left)} will last {words.duration_text(left / rate)}."
+    return Statement(
+        sentence=(
+            f"The training process grew by {words.bytes_text(grown)} while it was examined, "
+            f"{words.bytes_text(rate)} a second{each}, and does not stop growing.{end}"
+        ),
+        figures=figures,
+        weight=min(1.0, rate * HOUR / left) if left else 0.0,
+        measured=False,
+        clause=f"takes {words.bytes_text(rate)} more memory every second",
+    )
+
+
+def _slope(points: list[tuple[float, float]]) -> float:
+    """Bytes a second where memory grows steadily and by enough, else 0."""
+    times, sizes = [time for time, _ in points], [size for _, size in points]
+    grown = sizes[-1] - sizes[0]
+    if grown < max(LEAST_BYTES, LEAST_SHARE * sizes[0]) or any(after <= before for before, after in pairwise(sizes)):
+        return 0.0
+    try:
+        return linear_regression(times, sizes).slope if correlation(times, sizes) >= STEADY else 0.0
+    except StatisticsError:
+        return 0.0
+
+
+RULE = Rule(
+    id="memory-growth",
+    title="Memory keeps growing",
+    topic="memory",
+    depth=CAUSE,
+    needs=("utilization",),
+    judge=judge,
+    source="https://pytorch.org/docs/stable/notes/faq.html#my-model-reports-cuda-runtime-error-2-out-of-memory",
+    advice="Look for what the loop keeps: losses and outputs with their graphs (use `.detach()` or `.item()`), lists "
+    "that only grow, caches without a bound.",
+)
