@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bottleneck_doctor.diagnose import _usage
 from bottleneck_doctor.diagnose._evidence import Evidence
-from bottleneck_doctor.diagnose._idle import launch_limited
+from bottleneck_doctor.diagnose._idle import launch_limited, stands_still
 from bottleneck_doctor.diagnose._places import hottest_of, refined_below_the_loop
-from bottleneck_doctor.diagnose._rule import PART, PLACE, Rule, Statement, at, clamp, place
+from bottleneck_doctor.diagnose._rule import PART, PLACE, Rule, Statement, at, place
 from bottleneck_doctor.diagnose.compute._operators import outside_operators
 from bottleneck_doctor.wording import words
 
@@ -19,9 +19,10 @@ def judge(evidence: Evidence) -> Statement | None:
     share = passes * outside_operators(profile, passes)
     if evidence.on_device:
         # A host that is busy while the device computes costs nothing: what counts is the device standing still.
-        if profile.idle_share is None:
+        still = stands_still(evidence)
+        if still is None:
             return None
-        share = min(share, clamp(profile.idle_share - shares.data_wait))
+        share = min(share, still)
     if share < PART:
         return None
     hot = hottest_of(evidence, "forward") if shares.forward >= shares.optimizer else hottest_of(evidence, "optimizer")
