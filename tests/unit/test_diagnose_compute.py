@@ -1,0 +1,293 @@
+"""Rules about the work of a step that have more than one side, and the places that they name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.unit.diagnosable import (
+    BLUR,
+    BLUR_LISTING,
+    BY_ID,
+    FILE,
+    FOUND,
+    GETITEM,
+    ITEM,
+    STEPS,
+    TORCH,
+    finding,
+    healthy,
+    in_workers,
+    listing,
+    listings,
+    loading,
+    node,
+    on_gpu,
+    operators,
+    profiled,
+    sampled,
+    shares,
+    use,
+)
+
+from bottleneck_doctor.diagnose import diagnose
+from bottleneck_doctor.documents.report import (
+    GarbageCollection,
+    HotFunction,
+    Operator,
+    Phases,
+    PhaseTable,
+    Site,
+    Speedup,
+)
+from bottleneck_doctor.runtime import messages
+
+
+def test_work_between_without_listings_is_named_by_the_table_of_functions() -> None:
+    row = HotFunction(
+        role="main", name="train", path=FILE, line=56, own_name="train", own_path=FILE, own_line=56, share=0.4, count=40
+    )
+    evidence = profiled(healthy(phases=shares(between=0.4)), lines=None, sampling=sampled(functions=[row]))
+    found = finding("work-between-steps", evidence)
+    assert found is not None
+    assert found.site == Site(file=FILE, line=56), "the tree's line of the training function is that of the loop"
+
+
+def test_work_between_is_followed_into_a_callback() -> None:
+    trainer = listing(
+        "Trainer.fit",
+        50,
+        ("def fit(self, loader):", 0.0),
+        ("for batch in loader:", 1.0),
+        ("loss = self.model(batch)", 1.0),
+        ("loss.backward()", 1.0),
+        ("for callback in self.callbacks:", 0.1),
+        ("callback.on_step_end(self)", 6.0),
+    )
+    light = listing("Mean.on_step_end", 10, ("self.total += 1", 0.1))
+    heavy = listing("Spectrum.on_step_end", 30, ("weights = self.weights()", 0.5), ("values = svd(weights)", 5.3))
+    found = finding(
+        "work-between-steps",
+        profiled(healthy(phases=shares(between=0.6)), lines=listings(trainer, light, heavy)),
+    )
+    assert found is not None
+    assert found.site == Site(file=FILE, line=31)
+
+
+def test_the_line_that_calls_a_framework_s_trainer_is_not_where_its_callbacks_work() -> None:
+    lightning = "/x/site-packages/lightning/"
+    step = node(
+        "run",
+        lightning + "loops/fit_loop.py",
+        100,
+        node("_call_impl", TORCH + "nn/modules/module.py", 1500, count=20),
+        node("backward", TORCH + "_tensor.py", 500, count=30),
+        node("log_metrics", lightning + "loggers/csv_logs.py", 70, count=50),
+    )
+    fit = node("fit", lightning + "trainer/trainer.py", 500, step)
+    tree = node("main", "", 0, node("main", FILE, 90, fit, own=True))
+    sampling = replace(sampled(), trees={"main": tree})
+    evidence = profiled(healthy(phases=shares(between=0.5)), sampling=sampling, lines=None)
+    found = finding("work-between-steps", evidence)
+    assert found is not None
+    assert found.site is None, "nobody would change line 90, `trainer.fit(model)`, for what a logger does"
+    assert "`log_metrics` (csv_logs.py)" in found.sentence
+    callback = node("on_batch_end", FILE, 30, node("write", "/x/site-packages/x/w.py", 1, count=60), own=True)
+    own = replace(step, children=[*step.children, callback])
+    tree = node("main", "", 0, node("main", FILE, 90, replace(fit, children=[own]), own=True))
+    found = finding("work-between-steps", profiled(evidence, sampling=replace(sampling, trees={"main": tree})))
+    assert found is not None
+    assert found.site == Site(file=FILE, line=30), "a callback of the user's own is a place"
+    assert "most of that work is done at train.py, line 30" in found.sentence
+    seldom = replace(own, children=[*step.children, replace(callback, count=8, children=[])])
+    tree = node("main", "", 0, node("main", FILE, 90, replace(fit, children=[seldom]), own=True))
+    found = finding("work-between-steps", profiled(evidence, sampling=replace(sampling, trees={"main": tree})))
+    assert found is not None
+    assert found.site is None, "8 of 58 samples are not where it goes by"
+
+
+def test_what_is_not_explained_is_told_in_the_profile_s_own_words() -> None:
+    """An environment of a rollout: no callback, no metric, no logging."""
+    work = [node("step", FILE, 90, node("simulate", "/x/site-packages/gym/core.py", 7, count=50), own=True)]
+    evidence = profiled(healthy(phases=shares(between=0.5)), sampling=sampled(between=work), lines=None)
+    found = finding("work-between-steps", evidence)
+    assert found is not None
+    assert "`simulate` (core.py)" in found.sentence
+    for guess in ("callback", "metric", "logging"):
+        assert guess not in found.sentence
+
+
+def test_a_loop_without_a_period_is_judged_by_two_windows() -> None:
+    """A rollout fell into the window of phases, and the samples of the stack say that it is a tenth."""
+    odd = replace(FOUND, periodic=False)
+    evidence = healthy(phases=shares(between=0.6), found=odd)
+    work = [node("step", FILE, 90, count=100, own=True)]
+    assert finding("work-between-steps", profiled(evidence, sampling=sampled(between=work))) is not None
+    assert finding("work-between-steps", profiled(evidence, sampling=sampled())) is None
+    assert diagnose(profiled(evidence, sampling=None), [BY_ID["work-between-steps"]]).not_judged
+
+
+def test_a_forward_pass_of_no_module_is_no_work_between_the_steps() -> None:
+    """Weights and slices of tensors: what nobody calls as a module is seen as operations only."""
+    bare = replace(FOUND, has_root_module=False, has_loader=False)
+    seen = Phases(
+        data_wait=0.0, host_to_device=0.0, forward=0.0, backward=0.5, optimizer=0.0, zero_grad=0.0, between=0.5
+    )
+    evidence = healthy(phases=seen, found=bare)
+    assert finding("work-between-steps", evidence) is None, "operations take 95 % of the time"
+    computes = finding("compute-bound", evidence)
+    assert computes is not None
+    assert "take 95 % of the time (45 %, 50 % and 0 %)" in computes.sentence.replace("\u202f", " ")
+    few = [Operator(name="aten::mm", calls=100, cpu_ms=550.0, device_ms=0.0, share=0.55)]
+    loops = finding("work-between-steps", profiled(evidence, device=operators(operators=few)))
+    assert loops is not None
+    assert loops.evidence["between_share"] == pytest.approx(0.45)
+    assert loops.site is None, "the hottest line may be the forward pass"
+    unknown = diagnose(profiled(evidence, device=None), [BY_ID["work-between-steps"]])
+    assert unknown.not_judged
+
+
+def test_collecting_garbage_is_not_counted_as_work_between_as_well() -> None:
+    evidence = healthy(
+        phases=shares(between=0.5), garbage=GarbageCollection(collections=9, ms_per_step=30.0, share=0.3)
+    )
+    made = {each.id: each.weight for each in diagnose(evidence).findings}
+    assert made["garbage-collection"] > made["work-between-steps"]
+    assert finding("work-between-steps", replace(evidence, phases=PhaseTable(baseline=shares(between=0.38)))) is None
+
+
+def test_a_loop_around_item_calls_counts_as_theirs() -> None:
+    loop = listing(
+        "train",
+        50,
+        ("for batch in loader:", 1.0),
+        ("loss = model(batch)", 1.0),
+        ("loss = model(batch)", 1.0),
+        ("loss.backward()", 1.0),
+        ("for index in range(1024):", 1.5),
+        ("right += guesses[index].item()", 4.0),
+    )
+    evidence = profiled(healthy(phases=shares(between=0.6), synchronising=[ITEM]), lines=listings(loop))
+    assert finding("synchronising-calls", replace(evidence, synchronising=[replace(ITEM, per_step=1.0)])) is not None
+    few = finding("synchronising-calls", replace(evidence, synchronising=[replace(ITEM, per_step=2, ms_per_step=20.0)]))
+    many = finding("synchronising-calls", replace(evidence, synchronising=[replace(ITEM, ms_per_step=8.0)]))
+    assert few is not None
+    assert many is not None
+    assert few.weight == pytest.approx(0.2)
+    assert many.weight == pytest.approx(0.6 * 4.0 / 5.0), "the part of the work between that the line has"
+    assert diagnose(replace(evidence, synchronising=[replace(ITEM, ms_per_step=20.0)])).findings[0].id == (
+        "synchronising-calls"
+    )
+
+
+def test_on_a_device_a_synchronising_call_costs_what_the_device_stands_still_for() -> None:
+    waiting = replace(ITEM, per_step=1.0, ms_per_step=90.0)
+    assert finding("synchronising-calls", on_gpu(healthy(synchronising=[waiting]), idle_share=0.02)) is None
+    lost = finding("synchronising-calls", on_gpu(healthy(synchronising=[waiting]), idle_share=0.3))
+    assert lost is not None
+    assert lost.weight == pytest.approx(0.3)
+
+
+def test_python_in_loading_and_between_steps_is_not_the_passes() -> None:
+    evidence = healthy(phases=shares(data_wait=0.5, between=0.3))
+    few = [Operator(name="aten::conv2d", calls=100, cpu_ms=200.0, device_ms=0.0, share=0.2)]
+    assert finding("python-bound", profiled(evidence, device=operators(operators=few))) is None
+
+
+def test_the_line_of_the_optimizer_is_not_that_of_another_phase() -> None:
+    """One function holds the loop: the tree knows it by the line of its backward pass, the table by every line."""
+    step = node("_multi_tensor_rmsprop", TORCH + "optim/rmsprop.py", 463, count=25)
+    tree = node("main", "", 0, node("train", FILE, 114, node("backward", TORCH + "_tensor.py", 5, count=40), own=True))
+    tree = replace(tree, children=[replace(tree.children[0], count=65, children=[*tree.children[0].children, step])])
+    common = {"role": "main", "own_name": "train", "own_path": FILE}
+    rows = [
+        HotFunction(
+            name="backward",
+            path=TORCH + "_tensor.py",
+            line=5,
+            own_line=114,
+            share=0.6,
+            count=40,
+            **common,  # type: ignore[arg-type]
+        ),
+        HotFunction(
+            name="_multi_tensor_rmsprop",
+            path=TORCH + "optim/rmsprop.py",
+            line=463,
+            own_line=117,
+            share=0.4,
+            count=25,
+            **common,  # type: ignore[arg-type]
+        ),
+    ]
+    sampling = replace(sampled(), trees={"main": tree}, functions=rows)
+    evidence = profiled(healthy(phases=shares(optimizer=0.4)), sampling=sampling, lines=None)
+    found = finding("slow-optimizer", evidence)
+    assert found is not None
+    assert found.site == Site(file=FILE, line=117)
+    lines = [("def train():", 0.0), *[("x = 1", 0.0)] * 3, ("loss.backward()", 0.6), ("x = 2", 0.0), ("y = 2", 0.0)]
+    listed = listing("train", 110, *lines, ("scaler.step(optimizer)", 0.4))
+    at_loop = replace(evidence, found=replace(FOUND, backward_site=messages.Site(FILE, 114), forward_site=None))
+    found = finding("slow-optimizer", profiled(at_loop, lines=listings(listed)))
+    assert found is not None
+    assert found.site == Site(file=FILE, line=117), "and not the hottest line of the function around it"
+
+
+def test_rare_slow_samples_are_jitter_before_they_are_a_slow_fetch() -> None:
+    steps = replace(STEPS, mean_ms=100.0, p50_ms=5.0, p95_ms=900.0, jitter=180.0, wait_mean_ms=95.0, wait_p95_ms=890.0)
+    evidence = replace(healthy(0.95, loop=loading(fetch_ms=90.0, fetch_p95_ms=880.0)), steps=steps)
+    made = diagnose(evidence)
+    assert [each.id for each in made.findings[:2]] == ["step-jitter", "slow-fetch"]
+    assert "batches that take 880 ms to fetch instead of 90 ms on average" in made.findings[0].sentence
+
+
+def test_bursts_of_workers_are_not_jitter() -> None:
+    steps = replace(STEPS, p50_ms=20.0, p95_ms=300.0, jitter=15.0, wait_mean_ms=80.0, wait_p95_ms=290.0)
+    assert finding("step-jitter", replace(healthy(0.8, loop=in_workers(4)), steps=steps)) is None
+
+
+def test_steps_of_a_window_that_had_neighbours_are_not_taken_for_all_steps() -> None:
+    """Half of them took 35 ms and two of 37 more than a second, where timed windows have 63 ms a step."""
+    restless = replace(STEPS, mean_ms=250.0, p50_ms=35.0, p95_ms=1800.0, jitter=50.4, outliers=2, steps=37)
+    made = diagnose(healthy(steps=restless), [BY_ID["step-jitter"]])
+    assert made.findings == []
+    assert "was disturbed" in made.not_judged[0].reason
+    always = replace(restless, mean_ms=100.0)
+    assert finding("step-jitter", healthy(steps=always)) is not None
+
+
+@pytest.mark.parametrize("loop", [replace(FOUND, period=16), replace(FOUND, periodic=False)])
+def test_steps_that_do_different_work_differ_in_length(loop: messages.Found) -> None:
+    """Sixteen updates a rollout: the first of them holds the rollout, and takes a hundred times as long."""
+    uneven = replace(STEPS, p50_ms=1.6, p95_ms=240.0, jitter=148.0, outliers=12)
+    made = diagnose(healthy(steps=uneven, found=loop), [BY_ID["step-jitter"]])
+    assert made.findings == []
+    assert "may do different work" in made.not_judged[0].reason
+
+
+def test_uneven_steps_beside_other_programs_are_not_the_training_s() -> None:
+    uneven = replace(STEPS, p50_ms=80.0, p95_ms=200.0, jitter=2.5, outliers=12)
+    busy = healthy(steps=uneven, utilization=use(others_cpu=1.3))
+    made = diagnose(busy, [BY_ID["step-jitter"]])
+    assert made.findings == []
+    assert "other programs kept 1.3 cores busy" in made.not_judged[0].reason
+    assert finding("step-jitter", healthy(steps=uneven, utilization=use(others_cpu=0.1))) is not None
+    of_data = replace(uneven, wait_mean_ms=10.0, wait_p95_ms=125.0)
+    late = healthy(0.5, steps=of_data, loop=loading(fetch_p95_ms=60.0), utilization=use(others_cpu=1.3))
+    assert finding("step-jitter", late) is not None, "samples that take longer do so whoever runs beside"
+
+
+@pytest.mark.parametrize(("wait", "first"), [(0.06, ["compute-bound", "slow-transform"]), (0.12, ["slow-transform"])])
+def test_what_little_there_is_beside_computing_does_not_lead(wait: float, first: list[str]) -> None:
+    """A classifier that computes 91 % of the time was told of a transform that takes 5 %, and of nothing else."""
+    made = diagnose(profiled(healthy(wait, loop=loading(transforms=BLUR)), lines=listings(GETITEM, BLUR_LISTING)))
+    assert [each.id for each in made.findings] == first
+
+
+def test_a_ceiling_that_one_noisy_window_set_is_not_told_beside_computing() -> None:
+    """`At 66 % of the speed with free data: computing is what limits it` contradicts itself."""
+    noisy = {"synthetic": Speedup(estimate=1.5, low=0.2, high=9.0, pairs=2, sessions=1)}
+    found = finding("compute-bound", healthy(ceilings=noisy))
+    assert found is not None
+    assert "free" not in found.sentence
+    assert "of_ceiling" not in found.evidence

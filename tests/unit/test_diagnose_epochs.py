@@ -1,0 +1,107 @@
+"""Rules about the time outside of steps that have more than one side, and what was seen once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.unit.diagnosable import (
+    BY_ID,
+    FOUND,
+    STEPS,
+    WAITING,
+    finding,
+    healthy,
+    in_workers,
+    shares,
+    window,
+)
+
+from bottleneck_doctor.diagnose import diagnose
+from bottleneck_doctor.documents.report import (
+    EpochPause,
+)
+
+
+def pause(**given: float) -> EpochPause:
+    parts = {"evaluation": 0.0, "saving": 0.0, "first_batch": 0.0, "rest": 0.0, **given}
+    seen, first = int(parts.pop("seen", 3)), int(parts.pop("first_batches_seen", 0))
+    return EpochPause(seen=seen, seconds=sum(parts.values()), first_batches_seen=first, **parts)
+
+
+def test_the_start_of_an_epoch_that_one_window_met_is_no_pause_between_epochs() -> None:
+    """Windows of short epochs took 11 s for the warm-up of one process; real pauses were 1 s."""
+    once = healthy(epoch_pause=None, windows=[window(0, turn_seconds=11.0), window(1), window(2)])
+    made = diagnose(once, [BY_ID["slow-epoch-turn"]])
+    assert made.findings == []
+    assert [each.id for each in made.not_judged] == ["slow-epoch-turn"]
+    often = replace(once, windows=[window(index, turn_seconds=cost) for index, cost in enumerate((11.0, 1.5, 1.4))])
+    found = finding("slow-epoch-turn", often)
+    assert found is not None
+    assert found.evidence["pause_seconds"] == 1.5, "and of several the one in the middle"
+
+
+def test_one_pause_is_not_taken_for_all_of_them() -> None:
+    assert diagnose(healthy(epoch_pause=pause(seen=1, rest=10.0), windows=[]), [BY_ID["slow-epoch-turn"]]).not_judged
+    found = finding("slow-epoch-turn", healthy(epoch_pause=pause(seen=2, rest=10.0), windows=[]))
+    assert found is not None
+    assert found.evidence["pause_seconds"] == 10.0
+
+
+def test_a_first_batch_that_was_never_timed_is_no_part_of_the_pause() -> None:
+    found = finding("slow-epoch-turn", healthy(epoch_pause=pause(rest=5.0, first_batch=11.0), windows=[]))
+    assert found is not None
+    assert found.evidence["pause_seconds"] == 5.0
+    assert "first batch" not in found.sentence
+
+
+def test_the_first_batch_of_an_epoch_counts_for_what_it_takes_longer_than_others() -> None:
+    """Without workers every batch is waited for: the first of an epoch as long as the others, and no longer."""
+    slow = replace(STEPS, wait_mean_ms=600.0)
+    made_alike = healthy(WAITING, steps=slow, epoch_pause=pause(first_batch=0.61, first_batches_seen=4), windows=[])
+    assert made_alike.pause_seconds == pytest.approx(0.01)
+    started = healthy(WAITING, steps=slow, epoch_pause=pause(first_batch=5.6, first_batches_seen=4), windows=[])
+    assert started.pause_seconds == pytest.approx(5.0)
+
+
+def test_a_start_of_epochs_that_comes_out_below_nothing_is_nothing() -> None:
+    early = healthy(epoch_pause=None, windows=[window(index, turn_seconds=-0.2) for index in range(3)])
+    assert early.pause_seconds == 0.0
+    assert early.in_steps == 1.0
+
+
+def test_the_start_of_epochs_that_are_timed_whole_counts_once() -> None:
+    """Epochs of 100 steps that take a second, 800 ms of which wait for the first batch: they are no part of a step."""
+    first = 0.8 + STEPS.wait_mean_ms / 1000
+    start = EpochPause(
+        seen=3, seconds=first, evaluation=0.0, saving=0.0, first_batch=first, rest=0.0, first_batches_seen=3
+    )
+    evidence = healthy(0.85, loop=in_workers(), epoch_pause=start)
+    assert evidence.baseline is not None
+    evidence = replace(evidence, baseline=replace(evidence.baseline, step_ms=10.0))
+    steady = replace(evidence, windows=[window(0)])
+    whole = replace(evidence, windows=[window(0, whole_epochs=1)])
+    assert (steady.step_ms, steady.epoch_seconds, steady.wait) == (10.0, 1.0, 0.85)
+    assert whole.step_ms == pytest.approx(2.0)
+    assert whole.epoch_seconds == pytest.approx(0.2)
+    assert whole.wait == pytest.approx(0.25), "of 200 ms of steps, 50 wait"
+    assert whole.in_steps == pytest.approx(0.2)
+    found = finding("slow-epoch-turn", whole)
+    assert found is not None
+    assert found.weight == pytest.approx(0.8)
+
+
+def test_pauses_between_epochs_make_what_steps_lose_weigh_less() -> None:
+    pause = EpochPause(seen=3, seconds=10.0, evaluation=10.0, saving=0.0, first_batch=0.0, rest=0.0)
+    half = finding("work-between-steps", healthy(phases=shares(between=0.4), epoch_pause=pause))
+    assert half is not None
+    assert half.weight == pytest.approx(0.2, abs=0.001)
+
+
+def test_the_first_step_tells_the_start_before_sessions_do_and_caches_are_made_once() -> None:
+    late = healthy(steps=None, setup_seconds=[30.0, 20.0, 25.0])
+    assert late.first_step_seconds == 20.0, "the first start had something to do that later ones had not"
+    assert replace(late, found=replace(FOUND, setup_seconds=12.0)).first_step_seconds == 12.0
+    assert replace(late, steps=STEPS).first_step_seconds == 4.0
+    first_of_all = replace(STEPS, first_step_seconds=29.0)
+    assert replace(late, steps=first_of_all).first_step_seconds == 20.0

@@ -1,0 +1,32 @@
+"""Rules about the machine that have more than one side."""
+
+from __future__ import annotations
+
+from tests.unit.diagnosable import (
+    BY_ID,
+    LEAKING,
+    MB,
+    finding,
+    healthy,
+    use,
+    window,
+)
+
+from bottleneck_doctor.diagnose import diagnose
+
+
+def test_memory_that_levels_off_is_not_growth() -> None:
+    filling = [sum(600.0 / 4**each for each in range(count)) * MB for count in range(1, 8)]
+    windows = [window(index) for index in range(7)]
+    assert finding("memory-growth", healthy(windows=windows, utilization=use(resident=filling))) is None
+
+
+def test_memory_growth_is_not_judged_on_few_windows() -> None:
+    made = diagnose(healthy(utilization=use(resident=LEAKING[:2])), [BY_ID["memory-growth"]])
+    assert [each.id for each in made.not_judged] == ["memory-growth"]
+
+
+def test_windows_of_other_settings_and_modes_say_nothing_of_the_training_as_written() -> None:
+    other = [window(0, setting={"num_workers": 4}), window(1, mode="lines"), window(2, mode="phases"), window(3)]
+    made = diagnose(healthy(windows=other, utilization=use(resident=LEAKING)), [BY_ID["memory-growth"]])
+    assert [each.id for each in made.not_judged] == ["memory-growth"]
