@@ -9,19 +9,15 @@ from __future__ import annotations
 import json
 import os
 import sys
-from types import ModuleType, TracebackType
-from typing import Any, Callable, Dict, Optional
+from types import ModuleType
+from typing import Any, Callable, Dict
 
 from . import (
     originals,  # noqa: F401  here, before any code of the user's has run
     parent_death,
+    tracebacks,
 )
 from .channel import VARIABLE, invited_from_here
-
-_OWN_FOLDER = os.path.dirname(os.path.abspath(__file__))
-
-on_crash: Optional[Callable[[str], None]] = None
-"""Told the traceback of the user's exception that ends the process, before it is printed."""
 
 
 class _Finder:
@@ -85,7 +81,7 @@ def enter() -> None:
     """Called once at interpreter start. Does nothing unless a supervisor invited this process."""
     if not os.environ.get(VARIABLE):
         return
-    _hide_own_frames()
+    tracebacks.hide_own_frames()
     _end_with_supervisor()
     parent_death.end_with_parent()
     wanted: Dict[str, Callable[[ModuleType], None]] = {"torch": _attach}
@@ -121,36 +117,3 @@ def _end_with_supervisor() -> None:
             parent_death.end_with(parent)
     except (AttributeError, ValueError, OSError):
         pass
-
-
-def _hide_own_frames() -> None:
-    previous = sys.excepthook
-
-    def excepthook(kind: type, error: BaseException, trace: Optional[TracebackType]) -> None:
-        seen = set()
-        chained: Optional[BaseException] = error
-        while chained is not None and id(chained) not in seen:
-            seen.add(id(chained))
-            chained.__traceback__ = without_own_frames(chained.__traceback__)
-            chained = chained.__cause__ or chained.__context__
-        if on_crash is not None:
-            import traceback
-
-            on_crash("".join(traceback.format_exception(kind, error, error.__traceback__)))
-        previous(kind, error, error.__traceback__)
-
-    sys.excepthook = excepthook
-
-
-def without_own_frames(trace: Optional[TracebackType]) -> Optional[TracebackType]:
-    """The same traceback with the guest's frames unlinked."""
-    kept = []
-    while trace is not None:
-        if not trace.tb_frame.f_code.co_filename.startswith(_OWN_FOLDER):
-            kept.append(trace)
-        trace = trace.tb_next
-    for first, second in zip(kept, kept[1:]):
-        first.tb_next = second
-    if kept:
-        kept[-1].tb_next = None
-    return kept[0] if kept else None

@@ -14,8 +14,8 @@ from typing import Any, List, Optional, Union
 import torch
 from torch.utils.data import get_worker_info
 
-from . import bootstrap, ptrace, save_hooks
 from . import loader as loading
+from . import ptrace, save_hooks, tracebacks
 from .channel import VARIABLE, Channel
 from .found import describe, device_of
 from .knobs import own_settings
@@ -25,9 +25,10 @@ from .messages import Crashed, End, Ended, Grant, Hello, Trouble, WindowDone
 from .modes import loading as recording
 from .originals import exit_now, getpid, now, sleep
 from .rank_place import place
+from .samples import batch_samples
 from .seen import Seen
 from .serve import BareServer, LoaderServer
-from .steps import Steps, batch_samples
+from .steps import Steps
 from .window import TheirError
 
 KILLED_WITHIN = 10.0
@@ -63,7 +64,7 @@ class Guest:
         if multiprocessing.parent_process() is not None:
             # What multiprocessing starts ends without `atexit`.
             multiprocessing.util.Finalize(None, self._at_childs_exit, exitpriority=-100)
-        bootstrap.on_crash = self._crashed
+        tracebacks.on_crash = self._crashed
         os.register_at_fork(after_in_child=self._in_child)
 
     def _in_child(self) -> None:

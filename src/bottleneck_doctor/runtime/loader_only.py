@@ -9,7 +9,7 @@ from .loader import IndexStream, batch_size
 from .messages import Grant, WindowDone
 from .originals import now
 from .pantry import Pantry
-from .steps import batch_samples
+from .samples import batch_samples
 from .window import FedRun, WindowFailed
 
 

@@ -1,9 +1,9 @@
-"""How many samples a batch holds, whatever it is made of."""
+"""What a batch holds, whatever it is made of: its samples and its tensors."""
 
 from __future__ import annotations
 
 import itertools
-from typing import Any, Optional, Sequence
+from typing import Any, List, Optional, Sequence
 
 import torch
 
@@ -47,3 +47,17 @@ def _one_a_sample(values: Sequence[Any]) -> bool:
     return all(isinstance(value, torch.Tensor) for value in values) and any(
         value.dim() == 0 or value.shape[0] != len(values) for value in values
     )
+
+
+def tensors_of(batch: Any, depth: int = 0) -> List[torch.Tensor]:
+    """The tensors of a batch, nested up to four deep."""
+    if isinstance(batch, torch.Tensor):
+        return [batch]
+    if depth >= 4:
+        return []
+    values: Any = ()
+    if isinstance(batch, dict):
+        values = batch.values()
+    elif isinstance(batch, (list, tuple)):
+        values = batch
+    return [tensor for value in values for tensor in tensors_of(value, depth + 1)]

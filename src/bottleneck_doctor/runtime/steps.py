@@ -18,9 +18,8 @@ from .messages import Site
 from .originals import now
 from .period import MINIMUM_STEPS
 from .records import Alone, LoaderRecord, likeness
-from .samples import batch_samples
 from .seen import Counts
-from .user_code import is_users_file, user_site
+from .user_code import user_site
 
 
 class Watch:
@@ -273,6 +272,3 @@ class Steps:
         self.patience, self.looks_from = None, 0
         if self.tell is not None:
             self.tell()
-
-
-__all__ = ["LoaderRecord", "Steps", "Watch", "batch_samples", "is_users_file", "user_site"]

@@ -10,15 +10,12 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 import torch
 
 from .knobs import House, Knob, keeps_batches, registry
-from .loader import Feed, IndexStream, batch_size, worker_died
+from .loader import READY_SECONDS, Feed, IndexStream, batch_size, worker_died
 from .messages import Grant, WindowDone
 from .modes import Refused, mode_for
 from .originals import now
 from .pantry import Pantry, ReplayFeed
-from .steps import batch_samples
-
-READY_SECONDS = 0.0005
-"""A batch that comes faster than this lay ready: taking one over from another process costs 0.1 to 0.3 ms."""
+from .samples import batch_samples
 
 
 class WindowFailed(Exception):

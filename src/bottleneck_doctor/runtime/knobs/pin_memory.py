@@ -11,7 +11,7 @@ from typing import Any, Optional
 
 import torch
 
-from ..loader import tensors_of
+from ..samples import tensors_of
 from . import House, Knob
 
 

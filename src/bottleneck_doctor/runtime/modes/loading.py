@@ -25,7 +25,7 @@ from torch.utils.data._utils import fetch, worker
 from ..channel import VARIABLE
 from ..loader import construction_site
 from ..originals import getpid, now, processor_time
-from ..steps import batch_samples
+from ..samples import batch_samples
 from .files import OpenCount, file_system
 from .made import made_sites
 from .patches import Patches

@@ -16,7 +16,7 @@ from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Se
 
 from ..messages import Site
 from ..originals import now
-from ..steps import is_users_file
+from ..user_code import is_users_file
 from .reach import Group, is_users_class
 
 _LARGEST = 1_000_000

@@ -14,7 +14,7 @@ from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
 from ..originals import get_frame
-from ..steps import is_users_file
+from ..user_code import is_users_file
 
 METHODS = (
     "__getitem__",

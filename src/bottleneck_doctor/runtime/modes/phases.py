@@ -20,9 +20,9 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 import torch
 
 from ..knobs import House
+from ..loader import READY_SECONDS
 from ..originals import get_frame, now
 from ..steps import Watch
-from ..window import READY_SECONDS
 from . import Mode
 from .communication import Communication
 from .loading import LoadingRecorder

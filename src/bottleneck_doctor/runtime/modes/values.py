@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 import torch
 
 from ..originals import get_frame, now
-from ..steps import is_users_file
+from ..user_code import is_users_file
 from .patches import Patches
 
 _NAMES = {
