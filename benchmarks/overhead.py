@@ -31,7 +31,7 @@ from typing import Any
 
 from _common import DOCTOR, WORKLOADS, machine, machine_line, mean_interval, save, say, table
 
-from bottleneck_doctor.runtime import messages
+from bottleneck_doctor.runtime.wire import messages
 from bottleneck_doctor.session.session import Command, Exited, Session
 
 LENGTHS_MS = (1, 10, 100)

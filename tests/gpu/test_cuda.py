@@ -13,7 +13,7 @@ from tests.process.driver import Guest
 from bottleneck_doctor.documents.report import from_json
 from bottleneck_doctor.gate.baseline import machine
 from bottleneck_doctor.gate.baseline.fingerprint import differences
-from bottleneck_doctor.runtime import messages
+from bottleneck_doctor.runtime.wire import messages
 from bottleneck_doctor.session.session import Command
 
 

@@ -12,7 +12,7 @@ from tests.process.driver import Guest
 from bottleneck_doctor.documents.report import DeviceProfile
 from bottleneck_doctor.profiling import device
 from bottleneck_doctor.profiling.device import device_profile
-from bottleneck_doctor.runtime import messages
+from bottleneck_doctor.runtime.wire import messages
 from bottleneck_doctor.session.session import Command
 
 

@@ -20,7 +20,7 @@ from typing import Any
 from bottleneck_doctor.documents.report import SettingValue
 from bottleneck_doctor.explain import details
 from bottleneck_doctor.protection.protector import Protector
-from bottleneck_doctor.runtime import messages
+from bottleneck_doctor.runtime.wire import messages
 from bottleneck_doctor.session.session import Command, Exited, Session
 
 Setting = Mapping[str, SettingValue]

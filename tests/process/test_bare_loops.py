@@ -15,8 +15,8 @@ from tests.process.known_programs import PROGRAMS
 from tests.quiet import lasting
 
 from bottleneck_doctor.measure.schedule import typical_step
-from bottleneck_doctor.runtime import messages
-from bottleneck_doctor.runtime.seen import Counts
+from bottleneck_doctor.runtime.wire import messages
+from bottleneck_doctor.runtime.wire.seen import Counts
 
 pytestmark = pytest.mark.process
 

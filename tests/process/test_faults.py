@@ -14,7 +14,7 @@ import pytest
 from tests.process.conftest import StartGuest
 from tests.process.driver import LOOP, PRELUDE, run_plain, wait_until
 
-from bottleneck_doctor.runtime import channel, messages
+from bottleneck_doctor.runtime.wire import channel, messages
 
 pytestmark = pytest.mark.process
 

@@ -14,7 +14,7 @@ from tests.quiet import LOOSE, POINTS, lasting
 
 from bottleneck_doctor.documents.report import Phases
 from bottleneck_doctor.measure import phases
-from bottleneck_doctor.runtime import messages
+from bottleneck_doctor.runtime.wire import messages
 
 pytestmark = pytest.mark.process
 

@@ -18,7 +18,7 @@ from tests.process.driver import PRELUDE, Guest
 from bottleneck_doctor.documents.report import LineListing
 from bottleneck_doctor.explain import details
 from bottleneck_doctor.profiling.lines import line_profile
-from bottleneck_doctor.runtime import messages
+from bottleneck_doctor.runtime.wire import messages
 
 pytestmark = pytest.mark.process
 

@@ -11,7 +11,7 @@ from tests.process.driver import PRELUDE
 from tests.quiet import LOOSE, POINTS, lasting
 
 from bottleneck_doctor.measure import phases
-from bottleneck_doctor.runtime import messages
+from bottleneck_doctor.runtime.wire import messages
 
 pytestmark = pytest.mark.process
 

@@ -14,7 +14,7 @@ from tests.process.known_programs import KNOWN, Known
 from tests.quiet import LOOSE, lasting, times
 
 from bottleneck_doctor.fixes import NotApplicable, catalogue
-from bottleneck_doctor.runtime import messages
+from bottleneck_doctor.runtime.wire import messages
 from bottleneck_doctor.session.session import Command
 
 pytestmark = pytest.mark.process

@@ -12,7 +12,7 @@ from tests.process.driver import LOOP, PRELUDE, Guest
 
 from bottleneck_doctor.explain import details
 from bottleneck_doctor.profiling.device import device_profile, read_trace
-from bottleneck_doctor.runtime import messages
+from bottleneck_doctor.runtime.wire import messages
 
 pytestmark = pytest.mark.process
 

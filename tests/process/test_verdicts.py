@@ -17,7 +17,7 @@ from tests.process.driver import IMPATIENT, PRELUDE, Guest, wait_until, write
 
 from bottleneck_doctor.documents.report import from_json
 from bottleneck_doctor.errors import Exit
-from bottleneck_doctor.runtime import messages
+from bottleneck_doctor.runtime.wire import messages
 from bottleneck_doctor.session import autopsy
 from bottleneck_doctor.session.failure import Failure, cause, signal_name
 from bottleneck_doctor.session.session import Command, Exited

@@ -13,7 +13,7 @@ from tests.process.conftest import StartGuest
 from tests.process.driver import LOOP, PRELUDE, Guest, Setting, notes, run_plain
 from tests.quiet import lasting
 
-from bottleneck_doctor.runtime import messages
+from bottleneck_doctor.runtime.wire import messages
 
 pytestmark = pytest.mark.process
 

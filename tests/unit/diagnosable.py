@@ -41,8 +41,8 @@ from bottleneck_doctor.documents.report import (
     WorkerPoint,
     Workers,
 )
-from bottleneck_doctor.runtime import messages
-from bottleneck_doctor.runtime.messages import Found
+from bottleneck_doctor.runtime.wire import messages
+from bottleneck_doctor.runtime.wire.messages import Found
 
 BY_ID = {rule.id: rule for rule in rules()}
 FILE = "/home/me/train.py"

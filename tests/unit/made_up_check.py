@@ -27,7 +27,7 @@ from bottleneck_doctor.gate.check import CheckOutcome, CheckRequest, check
 from bottleneck_doctor.gate.plan import WINDOW_SECONDS
 from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.prober import TOO_LONG
-from bottleneck_doctor.runtime.messages import Grant
+from bottleneck_doctor.runtime.wire.messages import Grant
 from bottleneck_doctor.session.session import Command
 from bottleneck_doctor.session.start import Start
 

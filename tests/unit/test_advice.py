@@ -10,7 +10,7 @@ from tests.unit.diagnosable import FOUND
 
 from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.edits.advice import changes_for
-from bottleneck_doctor.runtime.messages import Found, Site
+from bottleneck_doctor.runtime.wire.messages import Found, Site
 
 SCRIPT = """\
 import torch

@@ -26,7 +26,7 @@ from bottleneck_doctor.diagnose import (
 )
 from bottleneck_doctor.diagnose._evidence import NEEDS
 from bottleneck_doctor.documents.report import FixOutcome, Site, Status
-from bottleneck_doctor.runtime.messages import Found
+from bottleneck_doctor.runtime.wire.messages import Found
 
 DOCS = Path(__file__).parents[2] / "docs" / "findings.md"
 BY_ID = {rule.id: rule for rule in rules()}

@@ -14,7 +14,7 @@ from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.fixes import RETIRED_IDS, NotApplicable, Offer, catalogue
 from bottleneck_doctor.fixes.workers import sweep
 from bottleneck_doctor.knobs import all_knobs
-from bottleneck_doctor.runtime.messages import Found
+from bottleneck_doctor.runtime.wire.messages import Found
 
 BY_ID = {fix.id: fix for fix in catalogue()}
 

@@ -31,7 +31,7 @@ from bottleneck_doctor.profiling.raw import without_arguments
 from bottleneck_doctor.profiling.sampling import sampling_profile
 from bottleneck_doctor.protection import journal
 from bottleneck_doctor.render import comparison, html, terminal
-from bottleneck_doctor.runtime import channel, messages
+from bottleneck_doctor.runtime.wire import channel, messages
 from bottleneck_doctor.session import autopsy
 from bottleneck_doctor.wording.durations import format_duration, parse_duration
 

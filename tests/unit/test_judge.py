@@ -17,7 +17,7 @@ from bottleneck_doctor.examine import judge
 from bottleneck_doctor.examine import outcome as outcome_module
 from bottleneck_doctor.examine.judge import Candidate, JudgeEvidence, Judgement
 from bottleneck_doctor.fixes import catalogue
-from bottleneck_doctor.runtime.messages import Found, Site
+from bottleneck_doctor.runtime.wire.messages import Found, Site
 from bottleneck_doctor.statistics import speedups
 
 BY_ID = {fix.id: fix for fix in catalogue()}

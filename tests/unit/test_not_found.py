@@ -6,8 +6,8 @@ import pytest
 
 from bottleneck_doctor.errors import Exit
 from bottleneck_doctor.examine import outcome
-from bottleneck_doctor.runtime.messages import Ended
-from bottleneck_doctor.runtime.seen import Counts
+from bottleneck_doctor.runtime.wire.messages import Ended
+from bottleneck_doctor.runtime.wire.seen import Counts
 
 
 @pytest.mark.parametrize(

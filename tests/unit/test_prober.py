@@ -17,7 +17,7 @@ from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.prober import Prober
 from bottleneck_doctor.measure.schedule import LoopShape, Probe, probe
 from bottleneck_doctor.measure.windows import BURN_IN
-from bottleneck_doctor.runtime.messages import Found, Grant, Hello, WindowDone
+from bottleneck_doctor.runtime.wire.messages import Found, Grant, Hello, WindowDone
 from bottleneck_doctor.session.ending import Hung, SessionOver, TooSlow
 from bottleneck_doctor.session.ranks import RankGroup
 from bottleneck_doctor.session.session import Exited

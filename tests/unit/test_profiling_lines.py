@@ -16,7 +16,7 @@ from bottleneck_doctor.profiling.lines import (
     line_setting,
     source_lines,
 )
-from bottleneck_doctor.runtime.messages import Found, Site
+from bottleneck_doctor.runtime.wire.messages import Found, Site
 
 
 def found(**more: Any) -> Found:

@@ -14,7 +14,7 @@ import pytest
 
 from bottleneck_doctor.protection import journal, plan
 from bottleneck_doctor.protection.retention import Made, Moments, kept
-from bottleneck_doctor.runtime import channel
+from bottleneck_doctor.runtime.wire import channel
 from bottleneck_doctor.session import session
 
 MOUNTS = """\

@@ -35,7 +35,7 @@ from bottleneck_doctor.documents.report import (
     Window,
     Workers,
 )
-from bottleneck_doctor.runtime.messages import Found
+from bottleneck_doctor.runtime.wire.messages import Found
 
 SEEN_OFTEN = 2
 """How often something that happens once an epoch has to be seen before it is spoken of."""

@@ -15,7 +15,7 @@ from pathlib import PurePath
 
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.documents.report import CallNode, LineCost, LineListing, Site
-from bottleneck_doctor.runtime import messages
+from bottleneck_doctor.runtime.wire import messages
 from bottleneck_doctor.system.paths import same_file
 from bottleneck_doctor.wording import words
 

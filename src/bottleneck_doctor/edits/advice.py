@@ -12,7 +12,7 @@ from bottleneck_doctor.edits.autocast_block import autocast_change
 from bottleneck_doctor.edits.loader_call import loader_change
 from bottleneck_doctor.edits.switch import switches_change
 from bottleneck_doctor.knobs import AutocastBlock, Call, LoaderArgument, Switch, Variables
-from bottleneck_doctor.runtime.messages import Found, Site
+from bottleneck_doctor.runtime.wire.messages import Found, Site
 from bottleneck_doctor.wording import words
 
 

@@ -18,7 +18,7 @@ from bottleneck_doctor.measure.prober import Prober
 from bottleneck_doctor.measure.schedule import Plan, Probe, probe
 from bottleneck_doctor.measure.starter import Live, Starter
 from bottleneck_doctor.measure.windows import BURN_IN
-from bottleneck_doctor.runtime import messages
+from bottleneck_doctor.runtime.wire import messages
 from bottleneck_doctor.system.progress import Progress
 
 EXPLORING_SHARE = 0.45

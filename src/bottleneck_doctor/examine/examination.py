@@ -31,7 +31,7 @@ from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.prober import Prober
 from bottleneck_doctor.measure.starter import LONGEST_SETUP, Live, Side, Starter
 from bottleneck_doctor.protection.protector import Protector, protecting
-from bottleneck_doctor.runtime import messages
+from bottleneck_doctor.runtime.wire import messages
 from bottleneck_doctor.session.ending import Ending, SessionOver
 from bottleneck_doctor.system.interrupt import terminate_as_interrupt
 from bottleneck_doctor.system.progress import Progress

@@ -33,7 +33,7 @@ from bottleneck_doctor.fixes import Fix as Fix
 from bottleneck_doctor.knobs import num_workers, own_settings
 from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure.schedule import fewest_workers
-from bottleneck_doctor.runtime.messages import Found
+from bottleneck_doctor.runtime.wire.messages import Found
 from bottleneck_doctor.statistics import speedups
 from bottleneck_doctor.statistics.speedups import Observation
 from bottleneck_doctor.wording import ranking, words

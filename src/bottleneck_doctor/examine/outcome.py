@@ -31,8 +31,8 @@ from bottleneck_doctor.examine.beside import Beside
 from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.explain.explainer import Explanation
 from bottleneck_doctor.measure import schedule
-from bottleneck_doctor.runtime.messages import Ended, Found, Hello
-from bottleneck_doctor.runtime.seen import Counts
+from bottleneck_doctor.runtime.wire.messages import Ended, Found, Hello
+from bottleneck_doctor.runtime.wire.seen import Counts
 from bottleneck_doctor.session import environment, interpreter
 from bottleneck_doctor.session.ending import Ending, Hung, SessionOver
 from bottleneck_doctor.session.failure import standing

@@ -27,7 +27,7 @@ from bottleneck_doctor.documents.report import (
 from bottleneck_doctor.explain.details import PhasesDetail, check
 from bottleneck_doctor.measure import phases
 from bottleneck_doctor.monitor import UsageWatch, utilization
-from bottleneck_doctor.runtime import messages
+from bottleneck_doctor.runtime.wire import messages
 
 
 @dataclass

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bottleneck_doctor.fixes._fix import NotApplicable, Offer
-from bottleneck_doctor.runtime.messages import Found
+from bottleneck_doctor.runtime.wire.messages import Found
 
 
 def propose_autocast(found: Found, dtype: str) -> Offer | NotApplicable:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from bottleneck_doctor.documents.report import Risk, Setting
-from bottleneck_doctor.runtime.messages import Found
+from bottleneck_doctor.runtime.wire.messages import Found
 
 Target = Literal["data", "compute", "transfer"]
 

@@ -7,7 +7,7 @@ import sys
 
 from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer
 from bottleneck_doctor.knobs import allocator
-from bottleneck_doctor.runtime.messages import Found
+from bottleneck_doctor.runtime.wire.messages import Found
 
 
 def propose(found: Found) -> Offer | NotApplicable:

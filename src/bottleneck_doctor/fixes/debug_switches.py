@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer
 from bottleneck_doctor.knobs import cudnn_deterministic, detect_anomaly, deterministic_algorithms
-from bottleneck_doctor.runtime.messages import Found
+from bottleneck_doctor.runtime.wire.messages import Found
 
 SWITCHES = (detect_anomaly.KNOB, deterministic_algorithms.KNOB, cudnn_deterministic.KNOB)
 

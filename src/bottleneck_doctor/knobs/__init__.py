@@ -23,7 +23,7 @@ from bottleneck_doctor.knobs._spec import (
     Switch,
     Variables,
 )
-from bottleneck_doctor.runtime.messages import Found
+from bottleneck_doctor.runtime.wire.messages import Found
 
 
 @lru_cache

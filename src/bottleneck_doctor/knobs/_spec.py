@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bottleneck_doctor.documents.report import SettingValue
-from bottleneck_doctor.runtime.messages import Found
+from bottleneck_doctor.runtime.wire.messages import Found
 
 Layer = Literal["loader", "process", "session"]
 """Where a knob acts: on how batches are made, on the process that trains, or on a process that starts with it."""

@@ -4,7 +4,7 @@ operations have none: a process that ends there ends for that."""
 from __future__ import annotations
 
 from bottleneck_doctor.knobs._spec import AutocastBlock, KnobSpec
-from bottleneck_doctor.runtime.messages import Found
+from bottleneck_doctor.runtime.wire.messages import Found
 
 
 def _own(found: Found) -> str | None:

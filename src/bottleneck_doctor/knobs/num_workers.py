@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from bottleneck_doctor.documents.report import Setting, SettingValue
 from bottleneck_doctor.knobs._spec import KnobSpec, LoaderArgument, Loading
-from bottleneck_doctor.runtime.messages import Found
+from bottleneck_doctor.runtime.wire.messages import Found
 
 NEED_WORKERS = ("prefetch_factor", "persistent_workers", "timeout", "multiprocessing_context")
 """Arguments that the DataLoader refuses, or that are pointless, with no workers."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from bottleneck_doctor.documents.report import SettingValue
 from bottleneck_doctor.knobs._spec import KnobSpec, LoaderArgument, Loading
-from bottleneck_doctor.runtime.messages import Found
+from bottleneck_doctor.runtime.wire.messages import Found
 
 
 def _own(found: Found) -> bool | None:

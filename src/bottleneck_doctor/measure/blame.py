@@ -12,7 +12,7 @@ from bottleneck_doctor.knobs import num_workers
 from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.schedule import LoopShape, Probe
 from bottleneck_doctor.measure.windows import AS_WRITTEN
-from bottleneck_doctor.runtime import messages
+from bottleneck_doctor.runtime.wire import messages
 from bottleneck_doctor.session import autopsy
 from bottleneck_doctor.session.ending import Hung, TooSlow
 from bottleneck_doctor.session.failure import Cause, Failure, Stack, cause, signal_name

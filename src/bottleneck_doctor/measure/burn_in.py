@@ -9,7 +9,7 @@ from collections.abc import Callable
 from bottleneck_doctor.documents.report import Window
 from bottleneck_doctor.measure import schedule
 from bottleneck_doctor.measure.costs import Costs
-from bottleneck_doctor.runtime.messages import Found
+from bottleneck_doctor.runtime.wire.messages import Found
 
 LEVEL = 0.05
 """Two windows in a row whose speeds differ by less than this are level."""

@@ -10,7 +10,7 @@ from bottleneck_doctor.documents.report import Setting, Window
 from bottleneck_doctor.knobs import is_ceiling, num_workers
 from bottleneck_doctor.measure import pairing
 from bottleneck_doctor.measure.schedule import Probe
-from bottleneck_doctor.runtime.messages import Found
+from bottleneck_doctor.runtime.wire.messages import Found
 
 
 @dataclass(frozen=True)

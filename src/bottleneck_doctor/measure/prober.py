@@ -17,7 +17,7 @@ from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.schedule import Probe, WindowSize
 from bottleneck_doctor.measure.waiting import awaited
 from bottleneck_doctor.measure.windows import AS_WRITTEN, kept
-from bottleneck_doctor.runtime import messages
+from bottleneck_doctor.runtime.wire import messages
 from bottleneck_doctor.session import autopsy
 from bottleneck_doctor.session.ending import Hung, ended
 from bottleneck_doctor.session.failure import Stack

@@ -12,7 +12,7 @@ from bottleneck_doctor.documents.report import Warning
 from bottleneck_doctor.measure.prober import Prober
 from bottleneck_doctor.measure.schedule import Probe, probe
 from bottleneck_doctor.profiling.pyspy import PySpySampler
-from bottleneck_doctor.runtime import messages
+from bottleneck_doctor.runtime.wire import messages
 from bottleneck_doctor.session.session import Session
 
 AS_SAMPLED: Probe = probe("sampled:" + BASELINE, {}, mode="sampled")

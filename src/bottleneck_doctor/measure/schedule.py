@@ -16,7 +16,7 @@ from typing import Literal
 from bottleneck_doctor import knobs
 from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.knobs import Loading
-from bottleneck_doctor.runtime.messages import Found
+from bottleneck_doctor.runtime.wire.messages import Found
 
 BASELINE_EVERY = 3
 """At most this many windows of settings stand between two windows of the baseline."""

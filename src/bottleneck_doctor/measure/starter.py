@@ -19,8 +19,8 @@ from bottleneck_doctor.measure.budget import Budget, OutOfTime
 from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.waiting import await_event
 from bottleneck_doctor.protection.protector import Protector
-from bottleneck_doctor.runtime import messages
-from bottleneck_doctor.runtime.seen import Counts
+from bottleneck_doctor.runtime.wire import messages
+from bottleneck_doctor.runtime.wire.seen import Counts
 from bottleneck_doctor.session import launch
 from bottleneck_doctor.session.ending import Ending, SessionOver, ended
 from bottleneck_doctor.session.session import Command, Session

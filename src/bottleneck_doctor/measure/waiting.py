@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bottleneck_doctor.measure.budget import OutOfTime
-from bottleneck_doctor.runtime import messages
+from bottleneck_doctor.runtime.wire import messages
 from bottleneck_doctor.session.ending import Ending, Hung, SessionOver, TooSlow
 from bottleneck_doctor.session.session import Session
 

@@ -8,7 +8,7 @@ from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import RankPart, Window
 from bottleneck_doctor.measure import phases
 from bottleneck_doctor.measure.schedule import Probe
-from bottleneck_doctor.runtime import messages
+from bottleneck_doctor.runtime.wire import messages
 from bottleneck_doctor.session.ranks import Together
 
 BURN_IN = "burn-in"

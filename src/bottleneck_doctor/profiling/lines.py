@@ -13,7 +13,7 @@ from typing import Any
 
 from bottleneck_doctor.documents.report import CallNode, LineCost, LineListing, LineProfile, SamplingProfile, Setting
 from bottleneck_doctor.knobs import num_workers
-from bottleneck_doctor.runtime.messages import Found
+from bottleneck_doctor.runtime.wire.messages import Found
 
 WHOLE_LINES = 80
 """A function up to this long is listed whole."""

@@ -17,7 +17,7 @@ from . import (
     parent_death,
     tracebacks,
 )
-from .channel import VARIABLE, invited_from_here
+from .wire.channel import VARIABLE, invited_from_here
 
 
 class _Finder:

@@ -8,9 +8,9 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import torch
 
-from .messages import Site
 from .originals import now
 from .user_code import user_site
+from .wire.messages import Site
 
 _MOST_CALLED = 4096
 

@@ -11,11 +11,11 @@ from . import dataset_copies
 from . import loader as loading
 from .knobs import own_settings
 from .ladder import Loop
-from .messages import Found
 from .originals import now, process_started, wall_clock
 from .rank_place import place, ranks_here
 from .steps import Steps
 from .suitability import usable_cpus, workers_unsafe
+from .wire.messages import Found
 
 
 def device_of(steps: Steps) -> str:

@@ -16,20 +16,20 @@ from torch.utils.data import get_worker_info
 
 from . import loader as loading
 from . import ptrace, save_hooks, tracebacks
-from .channel import VARIABLE, Channel
 from .found import describe, device_of
 from .knobs import own_settings
 from .ladder import Loop, look, look_at_backwards
-from .liveness import Liveness
-from .messages import Crashed, End, Ended, Grant, Hello, Trouble, WindowDone
 from .modes import loading as recording
 from .originals import exit_now, getpid, now, sleep
 from .rank_place import place
 from .samples import batch_samples
-from .seen import Seen
 from .serve import BareServer, LoaderServer
 from .steps import Steps
 from .window import TheirError
+from .wire.channel import VARIABLE, Channel
+from .wire.liveness import Liveness
+from .wire.messages import Crashed, End, Ended, Grant, Hello, Trouble, WindowDone
+from .wire.seen import Seen
 
 KILLED_WITHIN = 10.0
 """Seconds in which the supervisor, once it has said that it is over, ends whatever lives of the session."""

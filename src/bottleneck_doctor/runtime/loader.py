@@ -21,8 +21,8 @@ from torch.utils.data import IterDataPipe
 from . import dataset_copies, parent_death
 from .handles import let_go
 from .knobs import arguments
-from .messages import Site
 from .user_code import user_site
+from .wire.messages import Site
 
 _BaseIter = dataloader._BaseDataLoaderIter
 _original_next = _BaseIter.__next__

@@ -6,11 +6,11 @@ from typing import Any, Callable
 
 from .knobs import House, registry
 from .loader import IndexStream, batch_size
-from .messages import Grant, WindowDone
 from .originals import now
 from .pantry import Pantry
 from .samples import batch_samples
 from .window import FedRun, WindowFailed
+from .wire.messages import Grant, WindowDone
 
 
 def loader_only(

@@ -14,14 +14,14 @@ from .bare_run import BareRun
 from .epoch_run import EpochRun
 from .knobs import House, keeps_batches, needs_loader
 from .ladder import Loop
-from .liveness import Liveness
 from .loader_only import loader_only
-from .messages import Grant, WindowDone
 from .originals import now
 from .pantry import Pantry
 from .steady_run import JointRun, SteadyRun
 from .steps import Steps
 from .window import TheirError, WindowFailed
+from .wire.liveness import Liveness
+from .wire.messages import Grant, WindowDone
 
 SHORTEST_EPOCH = 4
 """Fewer batches than this are no epoch to speak of: `next(iter(loader))` makes an iterator for every step."""

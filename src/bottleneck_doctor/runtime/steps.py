@@ -14,12 +14,12 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from .callers import Callers
-from .messages import Site
 from .originals import now
 from .period import MINIMUM_STEPS
 from .records import Alone, LoaderRecord, likeness
-from .seen import Counts
 from .user_code import user_site
+from .wire.messages import Site
+from .wire.seen import Counts
 
 
 class Watch:

@@ -12,7 +12,7 @@ import os
 from types import ModuleType
 from typing import Any, Dict, Optional
 
-from .channel import VARIABLE
+from .wire.channel import VARIABLE
 
 ENTRY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "entry")
 _NAME = "PYTHONPATH"

@@ -6,8 +6,8 @@ import os
 from types import FrameType
 from typing import Optional
 
-from .messages import Site
 from .originals import get_frame
+from .wire.messages import Site
 
 _LIBRARY_MARKS = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
 _OWN_FOLDER = os.path.dirname(os.path.abspath(__file__))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from bottleneck_doctor.runtime import messages
+from bottleneck_doctor.runtime.wire import messages
 from bottleneck_doctor.session.failure import Stack, signal_name
 from bottleneck_doctor.session.ranks import Apart
 from bottleneck_doctor.session.session import Exited

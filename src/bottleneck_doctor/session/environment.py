@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 
 from bottleneck_doctor.documents.report import Environment
-from bottleneck_doctor.runtime.messages import Found, Hello
+from bottleneck_doctor.runtime.wire.messages import Found, Hello
 
 TOLD_VARIABLES = (
     "CUDA_VISIBLE_DEVICES",

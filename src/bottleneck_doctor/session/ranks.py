@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from bottleneck_doctor.runtime.messages import Found, Grant, Hello, WindowDone
+from bottleneck_doctor.runtime.wire.messages import Found, Grant, Hello, WindowDone
 
 LEAST_PATIENCE = 2.0
 """Seconds that ranks which found the loop wait for another, before they run some steps on so that it can see more."""

@@ -31,8 +31,8 @@ from bottleneck_doctor.protection import scratch
 from bottleneck_doctor.protection.protector import Protector
 from bottleneck_doctor.protection.retention import NEVER, Moments
 from bottleneck_doctor.protection.sandbox import NotHere
-from bottleneck_doctor.runtime import channel, liveness, messages
-from bottleneck_doctor.runtime import seen as seen_so_far
+from bottleneck_doctor.runtime.wire import channel, liveness, messages
+from bottleneck_doctor.runtime.wire import seen as seen_so_far
 from bottleneck_doctor.session import process_tree
 from bottleneck_doctor.session.output_log import OutputLog, megabytes
 from bottleneck_doctor.session.pseudo_terminal import PseudoTerminal, without_control

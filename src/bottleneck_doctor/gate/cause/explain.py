@@ -36,7 +36,7 @@ from bottleneck_doctor.profiling.lines import functions_to_profile, line_setting
 from bottleneck_doctor.profiling.pyspy import RATE
 from bottleneck_doctor.profiling.sampling import open_recording
 from bottleneck_doctor.protection import scratch
-from bottleneck_doctor.runtime import messages
+from bottleneck_doctor.runtime.wire import messages
 from bottleneck_doctor.session.ending import SessionOver
 
 LEAST_SAMPLED, MOST_SAMPLED = 2.0, 10.0

@@ -22,10 +22,10 @@ import torch
 from torch.utils.data import get_worker_info
 from torch.utils.data._utils import fetch, worker
 
-from ..channel import VARIABLE
 from ..loader import construction_site
 from ..originals import getpid, now, processor_time
 from ..samples import batch_samples
+from ..wire.channel import VARIABLE
 from .files import OpenCount, file_system
 from .made import made_sites
 from .patches import Patches

@@ -14,9 +14,9 @@ import sys
 import types
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from ..messages import Site
 from ..originals import now
 from ..user_code import is_users_file
+from ..wire.messages import Site
 from .reach import Group, is_users_class
 
 _LARGEST = 1_000_000

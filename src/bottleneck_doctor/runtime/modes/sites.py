@@ -11,8 +11,8 @@ from typing import Any, Dict, Optional, Tuple
 
 from torch.utils.data import Dataset
 
-from ..messages import Site
 from ..user_code import is_users_file
+from ..wire.messages import Site
 
 _WRAPPED = ("dataset", "datasets", "_dataset", "source_datapipe", "_datapipe")
 """Attributes under which wrappers keep the dataset they wrap: torch's, torchvision's, torchdata's."""

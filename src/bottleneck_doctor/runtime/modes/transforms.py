@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional, Tuple
 
-from ..messages import Site
+from ..wire.messages import Site
 from .patches import Patches
 from .reach import ABSENT, Group, Spot, find
 from .sites import as_json, class_site, function_site, plain_function
