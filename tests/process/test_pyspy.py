@@ -20,7 +20,7 @@ from bottleneck_doctor.documents.report import Warning
 from bottleneck_doctor.profiling import pyspy
 from bottleneck_doctor.profiling.pyspy import PySpySampler
 from bottleneck_doctor.profiling.sampling import open_recording, sampling_profile
-from bottleneck_doctor.runtime import ptrace
+from bottleneck_doctor.runtime.process import ptrace
 
 pytestmark = pytest.mark.process
 
@@ -224,7 +224,7 @@ def test_permission_never_harms(invitation: str, tmp_path: Path) -> None:
         f"""
         import os, sys
         sys.path.insert(0, {folder!r})
-        from bottleneck_doctor.runtime.ptrace import allow_supervisor
+        from bottleneck_doctor.runtime.process.ptrace import allow_supervisor
         allow_supervisor({invitation!r})
         pid = os.fork()
         if pid == 0:

@@ -12,7 +12,7 @@ import pytest
 from tests.unit.diagnosable import finding, healthy, shares, window
 
 from bottleneck_doctor.documents.report import Rank, RankPart
-from bottleneck_doctor.runtime import rank_place, suitability
+from bottleneck_doctor.runtime.process import rank_place, suitability
 from bottleneck_doctor.runtime.wire.messages import Found, Grant, Hello, WindowDone
 from bottleneck_doctor.session import launch, ranks
 from bottleneck_doctor.session.ranks import Apart, RankGroup, Together, merged_done

@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from bottleneck_doctor.runtime.suitability import workers_unsafe
+from bottleneck_doctor.runtime.process.suitability import workers_unsafe
 
 
 class Rows(Dataset[int]):

@@ -12,7 +12,7 @@ import sys
 from types import ModuleType
 from typing import Any, Callable, Dict
 
-from . import (
+from .process import (
     originals,  # noqa: F401  here, before any code of the user's has run
     parent_death,
     tracebacks,
@@ -72,7 +72,7 @@ def _attach(torch: ModuleType) -> None:
 
 
 def _watch_subprocess(subprocess: ModuleType) -> None:
-    from . import subprocess_entry
+    from .process import subprocess_entry
 
     subprocess_entry.watch(subprocess)
 

@@ -8,8 +8,8 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import torch
 
-from .originals import now
-from .user_code import user_site
+from .process.originals import now
+from .process.user_code import user_site
 from .wire.messages import Site
 
 _MOST_CALLED = 4096

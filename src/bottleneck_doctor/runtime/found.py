@@ -11,10 +11,10 @@ from . import dataset_copies
 from . import loader as loading
 from .knobs import own_settings
 from .ladder import Loop
-from .originals import now, process_started, wall_clock
-from .rank_place import place, ranks_here
+from .process.originals import now, process_started, wall_clock
+from .process.rank_place import place, ranks_here
+from .process.suitability import usable_cpus, workers_unsafe
 from .steps import Steps
-from .suitability import usable_cpus, workers_unsafe
 from .wire.messages import Found
 
 

@@ -15,13 +15,14 @@ import torch
 from torch.utils.data import get_worker_info
 
 from . import loader as loading
-from . import ptrace, save_hooks, tracebacks
+from . import save_hooks
 from .found import describe, device_of
 from .knobs import own_settings
 from .ladder import Loop, look, look_at_backwards
 from .modes import loading as recording
-from .originals import exit_now, getpid, now, sleep
-from .rank_place import place
+from .process import ptrace, tracebacks
+from .process.originals import exit_now, getpid, now, sleep
+from .process.rank_place import place
 from .samples import batch_samples
 from .serve import BareServer, LoaderServer
 from .steps import Steps

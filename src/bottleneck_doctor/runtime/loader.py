@@ -18,10 +18,11 @@ import torch
 import torch.utils.data.dataloader as dataloader
 from torch.utils.data import IterDataPipe
 
-from . import dataset_copies, parent_death
+from . import dataset_copies
 from .handles import let_go
 from .knobs import arguments
-from .user_code import user_site
+from .process import parent_death
+from .process.user_code import user_site
 from .wire.messages import Site
 
 _BaseIter = dataloader._BaseDataLoaderIter

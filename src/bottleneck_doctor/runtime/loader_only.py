@@ -6,8 +6,8 @@ from typing import Any, Callable
 
 from .knobs import House, registry
 from .loader import IndexStream, batch_size
-from .originals import now
 from .pantry import Pantry
+from .process.originals import now
 from .samples import batch_samples
 from .window import FedRun, WindowFailed
 from .wire.messages import Grant, WindowDone

@@ -11,7 +11,7 @@ from typing import Any, Callable
 import torch
 
 from . import guard
-from .originals import now
+from .process.originals import now
 
 
 class Saving:

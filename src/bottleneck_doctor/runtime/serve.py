@@ -15,8 +15,8 @@ from .epoch_run import EpochRun
 from .knobs import House, keeps_batches, needs_loader
 from .ladder import Loop
 from .loader_only import loader_only
-from .originals import now
 from .pantry import Pantry
+from .process.originals import now
 from .steady_run import JointRun, SteadyRun
 from .steps import Steps
 from .window import TheirError, WindowFailed

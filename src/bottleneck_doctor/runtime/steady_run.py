@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from .originals import now
+from .process.originals import now
 from .turn import LeadIn, epoch_turn, queue_tolerance
 from .window import FedRun
 

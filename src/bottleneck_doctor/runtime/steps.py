@@ -14,10 +14,10 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from .callers import Callers
-from .originals import now
 from .period import MINIMUM_STEPS
+from .process.originals import now
+from .process.user_code import user_site
 from .records import Alone, LoaderRecord, likeness
-from .user_code import user_site
 from .wire.messages import Site
 from .wire.seen import Counts
 

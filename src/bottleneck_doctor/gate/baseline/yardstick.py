@@ -41,9 +41,8 @@ def facts() -> Dict[str, Any]:
 
 def usable_cpus() -> int:
     """As the guest counts them: by its own file, which is of the same kind as this one."""
-    spec = util.spec_from_file_location(
-        "suitability", os.path.join(HERE, os.pardir, os.pardir, "runtime", "suitability.py")
-    )
+    runtime = os.path.join(HERE, os.pardir, os.pardir, "runtime")
+    spec = util.spec_from_file_location("suitability", os.path.join(runtime, "process", "suitability.py"))
     assert spec is not None
     assert spec.loader is not None
     module = util.module_from_spec(spec)

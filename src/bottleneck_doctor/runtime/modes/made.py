@@ -14,8 +14,8 @@ import sys
 import types
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from ..originals import now
-from ..user_code import is_users_file
+from ..process.originals import now
+from ..process.user_code import is_users_file
 from ..wire.messages import Site
 from .reach import Group, is_users_class
 

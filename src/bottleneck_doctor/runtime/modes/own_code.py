@@ -13,8 +13,8 @@ from itertools import islice
 from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
-from ..originals import get_frame
-from ..user_code import is_users_file
+from ..process.originals import get_frame
+from ..process.user_code import is_users_file
 
 METHODS = (
     "__getitem__",

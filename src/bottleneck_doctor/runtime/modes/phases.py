@@ -21,7 +21,7 @@ import torch
 
 from ..knobs import House
 from ..loader import READY_SECONDS
-from ..originals import get_frame, now
+from ..process.originals import get_frame, now
 from ..steps import Watch
 from . import Mode
 from .communication import Communication

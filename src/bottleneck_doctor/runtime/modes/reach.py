@@ -18,7 +18,7 @@ from typing import Any, Deque, Dict, FrozenSet, Iterable, Iterator, List, NamedT
 import torch
 from torch.utils.data import Dataset
 
-from ..user_code import is_users_file
+from ..process.user_code import is_users_file
 from .sites import function_site, plain_function
 from .timed import unwrapped
 from .uses import Uses, functions_in, globals_of, uses_of

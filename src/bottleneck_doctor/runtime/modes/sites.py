@@ -11,7 +11,7 @@ from typing import Any, Dict, Optional, Tuple
 
 from torch.utils.data import Dataset
 
-from ..user_code import is_users_file
+from ..process.user_code import is_users_file
 from ..wire.messages import Site
 
 _WRAPPED = ("dataset", "datasets", "_dataset", "source_datapipe", "_datapipe")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Callable, Dict, List, Optional, Tuple
 
-from ..originals import now
+from ..process.originals import now
 
 DATA_WAIT = "data_wait"
 HOST_TO_DEVICE = "host_to_device"

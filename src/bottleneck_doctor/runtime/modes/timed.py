@@ -14,7 +14,7 @@ import types
 from numbers import Integral
 from typing import Any, Callable, Dict
 
-from ..originals import now
+from ..process.originals import now
 
 _LEFT = frozenset(
     (

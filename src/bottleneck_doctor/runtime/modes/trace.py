@@ -18,7 +18,7 @@ from typing import Any, Dict, Iterator, List
 import torch
 from torch.autograd.profiler import record_function
 
-from ..originals import now
+from ..process.originals import now
 from . import Mode, Refused
 
 STEP = "ProfilerStep"

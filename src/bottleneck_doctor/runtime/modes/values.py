@@ -10,8 +10,8 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import torch
 
-from ..originals import get_frame, now
-from ..user_code import is_users_file
+from ..process.originals import get_frame, now
+from ..process.user_code import is_users_file
 from .patches import Patches
 
 _NAMES = {

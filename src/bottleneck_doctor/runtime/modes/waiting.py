@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Optional
 
-from ..originals import open_file
+from ..process.originals import open_file
 
 
 def delayed() -> Optional[float]:

@@ -6,18 +6,19 @@ import os
 from types import FrameType
 from typing import Optional
 
+from ..wire.messages import Site
 from .originals import get_frame
-from .wire.messages import Site
 
 _LIBRARY_MARKS = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
-_OWN_FOLDER = os.path.dirname(os.path.abspath(__file__))
+OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+"""Where all of the guest lies."""
 _STDLIB_FOLDER = os.path.dirname(os.path.abspath(os.__file__))
 
 
 def is_users_file(name: str) -> bool:
     """Whether a file, as code objects name it, is the user's own: not ours, nor torch's or another library's."""
     return not (
-        name.startswith(_OWN_FOLDER)
+        name.startswith(OWN_FOLDER)
         or name.startswith("<")
         or any(mark in name for mark in _LIBRARY_MARKS)
         or name.startswith(_STDLIB_FOLDER)

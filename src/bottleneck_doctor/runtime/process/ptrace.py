@@ -12,7 +12,7 @@ import json
 import os
 import sys
 
-from .wire.channel import invited_from_here
+from ..wire.channel import invited_from_here
 
 _PR_SET_PTRACER = 0x59616D61
 """From linux/prctl.h; the letters of "Yama"."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from types import TracebackType
 from typing import Callable, Optional
 
-_OWN_FOLDER = os.path.dirname(os.path.abspath(__file__))
+from .user_code import OWN_FOLDER
 
 on_crash: Optional[Callable[[str], None]] = None
 """Told the traceback of the user's exception that ends the process, before it is printed."""
@@ -37,7 +36,7 @@ def without_own_frames(trace: Optional[TracebackType]) -> Optional[TracebackType
     """The same traceback with the guest's frames unlinked."""
     kept = []
     while trace is not None:
-        if not trace.tb_frame.f_code.co_filename.startswith(_OWN_FOLDER):
+        if not trace.tb_frame.f_code.co_filename.startswith(OWN_FOLDER):
             kept.append(trace)
         trace = trace.tb_next
     for first, second in zip(kept, kept[1:]):

@@ -12,9 +12,10 @@ import os
 from types import ModuleType
 from typing import Any, Dict, Optional
 
-from .wire.channel import VARIABLE
+from ..wire.channel import VARIABLE
+from .user_code import OWN_FOLDER
 
-ENTRY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "entry")
+ENTRY = os.path.join(OWN_FOLDER, "entry")
 _NAME = "PYTHONPATH"
 
 
