@@ -1,4 +1,4 @@
-"""Undoes what a guard wrote into its journal (`runtime/guard.py`): backwards, each step where it still applies.
+"""Undoes what a guard wrote into its journal (`runtime/files/guard.py`): backwards, each step where it still applies.
 
 Only this knows the file system's side of it: nothing is removed or overwritten that is not what the journal says it
 is. It is used at the end of a session, and by the next doctor where this one was killed.

@@ -86,7 +86,7 @@ def enter() -> None:
     parent_death.end_with_parent()
     wanted: Dict[str, Callable[[ModuleType], None]] = {"torch": _attach}
     try:
-        from . import guard
+        from .files import guard
 
         if guard.install(json.loads(os.environ[VARIABLE])):
             wanted["safetensors._safetensors_rust"] = guard.watch_safetensors

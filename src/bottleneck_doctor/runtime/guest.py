@@ -15,7 +15,7 @@ import torch
 from torch.utils.data import get_worker_info
 
 from . import loader as loading
-from . import save_hooks
+from .files import save_hooks
 from .found import describe, device_of
 from .knobs import own_settings
 from .ladder import Loop, look, look_at_backwards

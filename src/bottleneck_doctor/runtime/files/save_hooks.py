@@ -10,8 +10,8 @@ from typing import Any, Callable
 
 import torch
 
+from ..process.originals import now
 from . import guard
-from .process.originals import now
 
 
 class Saving:
