@@ -13,7 +13,7 @@ from torch import nn
 
 from bottleneck_doctor.runtime.knobs import House
 from bottleneck_doctor.runtime.knobs.autocast import Autocast
-from bottleneck_doctor.runtime.steps import Steps
+from bottleneck_doctor.runtime.loop.steps import Steps
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from bottleneck_doctor.runtime.knobs import House, kinds, own_settings
-from bottleneck_doctor.runtime.steps import Steps
+from bottleneck_doctor.runtime.loop.steps import Steps
 
 NAMES = ("detect_anomaly", "deterministic_algorithms", "cudnn_deterministic")
 

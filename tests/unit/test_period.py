@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from bottleneck_doctor.runtime.period import MINIMUM_STEPS, Signature, find_period, find_rhythm, long_gaps
-from bottleneck_doctor.runtime.samples import batch_samples
+from bottleneck_doctor.runtime.loop.batches import batch_samples
+from bottleneck_doctor.runtime.loop.period import MINIMUM_STEPS, Signature, find_period, find_rhythm, long_gaps
 
 STEP: Signature = (("backward", 1), ("optimizer", 0))
 HALF: Signature = (("backward", 1),)

@@ -10,11 +10,11 @@ import torch
 from . import dataset_copies
 from . import loader as loading
 from .knobs import own_settings
-from .ladder import Loop
+from .loop.ladder import Loop
+from .loop.steps import Steps
 from .process.originals import now, process_started, wall_clock
 from .process.rank_place import place, ranks_here
 from .process.suitability import usable_cpus, workers_unsafe
-from .steps import Steps
 from .wire.messages import Found
 
 

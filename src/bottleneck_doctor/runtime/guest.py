@@ -18,14 +18,14 @@ from . import loader as loading
 from .files import save_hooks
 from .found import describe, device_of
 from .knobs import own_settings
-from .ladder import Loop, look, look_at_backwards
+from .loop.batches import batch_samples
+from .loop.ladder import Loop, look, look_at_backwards
+from .loop.steps import Steps
 from .modes import loading as recording
 from .process import ptrace, tracebacks
 from .process.originals import exit_now, getpid, now, sleep
 from .process.rank_place import place
-from .samples import batch_samples
 from .serve import BareServer, LoaderServer
-from .steps import Steps
 from .window import TheirError
 from .wire.channel import VARIABLE, Channel
 from .wire.liveness import Liveness

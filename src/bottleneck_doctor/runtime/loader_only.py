@@ -6,9 +6,9 @@ from typing import Any, Callable
 
 from .knobs import House, registry
 from .loader import IndexStream, batch_size
+from .loop.batches import batch_samples
 from .pantry import Pantry
 from .process.originals import now
-from .samples import batch_samples
 from .window import FedRun, WindowFailed
 from .wire.messages import Grant, WindowDone
 

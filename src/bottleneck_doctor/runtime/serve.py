@@ -13,12 +13,12 @@ from . import loader as loading
 from .bare_run import BareRun
 from .epoch_run import EpochRun
 from .knobs import House, keeps_batches, needs_loader
-from .ladder import Loop
 from .loader_only import loader_only
+from .loop.ladder import Loop
+from .loop.steps import Steps
 from .pantry import Pantry
 from .process.originals import now
 from .steady_run import JointRun, SteadyRun
-from .steps import Steps
 from .window import TheirError, WindowFailed
 from .wire.liveness import Liveness
 from .wire.messages import Grant, WindowDone

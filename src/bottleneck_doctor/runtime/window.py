@@ -11,10 +11,10 @@ import torch
 
 from .knobs import House, Knob, keeps_batches, registry
 from .loader import READY_SECONDS, Feed, IndexStream, batch_size, worker_died
+from .loop.batches import batch_samples
 from .modes import Refused, mode_for
 from .pantry import Pantry, ReplayFeed
 from .process.originals import now
-from .samples import batch_samples
 from .wire.messages import Grant, WindowDone
 
 

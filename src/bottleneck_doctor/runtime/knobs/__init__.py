@@ -12,8 +12,8 @@ import importlib
 import pkgutil
 from typing import Any, Dict, Optional
 
-from ..pauses import EpochPauses
-from ..steps import Steps
+from ..loop.pauses import EpochPauses
+from ..loop.steps import Steps
 
 
 class House:

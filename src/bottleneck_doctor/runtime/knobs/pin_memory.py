@@ -11,7 +11,7 @@ from typing import Any, Optional
 
 import torch
 
-from ..samples import tensors_of
+from ..loop.batches import tensors_of
 from . import House, Knob
 
 

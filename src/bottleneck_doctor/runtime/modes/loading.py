@@ -23,8 +23,8 @@ from torch.utils.data import get_worker_info
 from torch.utils.data._utils import fetch, worker
 
 from ..loader import construction_site
+from ..loop.batches import batch_samples
 from ..process.originals import getpid, now, processor_time
-from ..samples import batch_samples
 from ..wire.channel import VARIABLE
 from .files import OpenCount, file_system
 from .made import made_sites

@@ -21,8 +21,8 @@ import torch
 
 from ..knobs import House
 from ..loader import READY_SECONDS
+from ..loop.steps import Watch
 from ..process.originals import get_frame, now
-from ..steps import Watch
 from . import Mode
 from .communication import Communication
 from .loading import LoadingRecorder

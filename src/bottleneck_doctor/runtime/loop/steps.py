@@ -13,13 +13,13 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
+from ..process.originals import now
+from ..process.user_code import user_site
+from ..wire.messages import Site
+from ..wire.seen import Counts
 from .callers import Callers
 from .period import MINIMUM_STEPS
-from .process.originals import now
-from .process.user_code import user_site
 from .records import Alone, LoaderRecord, likeness
-from .wire.messages import Site
-from .wire.seen import Counts
 
 
 class Watch:

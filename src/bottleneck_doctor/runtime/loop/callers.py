@@ -8,9 +8,9 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import torch
 
-from .process.originals import now
-from .process.user_code import user_site
-from .wire.messages import Site
+from ..process.originals import now
+from ..process.user_code import user_site
+from ..wire.messages import Site
 
 _MOST_CALLED = 4096
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Dict, Optional, Union
 
-from .files.save_hooks import Saving
+from ..files.save_hooks import Saving
 
 
 class EpochPauses:

@@ -6,8 +6,8 @@ import weakref
 from collections import deque
 from typing import Any, Deque, List, Optional, Tuple
 
+from ..process.originals import now
 from .period import Signature
-from .process.originals import now
 
 
 class Alone:

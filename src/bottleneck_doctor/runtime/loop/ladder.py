@@ -10,8 +10,8 @@ from typing import Optional, Tuple
 import torch
 from torch.utils.data import DataLoader
 
+from ..process.originals import now
 from .period import MINIMUM_STEPS, find_period, find_rhythm, long_gaps
-from .process.originals import now
 from .records import Alone, LoaderRecord
 from .steps import Steps
 
