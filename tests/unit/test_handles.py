@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch.utils.data import ConcatDataset, Dataset, Subset, TensorDataset
 
-from bottleneck_doctor.runtime.handles import DatasetCopy, Noted, exclusive, let_go
+from bottleneck_doctor.runtime.loader.handles import DatasetCopy, Noted, exclusive, let_go
 
 
 class Reader:

@@ -7,9 +7,9 @@ from typing import Any, Dict, List
 
 import torch
 
-from . import dataset_copies
-from . import loader as loading
 from .knobs import own_settings
+from .loader import dataset_copies
+from .loader import feed as loading
 from .loop.ladder import Loop
 from .loop.steps import Steps
 from .process.originals import now, process_started, wall_clock

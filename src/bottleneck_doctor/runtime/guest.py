@@ -14,10 +14,10 @@ from typing import Any, List, Optional, Union
 import torch
 from torch.utils.data import get_worker_info
 
-from . import loader as loading
 from .files import save_hooks
 from .found import describe, device_of
 from .knobs import own_settings
+from .loader import feed as loading
 from .loop.batches import batch_samples
 from .loop.ladder import Loop, look, look_at_backwards
 from .loop.steps import Steps

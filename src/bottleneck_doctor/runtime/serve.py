@@ -9,10 +9,10 @@ from typing import Any, Callable, Dict, Optional, Union
 
 import torch
 
-from . import loader as loading
 from .bare_run import BareRun
 from .epoch_run import EpochRun
 from .knobs import House, keeps_batches, needs_loader
+from .loader import feed as loading
 from .loader_only import loader_only
 from .loop.ladder import Loop
 from .loop.steps import Steps

@@ -20,7 +20,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 import torch
 
 from ..knobs import House
-from ..loader import READY_SECONDS
+from ..loader.feed import READY_SECONDS
 from ..loop.steps import Watch
 from ..process.originals import get_frame, now
 from . import Mode

@@ -18,12 +18,12 @@ import torch
 import torch.utils.data.dataloader as dataloader
 from torch.utils.data import IterDataPipe
 
+from ..knobs import arguments
+from ..process import parent_death
+from ..process.user_code import user_site
+from ..wire.messages import Site
 from . import dataset_copies
 from .handles import let_go
-from .knobs import arguments
-from .process import parent_death
-from .process.user_code import user_site
-from .wire.messages import Site
 
 _BaseIter = dataloader._BaseDataLoaderIter
 _original_next = _BaseIter.__next__

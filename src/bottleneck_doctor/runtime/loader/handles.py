@@ -22,7 +22,7 @@ from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional, Tup
 
 from torch.utils.data import Dataset, IterableDataset, IterDataPipe, MapDataPipe
 
-from .process.user_code import is_users_file
+from ..process.user_code import is_users_file
 
 _KINDS = frozenset(
     {
