@@ -120,7 +120,8 @@ SPEAKING = {
     "measure/phases.py": "a field of the report",
     "render/curves.py": "an axis is called so",
     "runtime/found.py": "a field of what was found",
-    "runtime/loader/feed.py": "what the DataLoader's own attributes are called",
+    "runtime/loader/attributes.py": "what the DataLoader's own attributes are called",
+    "runtime/loader/shadow.py": "what the DataLoader's own attributes are called",
     "runtime/modes/loading.py": "a field of the report",
 }
 """Files that name a knob and decide nothing by it, and why they do."""

@@ -9,7 +9,7 @@ import torch
 
 from .knobs import own_settings
 from .loader import dataset_copies
-from .loader import feed as loading
+from .loader.attributes import batch_size, construction_site, epoch_length, is_iterable, own_setting, whole
 from .loop.ladder import Loop
 from .loop.steps import Steps
 from .process.originals import now, process_started, wall_clock
@@ -76,17 +76,17 @@ def describe(steps: Steps, loop: Loop, loader: Any, device: str) -> Found:
         has_loader=True,
         loader_type=type(loader).__name__,
         dataset_type=type(loader.dataset).__name__,
-        iterable=loading.is_iterable(loader),
-        batch_size=loading.whole(loading.batch_size(loader)),
-        epoch_batches=loading.epoch_length(loader),
+        iterable=is_iterable(loader),
+        batch_size=whole(batch_size(loader)),
+        epoch_batches=epoch_length(loader),
         epoch_batches_seen=lengths[-1] if lengths else None,
         made_anew=record.made_anew,
         start_method=_start_method(loader),
         workers_unsafe=workers_unsafe(loader, _start_method(loader), dataset_copies.for_workers(loader)),
         open_handle=dataset_copies.opened_early(loader),
-        loader_site=loading.construction_site(loader),
+        loader_site=construction_site(loader),
         setup_seconds=requests[0][0] - process_started,
-        **loading.own_setting(loader),
+        **own_setting(loader),
         **common,
     )
 

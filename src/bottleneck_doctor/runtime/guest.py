@@ -17,7 +17,9 @@ from torch.utils.data import get_worker_info
 from .files import save_hooks
 from .found import describe, device_of
 from .knobs import own_settings
-from .loader import feed as loading
+from .loader import iterators
+from .loader.attributes import batch_size, worker_died
+from .loader.iterators import plain_next
 from .loop.batches import batch_samples
 from .loop.ladder import Loop, look, look_at_backwards
 from .loop.steps import Steps
@@ -57,7 +59,7 @@ class Guest:
         self._steps.callers.observe = own_settings
         self._steps.tell = self._tell
         self._tell()  # That torch is here says something too.
-        loading.install(self._next, self._get_iterator)
+        iterators.install(self._next, self._get_iterator)
         recording.install()
         save_hooks.install()
         ptrace.allow_supervisor(self._invitation)
@@ -90,7 +92,7 @@ class Guest:
 
     def _next(self, iterator: Any, loader: Any) -> Any:
         if self._off:
-            return loading.plain_next(iterator)
+            return plain_next(iterator)
         if self._server is None:
             loop = look(self._steps)
             if loop is not None and loop.record is not None and loop.record.loader() is loader:
@@ -102,11 +104,11 @@ class Guest:
             # Another loader, or an evaluation on the training loader: theirs alone, and no part of a step.
             server.foreign_request(loader)
             try:
-                return loading.plain_next(iterator)
+                return plain_next(iterator)
             finally:
                 server.foreign_answered()
         if not torch.is_grad_enabled():
-            batch = loading.plain_next(iterator)
+            batch = plain_next(iterator)
             self._steps.evaluated += 1
             self._tell()
             return batch
@@ -119,7 +121,7 @@ class Guest:
             try:
                 return server.request(iterator)
             except RuntimeError as error:
-                if not loading.worker_died(error) or not server.give_up_window(error):
+                if not worker_died(error) or not server.give_up_window(error):
                     raise
                 return server.request(iterator)
         except StopIteration:
@@ -145,7 +147,7 @@ class Guest:
     def _observe(self, iterator: Any, loader: Any) -> Any:
         requested = now()
         try:
-            batch = loading.plain_next(iterator)
+            batch = plain_next(iterator)
         except StopIteration:
             record = self._steps.records.get(id(loader))
             if record is not None:
@@ -158,7 +160,7 @@ class Guest:
         return batch
 
     def _delivered(self, iterator: Any, loader: Any, batch: Any, requested: float) -> None:
-        samples = batch_samples(batch, loading.batch_size(loader))
+        samples = batch_samples(batch, batch_size(loader))
         self._steps.batch_delivered(loader, requested, now(), samples)
         record = self._steps.records[id(loader)]
         if iterator._num_yielded <= 1:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Callable
 
 from .knobs import House, registry
-from .loader.feed import IndexStream, batch_size
+from .loader.attributes import batch_size
+from .loader.feed import IndexStream
 from .loop.batches import batch_samples
 from .pantry import Pantry
 from .process.originals import now

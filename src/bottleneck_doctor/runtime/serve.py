@@ -12,7 +12,10 @@ import torch
 from .bare_run import BareRun
 from .epoch_run import EpochRun
 from .knobs import House, keeps_batches, needs_loader
-from .loader import feed as loading
+from .loader.attributes import construction_site, epoch_length
+from .loader.feed import Feed, IndexStream
+from .loader.iterators import retire, shell
+from .loader.shadow import IN_THIS_PROCESS
 from .loader_only import loader_only
 from .loop.ladder import Loop
 from .loop.steps import Steps
@@ -69,8 +72,8 @@ class LoaderServer:
         self._house = House(steps, device)
         self._synchronise = synchroniser(device)
         self._pantry = Pantry()
-        self._length = loading.epoch_length(trained)
-        self._stream = loading.IndexStream(trained._index_sampler, loading.retire(iterator, trained))
+        self._length = epoch_length(trained)
+        self._stream = IndexStream(trained._index_sampler, retire(iterator, trained))
         iterator._doctor_loader = weakref.ref(trained)  # What would keep it alive is told from what does.
         self._iterator = iterator
         self._begun: Any = weakref.WeakSet([iterator])
@@ -82,7 +85,7 @@ class LoaderServer:
         """Batches after which the loop last went on to a new epoch without asking for one more, as trainers do that
         count them: no request ends an epoch's last step then."""
         self._run: Optional[Union[SteadyRun, EpochRun]] = None
-        self._filler: Optional[loading.Feed] = None
+        self._filler: Optional[Feed] = None
         self._report: Optional[WindowDone] = None
         self._position = loop.record.batches if loop.record is not None else 0
         self._failure = ""
@@ -117,21 +120,21 @@ class LoaderServer:
             return False
         self._house.made_anew = True
         self._loader = loader
-        self._stream = loading.IndexStream(loader._index_sampler)
+        self._stream = IndexStream(loader._index_sampler)
         return True
 
     def _is_alike(self, loader: Any) -> bool:
         """Whether this loader was made by the same line, in the same way, as the training one."""
-        site = loading.construction_site(loader)
+        site = construction_site(loader)
         mine = self._loader
         return (
             site is not None
-            and site == loading.construction_site(mine)
+            and site == construction_site(mine)
             and loader.batch_size == mine.batch_size
             and loader.drop_last == mine.drop_last
             and type(loader.dataset) is type(mine.dataset)
             and type(loader.sampler) is type(mine.sampler)
-            and loading.epoch_length(loader) == self._length
+            and epoch_length(loader) == self._length
         )
 
     def _others_train(self) -> bool:
@@ -159,7 +162,7 @@ class LoaderServer:
         known = loader is self._loader
         # Who iterates without gradients evaluates, on the training data perhaps: with iterators of their own.
         if torch.is_grad_enabled() and self.serves(loader):
-            return loading.shell(loader, again=known and loader.persistent_workers)
+            return shell(loader, again=known and loader.persistent_workers)
         self.foreign_request(loader)  # Its workers may take a while to start.
         self._house.pauses.foreign(now())
         return None
@@ -186,7 +189,7 @@ class LoaderServer:
         if iterator is not self._iterator and iterator._num_yielded:
             # The loop goes on where it was before it looked at another, or takes from two in turn.
             if iterator not in self._begun:  # That is from before it was found.
-                loading.retire(iterator, self._loader)
+                retire(iterator, self._loader)
                 self._begun.add(iterator)
             self._iterator, self._delivered, self._over = iterator, iterator._num_yielded, False
         elif iterator is not self._iterator or (iterator._num_yielded == 0 and self._delivered):
@@ -264,7 +267,7 @@ class LoaderServer:
                 and run.end_epoch(None if trained < self._requested else trained)
             ):
                 self._finish(run)
-        loading.retire(iterator, self._loader)
+        retire(iterator, self._loader)
         self._begun.add(iterator)
         self._iterator = iterator
         self._delivered = 0
@@ -319,7 +322,7 @@ class LoaderServer:
     def _fill(self) -> Any:
         """A batch to get to the end of the epoch with, under the user's own setting."""
         if self._filler is None:
-            self._filler = loading.Feed(self._loader, {}, self._stream)
+            self._filler = Feed(self._loader, {}, self._stream)
             self._filler.open()
         try:
             batch = self._filler.next()
@@ -364,7 +367,7 @@ class LoaderServer:
 
     def _stock(self) -> None:
         """Put a few batches by for replay."""
-        feed = loading.Feed(self._loader, loading.IN_THIS_PROCESS, self._stream)
+        feed = Feed(self._loader, IN_THIS_PROCESS, self._stream)
         feed.open()
         begun = now()
         try:

@@ -10,7 +10,8 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 import torch
 
 from .knobs import House, Knob, keeps_batches, registry
-from .loader.feed import READY_SECONDS, Feed, IndexStream, batch_size, worker_died
+from .loader.attributes import batch_size, worker_died
+from .loader.feed import READY_SECONDS, Feed, IndexStream
 from .loop.batches import batch_samples
 from .modes import Refused, mode_for
 from .pantry import Pantry, ReplayFeed

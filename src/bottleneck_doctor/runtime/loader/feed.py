@@ -1,140 +1,23 @@
-"""Serves batches at torch's own iterator base class: one index stream, many worker set-ups.
+"""Where batches come from while the guest serves: one index stream, many worker set-ups.
 
-`_BaseDataLoaderIter.__next__` is where every loader of torch passes, whatever subclass, framework or generator stands
-around it. While the guest observes, the call goes through. While it serves, the user's iterator is a shell, and the
-batches come from a `Feed`: an iterator of torch's own, built for one window from the user's own loader with the
-window's setting.
+A `Feed` is an iterator of torch's own, built for one window from the user's own loader with the window's setting.
 """
 
 from __future__ import annotations
 
-import copy
-import functools
-import operator
-import weakref
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from typing import Any, Dict, Iterator, List, Optional
 
-import torch
 import torch.utils.data.dataloader as dataloader
-from torch.utils.data import IterDataPipe
 
-from ..knobs import arguments
 from ..process import parent_death
-from ..process.user_code import user_site
-from ..wire.messages import Site
 from . import dataset_copies
+from .attributes import is_iterable, worker_died
 from .handles import let_go
+from .iterators import plain_next
+from .shadow import DEFAULT_PREFETCH, draw_apart, shadow_of
 
-_BaseIter = dataloader._BaseDataLoaderIter
-_original_next = _BaseIter.__next__
-_original_init = _BaseIter.__init__
-_original_get_iterator = dataloader.DataLoader._get_iterator
-_original_loader_init = dataloader.DataLoader.__init__
-
-IN_THIS_PROCESS = {"num_workers": 0}
-"""The setting under which no other process makes batches."""
-DEFAULT_PREFETCH = 2
 READY_SECONDS = 0.0005
 """A batch that comes faster than this lay ready: taking one over from another process costs 0.1 to 0.3 ms."""
-
-
-def install(on_next: Callable[[Any, Any], Any], on_get_iterator: Callable[[Any], Any]) -> None:
-    """Patch torch's classes in place. `on_next(iterator, loader)` answers for iterators whose loader is known;
-    `on_get_iterator(loader)` may return an iterator to use instead of the loader's own, or None."""
-
-    @functools.wraps(_original_init)
-    def init(self: Any, loader: Any, *args: Any, **kwargs: Any) -> None:
-        dataset_copies.about_to_iterate(loader)
-        _original_init(self, loader, *args, **kwargs)
-        # A loader that nobody else holds (`for batch in DataLoader(...)`) must live as long as its iterator; one whose
-        # workers persist holds the iterator itself.
-        self._doctor_loader = weakref.ref(loader) if loader.persistent_workers else lambda: loader
-
-    @functools.wraps(_original_next)
-    def next_(self: Any) -> Any:
-        reference = self.__dict__.get("_doctor_loader")
-        loader = reference() if reference is not None else None
-        if loader is None or "_doctor_internal" in self.__dict__:
-            return _original_next(self)
-        return on_next(self, loader)
-
-    @functools.wraps(_original_get_iterator)
-    def get_iterator(self: Any) -> Any:
-        offered = on_get_iterator(self)
-        if offered is not None:
-            return offered
-        with parent_death.ended():
-            return _original_get_iterator(self)
-
-    @functools.wraps(_original_loader_init)
-    def loader_init(self: Any, *args: Any, **kwargs: Any) -> None:
-        site = user_site(2)
-        if site is not None:
-            self.__dict__["_doctor_site"] = site
-        _original_loader_init(self, *args, **kwargs)
-        dataset_copies.made(self)
-
-    patches = (
-        (_BaseIter, "__init__", init),
-        (_BaseIter, "__next__", next_),
-        (dataloader.DataLoader, "_get_iterator", get_iterator),
-        (dataloader.DataLoader, "__init__", loader_init),
-    )
-    for owner, name, patch in patches:
-        setattr(owner, name, patch)
-
-
-def plain_next(iterator: Any) -> Any:
-    """The next batch as torch alone would give it."""
-    return _original_next(iterator)
-
-
-def construction_site(loader: Any) -> Optional[Site]:
-    """Where the user's code made this loader."""
-    site = loader.__dict__.get("_doctor_site")
-    return site if isinstance(site, Site) else None
-
-
-def epoch_length(loader: Any) -> Optional[int]:
-    """Batches in one pass, where the loader knows it."""
-    if loader._dataset_kind == dataloader._DatasetKind.Iterable:
-        return None
-    try:
-        return len(loader._index_sampler)
-    except (TypeError, NotImplementedError, AttributeError):
-        return None
-
-
-def batch_size(loader: Any) -> Any:
-    """As the user gave it; None where the loader is none of torch's own and has none."""
-    return getattr(loader, "batch_size", None)
-
-
-def is_iterable(loader: Any) -> bool:
-    return bool(loader._dataset_kind == dataloader._DatasetKind.Iterable)
-
-
-def own_setting(loader: Any) -> Dict[str, Any]:
-    """The user's own values of the loader knobs."""
-    return {
-        "num_workers": whole(loader.num_workers) or 0,
-        "prefetch_factor": whole(loader.prefetch_factor),
-        "persistent_workers": bool(loader.persistent_workers),
-        "pin_memory": bool(loader.pin_memory),
-    }
-
-
-def whole(value: Any) -> Optional[int]:
-    """A number as users give it, which may be NumPy's; None for what is none."""
-    try:
-        return operator.index(value)
-    except TypeError:
-        return None
-
-
-def worker_died(error: BaseException) -> bool:
-    """Whether torch raised this because a worker is gone: at the next signal, wherever the main process is by then."""
-    return isinstance(error, RuntimeError) and str(error).startswith("DataLoader worker (pid")
 
 
 class IndexStream:
@@ -202,10 +85,8 @@ class Feed:
     def __init__(
         self, loader: Any, setting: Dict[str, Any], stream: Optional[IndexStream], *, lasting: bool = True
     ) -> None:
-        self._shadow = _shadow(loader, setting)
-        if not lasting:
-            self._shadow.__dict__["persistent_workers"] = False
-        _draw_apart(self._shadow)
+        self._shadow = shadow_of(loader, setting, lasting=lasting)
+        draw_apart(self._shadow)
         self._copy = dataset_copies.copy_of(loader, self._shadow.num_workers)
         if self._copy is not None:
             self._shadow.__dict__["dataset"] = self._copy.copy
@@ -318,82 +199,3 @@ class Feed:
         """End the workers at once."""
         for worker in getattr(self._iterator, "_workers", ()):
             worker.kill()
-
-
-def _shadow(loader: Any, setting: Dict[str, Any]) -> Any:
-    shadow = copy.copy(loader)
-    values = shadow.__dict__
-    values.update(arguments(setting))
-    values["_iterator"] = None
-    if values["num_workers"] == 0:
-        values["prefetch_factor"] = None
-        values["persistent_workers"] = False
-        values["timeout"] = 0
-        values["_DataLoader__multiprocessing_context"] = None
-    elif getattr(shadow, "prefetch_factor", None) is None:
-        values["prefetch_factor"] = DEFAULT_PREFETCH
-    return shadow
-
-
-_generators: Dict[str, torch.Generator] = {}
-
-
-def _draw_apart(shadow: Any) -> None:
-    """Have this copy of a loader draw seeds for its workers from a generator of ours.
-
-    torch draws one for every iterator. The iterators of windows are more than the user's loop would make, and what its
-    model and its sampler draw afterwards must not depend on how many there were.
-    """
-    try:
-        given = shadow.generator
-        device = torch.empty(()).device if given is None else given.device
-        mine = _generators.get(str(device))
-        if mine is None:
-            mine = _generators[str(device)] = torch.Generator(device)
-            mine.manual_seed(torch.initial_seed())
-    except (RuntimeError, AttributeError):  # A device without generators of its own.
-        return
-    shadow.__dict__["generator"] = mine
-
-
-class _Lazily:
-    """Stands for an iterable, and asks it for an iterator only once somebody asks for what is in it."""
-
-    def __init__(self, of: Any) -> None:
-        self._of = of
-
-    def __iter__(self) -> Iterator[Any]:
-        yield from self._of
-
-
-def shell(loader: Any, again: bool = False) -> Any:
-    """An iterator of the user's loader that starts no workers: what the user holds while the guest serves.
-
-    It draws one seed, as the user's own would. `again`: the workers that it stands for persist, and were given theirs.
-    Sampler and dataset are not asked for anything, since a feed asks them; but they are there for a loop that takes
-    batches past the guest.
-    """
-    shadow = _shadow(loader, IN_THIS_PROCESS)
-    stubs = ["batch_sampler" if loader._auto_collation else "sampler"]
-    if is_iterable(loader) and not isinstance(loader.dataset, IterDataPipe):
-        # A file that it opens in this process might be shared with workers.
-        stubs.append("dataset")
-    for name in stubs:
-        shadow.__dict__[name] = _Lazily(getattr(loader, name))
-    if again:
-        _draw_apart(shadow)
-    iterator: Any = dataloader._SingleProcessDataLoaderIter(shadow)
-    iterator._index_sampler = loader._index_sampler
-    iterator._dataset = loader.dataset
-    iterator._doctor_loader = weakref.ref(loader)
-    return iterator
-
-
-def retire(iterator: Any, loader: Any) -> Optional[Iterator[Any]]:
-    """Turn the user's running iterator into a shell: its workers end, its sampler is handed over."""
-    sampler_iterator = getattr(iterator, "_sampler_iter", None)
-    if hasattr(iterator, "_shutdown_workers"):
-        iterator._shutdown_workers()
-    if loader.__dict__.get("_iterator") is iterator:
-        loader.__dict__["_iterator"] = None
-    return None if is_iterable(loader) else sampler_iterator

@@ -22,7 +22,7 @@ import torch
 from torch.utils.data import get_worker_info
 from torch.utils.data._utils import fetch, worker
 
-from ..loader.feed import construction_site
+from ..loader.attributes import construction_site
 from ..loop.batches import batch_samples
 from ..process.originals import getpid, now, processor_time
 from ..wire.channel import VARIABLE

@@ -1,0 +1,58 @@
+"""What a loader of torch says of itself, and what it raises."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, Dict, Optional
+
+import torch.utils.data.dataloader as dataloader
+
+from ..wire.messages import Site
+
+
+def construction_site(loader: Any) -> Optional[Site]:
+    """Where the user's code made this loader."""
+    site = loader.__dict__.get("_doctor_site")
+    return site if isinstance(site, Site) else None
+
+
+def epoch_length(loader: Any) -> Optional[int]:
+    """Batches in one pass, where the loader knows it."""
+    if loader._dataset_kind == dataloader._DatasetKind.Iterable:
+        return None
+    try:
+        return len(loader._index_sampler)
+    except (TypeError, NotImplementedError, AttributeError):
+        return None
+
+
+def batch_size(loader: Any) -> Any:
+    """As the user gave it; None where the loader is none of torch's own and has none."""
+    return getattr(loader, "batch_size", None)
+
+
+def is_iterable(loader: Any) -> bool:
+    return bool(loader._dataset_kind == dataloader._DatasetKind.Iterable)
+
+
+def own_setting(loader: Any) -> Dict[str, Any]:
+    """The user's own values of the loader knobs."""
+    return {
+        "num_workers": whole(loader.num_workers) or 0,
+        "prefetch_factor": whole(loader.prefetch_factor),
+        "persistent_workers": bool(loader.persistent_workers),
+        "pin_memory": bool(loader.pin_memory),
+    }
+
+
+def whole(value: Any) -> Optional[int]:
+    """A number as users give it, which may be NumPy's; None for what is none."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
+
+
+def worker_died(error: BaseException) -> bool:
+    """Whether torch raised this because a worker is gone: at the next signal, wherever the main process is by then."""
+    return isinstance(error, RuntimeError) and str(error).startswith("DataLoader worker (pid")

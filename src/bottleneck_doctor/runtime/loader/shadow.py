@@ -1,0 +1,53 @@
+"""Copies of the user's loader with some values changed: what iterators of ours are built from."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Dict
+
+import torch
+
+from ..knobs import arguments
+
+IN_THIS_PROCESS = {"num_workers": 0}
+"""The setting under which no other process makes batches."""
+DEFAULT_PREFETCH = 2
+
+
+def shadow_of(loader: Any, setting: Dict[str, Any], *, lasting: bool = True) -> Any:
+    """A copy of a loader under another setting. `lasting`: see `Feed`."""
+    shadow = copy.copy(loader)
+    values = shadow.__dict__
+    values.update(arguments(setting))
+    values["_iterator"] = None
+    if values["num_workers"] == 0:
+        values["prefetch_factor"] = None
+        values["persistent_workers"] = False
+        values["timeout"] = 0
+        values["_DataLoader__multiprocessing_context"] = None
+    elif getattr(shadow, "prefetch_factor", None) is None:
+        values["prefetch_factor"] = DEFAULT_PREFETCH
+    if not lasting:
+        values["persistent_workers"] = False
+    return shadow
+
+
+_generators: Dict[str, torch.Generator] = {}
+
+
+def draw_apart(shadow: Any) -> None:
+    """Have this copy of a loader draw seeds for its workers from a generator of ours.
+
+    torch draws one for every iterator. The iterators of windows are more than the user's loop would make, and what its
+    model and its sampler draw afterwards must not depend on how many there were.
+    """
+    try:
+        given = shadow.generator
+        device = torch.empty(()).device if given is None else given.device
+        mine = _generators.get(str(device))
+        if mine is None:
+            mine = _generators[str(device)] = torch.Generator(device)
+            mine.manual_seed(torch.initial_seed())
+    except (RuntimeError, AttributeError):  # A device without generators of its own.
+        return
+    shadow.__dict__["generator"] = mine
