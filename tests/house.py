@@ -20,7 +20,7 @@ FLAT_MODULES = 8
 """Modules at the top of the package, beside the rooms; `__init__.py` is not counted."""
 
 STILL_OVER: Mapping[str, int] = {
-    "runtime/serve.py:LoaderServer": 387,
+    "runtime/serve/loader_server.py:LoaderServer": 387,
     "session/session.py:Session": 351,
 }
 """Files and classes that were too long when the limits were set, with their lines."""

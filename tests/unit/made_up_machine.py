@@ -21,7 +21,7 @@ from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.examine.examination import ExaminationOutcome, ExaminationRequest, examine
 from bottleneck_doctor.explain.explainer import ExplainOptions
 from bottleneck_doctor.measure.outside import Outside
-from bottleneck_doctor.runtime.steady_run import LEAST_LEAD_IN
+from bottleneck_doctor.runtime.serve.steady_run import LEAST_LEAD_IN
 from bottleneck_doctor.runtime.wire.messages import Ended, Found, Grant, Hello, WindowDone
 from bottleneck_doctor.session.ranks import RankGroup
 from bottleneck_doctor.session.session import Command, Exited

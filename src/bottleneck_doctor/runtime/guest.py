@@ -27,8 +27,9 @@ from .modes import loading as recording
 from .process import ptrace, tracebacks
 from .process.originals import exit_now, getpid, now, sleep
 from .process.rank_place import place
-from .serve import BareServer, LoaderServer
-from .window import TheirError
+from .serve.bare_server import BareServer
+from .serve.loader_server import LoaderServer
+from .serve.window import TheirError
 from .wire.channel import VARIABLE, Channel
 from .wire.liveness import Liveness
 from .wire.messages import Crashed, End, Ended, Grant, Hello, Trouble, WindowDone

@@ -1,12 +1,12 @@
 """Windows over a run of steps, timed once the loader's queue has settled. What starting an epoch costs is measured
-apart (`turn`)."""
+apart (`epoch_overhead`)."""
 
 from __future__ import annotations
 
 from typing import Any, Optional
 
-from .process.originals import now
-from .turn import LeadIn, epoch_turn, queue_tolerance
+from ..process.originals import now
+from .epoch_overhead import LeadIn, epoch_turn, queue_tolerance
 from .window import FedRun
 
 MOST_EXTENSIONS = 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, List, Optional, Tuple
 
-from .process.originals import now
+from ..process.originals import now
 from .window import FedRun
 
 

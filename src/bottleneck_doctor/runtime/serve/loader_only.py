@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
-from .knobs import House, registry
-from .loader.attributes import batch_size
-from .loader.feed import IndexStream
-from .loop.batches import batch_samples
-from .pantry import Pantry
-from .process.originals import now
+from ..knobs import House, registry
+from ..loader.attributes import batch_size
+from ..loader.feed import IndexStream
+from ..loop.batches import batch_samples
+from ..process.originals import now
+from ..wire.messages import Grant, WindowDone
+from .batch_cache import Pantry
 from .window import FedRun, WindowFailed
-from .wire.messages import Grant, WindowDone
 
 
 def loader_only(

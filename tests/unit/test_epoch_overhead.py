@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from bottleneck_doctor.runtime.turn import LeadIn, epoch_turn
+from bottleneck_doctor.runtime.serve.epoch_overhead import LeadIn, epoch_turn
 
 
 @dataclass(frozen=True)

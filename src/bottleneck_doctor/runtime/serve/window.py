@@ -9,14 +9,17 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import torch
 
-from .knobs import House, Knob, keeps_batches, registry
-from .loader.attributes import batch_size, worker_died
-from .loader.feed import READY_SECONDS, Feed, IndexStream
-from .loop.batches import batch_samples
-from .modes import Refused, mode_for
-from .pantry import Pantry, ReplayFeed
-from .process.originals import now
-from .wire.messages import Grant, WindowDone
+from ..knobs import House, Knob, keeps_batches, registry
+from ..loader.attributes import batch_size, worker_died
+from ..loader.feed import READY_SECONDS, Feed, IndexStream
+from ..loop.batches import batch_samples
+from ..modes import Refused, mode_for
+from ..process.originals import now
+from ..wire.messages import Grant, WindowDone
+from .batch_cache import Pantry, ReplayFeed
+
+Ask = Callable[[Optional[WindowDone]], Grant]
+"""Report the window that ended (None at first) and wait for the next grant. Does not return once it is time to end."""
 
 
 class WindowFailed(Exception):
@@ -29,6 +32,15 @@ class TheirError(Exception):
     def __init__(self, original: Exception) -> None:
         super().__init__(str(original))
         self.original = original
+
+
+def synchroniser(device: str) -> Callable[[], None]:
+    """A function that waits until the device's queue is empty; nothing to wait for on a CPU."""
+    if device.startswith("cuda") and torch.cuda.is_available():
+        return torch.cuda.synchronize
+    if device.startswith("mps"):
+        return torch.mps.synchronize
+    return lambda: None
 
 
 def device_memory() -> Optional[Tuple[int, int]]:

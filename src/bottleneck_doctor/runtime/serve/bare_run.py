@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .process.originals import now
+from ..process.originals import now
 from .window import Run
 
 

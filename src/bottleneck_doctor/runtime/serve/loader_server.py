@@ -5,44 +5,31 @@ from __future__ import annotations
 import gc
 import weakref
 from dataclasses import replace
-from typing import Any, Callable, Dict, Optional, Union
+from typing import Any, Dict, Optional, Union
 
 import torch
 
-from .bare_run import BareRun
+from ..knobs import House, keeps_batches
+from ..loader.attributes import construction_site, epoch_length
+from ..loader.feed import Feed, IndexStream
+from ..loader.iterators import retire, shell
+from ..loader.shadow import IN_THIS_PROCESS
+from ..loop.ladder import Loop
+from ..loop.steps import Steps
+from ..process.originals import now
+from ..wire.liveness import Liveness
+from ..wire.messages import Grant, WindowDone
+from .batch_cache import Pantry
 from .epoch_run import EpochRun
-from .knobs import House, keeps_batches, needs_loader
-from .loader.attributes import construction_site, epoch_length
-from .loader.feed import Feed, IndexStream
-from .loader.iterators import retire, shell
-from .loader.shadow import IN_THIS_PROCESS
 from .loader_only import loader_only
-from .loop.ladder import Loop
-from .loop.steps import Steps
-from .pantry import Pantry
-from .process.originals import now
 from .steady_run import JointRun, SteadyRun
-from .window import TheirError, WindowFailed
-from .wire.liveness import Liveness
-from .wire.messages import Grant, WindowDone
+from .window import Ask, TheirError, WindowFailed, synchroniser
 
 SHORTEST_EPOCH = 4
 """Fewer batches than this are no epoch to speak of: `next(iter(loader))` makes an iterator for every step."""
 
 SURE_BATCHES = 8
 """After so many batches in a row that another loader gave and that were trained on, that is the training one."""
-
-Ask = Callable[[Optional[WindowDone]], Grant]
-"""Report the window that ended (None at first) and wait for the next grant. Does not return once it is time to end."""
-
-
-def synchroniser(device: str) -> Callable[[], None]:
-    """A function that waits until the device's queue is empty; nothing to wait for on a CPU."""
-    if device.startswith("cuda") and torch.cuda.is_available():
-        return torch.cuda.synchronize
-    if device.startswith("mps"):
-        return torch.mps.synchronize
-    return lambda: None
 
 
 class LoaderServer:
@@ -432,51 +419,3 @@ class LoaderServer:
             self._run.feed.kill()
         if self._filler is not None:
             self._filler.kill()
-
-
-class BareServer:
-    """Serves a loop that no loader feeds, behind the optimizer's steps or, by its `rung`, behind backward passes."""
-
-    def __init__(self, steps: Steps, rung: str, ask: Ask, device: str, liveness: Liveness) -> None:
-        self.rung = rung
-        self._liveness = liveness
-        self._house = House(steps, device)
-        self._synchronise = synchroniser(device)
-        self._ask = ask
-        self._run: Optional[BareRun] = None
-        self._position = steps.bare_position(rung)
-        self._failure = ""
-
-    def step_ended(self) -> None:
-        """A step of the user's loop is done."""
-        self._liveness.step()
-        report: Optional[WindowDone] = None
-        self._position += self._run is not None
-        if self._run is not None:
-            if not self._run.step_ended():
-                return
-            report = replace(self._run.done(), position=self._position)
-            if self._failure:
-                report = replace(report, status="failed", reason=self._failure, steps=0)
-                self._failure = ""
-            self._run.revert()
-            self._run = None
-        while self._run is None:
-            grant = self._ask(report)
-            try:
-                if grant.mode == "loader_only" or grant.epochs or needs_loader(grant.setting):
-                    raise WindowFailed("this loop takes no batches from a DataLoader")
-                run = BareRun(grant, self._house, self._synchronise)
-                run.apply()
-                self._run = run
-            except WindowFailed as failure:
-                if grant.together and grant.mode != "loader_only" and not grant.epochs:
-                    # The other ranks may run it, so its steps are run here too.
-                    self._failure = str(failure)
-                    rest = replace(grant, setting={}, mode="timed", options={})
-                    self._run = BareRun(rest, self._house, self._synchronise)
-                    continue
-                report = WindowDone(window=grant.window, status="failed", reason=str(failure), position=self._position)
-
-    def kill_workers(self) -> None:
-        """No workers here."""

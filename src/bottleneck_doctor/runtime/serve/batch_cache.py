@@ -7,7 +7,7 @@ from typing import Any, List, Optional
 
 import torch
 
-from .loop.batches import tensors_of
+from ..loop.batches import tensors_of
 
 KEPT_BATCHES = 10
 KEPT_BYTES = 1 << 30
