@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from bottleneck_doctor.runtime.knobs import House
+from bottleneck_doctor.runtime.knobs import GuestContext
 from bottleneck_doctor.runtime.knobs.autocast import Autocast
 from bottleneck_doctor.runtime.loop.steps import Steps
 
@@ -25,17 +25,17 @@ def model() -> nn.Module:
 def applied(model: nn.Module) -> Iterator[Autocast]:
     steps = Steps()
     steps.roots = [model]
-    house = House(steps, "cpu")
+    context = GuestContext(steps, "cpu")
     knob = Autocast()
     yield knob
-    knob.revert(house)
+    knob.revert(context)
     assert dtype(model) is torch.float32
 
 
 def apply(knob: Autocast, model: nn.Module) -> None:
     steps = Steps()
     steps.roots = [model]
-    knob.apply("bfloat16", House(steps, "cpu"))
+    knob.apply("bfloat16", GuestContext(steps, "cpu"))
 
 
 def dtype(model: nn.Module) -> torch.dtype:
@@ -69,11 +69,11 @@ def test_a_thread_leaves_what_it_entered_though_the_window_ends_in_another(model
     """Batches may be asked for in a thread of their own, while a forward pass is under way in the main one."""
     steps = Steps()
     steps.roots = [model]
-    house = House(steps, "cpu")
+    context = GuestContext(steps, "cpu")
     knob = Autocast()
-    knob.apply("bfloat16", house)
+    knob.apply("bfloat16", context)
     assert dtype(model) is torch.bfloat16
-    for work in (lambda: knob.before_step(house), lambda: knob.revert(house)):
+    for work in (lambda: knob.before_step(context), lambda: knob.revert(context)):
         other = threading.Thread(target=work)
         other.start()
         other.join()
@@ -84,9 +84,9 @@ def test_a_thread_leaves_what_it_entered_though_the_window_ends_in_another(model
     # Or before the next window's own.
     for _ in range(2):
         knob = Autocast()
-        knob.apply("bfloat16", house)
+        knob.apply("bfloat16", context)
         model(torch.ones(2, 4))
-        other = threading.Thread(target=lambda each=knob: each.revert(house))
+        other = threading.Thread(target=lambda each=knob: each.revert(context))
         other.start()
         other.join()
     steps.on_backward()
@@ -108,14 +108,14 @@ def test_what_a_loop_carries_from_step_to_step_is_of_the_model_s_type_behind_a_w
     model = Recurrent()
     steps = Steps()
     steps.roots = [model]
-    house = House(steps, "cpu")
+    context = GuestContext(steps, "cpu")
     x = torch.ones(2, 3, 4)
     state = torch.zeros(1, 3, 4), torch.zeros(1, 3, 4)
     knob = Autocast()
-    knob.apply("bfloat16", house)
+    knob.apply("bfloat16", context)
     _, carried = model(x, state=state)
-    knob.before_step(house)
-    knob.revert(house)
+    knob.before_step(context)
+    knob.revert(context)
     carried = tuple(each.detach() for each in carried)
     assert torch.bfloat16 in {each.dtype for each in carried}
     with torch.no_grad():

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from bottleneck_doctor.runtime.knobs import House, kinds, own_settings
+from bottleneck_doctor.runtime.knobs import GuestContext, kinds, own_settings
 from bottleneck_doctor.runtime.loop.steps import Steps
 
 NAMES = ("detect_anomaly", "deterministic_algorithms", "cudnn_deterministic")
@@ -37,10 +37,10 @@ def model() -> nn.Module:
 
 
 @pytest.fixture
-def house(model: nn.Module) -> House:
+def context(model: nn.Module) -> GuestContext:
     steps = Steps()
     steps.roots = [model]
-    return House(steps, "cpu")
+    return GuestContext(steps, "cpu")
 
 
 def state() -> list[Any]:
@@ -59,77 +59,81 @@ def test_what_is_on_is_told() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_off_in_the_window_and_as_it_was_behind_it(name: str, model: nn.Module, house: House) -> None:
+def test_off_in_the_window_and_as_it_was_behind_it(name: str, model: nn.Module, context: GuestContext) -> None:
     torch.autograd.set_detect_anomaly(True, check_nan=False)
     torch.set_deterministic_debug_mode("warn")
     torch.backends.cudnn.deterministic = True
     before = state()
     knob = kinds()[name]()
-    knob.apply(False, house)
+    knob.apply(False, context)
     assert not knob.is_on()
     model(torch.ones(1, 2))
-    assert knob.effect(False, house) is True
-    knob.timed_part_begins(house)
+    assert knob.effect(False, context) is True
+    knob.timed_part_begins(context)
     assert not model._forward_pre_hooks, "nothing is looked at while steps are timed"
-    knob.before_step(house)
+    knob.before_step(context)
     assert not knob.is_on()
-    knob.revert(house)
+    knob.revert(context)
     assert state() == before
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_window_that_fails_before_it_was_applied_leaves_everything(name: str, house: House) -> None:
+def test_a_window_that_fails_before_it_was_applied_leaves_everything(name: str, context: GuestContext) -> None:
     turn_all(True)
     before = state()
-    kinds()[name]().revert(house)
+    kinds()[name]().revert(context)
     assert state() == before
 
 
 @pytest.mark.parametrize("name", ["deterministic_algorithms", "cudnn_deterministic"])
-def test_what_is_switched_on_again_in_the_step_did_not_take_effect(name: str, model: nn.Module, house: House) -> None:
+def test_what_is_switched_on_again_in_the_step_did_not_take_effect(
+    name: str, model: nn.Module, context: GuestContext
+) -> None:
     turn_all(True)
     knob = kinds()[name]()
-    knob.apply(False, house)
-    knob.before_step(house)
+    knob.apply(False, context)
+    knob.before_step(context)
     turn_all(True)
     model(torch.ones(1, 2))
-    knob.before_step(house)
+    knob.before_step(context)
     assert not knob.is_on()
-    assert knob.effect(False, house) is False
-    knob.revert(house)
+    assert knob.effect(False, context) is False
+    knob.revert(context)
 
 
-def test_what_is_switched_on_again_between_steps_is_off_in_them(model: nn.Module, house: House) -> None:
+def test_what_is_switched_on_again_between_steps_is_off_in_them(model: nn.Module, context: GuestContext) -> None:
     turn_all(True)
     knob = kinds()["deterministic_algorithms"]()
-    knob.apply(False, house)
+    knob.apply(False, context)
     for _ in range(2):
         torch.use_deterministic_algorithms(True)
-        knob.before_step(house)
+        knob.before_step(context)
         model(torch.ones(1, 2))
-    assert knob.effect(False, house) is True
-    knob.revert(house)
+    assert knob.effect(False, context) is True
+    knob.revert(context)
 
 
-def test_a_with_inside_of_the_step(model: nn.Module, house: House) -> None:
+def test_a_with_inside_of_the_step(model: nn.Module, context: GuestContext) -> None:
     """Between two steps it is off already, and that is no reason to leave it on in them."""
     knob = kinds()["detect_anomaly"]()
-    knob.apply(False, house)
+    knob.apply(False, context)
     for _ in range(2):
-        knob.before_step(house)
+        knob.before_step(context)
         with torch.autograd.set_detect_anomaly(True):
             output = model(torch.ones(1, 2))
             assert output.grad_fn is not None
             assert not output.grad_fn.metadata
-    assert knob.effect(False, house) is True
-    knob.revert(house)
+    assert knob.effect(False, context) is True
+    knob.revert(context)
     assert not torch.is_anomaly_enabled()
 
 
-def test_a_with_around_a_step_or_an_epoch_finds_and_leaves_its_own_state(model: nn.Module, house: House) -> None:
+def test_a_with_around_a_step_or_an_epoch_finds_and_leaves_its_own_state(
+    model: nn.Module, context: GuestContext
+) -> None:
     knob = kinds()["detect_anomaly"]()
     with torch.autograd.set_detect_anomaly(True, check_nan=False):
-        knob.apply(False, house)
+        knob.apply(False, context)
         with torch.autograd.set_detect_anomaly(True):
             assert torch.is_anomaly_enabled(), "so the program is told"
             assert not knob.is_on(), "but it is off"
@@ -137,19 +141,19 @@ def test_a_with_around_a_step_or_an_epoch_finds_and_leaves_its_own_state(model: 
         assert not torch.is_anomaly_check_nan_enabled()
     assert not torch.is_anomaly_enabled()
     with torch.autograd.set_detect_anomaly(True):
-        assert knob.effect(False, house) is True
-        knob.revert(house)
+        assert knob.effect(False, context) is True
+        knob.revert(context)
         assert torch.is_anomaly_enabled()
     assert not torch.is_anomaly_enabled()
 
 
-def test_the_compiler_is_told_where_the_program_uses_it(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_compiler_is_told_where_the_program_uses_it(context: GuestContext, monkeypatch: pytest.MonkeyPatch) -> None:
     config = SimpleNamespace(deterministic=True)
     monkeypatch.setitem(sys.modules, "torch._inductor.config", config)
     torch.set_deterministic_debug_mode("error")
     knob = kinds()["deterministic_algorithms"]()
-    knob.apply(False, house)
+    knob.apply(False, context)
     told = [config.deterministic]
-    knob.revert(house)
+    knob.revert(context)
     assert [*told, config.deterministic] == [False, True]
     assert torch.get_deterministic_debug_mode() == 2

@@ -1,9 +1,9 @@
 """The things that the guest can change, one file each, found by their place in this folder. To add one, add a file that
 defines `KNOB`, its class, and its counterpart for the supervisor in `bottleneck_doctor/knobs/`.
 
-A knob has a `name`, `apply(value, house)`, `revert(house)` and `effect(value, house)`: whether the change can be seen
-to hold (None: nothing to see yet). Knobs of the loader change nothing themselves, since the feed is built with them;
-they only look whether it obeyed.
+A knob has a `name`, `apply(value, context)`, `revert(context)` and `effect(value, context)`: whether the change can be
+seen to hold (None: nothing to see yet). Knobs of the loader change nothing themselves, since the feed is built with
+them; they only look whether it obeyed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..loop.pauses import EpochPauses
 from ..loop.steps import Steps
 
 
-class House:
+class GuestContext:
     """What knobs and modes may touch: the loop's device and root modules, the current feed, the last batch served, and
     the pauses between epochs so far. `made_anew`: the script makes its loader anew for every epoch."""
 
@@ -38,19 +38,19 @@ class Knob:
     keeps_batches = False
     """Whether batches that were kept are served in place of the loader's."""
 
-    def apply(self, value: Any, house: House) -> None:
+    def apply(self, value: Any, context: GuestContext) -> None:
         """Change it. May raise; the window then fails with that reason."""
 
-    def revert(self, house: House) -> None:
+    def revert(self, context: GuestContext) -> None:
         """As the user had it. Must not raise."""
 
-    def before_step(self, house: House) -> None:
+    def before_step(self, context: GuestContext) -> None:
         """Called at each batch request (or step) while the knob is applied."""
 
-    def timed_part_begins(self, house: House) -> None:
+    def timed_part_begins(self, context: GuestContext) -> None:
         """Called when lead-in is over: take away whatever only serves `effect`."""
 
-    def effect(self, value: Any, house: House) -> Optional[bool]:
+    def effect(self, value: Any, context: GuestContext) -> Optional[bool]:
         return None
 
     def effect_on_loading(self, value: Any, feed: Any) -> Optional[bool]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, List, Optional
 
-from . import House, Knob
+from . import GuestContext, Knob
 from ._hook import Hook
 
 
@@ -38,32 +38,32 @@ class Switch(Knob):
     def own(cls) -> Any:
         return True if cls.is_on() else None
 
-    def apply(self, value: Any, house: House) -> None:
+    def apply(self, value: Any, context: GuestContext) -> None:
         self._wanted = bool(value)
         # Also where it stands so already: between two steps that the program switches it for.
         self.remember()
         self._applied = True
         self.turn(self._wanted)
-        for root in house.steps.roots:
+        for root in context.steps.roots:
             # One that was compiled in place would run the hook inside of its graph, and be compiled again for it.
             if getattr(root, "_compiled_call_impl", None) is None:
                 self._hooks.append(root.register_forward_pre_hook(Hook(self._look)))
 
-    def before_step(self, house: House) -> None:
+    def before_step(self, context: GuestContext) -> None:
         if self._applied and self.is_on() != self._wanted:
             self.turn(self._wanted)
 
-    def timed_part_begins(self, house: House) -> None:
+    def timed_part_begins(self, context: GuestContext) -> None:
         while self._hooks:
             self._hooks.pop().remove()
 
-    def revert(self, house: House) -> None:
-        self.timed_part_begins(house)
+    def revert(self, context: GuestContext) -> None:
+        self.timed_part_begins(context)
         if self._applied:
             self._applied = False
             self.turn_back()
 
-    def effect(self, value: Any, house: House) -> Optional[bool]:
+    def effect(self, value: Any, context: GuestContext) -> Optional[bool]:
         self._look()
         return self._held
 

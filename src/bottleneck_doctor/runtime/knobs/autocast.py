@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import torch
 
-from . import House, Knob
+from . import GuestContext, Knob
 from ._hook import Hook
 
 _MOST_LAYERS = 64
@@ -58,7 +58,7 @@ class Autocast(Knob):
     name = "autocast"
 
     def __init__(self) -> None:
-        self._context: Any = None
+        self._region: Any = None
         self._thread = 0
         """Where it was entered, and has to be left."""
         self._hooks: List[Any] = []
@@ -70,11 +70,11 @@ class Autocast(Knob):
         self._dtype = torch.bfloat16
         self._device = "cpu"
 
-    def apply(self, value: Any, house: House) -> None:
+    def apply(self, value: Any, context: GuestContext) -> None:
         self._dtype = {"bfloat16": torch.bfloat16, "float16": torch.float16}[value]
-        self._device = house.device.split(":")[0]
+        self._device = context.device.split(":")[0]
         self._seen = None
-        for root in house.steps.roots:
+        for root in context.steps.roots:
             if getattr(root, "_compiled_call_impl", None) is None:
                 self._hooks.append(root.register_forward_pre_hook(Hook(self._enter)))
             else:
@@ -82,46 +82,46 @@ class Autocast(Knob):
             layers = [module for module in _uncompiled(root) if _is_matrix_layer(module)]
             self._checks += [layer.register_forward_hook(Hook(self._look)) for layer in layers[:_MOST_LAYERS]]
         self._looks = bool(self._checks)
-        house.steps.on_backward = self._leave
-        house.steps.before_optimizer_step = self._before_optimizer_step
+        context.steps.on_backward = self._leave
+        context.steps.before_optimizer_step = self._before_optimizer_step
         if self._dtype is torch.float16:
             self._scaler = torch.amp.GradScaler(self._device)
-            house.steps.gradient_for_backward = self._scale
+            context.steps.gradient_for_backward = self._scale
 
-    def before_step(self, house: House) -> None:
+    def before_step(self, context: GuestContext) -> None:
         self._leave()
 
-    def timed_part_begins(self, house: House) -> None:
+    def timed_part_begins(self, context: GuestContext) -> None:
         self._remove(self._checks)
 
-    def revert(self, house: House) -> None:
+    def revert(self, context: GuestContext) -> None:
         self._leave()
-        context, self._context = self._context, None
-        if context is not None:
-            _overdue.setdefault(self._thread, []).append(context)
+        region, self._region = self._region, None
+        if region is not None:
+            _overdue.setdefault(self._thread, []).append(region)
         self._remove(self._hooks)
         self._remove(self._checks)
-        for root in house.steps.roots:
+        for root in context.steps.roots:
             if getattr(root, "_compiled_call_impl", None) is None:
                 _CarriedOver(root, self._dtype).watch()
         while self._wrapped:
             root, compiled = self._wrapped.pop()
             root._compiled_call_impl = compiled
-        house.steps.on_backward = _leave_overdue if _overdue else None
-        house.steps.before_optimizer_step = None
-        house.steps.gradient_for_backward = None
+        context.steps.on_backward = _leave_overdue if _overdue else None
+        context.steps.before_optimizer_step = None
+        context.steps.gradient_for_backward = None
         self._scaler = None
 
-    def effect(self, value: Any, house: House) -> Optional[bool]:
+    def effect(self, value: Any, context: GuestContext) -> Optional[bool]:
         return bool(self._seen) if self._looks else None
 
     def _enter(self, module: Any, args: Any) -> None:
         _leave_overdue()
-        if self._context is None and torch.is_grad_enabled():
+        if self._region is None and torch.is_grad_enabled():
             self._thread = get_ident()
-            context: Any = torch.autocast(self._device, dtype=self._dtype)
-            context.__enter__()
-            self._context = context
+            region: Any = torch.autocast(self._device, dtype=self._dtype)
+            region.__enter__()
+            self._region = region
 
     def _wrap(self, root: Any) -> None:
         """A module that was compiled in place runs its hooks inside of the graph: autocast is entered before that."""
@@ -135,9 +135,9 @@ class Autocast(Knob):
         self._wrapped.append((root, compiled))
 
     def _leave(self) -> None:
-        if self._context is not None and self._thread == get_ident():
-            context, self._context = self._context, None
-            context.__exit__(None, None, None)
+        if self._region is not None and self._thread == get_ident():
+            region, self._region = self._region, None
+            region.__exit__(None, None, None)
 
     def _look(self, module: Any, args: Any, output: Any) -> None:
         if isinstance(output, torch.Tensor) and output.is_floating_point():

@@ -6,7 +6,7 @@ from typing import Any, Optional
 
 import torch
 
-from . import House, Knob
+from . import GuestContext, Knob
 
 
 class IntraOpThreads(Knob):
@@ -15,15 +15,15 @@ class IntraOpThreads(Knob):
     def __init__(self) -> None:
         self._before: Optional[int] = None
 
-    def apply(self, value: Any, house: House) -> None:
+    def apply(self, value: Any, context: GuestContext) -> None:
         self._before = torch.get_num_threads()
         torch.set_num_threads(value)
 
-    def revert(self, house: House) -> None:
+    def revert(self, context: GuestContext) -> None:
         if self._before is not None:
             torch.set_num_threads(self._before)
 
-    def effect(self, value: Any, house: House) -> Optional[bool]:
+    def effect(self, value: Any, context: GuestContext) -> Optional[bool]:
         return torch.get_num_threads() == int(value)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from . import House, Knob
+from . import GuestContext, Knob
 
 
 class NumWorkers(Knob):
@@ -12,8 +12,8 @@ class NumWorkers(Knob):
     layer = "loader"
     argument = True
 
-    def effect(self, value: Any, house: House) -> Optional[bool]:
-        return self.effect_on_loading(value, house.feed)
+    def effect(self, value: Any, context: GuestContext) -> Optional[bool]:
+        return self.effect_on_loading(value, context.feed)
 
     def effect_on_loading(self, value: Any, feed: Any) -> Optional[bool]:
         return bool(feed.live_workers() == value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from . import House, Knob
+from . import GuestContext, Knob
 
 
 class PersistentWorkers(Knob):
@@ -12,8 +12,8 @@ class PersistentWorkers(Knob):
     layer = "loader"
     argument = True
 
-    def effect(self, value: Any, house: House) -> Optional[bool]:
-        return bool(house.feed.persistent == bool(value))
+    def effect(self, value: Any, context: GuestContext) -> Optional[bool]:
+        return bool(context.feed.persistent == bool(value))
 
 
 KNOB = PersistentWorkers

@@ -12,7 +12,7 @@ from typing import Any, Optional
 import torch
 
 from ..loop.batches import tensors_of
-from . import House, Knob
+from . import GuestContext, Knob
 
 
 class PinMemory(Knob):
@@ -24,7 +24,7 @@ class PinMemory(Knob):
         self._to = torch.Tensor.to
         self._cuda = torch.Tensor.cuda
 
-    def apply(self, value: Any, house: House) -> None:
+    def apply(self, value: Any, context: GuestContext) -> None:
         if not value:
             return
         original_to, original_cuda = self._to, self._cuda
@@ -48,12 +48,12 @@ class PinMemory(Knob):
         torch.Tensor.to = to  # type: ignore[assignment]
         torch.Tensor.cuda = cuda  # type: ignore[assignment]
 
-    def revert(self, house: House) -> None:
+    def revert(self, context: GuestContext) -> None:
         torch.Tensor.to = self._to  # type: ignore[method-assign]
         torch.Tensor.cuda = self._cuda  # type: ignore[method-assign]
 
-    def effect(self, value: Any, house: House) -> Optional[bool]:
-        tensors = tensors_of(house.batch)
+    def effect(self, value: Any, context: GuestContext) -> Optional[bool]:
+        tensors = tensors_of(context.batch)
         if not tensors:
             return None
         return all(tensor.is_pinned() for tensor in tensors) == bool(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from . import House, Knob
+from . import GuestContext, Knob
 
 
 class PrefetchFactor(Knob):
@@ -12,8 +12,8 @@ class PrefetchFactor(Knob):
     layer = "loader"
     argument = True
 
-    def effect(self, value: Any, house: House) -> Optional[bool]:
-        return bool(house.feed.workers > 0 and house.feed.depth == value * house.feed.workers)
+    def effect(self, value: Any, context: GuestContext) -> Optional[bool]:
+        return bool(context.feed.workers > 0 and context.feed.depth == value * context.feed.workers)
 
 
 KNOB = PrefetchFactor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from . import House, Knob
+from . import GuestContext, Knob
 
 
 class Replay(Knob):
@@ -12,8 +12,8 @@ class Replay(Knob):
     layer = "loader"
     keeps_batches = True
 
-    def effect(self, value: Any, house: House) -> Optional[bool]:
-        return bool(getattr(house.feed, "replays", False))
+    def effect(self, value: Any, context: GuestContext) -> Optional[bool]:
+        return bool(getattr(context.feed, "replays", False))
 
 
 KNOB = Replay

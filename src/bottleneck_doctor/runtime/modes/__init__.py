@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Type
 
-from ..knobs import House
+from ..knobs import GuestContext
 
 
 class Refused(Exception):
@@ -27,9 +27,9 @@ class Mode:
 
     name = "timed"
 
-    def __init__(self, options: Dict[str, Any], house: House, synchronise: Callable[[], None]) -> None:
+    def __init__(self, options: Dict[str, Any], context: GuestContext, synchronise: Callable[[], None]) -> None:
         self.options = options
-        self.house = house
+        self.context = context
         self.synchronise = synchronise
 
     def apply(self) -> None:

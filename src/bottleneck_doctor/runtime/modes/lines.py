@@ -41,7 +41,7 @@ class Lines(Mode):
         _refuse_other_tracers()
         self._profiler = _import(self.options.get("import_path", "")).LineProfiler()
         codes = own_code.on_stack()
-        loader = getattr(self.house.feed, "loader", None)
+        loader = getattr(self.context.feed, "loader", None)
         if loader is not None:
             codes += own_code.behind(loader.dataset, loader.collate_fn)
         codes += own_code.at(self.options.get("functions", ()))
@@ -73,7 +73,7 @@ class Lines(Mode):
         self._steps += self._base is not None
 
     def step_ended(self) -> None:
-        if self.house.feed is None:  # A loop that no loader feeds: nothing is ever fetched.
+        if self.context.feed is None:  # A loop that no loader feeds: nothing is ever fetched.
             self.fetched(None)
 
     def detail(self) -> Dict[str, Any]:

@@ -19,7 +19,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import torch
 
-from ..knobs import House
+from ..knobs import GuestContext
 from ..loader.feed import READY_SECONDS
 from ..loop.steps import Watch
 from ..process.originals import get_frame, now
@@ -49,13 +49,13 @@ _NOT_THE_USERS = (DATA_WAIT, BACKWARD, OPTIMIZER, ZERO_GRAD)
 class Phases(Mode, Watch):
     name = "phases"
 
-    def __init__(self, options: Dict[str, Any], house: House, synchronise: Callable[[], None]) -> None:
-        super().__init__(options, house, synchronise)
+    def __init__(self, options: Dict[str, Any], context: GuestContext, synchronise: Callable[[], None]) -> None:
+        super().__init__(options, context, synchronise)
         self._clock = Stopwatch(synchronise)
         self._patches = Patches()
         self._values = TakenValues(self._value_counts)
         self._loading: Optional[LoadingRecorder] = None
-        self._communication = Communication(house.steps.roots)
+        self._communication = Communication(context.steps.roots)
         self._thread = threading.get_ident()
         self._wait = -1
         self._asked = 0.0
@@ -76,7 +76,7 @@ class Phases(Mode, Watch):
             raise
 
     def _put_on(self) -> None:
-        loader = getattr(self.house.feed, "loader", None)
+        loader = getattr(self.context.feed, "loader", None)
         if loader is not None:
             self._loading = LoadingRecorder()
             self._loading.on_worker = self._take_off
@@ -91,15 +91,15 @@ class Phases(Mode, Watch):
             put(torch.amp.GradScaler, name, functools.partial(self._wrapped, OPTIMIZER))
         self._values.apply(self._patches)
         self._communication.apply()
-        if self.house.device != "cpu":
+        if self.context.device != "cpu":
             put(torch.Tensor, "to", self._moving)
             put(torch.Tensor, "cuda", self._moving)
-        self.house.steps.watch = self
+        self.context.steps.watch = self
         gc.callbacks.append(self._collector)
 
     def _with_own(self, name: str, *bases: type) -> List[type]:
         """The base classes, and the classes of this loop's optimizers and models that have their own `name`."""
-        kinds = [type(each) for each in (*self.house.steps.optimizers, *self.house.steps.roots)]
+        kinds = [type(each) for each in (*self.context.steps.optimizers, *self.context.steps.roots)]
         owners = [kind for each in kinds for kind in each.__mro__ if name in vars(kind)]
         return list(dict.fromkeys((*bases, *owners)))
 
@@ -113,15 +113,15 @@ class Phases(Mode, Watch):
         """Take off all but what loading needs: here, and in each worker."""
         self._patches.take_off()
         self._communication.revert()
-        if self.house.steps.watch is self:
-            self.house.steps.watch = None
+        if self.context.steps.watch is self:
+            self.context.steps.watch = None
         if self._collector in gc.callbacks:
             gc.callbacks.remove(self._collector)
 
     # -- the window --------------------------------------------------------------------------------------------------
 
     def resume(self) -> None:
-        self._holding = self.house.feed is None  # Without a loader a step is whatever lies between optimizer steps.
+        self._holding = self.context.feed is None  # Without a loader a step is whatever lies between optimizer steps.
         self._clock.start()
         if not self._holding:
             self._wait = self._clock.begin(DATA_WAIT)  # The feed may have to be opened first.
@@ -130,7 +130,7 @@ class Phases(Mode, Watch):
         self.interrupted(now())
 
     def interrupted(self, at: float) -> None:
-        if self._clock.running and self._holding and self.house.feed is not None:
+        if self._clock.running and self._holding and self.context.feed is not None:
             self._close_step()
         self._clock.stop(at)
         if self._loading is not None:
@@ -141,7 +141,7 @@ class Phases(Mode, Watch):
         if self._clock.current is not DATA_WAIT:
             self._wait = self._clock.begin(DATA_WAIT)
         if self._loading is not None:
-            self._loading.asked(self.house.feed)
+            self._loading.asked(self.context.feed)
         self._asked = now()
 
     def fetched(self, batch: Any) -> None:
@@ -161,7 +161,7 @@ class Phases(Mode, Watch):
     def _close_step(self) -> None:
         if self._clock.running and self._holding:
             self._clock.step_ended()
-            self._holding = self.house.feed is None
+            self._holding = self.context.feed is None
 
     # -- phases ------------------------------------------------------------------------------------------------------
 
@@ -262,7 +262,7 @@ class Phases(Mode, Watch):
         drawn = (clock.drawn[0][1], clock.drawn[-1][2]) if clock.drawn else None
         loading: Dict[str, Any] = {"loading": None, "loading_missing": "no loader makes batches here"}
         if self._loading is not None:
-            loading = self._loading.detail(self.house.feed.loader, clock.segments, drawn)
+            loading = self._loading.detail(self.context.feed.loader, clock.segments, drawn)
         lanes: List[Any] = loading.pop("lanes", [])
         timeline = None
         if drawn is not None:
@@ -284,7 +284,7 @@ class Phases(Mode, Watch):
             "synchronising": self._values.detail(),
             "garbage": {"collections": self._collections, "seconds": self._collecting},
             "timeline": timeline,
-            "epoch_pause": self.house.pauses.totals(),
+            "epoch_pause": self.context.pauses.totals(),
             **loading,
         }
 

@@ -33,7 +33,7 @@ class Trace(Mode):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._on_device = self.house.device.startswith("cuda") and torch.cuda.is_available()
+        self._on_device = self.context.device.startswith("cuda") and torch.cuda.is_available()
         self._profiler: Any = None
         self._ranges: List[Any] = []
         self._began = 0.0
@@ -50,7 +50,7 @@ class Trace(Mode):
         with _quiet():
             first = self._new()
             first.start()
-            torch.ones(1, device=self.house.device).add_(1)
+            torch.ones(1, device=self.context.device).add_(1)
             self.synchronise()
             first.stop()
 
@@ -138,7 +138,7 @@ class Trace(Mode):
 
     def _open_bare_step(self) -> None:
         """In a loop that no loader feeds a step begins where the last one ends."""
-        if self.house.feed is None:
+        if self.context.feed is None:
             self._open(f"{STEP}#{self._steps}")
 
     def _open(self, name: str) -> None:

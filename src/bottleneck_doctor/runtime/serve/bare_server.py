@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Optional
 
-from ..knobs import House, needs_loader
+from ..knobs import GuestContext, needs_loader
 from ..loop.steps import Steps
 from ..wire.liveness import Liveness
 from ..wire.messages import WindowDone
@@ -19,7 +19,7 @@ class BareServer:
     def __init__(self, steps: Steps, rung: str, ask: Ask, device: str, liveness: Liveness) -> None:
         self.rung = rung
         self._liveness = liveness
-        self._house = House(steps, device)
+        self._context = GuestContext(steps, device)
         self._synchronise = synchroniser(device)
         self._ask = ask
         self._run: Optional[BareRun] = None
@@ -45,7 +45,7 @@ class BareServer:
             try:
                 if grant.mode == "loader_only" or grant.epochs or needs_loader(grant.setting):
                     raise WindowFailed("this loop takes no batches from a DataLoader")
-                run = BareRun(grant, self._house, self._synchronise)
+                run = BareRun(grant, self._context, self._synchronise)
                 run.apply()
                 self._run = run
             except WindowFailed as failure:
@@ -53,7 +53,7 @@ class BareServer:
                     # The other ranks may run it, so its steps are run here too.
                     self._failure = str(failure)
                     rest = replace(grant, setting={}, mode="timed", options={})
-                    self._run = BareRun(rest, self._house, self._synchronise)
+                    self._run = BareRun(rest, self._context, self._synchronise)
                     continue
                 report = WindowDone(window=grant.window, status="failed", reason=str(failure), position=self._position)
 

@@ -46,7 +46,7 @@ class EpochRun(FedRun):
         batch = self._fetch()
         self._steps_in_epoch += 1
         if self._steps_in_epoch == 1:
-            self.house.batch = batch
+            self.context.batch = batch
         elif not self._checked:
             self.check_effect()
         return batch
@@ -71,7 +71,7 @@ class EpochRun(FedRun):
         if not self._checked:
             self.check_effect()
         # What a device still has to do by then, nobody has seen.
-        end = self.clock() if at is None or not self.house.device.startswith("cpu") else at
+        end = self.clock() if at is None or not self.context.device.startswith("cpu") else at
         seconds = end - self._began - sum(ended - began for began, ended in self._pauses if began < end)
         self._began = None
         if self._timing:

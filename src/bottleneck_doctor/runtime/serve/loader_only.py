@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
-from ..knobs import House, registry
+from ..knobs import GuestContext, registry
 from ..loader.attributes import batch_size
 from ..loader.feed import IndexStream
 from ..loop.batches import batch_samples
@@ -15,10 +15,10 @@ from .window import FedRun, WindowFailed
 
 
 def loader_only(
-    grant: Grant, house: House, loader: Any, stream: IndexStream, pantry: Pantry, took: Callable[[], None]
+    grant: Grant, context: GuestContext, loader: Any, stream: IndexStream, pantry: Pantry, took: Callable[[], None]
 ) -> WindowDone:
     """Take batches and drop them: how fast could loading be if computing were free. `took`: called after each."""
-    run = FedRun(grant, house, lambda: None, loader, stream, pantry, None)
+    run = FedRun(grant, context, lambda: None, loader, stream, pantry, None)
     feed = run.feed
     samples = 0.0
     try:

@@ -9,7 +9,7 @@ from typing import Any, Dict, Optional, Union
 
 import torch
 
-from ..knobs import House, keeps_batches
+from ..knobs import GuestContext, keeps_batches
 from ..loader.attributes import construction_site, epoch_length
 from ..loader.feed import Feed, IndexStream
 from ..loader.iterators import retire, shell
@@ -56,7 +56,7 @@ class LoaderServer:
         self._others_batches = 0
         self._period = loop.period
         self._ask = ask
-        self._house = House(steps, device)
+        self._context = GuestContext(steps, device)
         self._synchronise = synchroniser(device)
         self._pantry = Pantry()
         self._length = epoch_length(trained)
@@ -89,7 +89,7 @@ class LoaderServer:
         self._steps_begun = self._steps_ended = steps.optimizer_steps
         self._trailing = 0.0
         """Seconds by which the last step of an epoch ended later than the epoch did, in loops that fetch ahead."""
-        self._house.made_anew = loop.record is not None and loop.record.made_anew
+        self._context.made_anew = loop.record is not None and loop.record.made_anew
 
     # -- which loader ------------------------------------------------------------------------------------------------
 
@@ -105,7 +105,7 @@ class LoaderServer:
         if not self._is_gone(thoroughly=is_new) and not self._others_train():
             self._others[id(loader)] = weakref.ref(loader)
             return False
-        self._house.made_anew = True
+        self._context.made_anew = True
         self._loader = loader
         self._stream = IndexStream(loader._index_sampler)
         return True
@@ -151,7 +151,7 @@ class LoaderServer:
         if torch.is_grad_enabled() and self.serves(loader):
             return shell(loader, again=known and loader.persistent_workers)
         self.foreign_request(loader)  # Its workers may take a while to start.
-        self._house.pauses.foreign(now())
+        self._context.pauses.foreign(now())
         return None
 
     def foreign_request(self, loader: Any) -> None:
@@ -164,7 +164,7 @@ class LoaderServer:
 
     def foreign_answered(self) -> None:
         """The other loader gave its batch, or came to its end."""
-        self._house.pauses.foreign(now())
+        self._context.pauses.foreign(now())
 
     # -- requests ----------------------------------------------------------------------------------------------------
 
@@ -193,7 +193,7 @@ class LoaderServer:
         if self._length is not None and self._delivered >= self._length and not self._epoch_is_measured():
             self._stream.epoch_over()
             self._end_epoch(None)
-            self._house.pauses.began(requested, now(), as_written)
+            self._context.pauses.began(requested, now(), as_written)
             raise StopIteration
         while True:
             try:
@@ -201,7 +201,7 @@ class LoaderServer:
                 break
             except StopIteration:
                 self._end_epoch(requested)
-                self._house.pauses.began(requested, now(), as_written)
+                self._context.pauses.began(requested, now(), as_written)
                 raise
             except WindowFailed as failure:
                 self._fail(str(failure))
@@ -209,13 +209,13 @@ class LoaderServer:
             # Persistent workers are not started anew in a steady run, as they would be by the user.
             restarted = isinstance(run, EpochRun) or (run is not None and not run.feed.persistent)
             trained = self._steps.optimizer_ended_at
-            self._house.pauses.ended(requested, now(), as_written and self._run is run and restarted, trained)
+            self._context.pauses.ended(requested, now(), as_written and self._run is run and restarted, trained)
         self._delivered += 1
         self._position += 1
         iterator._num_yielded += 1
         if self._delivered == self._stops_after:
             delivered = now()
-            self._house.pauses.began(delivered, delivered, as_written)
+            self._context.pauses.began(delivered, delivered, as_written)
             self._liveness.away()
         return batch
 
@@ -223,7 +223,7 @@ class LoaderServer:
         """Leave the last batch of an epoch untimed, where the loop will not tell when it is done with it."""
         if self._delivered == self._stops_after:  # But it asks for more.
             self._stops_after = None
-            self._house.pauses.began(0.0, 0.0, False)
+            self._context.pauses.began(0.0, 0.0, False)
         elif self._delivered + 1 == self._stops_after and isinstance(self._run, SteadyRun):
             self._run.hold()
 
@@ -339,7 +339,7 @@ class LoaderServer:
                 self._stock()
             if grant.mode == "loader_only":
                 self._report = loader_only(
-                    grant, self._house, self._loader, self._stream, self._pantry, self._liveness.step
+                    grant, self._context, self._loader, self._stream, self._pantry, self._liveness.step
                 )
                 return
             self._run = self._made(grant)
@@ -350,7 +350,7 @@ class LoaderServer:
     def _made(self, grant: Grant) -> Union[SteadyRun, EpochRun]:
         kind = EpochRun if grant.epochs else JointRun if grant.together else SteadyRun
         stream = None if grant.epochs else self._stream
-        return kind(grant, self._house, self._synchronise, self._loader, stream, self._pantry, self._length)
+        return kind(grant, self._context, self._synchronise, self._loader, stream, self._pantry, self._length)
 
     def _stock(self) -> None:
         """Put a few batches by for replay."""

@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import torch
 
-from ..knobs import House, Knob, keeps_batches, registry
+from ..knobs import GuestContext, Knob, keeps_batches, registry
 from ..loader.attributes import batch_size, worker_died
 from ..loader.feed import READY_SECONDS, Feed, IndexStream
 from ..loop.batches import batch_samples
@@ -57,12 +57,12 @@ def device_memory() -> Optional[Tuple[int, int]]:
 class Run:
     """What both kinds share: knobs on and off, synchronisation, counting."""
 
-    def __init__(self, grant: Grant, house: House, synchronise: Callable[[], None]) -> None:
+    def __init__(self, grant: Grant, context: GuestContext, synchronise: Callable[[], None]) -> None:
         self.grant = grant
-        self.house = house
+        self.context = context
         self._synchronise = synchronise
         try:
-            self.mode = mode_for(grant.mode)(grant.options, house, synchronise)
+            self.mode = mode_for(grant.mode)(grant.options, context, synchronise)
         except KeyError:
             raise WindowFailed(f"this guest has no mode named {grant.mode}") from None
         self._knobs: Dict[str, Knob] = {}
@@ -79,7 +79,7 @@ class Run:
         self.turn_seconds: Optional[float] = None
         self.epochs = 0
         self.started = now()
-        self._optimizer_steps_before = house.steps.optimizer_steps
+        self._optimizer_steps_before = context.steps.optimizer_steps
 
     def apply(self) -> None:
         """Put the setting's knobs on. Raises `WindowFailed`."""
@@ -90,7 +90,7 @@ class Run:
                 raise WindowFailed(f"this guest has no knob named {name}")
             self._knobs[name] = knob
             try:
-                knob.apply(value, self.house)
+                knob.apply(value, self.context)
             except Exception as error:
                 raise WindowFailed(reason(error)) from error
         try:
@@ -103,20 +103,20 @@ class Run:
     def revert(self) -> None:
         self.mode.revert()
         for knob in self._knobs.values():
-            knob.revert(self.house)
+            knob.revert(self.context)
 
     def before_step(self) -> None:
         for knob in self._knobs.values():
-            knob.before_step(self.house)
+            knob.before_step(self.context)
 
     def check_effect(self) -> None:
         """At the end of lead-in: did each knob take effect?"""
         self._checked = True
         for name, knob in self._knobs.items():
-            seen = knob.effect(self.grant.setting[name], self.house)
+            seen = knob.effect(self.grant.setting[name], self.context)
             if seen is not None:
                 self._effect[name] = seen
-            knob.timed_part_begins(self.house)
+            knob.timed_part_begins(self.context)
 
     def late(self, timed_seconds: float) -> bool:
         """Whether the timed part took so much longer than it was planned for that it has to do as it is. Not of several
@@ -147,7 +147,7 @@ class Run:
             turn_seconds=self.turn_seconds,
             whole_epochs=self.epochs,
             queue_change=self.queue_change,
-            optimizer_steps=self.house.steps.optimizer_steps - self._optimizer_steps_before,
+            optimizer_steps=self.context.steps.optimizer_steps - self._optimizer_steps_before,
             effect=self._effect,
             started=self.started,
             ended=now(),
@@ -163,14 +163,14 @@ class FedRun(Run):
     def __init__(
         self,
         grant: Grant,
-        house: House,
+        context: GuestContext,
         synchronise: Callable[[], None],
         loader: Any,
         stream: Optional[IndexStream],
         pantry: Pantry,
         epoch: Optional[int],
     ) -> None:
-        super().__init__(grant, house, synchronise)
+        super().__init__(grant, context, synchronise)
         self._pantry = pantry
         self._batch_size = batch_size(loader)
         self.feed: Any
@@ -179,8 +179,8 @@ class FedRun(Run):
                 raise WindowFailed("no batch could be kept for replay")
             self.feed = ReplayFeed(pantry, epoch if grant.epochs else None)
         else:
-            self.feed = Feed(loader, grant.setting, stream, lasting=not house.made_anew)
-        house.feed = self.feed
+            self.feed = Feed(loader, grant.setting, stream, lasting=not context.made_anew)
+        context.feed = self.feed
         self._timing = False
         self._led_waits: List[float] = []
 
@@ -202,7 +202,7 @@ class FedRun(Run):
             self.samples += batch_samples(batch, self._batch_size)
         else:
             self._led_waits.append(waited)
-            self.house.batch = batch
+            self.context.batch = batch
         self._pantry.offer(batch)
         self.mode.fetched(batch)
         return batch
