@@ -13,7 +13,7 @@ KEPT_BATCHES = 10
 KEPT_BYTES = 1 << 30
 
 
-class Pantry:
+class BatchCache:
     """A few real batches, kept for replay."""
 
     def __init__(self) -> None:
@@ -52,8 +52,8 @@ class ReplayFeed:
     depth = 0
     persistent = False
 
-    def __init__(self, pantry: Pantry, epoch: Optional[int]) -> None:
-        self._pantry = pantry
+    def __init__(self, batch_cache: BatchCache, epoch: Optional[int]) -> None:
+        self._batch_cache = batch_cache
         self._epoch = epoch
         self._served = 0
         self._position = 0
@@ -71,7 +71,7 @@ class ReplayFeed:
             raise StopIteration
         self._served += 1
         self._position += 1
-        return _apart(self._pantry.batches[self._position % len(self._pantry.batches)])
+        return _apart(self._batch_cache.batches[self._position % len(self._batch_cache.batches)])
 
     def ready(self) -> int:
         return 0

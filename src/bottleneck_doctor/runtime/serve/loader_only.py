@@ -10,15 +10,20 @@ from ..loader.feed import IndexStream
 from ..loop.batches import batch_samples
 from ..process.originals import now
 from ..wire.messages import Grant, WindowDone
-from .batch_cache import Pantry
+from .batch_cache import BatchCache
 from .window import FedRun, WindowFailed
 
 
 def loader_only(
-    grant: Grant, context: GuestContext, loader: Any, stream: IndexStream, pantry: Pantry, took: Callable[[], None]
+    grant: Grant,
+    context: GuestContext,
+    loader: Any,
+    stream: IndexStream,
+    batch_cache: BatchCache,
+    took: Callable[[], None],
 ) -> WindowDone:
     """Take batches and drop them: how fast could loading be if computing were free. `took`: called after each."""
-    run = FedRun(grant, context, lambda: None, loader, stream, pantry, None)
+    run = FedRun(grant, context, lambda: None, loader, stream, batch_cache, None)
     feed = run.feed
     samples = 0.0
     try:
@@ -35,7 +40,7 @@ def loader_only(
             return batch
 
         for _ in range(grant.lead_in):
-            pantry.offer(take())
+            batch_cache.offer(take())
         began = now()
         for _ in range(grant.steps):
             samples += batch_samples(take(), batch_size(loader))

@@ -19,7 +19,7 @@ from ..loop.steps import Steps
 from ..process.originals import now
 from ..wire.liveness import Liveness
 from ..wire.messages import Grant, WindowDone
-from .batch_cache import Pantry
+from .batch_cache import BatchCache
 from .epoch_run import EpochRun
 from .loader_only import loader_only
 from .steady_run import JointRun, SteadyRun
@@ -58,7 +58,7 @@ class LoaderServer:
         self._ask = ask
         self._context = GuestContext(steps, device)
         self._synchronise = synchroniser(device)
-        self._pantry = Pantry()
+        self._batch_cache = BatchCache()
         self._length = epoch_length(trained)
         self._stream = IndexStream(trained._index_sampler, retire(iterator, trained))
         iterator._doctor_loader = weakref.ref(trained)  # What would keep it alive is told from what does.
@@ -317,7 +317,7 @@ class LoaderServer:
             raise
         except Exception as error:
             raise TheirError(error) from None
-        self._pantry.offer(batch)
+        self._batch_cache.offer(batch)
         return batch
 
     def _close_filler(self) -> None:
@@ -335,11 +335,11 @@ class LoaderServer:
 
     def _start(self, grant: Grant) -> None:
         try:
-            if keeps_batches(grant.setting) and not self._pantry.batches:
+            if keeps_batches(grant.setting) and not self._batch_cache.batches:
                 self._stock()
             if grant.mode == "loader_only":
                 self._report = loader_only(
-                    grant, self._context, self._loader, self._stream, self._pantry, self._liveness.step
+                    grant, self._context, self._loader, self._stream, self._batch_cache, self._liveness.step
                 )
                 return
             self._run = self._made(grant)
@@ -350,7 +350,7 @@ class LoaderServer:
     def _made(self, grant: Grant) -> Union[SteadyRun, EpochRun]:
         kind = EpochRun if grant.epochs else JointRun if grant.together else SteadyRun
         stream = None if grant.epochs else self._stream
-        return kind(grant, self._context, self._synchronise, self._loader, stream, self._pantry, self._length)
+        return kind(grant, self._context, self._synchronise, self._loader, stream, self._batch_cache, self._length)
 
     def _stock(self) -> None:
         """Put a few batches by for replay."""
@@ -358,8 +358,8 @@ class LoaderServer:
         feed.open()
         begun = now()
         try:
-            while len(self._pantry.batches) < 8 and now() - begun < 5.0:
-                self._pantry.offer(feed.next())
+            while len(self._batch_cache.batches) < 8 and now() - begun < 5.0:
+                self._batch_cache.offer(feed.next())
         except StopIteration:
             pass
 

@@ -16,7 +16,7 @@ from ..loop.batches import batch_samples
 from ..modes import Refused, mode_for
 from ..process.originals import now
 from ..wire.messages import Grant, WindowDone
-from .batch_cache import Pantry, ReplayFeed
+from .batch_cache import BatchCache, ReplayFeed
 
 Ask = Callable[[Optional[WindowDone]], Grant]
 """Report the window that ended (None at first) and wait for the next grant. Does not return once it is time to end."""
@@ -167,17 +167,17 @@ class FedRun(Run):
         synchronise: Callable[[], None],
         loader: Any,
         stream: Optional[IndexStream],
-        pantry: Pantry,
+        batch_cache: BatchCache,
         epoch: Optional[int],
     ) -> None:
         super().__init__(grant, context, synchronise)
-        self._pantry = pantry
+        self._batch_cache = batch_cache
         self._batch_size = batch_size(loader)
         self.feed: Any
         if keeps_batches(grant.setting):
-            if not pantry.batches:
+            if not batch_cache.batches:
                 raise WindowFailed("no batch could be kept for replay")
-            self.feed = ReplayFeed(pantry, epoch if grant.epochs else None)
+            self.feed = ReplayFeed(batch_cache, epoch if grant.epochs else None)
         else:
             self.feed = Feed(loader, grant.setting, stream, lasting=not context.made_anew)
         context.feed = self.feed
@@ -203,7 +203,7 @@ class FedRun(Run):
         else:
             self._led_waits.append(waited)
             self.context.batch = batch
-        self._pantry.offer(batch)
+        self._batch_cache.offer(batch)
         self.mode.fetched(batch)
         return batch
 
