@@ -70,7 +70,7 @@ class Overhead:
 
     step: float
     handover: float
-    turn: dict[int, float]
+    epoch: dict[int, float]
     """By number of workers that are started and ended."""
 
 
@@ -106,8 +106,8 @@ def measure_overhead() -> Overhead:
     alone, thirty_more, epochs = json.loads(done.stdout)
     free = Overhead(alone / 30 - 0.03, thirty_more / 30 - 0.03, {})
     short = Case("calibration", "map", 0.03, 0.01, 4)
-    turn = {w: seconds - epoch_seconds(short, w, free) for w, seconds in enumerate(epochs, 1)}
-    return Overhead(free.step, free.handover, turn)
+    epoch = {w: seconds - epoch_seconds(short, w, free) for w, seconds in enumerate(epochs, 1)}
+    return Overhead(free.step, free.handover, epoch)
 
 
 def loads(case: Case, count: int) -> list[tuple[float, float, int]]:
@@ -134,7 +134,7 @@ def epoch_seconds(
     step = overhead.step
     if workers == 0:
         return sum(load + compute + step for load, compute, _ in batches)
-    clock = 0.0 if persistent else turn(overhead, workers)
+    clock = 0.0 if persistent else epoch_overhead(overhead, workers)
     free = [clock] * workers
     ready: list[float] = []
     sent = 0
@@ -156,11 +156,11 @@ def epoch_seconds(
     return clock
 
 
-def turn(overhead: Overhead, workers: int) -> float:
+def epoch_overhead(overhead: Overhead, workers: int) -> float:
     """Seconds of an epoch's start and end with so many workers."""
-    if not overhead.turn or workers in overhead.turn:
-        return overhead.turn.get(workers, 0.0)
-    return overhead.turn[MOST_WORKERS] + (workers - MOST_WORKERS) * overhead.turn[MOST_WORKERS] / MOST_WORKERS
+    if not overhead.epoch or workers in overhead.epoch:
+        return overhead.epoch.get(workers, 0.0)
+    return overhead.epoch[MOST_WORKERS] + (workers - MOST_WORKERS) * overhead.epoch[MOST_WORKERS] / MOST_WORKERS
 
 
 def truth(case: Case, setting: dict, overhead: Overhead) -> float | None:
@@ -225,7 +225,7 @@ def main() -> int:
     print(
         f"overhead of this machine: {1e3 * overhead.step:.2f} ms a step, {1e3 * overhead.handover:.2f} ms a batch "
         f"made by a worker; an epoch's start and end with 1 to {MOST_WORKERS} workers: "
-        f"{', '.join(f'{1e3 * each:.0f}' for each in overhead.turn.values())} ms"
+        f"{', '.join(f'{1e3 * each:.0f}' for each in overhead.epoch.values())} ms"
     )
     print(f"{'case':20} {'setting':44} {'true':>6} {'promised':>8}  {'95 %':13} {'error':>7}  {'A/A':>6}")
     errors: list[float] = []

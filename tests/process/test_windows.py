@@ -101,7 +101,7 @@ def test_a_lead_in_that_takes_far_too_long_is_cut(guest: StartGuest) -> None:
         done = script.window({"num_workers": 2}, lead_in=30, steps=16, unit=2, most_lead_in_seconds=most)
         assert done.status == "ok"
         assert 3 <= done.lead_in_steps < 15 if cut else done.lead_in_steps == 30
-        assert (done.turn_seconds is None) == cut, "it did not see all of what starting workers costs"
+        assert (done.epoch_overhead_seconds is None) == cut, "it did not see all of what starting workers costs"
         assert 0.018 < done.seconds / (done.steps + min(0, done.queue_change)) < 0.03
     few = script.window(lead_in=2, steps=6, most_lead_in_seconds=1e-6)
     assert few.lead_in_steps == 2
@@ -843,16 +843,16 @@ def test_what_starting_an_epoch_costs_holds_its_workers_start_and_no_evaluation(
     script = guest(EVALUATING_OFTEN)
     script.found()
     done = script.window({"num_workers": 2}, lead_in=12, steps=12)
-    assert done.turn_seconds is not None
-    assert done.turn_seconds > 0.4, "two forks, each of which takes 0.2 s here"
+    assert done.epoch_overhead_seconds is not None
+    assert done.epoch_overhead_seconds > 0.4, "two forks, each of which takes 0.2 s here"
     done = script.window({}, lead_in=12, steps=12)
-    assert done.turn_seconds is not None
-    assert done.turn_seconds < 0.1
+    assert done.epoch_overhead_seconds is not None
+    assert done.epoch_overhead_seconds < 0.1
     script = guest(EVALUATING_OFTEN, "evaluates")
     script.found()
     done = script.window({}, lead_in=12, steps=12)
     assert done.status == "ok"
-    assert done.turn_seconds is None, "the lead-in held an evaluation, so it does not tell"
+    assert done.epoch_overhead_seconds is None, "the lead-in held an evaluation, so it does not tell"
 
 
 WARMING_UP = (
@@ -893,16 +893,16 @@ def test_slow_first_steps_are_no_part_of_what_starting_an_epoch_costs(
     """Two seconds of computing in the lead-in, as by kernels that are picked or a neighbour."""
     script = guest(WARMING_UP, str(load), str(compute), str(start))
     script.found()
-    turns = []
+    overheads = []
     for _ in range(2):
         done = script.window({"num_workers": 2}, lead_in=6, steps=12)
         assert done.status == "ok"
         assert done.lead_in_seconds > 2.1
-        assert done.turn_seconds is not None
-        turns.append(done.turn_seconds)
+        assert done.epoch_overhead_seconds is not None
+        overheads.append(done.epoch_overhead_seconds)
         alone = script.window({}, lead_in=2, steps=6)
-        assert alone.turn_seconds == pytest.approx(0.0, abs=0.1)
-    assert known - 0.05 < min(turns) < known + 0.2
+        assert alone.epoch_overhead_seconds == pytest.approx(0.0, abs=0.1)
+    assert known - 0.05 < min(overheads) < known + 0.2
 
 
 @pytest.mark.alone

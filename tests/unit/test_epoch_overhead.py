@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from bottleneck_doctor.runtime.serve.epoch_overhead import LeadIn, epoch_turn
+from bottleneck_doctor.runtime.serve.epoch_overhead import LeadIn, epoch_overhead
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,11 @@ class Program:
             now = got + self.compute + (self.warm_up[step] if step < len(self.warm_up) else 0.0)
         return asked, waited, ready
 
-    def turn(self, lead: int, steps: int) -> float:
+    def overhead(self, lead: int, steps: int) -> float:
         """As a window of so many steps says."""
         asked, waited, ready = self.run(lead + steps)
         began, ended = asked[lead], asked[lead + steps]
-        return epoch_turn(
+        return epoch_overhead(
             LeadIn(began, self.start, waited[:lead], self.workers),
             steps=steps,
             seconds=ended - began,
@@ -76,25 +76,25 @@ MANY = Program(0.3, 0.02, workers=4, start=1.0)
 
 @pytest.mark.parametrize("warm_up", [(), (2.0,), (1.0, 0.5, 0.5), (0.0, 0.03)])
 @pytest.mark.parametrize("program", [IN_PROCESS, COMPUTING, LOADING, MANY])
-def test_the_turn_is_what_an_epoch_takes_beyond_its_steps(program: Program, warm_up: tuple[float, ...]) -> None:
+def test_the_overhead_is_what_an_epoch_takes_beyond_its_steps(program: Program, warm_up: tuple[float, ...]) -> None:
     """However slow the first steps computed."""
     seen = Program(program.load, program.compute, program.workers, program.start, warm_up)
     lead = max(2, 3 * program.workers)
-    assert seen.turn(lead, 48) == pytest.approx(program.truth(), abs=program.step() + 1e-9)
+    assert seen.overhead(lead, 48) == pytest.approx(program.truth(), abs=program.step() + 1e-9)
 
 
 @pytest.mark.parametrize("program", [IN_PROCESS, COMPUTING, LOADING, MANY])
 def test_without_a_warm_up_nothing_is_lost(program: Program) -> None:
-    assert program.turn(max(2, 3 * program.workers), 24) == pytest.approx(program.truth(), abs=1e-9)
+    assert program.overhead(max(2, 3 * program.workers), 24) == pytest.approx(program.truth(), abs=1e-9)
 
 
 def test_a_lead_in_shorter_than_the_queue_sees_the_start_of_workers_all_the_same() -> None:
-    assert COMPUTING.turn(2, 24) == pytest.approx(COMPUTING.truth(), abs=1e-9)
+    assert COMPUTING.overhead(2, 24) == pytest.approx(COMPUTING.truth(), abs=1e-9)
 
 
 def test_a_queue_that_ran_down_while_it_was_timed() -> None:
     """Six of twelve batches had been made before, so that each of the others took twice as long to come."""
     lead = LeadIn(seconds=1.3, opening=0.1, waits=(0.6, 0.0, 0.0, 0.0), workers=2)
-    turn = epoch_turn(lead, steps=12, seconds=0.6, waited=0.48, queue_change=-6)
-    assert turn == pytest.approx(0.1 + 0.6 - 2 * (0.1 - 0.01))
-    assert epoch_turn(lead, steps=6, seconds=0.06, waited=0.0, queue_change=-9) > -1, "all that was timed"
+    overhead = epoch_overhead(lead, steps=12, seconds=0.6, waited=0.48, queue_change=-6)
+    assert overhead == pytest.approx(0.1 + 0.6 - 2 * (0.1 - 0.01))
+    assert epoch_overhead(lead, steps=6, seconds=0.06, waited=0.0, queue_change=-9) > -1, "all that was timed"

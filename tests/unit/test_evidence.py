@@ -173,7 +173,7 @@ def test_windows_of_whole_epochs_hold_their_starts_already() -> None:
         window(at=10, whole_epochs=2),
     ]
     assert ratios(windows, epoch_batches=5) == pytest.approx([2.0])
-    assert pairing.baseline_turn(windows) is None
+    assert pairing.baseline_epoch_overhead(windows) is None
 
 
 def test_loader_only_windows_promise_no_epochs() -> None:
@@ -222,8 +222,8 @@ def test_share_of_waiting_is_that_of_the_baseline() -> None:
 
 def test_cost_of_starting_an_epoch_now() -> None:
     windows = [window(turn_seconds=1.0), window(turn_seconds=2.0), window("fast", turn_seconds=9.0), window()]
-    assert pairing.baseline_turn(windows) == pytest.approx(1.5)
-    assert pairing.baseline_turn([window()]) is None
+    assert pairing.baseline_epoch_overhead(windows) == pytest.approx(1.5)
+    assert pairing.baseline_epoch_overhead([window()]) is None
     by_chance = [window(turn_seconds=-0.5), window(turn_seconds=0.1)]
-    assert pairing.baseline_turn(by_chance) == 0.0, "nobody starts an epoch in less than no time"
-    assert pairing.baseline_turn([window(turn_seconds=-0.5), window(turn_seconds=1.5)]) == pytest.approx(0.5)
+    assert pairing.baseline_epoch_overhead(by_chance) == 0.0, "nobody starts an epoch in less than no time"
+    assert pairing.baseline_epoch_overhead([window(turn_seconds=-0.5), window(turn_seconds=1.5)]) == pytest.approx(0.5)

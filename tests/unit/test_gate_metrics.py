@@ -163,7 +163,7 @@ def test_turns_that_luck_puts_around_nothing_cancel() -> None:
     seen.windows[:] = [
         replace(each, turn_seconds=turn) for each, turn in zip(seen.windows, (-0.1, 0.1, 0), strict=True)
     ]
-    assert seen.turn() == pytest.approx(0)
+    assert seen.epoch_overhead() == pytest.approx(0)
 
 
 def test_batches_of_another_size_are_compared_by_sample() -> None:

@@ -172,9 +172,9 @@ def test_epoch_pause() -> None:
     assert pause.seconds == 3.5
     assert pause.first_batches_seen == 1
     untimed = detail(epoch_pause={**detail()["epoch_pause"], "first_batch": 0.0, "first_batches": 0})
-    with_turn = phases.epoch_pause([untimed], turn_seconds=0.25)
-    assert with_turn is not None
-    assert (with_turn.first_batch, with_turn.first_batches_seen) == (0.25, 0)
+    with_overhead = phases.epoch_pause([untimed], epoch_overhead=0.25)
+    assert with_overhead is not None
+    assert (with_overhead.first_batch, with_overhead.first_batches_seen) == (0.25, 0)
     assert phases.epoch_pause([detail(epoch_pause={"seen": 0})]) is None
 
 

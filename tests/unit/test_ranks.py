@@ -195,13 +195,31 @@ def test_ranks_that_wait_for_one_another_are_given_up() -> None:
 
 def test_a_window_is_as_long_as_the_slowest_ranks_and_holds_the_samples_of_all() -> None:
     parts = {
-        0: done(1, 19, seconds=2.0, wait_seconds=0.2, ready_batches=9, queue_change=1, turn_seconds=0.1, started=5.0),
-        1: done(1, 19, seconds=2.5, wait_seconds=2.0, ready_batches=2, queue_change=-4, turn_seconds=0.3, samples=30.0),
+        0: done(
+            1,
+            19,
+            seconds=2.0,
+            wait_seconds=0.2,
+            ready_batches=9,
+            queue_change=1,
+            epoch_overhead_seconds=0.1,
+            started=5.0,
+        ),
+        1: done(
+            1,
+            19,
+            seconds=2.5,
+            wait_seconds=2.0,
+            ready_batches=2,
+            queue_change=-4,
+            epoch_overhead_seconds=0.3,
+            samples=30.0,
+        ),
     }
     both = merged_done(parts)
     assert (both.slowest, both.seconds, both.steps, both.samples) == (1, 2.5, 10, 70.0)
     assert both.wait_seconds == pytest.approx(0.8 * 2.5)
-    assert (both.ready_batches, both.queue_change, both.turn_seconds, both.started) == (2, -4, 0.3, 5.0)
+    assert (both.ready_batches, both.queue_change, both.epoch_overhead_seconds, both.started) == (2, -4, 0.3, 5.0)
     assert both.parts == parts
 
 

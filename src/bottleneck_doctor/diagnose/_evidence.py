@@ -191,8 +191,9 @@ class Evidence:
         if pause is not None and pause.first_batches_seen >= SEEN_OFTEN:
             usual = self.steps.wait_mean_ms / 1000 if self.steps is not None else 0.0
             return max(0.0, pause.first_batch - usual)
-        turns = [each.turn_seconds for each in self.windows if each.label == BASELINE and each.turn_seconds is not None]
-        return max(0.0, median(turns)) if len(turns) >= SEEN_OFTEN else None
+        seen = (each.turn_seconds for each in self.windows if each.label == BASELINE)
+        overheads = [each for each in seen if each is not None]
+        return max(0.0, median(overheads)) if len(overheads) >= SEEN_OFTEN else None
 
     @property
     def pause_seconds(self) -> float | None:

@@ -21,7 +21,7 @@ HOST_MEMORY = "host_memory"
 DEVICE_MEMORY = "device_memory"
 DEVICE_RESERVED = "device_reserved"
 FIRST_STEP = "first_step"
-EPOCH_TURN = "epoch_turn"
+EPOCH_OVERHEAD = "epoch_turn"
 PHASE = "phase_"
 """Ids of phases begin with this."""
 

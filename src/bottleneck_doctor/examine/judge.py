@@ -297,7 +297,7 @@ def _baseline(evidence: JudgeEvidence) -> Baseline | None:
         period=found.period,
         batch_size=per_step if _counts_samples(found, per_step) else None,
         epoch_batches=evidence.epoch_batches,
-        epoch_turn_seconds=ev.baseline_turn(evidence.windows),
+        epoch_turn_seconds=ev.baseline_epoch_overhead(evidence.windows),
         device=found.device,
     )
 

@@ -94,8 +94,8 @@ class Explanation:
     def read_pause(self, session: int, detail: dict[str, Any], windows: Sequence[Window]) -> None:
         """Take in what a window of phases told of the pauses that its process has seen so far."""
         self.pauses[session] = detail
-        turns = [window.turn_seconds for window in windows if window.label == BASELINE]
-        known = [turn for turn in turns if turn is not None]
+        overheads = [window.turn_seconds for window in windows if window.label == BASELINE]
+        known = [each for each in overheads if each is not None]
         self.epoch_pause = phases.epoch_pause(list(self.pauses.values()), sum(known) / len(known) if known else None)
 
     def miss(self, *, slug: str, sentence: str) -> None:

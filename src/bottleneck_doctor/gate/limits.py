@@ -11,7 +11,7 @@ from bottleneck_doctor.documents.check import (
     DATA_WAIT,
     DEVICE_MEMORY,
     DEVICE_RESERVED,
-    EPOCH_TURN,
+    EPOCH_OVERHEAD,
     FIRST_STEP,
     HOST_MEMORY,
     PHASE,
@@ -59,7 +59,7 @@ KINDS: Mapping[str, Kind] = {
     # What the allocator holds follows the tensors in large steps, so it is judged where somebody asks for it.
     DEVICE_RESERVED: Kind("Device memory reserved", "bytes", MetricLimit(0.10, "off")),
     FIRST_STEP: Kind("Start to first step", "seconds", MetricLimit(0.20, "warn")),
-    EPOCH_TURN: Kind("Epoch overhead", "seconds", MetricLimit(0.20, "warn")),
+    EPOCH_OVERHEAD: Kind("Epoch overhead", "seconds", MetricLimit(0.20, "warn")),
     **{
         PHASE + name: Kind(f"Phase: {title[0].lower()}{title[1:]}", "seconds", MetricLimit(0.15, "warn"))
         for name, title in PHASE_WORDS.items()

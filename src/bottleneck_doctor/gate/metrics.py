@@ -15,7 +15,7 @@ from bottleneck_doctor.documents.check import (
     DATA_WAIT,
     DEVICE_MEMORY,
     DEVICE_RESERVED,
-    EPOCH_TURN,
+    EPOCH_OVERHEAD,
     FIRST_STEP,
     HOST_MEMORY,
     PHASE,
@@ -31,7 +31,7 @@ from bottleneck_doctor.gate.limits import KINDS, MetricLimit
 from bottleneck_doctor.measure.side_pairs import PairSample
 from bottleneck_doctor.wording.check_words import amount_text, value_text
 
-LEAST_TURN = 0.05
+LEAST_EPOCH_OVERHEAD = 0.05
 """Seconds below which an epoch's start and end are nobody's concern; shorter ones count as this."""
 LEAST_PHASE = 0.05
 """Part of a step below which a phase is too small to be a metric of its own."""
@@ -44,7 +44,7 @@ _LEAST: Mapping[Unit, float] = {"seconds": _MICROSECOND, "bytes": 1 << 20, "shar
 
 def least_of(name: str) -> float:
     """Values of this metric that are smaller count as this."""
-    return LEAST_TURN if name == EPOCH_TURN else _LEAST[KINDS[name].unit]
+    return LEAST_EPOCH_OVERHEAD if name == EPOCH_OVERHEAD else _LEAST[KINDS[name].unit]
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def series(pairs: Sequence[PairSample]) -> list[Series]:
         ),
         # The first two processes may have had caches to make for all that follow.
         _ratios(FIRST_STEP, [(pair.base.first_step, pair.head.first_step) for pair in pairs if pair.number > 1]),
-        _ratios(EPOCH_TURN, [(pair.base.turn(), pair.head.turn()) for pair in pairs]),
+        _ratios(EPOCH_OVERHEAD, [(pair.base.epoch_overhead(), pair.head.epoch_overhead()) for pair in pairs]),
         *_phases(pairs),
     ]
 
@@ -235,7 +235,7 @@ def _judged(seen: Series, how: Judging) -> Metric:
         id=seen.id,
         title=kind.title,
         unit=kind.unit,
-        # The turn of an epoch is a difference, whose mean chance may put below 0.
+        # The overhead of an epoch is a difference, whose mean chance may put below 0.
         base=None if base is None else max(0.0, base),
         head=None if head is None else max(0.0, head),
         change=change,

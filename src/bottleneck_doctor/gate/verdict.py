@@ -246,8 +246,8 @@ def _other_loop(pairs: Sequence[PairSample]) -> list[Warning]:
     if not pairs:
         return []
     base, head = pairs[-1].base, pairs[-1].head
-    if base.has_loader and head.has_loader and pairs[-1].turns_differ:
-        where = "base" if base.knows_turn else "head"
+    if base.has_loader and head.has_loader and pairs[-1].one_side_knows_overhead:
+        where = "base" if base.knows_epoch_overhead else "head"
         return [
             Warning(
                 slug="loops-differ",

@@ -75,7 +75,7 @@ def pairs(windows: Sequence[Window], epoch_batches: int | None) -> list[Pair]:
     """
     counted = [window for window in windows if usable(window)]
     per_step = samples_per_step(counted)
-    turns = _turns(counted)
+    overheads = _epoch_overheads(counted)
     made: list[Pair] = []
     for session in sorted({window.session for window in counted}):
         mine = [window for window in counted if window.session == session]
@@ -84,7 +84,7 @@ def pairs(windows: Sequence[Window], epoch_batches: int | None) -> list[Pair]:
             continue
         times = [middle(window) for window in baseline]
         costs = [step_cost(window, per_step) for window in baseline]
-        own_turn = turns.get((session, _loader_part({})), turns.get((None, _loader_part({})), 0.0))
+        own_overhead = overheads.get((session, _loader_part({})), overheads.get((None, _loader_part({})), 0.0))
         for number, window in enumerate(baseline):
             if 0 < number < len(baseline) - 1:
                 others = [index for index in range(len(baseline)) if index != number]
@@ -100,9 +100,11 @@ def pairs(windows: Sequence[Window], epoch_batches: int | None) -> list[Pair]:
             promised = steady
             if window.mode == "timed" and not window.whole_epochs and epoch_batches:
                 part = _loader_part(window.setting)
-                turn = turns.get((session, part), turns.get((None, part), own_turn))
+                overhead = overheads.get((session, part), overheads.get((None, part), own_overhead))
                 lowest = -0.5 * epoch_batches * min(base, cost)
-                promised = promised_log_ratio(epoch_batches, base, max(lowest, own_turn), cost, max(lowest, turn))
+                promised = promised_log_ratio(
+                    epoch_batches, base, max(lowest, own_overhead), cost, max(lowest, overhead)
+                )
             made.append(Pair(window.label, session, window.block, promised, steady))
     return made
 
@@ -119,7 +121,7 @@ def _loader_part(setting: Setting) -> tuple[tuple[str, object], ...]:
     return tuple(sorted(of_layer(setting, "loader").items()))
 
 
-def _turns(windows: Sequence[Window]) -> dict[tuple[int | None, tuple[tuple[str, object], ...]], float]:
+def _epoch_overheads(windows: Sequence[Window]) -> dict[tuple[int | None, tuple[tuple[str, object], ...]], float]:
     """What starting an epoch costs under each set-up of the loader, in seconds: mean by session, and over all.
 
     Means of raw figures, some of which may be below 0 by chance: cut off at 0 they would be too large.
@@ -158,10 +160,10 @@ def wait_share(windows: Iterable[Window]) -> float | None:
     return min(1.0, sum(window.wait_seconds for window in baseline) / seconds) if seconds else None
 
 
-def baseline_turn(windows: Sequence[Window]) -> float | None:
+def baseline_epoch_overhead(windows: Sequence[Window]) -> float | None:
     """Mean seconds that starting an epoch costs the user now; None where whole epochs were timed or none was seen.
 
     A mean that chance puts below 0 is 0.
     """
-    turn = _turns([window for window in windows if usable(window)]).get((None, _loader_part({})))
-    return None if turn is None else max(0.0, turn)
+    overhead = _epoch_overheads([window for window in windows if usable(window)]).get((None, _loader_part({})))
+    return None if overhead is None else max(0.0, overhead)

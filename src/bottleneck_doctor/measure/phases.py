@@ -73,11 +73,11 @@ def step_times(details: Sequence[Detail], first_step_seconds: float | None) -> S
     )
 
 
-def epoch_pause(details: Sequence[Detail], turn_seconds: float | None = None) -> EpochPause | None:
+def epoch_pause(details: Sequence[Detail], epoch_overhead: float | None = None) -> EpochPause | None:
     """What lies between epochs, in the mean over all processes. None where no epoch ended.
 
     `details` come in the order of their windows; of each session only the last, since totals grow over a process's
-    life. `turn_seconds` (what an epoch's start and end cost in a window) stands in where no first batch was timed.
+    life. `epoch_overhead` (what an epoch's start and end cost in a window) stands in where no first batch was timed.
     """
     totals: defaultdict[str, float] = defaultdict(float)
     for detail in details:
@@ -87,7 +87,9 @@ def epoch_pause(details: Sequence[Detail], turn_seconds: float | None = None) ->
     if not seen:
         return None
     evaluation, saving, rest = (totals[name] / seen for name in ("evaluation", "saving", "rest"))
-    first = totals["first_batch"] / totals["first_batches"] if totals["first_batches"] else max(0.0, turn_seconds or 0)
+    first = (
+        totals["first_batch"] / totals["first_batches"] if totals["first_batches"] else max(0.0, epoch_overhead or 0)
+    )
     return EpochPause(
         seen=seen,
         seconds=evaluation + saving + first + rest,

@@ -43,23 +43,23 @@ class SideSample:
         """Mean samples a step."""
         return ev.samples_per_step(self.windows)
 
-    def turn(self) -> float | None:
+    def epoch_overhead(self) -> float | None:
         """What an epoch's start and end cost, in seconds, 0 or more; None where whole epochs were timed or none was
         seen."""
-        turns = [window.turn_seconds for window in self.windows if ev.usable(window) and not window.whole_epochs]
-        known = [turn for turn in turns if turn is not None]
+        seen = [window.turn_seconds for window in self.windows if ev.usable(window) and not window.whole_epochs]
+        known = [each for each in seen if each is not None]
         # A window's is what its lead-in took beyond its steps, so one of next to nothing may come out below nothing.
         # The mean is cut off, and not each of them: what lies above and below by luck has to cancel first.
         return max(0.0, fmean(known)) if known else None
 
     @property
-    def knows_turn(self) -> bool:
+    def knows_epoch_overhead(self) -> bool:
         """Whether it is known what an epoch's start and end add to a step."""
-        return bool(self.turn() is not None and self.epoch_batches)
+        return bool(self.epoch_overhead() is not None and self.epoch_batches)
 
-    def costs(self, per_step: float | None, *, turns: bool = True) -> dict[int, float]:
-        """Seconds that a step of the user's loop takes, by round; `turns`: with the epochs' starts and ends, where they
-        are known.
+    def costs(self, per_step: float | None, *, overhead: bool = True) -> dict[int, float]:
+        """Seconds that a step of the user's loop takes, by round; `overhead`: with the epochs' starts and ends, where
+        they are known.
 
         `per_step`: the samples of the step that is meant; None: of a step of its own.
         """
@@ -67,10 +67,10 @@ class SideSample:
         size = own if per_step is None else per_step
         usable = [window for window in self.windows if ev.usable(window)]
         steps = {window.block: ev.step_cost(window, size) for window in usable}
-        turn = self.turn()
-        if turn is None or not self.epoch_batches or not steps or not turns:
+        seconds = self.epoch_overhead()
+        if seconds is None or not self.epoch_batches or not steps or not overhead:
             return steps
-        share = turn / self.epoch_batches * size / own
+        share = seconds / self.epoch_batches * size / own
         return {number: cost + share for number, cost in steps.items()}
 
     def samples(self) -> dict[int, float]:
@@ -103,9 +103,9 @@ class PairSample:
     head: SideSample
 
     @property
-    def turns_differ(self) -> bool:
+    def one_side_knows_overhead(self) -> bool:
         """Whether what an epoch's start and end take is known of one side only."""
-        return self.base.knows_turn != self.head.knows_turn
+        return self.base.knows_epoch_overhead != self.head.knows_epoch_overhead
 
     def rounds(self) -> list[tuple[float, float]]:
         """What a step cost on the base and on the head in each round. Of loops that take samples it is the same number
@@ -115,8 +115,8 @@ class PairSample:
 
     def _costs(self) -> tuple[dict[int, float], dict[int, float]]:
         per_step = self.base.per_step() if self.base.has_loader and self.head.has_loader else None
-        turns = not self.turns_differ
-        return self.base.costs(per_step, turns=turns), self.head.costs(per_step, turns=turns)
+        both = not self.one_side_knows_overhead
+        return self.base.costs(per_step, overhead=both), self.head.costs(per_step, overhead=both)
 
     def _numbers(self) -> list[int]:
         """The rounds in which both sides have a window."""

@@ -31,7 +31,7 @@ def kept(session: int, block: int, each: Probe, done: messages.WindowDone) -> Wi
         lead_in_steps=done.lead_in_steps,
         lead_in_seconds=done.lead_in_seconds,
         wait_seconds=done.wait_seconds,
-        turn_seconds=done.turn_seconds,
+        turn_seconds=done.epoch_overhead_seconds,
         whole_epochs=done.whole_epochs,
         queue_change=done.queue_change,
         ready_share=done.ready_batches / done.steps if done.steps else None,

@@ -262,7 +262,7 @@ def merged_done(parts: Mapping[int, WindowDone], lead: int | None = None) -> Tog
     first = parts[min(parts) if lead is None else lead]
     per_step = sum(part.samples / part.steps for part in parts.values() if part.steps)
     wait = max((part.wait_seconds / part.seconds for part in parts.values() if part.seconds > 0), default=0.0)
-    turns = [part.turn_seconds for part in parts.values() if part.turn_seconds is not None]
+    overheads = [part.epoch_overhead_seconds for part in parts.values() if part.epoch_overhead_seconds is not None]
     told = {field.name: getattr(base, field.name) for field in fields(WindowDone)}
     told.update(
         # Clocks of several hosts have nothing in common.
@@ -272,7 +272,7 @@ def merged_done(parts: Mapping[int, WindowDone], lead: int | None = None) -> Tog
         samples=per_step * base.steps,
         wait_seconds=wait * base.seconds,
         ready_batches=min(part.ready_batches for part in parts.values()),
-        turn_seconds=max(turns) if turns else None,
+        epoch_overhead_seconds=max(overheads) if overheads else None,
         device_bytes=_most(part.device_bytes for part in parts.values()),
         device_reserved_bytes=_most(part.device_reserved_bytes for part in parts.values()),
         queue_change=min(part.queue_change for part in parts.values()),

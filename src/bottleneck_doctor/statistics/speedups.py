@@ -244,16 +244,16 @@ def blocks_needed(
 
 
 def promised_log_ratio(
-    epoch_batches: int | None, step_base: float, turn_base: float, step_setting: float, turn_setting: float
+    epoch_batches: int | None, step_base: float, overhead_base: float, step_setting: float, overhead_setting: float
 ) -> float:
-    """Log of the speedup of whole epochs: (L·step + turn) of the baseline over that of the setting.
+    """Log of the speedup of whole epochs: (L·step + overhead) of the baseline over that of the setting.
 
-    `step_*` is seconds a batch, `turn_*` seconds that starting and ending an epoch cost beyond its steps. With
+    `step_*` is seconds a batch, `overhead_*` seconds that starting and ending an epoch cost beyond its steps. With
     `epoch_batches` None the epoch never ends, and the ratio is that of the steps.
     """
     if epoch_batches is None:
         return math.log(step_base / step_setting)
-    return math.log((epoch_batches * step_base + turn_base) / (epoch_batches * step_setting + turn_setting))
+    return math.log((epoch_batches * step_base + overhead_base) / (epoch_batches * step_setting + overhead_setting))
 
 
 def baseline_at(times: Sequence[float], costs: Sequence[float], at: float) -> float:

@@ -15,7 +15,7 @@ from bottleneck_doctor.documents.check import (
     DATA_WAIT,
     DEVICE_MEMORY,
     DEVICE_RESERVED,
-    EPOCH_TURN,
+    EPOCH_OVERHEAD,
     FIRST_STEP,
     HOST_MEMORY,
     PHASE,
@@ -49,7 +49,7 @@ FIGURES: Mapping[str, Callable[[SideSample], float | None]] = {
     DEVICE_MEMORY: lambda side: side.device_bytes,
     DEVICE_RESERVED: lambda side: side.device_reserved_bytes,
     FIRST_STEP: lambda side: side.first_step,
-    EPOCH_TURN: SideSample.turn,
+    EPOCH_OVERHEAD: SideSample.epoch_overhead,
 }
 """Every metric that is one figure of a process: all but the step time and the phases."""
 
@@ -293,8 +293,8 @@ def _other_loop(times: Sequence[Sequence[Draw]], head: Sequence[Draw]) -> list[W
         where = "base" if base[-1].has_loader else "head"
         told = f"Only the {where} takes batches from a DataLoader, so steps are compared, not samples."
         return [Warning(slug="loops-differ", sentence=told)]
-    if base[-1].whole_epochs != head[-1].whole_epochs or (EPOCH_TURN in base[-1].figures) != (
-        EPOCH_TURN in head[-1].figures
+    if base[-1].whole_epochs != head[-1].whole_epochs or (EPOCH_OVERHEAD in base[-1].figures) != (
+        EPOCH_OVERHEAD in head[-1].figures
     ):
         told = (
             "What starting and ending an epoch costs was not measured in the same way on both sides, so a difference "

@@ -19,7 +19,7 @@ class LeadIn:
     workers: int
 
 
-def epoch_turn(lead: LeadIn, *, steps: int, seconds: float, waited: float, queue_change: int) -> float:
+def epoch_overhead(lead: LeadIn, *, steps: int, seconds: float, waited: float, queue_change: int) -> float:
     """Seconds that starting an epoch costs beyond its steps, from its lead-in and the `steps` timed ones behind it.
 
     It is what was spent on making the iterator, and on waiting for the first batches beyond the waiting that every step
@@ -34,11 +34,11 @@ def epoch_turn(lead: LeadIn, *, steps: int, seconds: float, waited: float, queue
     step = seconds / (steps - drained)
     computing = (seconds - waited) / steps
     wait = max(0.0, step - computing)
-    turn, first = (sum(waits) - len(waits) * wait for waits in (lead.waits, lead.waits[: lead.workers]))
+    waiting, first = (sum(waits) - len(waits) * wait for waits in (lead.waits, lead.waits[: lead.workers]))
     computed = lead.seconds - lead.opening - sum(lead.waits)
     # Less than a step of it is chance as often as not, and worth nothing.
     hidden = computed - len(lead.waits) * computing - step if lead.workers else 0.0
-    return lead.opening + turn + max(0.0, min(first - turn, hidden))
+    return lead.opening + waiting + max(0.0, min(first - waiting, hidden))
 
 
 def queue_tolerance(steps: int) -> float:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from ..process.originals import now
-from .epoch_overhead import LeadIn, epoch_turn, queue_tolerance
+from .epoch_overhead import LeadIn, epoch_overhead, queue_tolerance
 from .window import FedRun
 
 MOST_EXTENSIONS = 2
@@ -86,7 +86,7 @@ class SteadyRun(FedRun):
         self._timing = False
         lead = self._first_lead
         if lead is not None and (self._segments == 1 or lead.waits):
-            self.turn_seconds = epoch_turn(
+            self.epoch_overhead_seconds = epoch_overhead(
                 lead, steps=self.steps, seconds=self.seconds, waited=self.wait_seconds, queue_change=self.queue_change
             )
 

@@ -76,7 +76,7 @@ class Run:
         self.wait_seconds = 0.0
         self.ready_batches = 0
         self.queue_change = 0
-        self.turn_seconds: Optional[float] = None
+        self.epoch_overhead_seconds: Optional[float] = None
         self.epochs = 0
         self.started = now()
         self._optimizer_steps_before = context.steps.optimizer_steps
@@ -144,7 +144,7 @@ class Run:
             lead_in_seconds=self.lead_in_seconds,
             wait_seconds=self.wait_seconds,
             ready_batches=self.ready_batches,
-            turn_seconds=self.turn_seconds,
+            epoch_overhead_seconds=self.epoch_overhead_seconds,
             whole_epochs=self.epochs,
             queue_change=self.queue_change,
             optimizer_steps=self.context.steps.optimizer_steps - self._optimizer_steps_before,

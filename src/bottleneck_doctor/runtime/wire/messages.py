@@ -142,7 +142,7 @@ class WindowDone:
     lead_in_seconds: float = 0.0
     wait_seconds: float = 0.0
     ready_batches: int = 0
-    turn_seconds: Optional[float] = None
+    epoch_overhead_seconds: Optional[float] = None
     whole_epochs: int = 0
     queue_change: int = 0
     optimizer_steps: int = 0
