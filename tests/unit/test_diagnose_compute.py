@@ -40,7 +40,7 @@ from bottleneck_doctor.documents.report import (
     Site,
     Speedup,
 )
-from bottleneck_doctor.runtime import messages
+from bottleneck_doctor.runtime.wire import messages
 
 
 def test_work_between_without_listings_is_named_by_the_table_of_functions() -> None:

@@ -40,7 +40,7 @@ from bottleneck_doctor.documents.report import (
     TransformCost,
     Workers,
 )
-from bottleneck_doctor.runtime import messages
+from bottleneck_doctor.runtime.wire import messages
 
 FOREIGN = replace(BLUR[0], name="ColorJitter", file=TORCH.replace("torch/", "torchvision/transforms.py"))
 

@@ -14,7 +14,7 @@ from bottleneck_doctor.examine import judge
 from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.schedule import Probe, probe
-from bottleneck_doctor.runtime.messages import Found
+from bottleneck_doctor.runtime.wire.messages import Found
 
 FOUND = Found(
     rung="optimizer step",
