@@ -21,7 +21,6 @@ FLAT_MODULES = 8
 
 STILL_OVER: Mapping[str, int] = {
     "runtime/serve/loader_server.py:LoaderServer": 387,
-    "session/session.py:Session": 351,
 }
 """Files and classes that were too long when the limits were set, with their lines."""
 

@@ -141,7 +141,7 @@ def test_guest_ends_when_its_supervisor_is_gone(guest: StartGuest, when: str) ->
     script.found()
     if when == "in a window":
         script.grant({"num_workers": 1}, lead_in=3, steps=200)
-    line = script.session._lines[0]
+    line = script.session._lines.by_rank[0]
     assert line is not None
     line.shutdown(socket.SHUT_RDWR)
     assert script.exited(15).code == 0
@@ -149,7 +149,7 @@ def test_guest_ends_when_its_supervisor_is_gone(guest: StartGuest, when: str) ->
 
 def test_unharmed_where_nobody_listens(tmp_path: Path) -> None:
     """The variable may be inherited by something that outlives the supervisor: it trains on, alone."""
-    from bottleneck_doctor.session import session
+    from bottleneck_doctor.session.entrypoint_process import ENTRY_FOLDER
 
     loop = "for batch in DataLoader(Rows(80), batch_size=4): train_on(batch)\nprint('done')"
     (tmp_path / "train.py").write_text(PRELUDE + loop)
@@ -157,7 +157,7 @@ def test_unharmed_where_nobody_listens(tmp_path: Path) -> None:
         plain = run_plain(
             [str(tmp_path / "train.py")],
             tmp_path,
-            {channel.VARIABLE: invitation, "PYTHONPATH": str(session._ENTRY_FOLDER)},
+            {channel.VARIABLE: invitation, "PYTHONPATH": str(ENTRY_FOLDER)},
         )
         assert (plain.code, plain.out, plain.err) == (0, "done\n", "")
 

@@ -33,7 +33,7 @@ sys.exit(3)
 @pytest.mark.parametrize("terminal", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_output_of_a_hundred_megabytes(tmp_path: Path, terminal: bool) -> None:
     guest = Guest(Command((sys.executable, str(write(tmp_path, FLOOD))), tmp_path, terminal=terminal))
-    log = guest.session._log.path
+    log = guest.session._output.log.path
     try:
         guest.found()
         assert os.stat(log).st_size > 100e6

@@ -322,7 +322,7 @@ for number, batch in enumerate(DataLoader(Rows(4000), batch_size=4)):
     exited = script.run_out()
     assert exited.code == 1
     assert exited.tail.rstrip().endswith("the end")
-    assert script.session._log.size() > 99_000_000
+    assert script.session._output.log.size() > 99_000_000
 
 
 def test_clocks_and_exit_that_the_script_replaced(guest: StartGuest) -> None:

@@ -15,7 +15,7 @@ import pytest
 from bottleneck_doctor.protection import journal, plan
 from bottleneck_doctor.protection.retention import Made, Moments, kept
 from bottleneck_doctor.runtime.wire import channel
-from bottleneck_doctor.session import session
+from bottleneck_doctor.session.entrypoint_process import ENTRY_FOLDER
 
 MOUNTS = """\
 22 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw
@@ -219,7 +219,7 @@ def test_all_that_a_program_changes_is_undone_and_its_cache_when_all_is_over(tmp
     done = subprocess.run(
         [sys.executable, "-c", CHANGES],
         cwd=project,
-        env={**os.environ, channel.VARIABLE: json.dumps(said), "PYTHONPATH": str(session._ENTRY_FOLDER)},
+        env={**os.environ, channel.VARIABLE: json.dumps(said), "PYTHONPATH": str(ENTRY_FOLDER)},
         capture_output=True,
         text=True,
         check=False,

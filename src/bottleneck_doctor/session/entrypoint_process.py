@@ -1,0 +1,152 @@
+"""The entrypoint's process: started with a guest in it and in a sandbox where there is one, ended with its children."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bottleneck_doctor.monitor import cpu_seconds
+from bottleneck_doctor.protection.protector import Protector
+from bottleneck_doctor.protection.sandbox import NotHere
+from bottleneck_doctor.runtime import channel
+from bottleneck_doctor.session import process_tree
+from bottleneck_doctor.session.script_output import ScriptOutput
+
+ENTRY_FOLDER = Path(__file__).parents[1] / "runtime" / "entry"
+"""What lets the guest in, by PYTHONPATH."""
+LAUNCHER_GRACE = 3.0
+"""Seconds that a launcher gets to notice that its ranks have ended, and to take away what it made."""
+
+QUIET_VARIABLES = {
+    "WANDB_MODE": "offline",
+    "COMET_MODE": "disabled",
+    "NEPTUNE_MODE": "offline",
+    "CLEARML_OFFLINE_MODE": "1",
+    "SWANLAB_MODE": "disabled",
+    "MPLBACKEND": "Agg",
+}
+"""Put into the examined process only where the user has not set them: loggers stay offline, no window opens."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """The entrypoint as the user would start it: the interpreter and its arguments. `terminal`: with one around it."""
+
+    argv: tuple[str, ...]
+    cwd: Path
+    environment: dict[str, str] = field(default_factory=dict)
+    launched: bool = False
+    """A launcher stands in front, and gets time to clear up after itself."""
+    terminal: bool = False
+
+
+class EntrypointProcess:
+    """The process that a command becomes. Use `start`, then `wait` on a thread, then `end`.
+
+    `folder`: the session's own. `scratch`: the folder in it for what the guests, and loggers, put down.
+    """
+
+    def __init__(
+        self, command: Command, folder: Path, scratch: Path, protector: Protector, output: ScriptOutput
+    ) -> None:
+        self._command = command
+        self._folder = folder
+        self._scratch = scratch
+        self._protector = protector
+        self._output = output
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """None where it was not started, or could not be."""
+        return self._process.pid if self._process is not None else None
+
+    def start(self, invitation: Mapping[str, Any]) -> None:
+        """Start it with what its guests must know. Raises `OSError` where it can't be started at all."""
+        environment = self._environment()
+        try:
+            self._start(environment, invitation)
+        except NotHere as refused:
+            self._protector.give_up(str(refused))
+            self._start(environment, invitation)
+
+    def _environment(self) -> dict[str, str]:
+        environment = {**os.environ, **self._command.environment}
+        # A tracking server that the user configured is theirs; a folder of records in theirs would be ours.
+        if "MLFLOW_TRACKING_URI" not in environment:
+            environment["MLFLOW_TRACKING_URI"] = f"file:{self._scratch / 'mlruns'}"
+            environment["MLFLOW_ALLOW_FILE_STORE"] = "true"  # From 3 on it refuses to keep records in a folder.
+        # wandb's files are written by a program of its own, which no guard of ours sees.
+        environment = {**QUIET_VARIABLES, "WANDB_DIR": str(self._scratch), **environment}
+        paths = [str(ENTRY_FOLDER), environment.get("PYTHONPATH", "")]
+        environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+        return environment
+
+    def _start(self, environment: Mapping[str, str], invitation: Mapping[str, Any]) -> None:
+        """Start it, in a sandbox where there is one. Raises `NotHere` where that is refused."""
+        entered = self._protector.enter(self._command.argv, self._folder)
+        said = json.dumps({**invitation, **self._protector.invitation(self._folder)})
+        with self._output.streams() as (stdin, stdout):
+            try:
+                self._process = subprocess.Popen(
+                    self._command.argv if entered is None else entered.argv,
+                    cwd=self._command.cwd,
+                    env={**environment, channel.VARIABLE: said},
+                    stdin=stdin,
+                    stdout=stdout,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                    pass_fds=() if entered is None else entered.passed,
+                )
+            except OSError:
+                if entered is not None:
+                    entered.abandon()
+                raise
+        if entered is not None:
+            try:
+                entered.check()
+            except (NotHere, OSError):
+                self._process.wait()
+                self._process = None
+                raise
+
+    def wait(self) -> int:
+        """Its exit code, once it has ended, as `subprocess` gives it: negative for a signal."""
+        assert self._process is not None
+        return self._process.wait()
+
+    def end(self, tell: Callable[[], bool]) -> float | None:
+        """End it and all that it started. CPU seconds of those that nobody waits for; None where it never ran.
+
+        `tell` asks the guests to end, and says whether there is one.
+        """
+        if self._process is None:
+            return None
+        family = process_tree.descendants(self._process.pid)
+        orphans = cpu_seconds(family)
+        waited = cpu_seconds(process_tree.children(self._process.pid))
+        try:
+            self._end_in_peace(self._process, tell)
+        finally:
+            if self._command.launched and (self._process.poll() or 0) >= 0:
+                orphans -= waited  # By a launcher that ended in peace: its own time holds theirs.
+            process_tree.kill(self._process, family)
+        return orphans
+
+    def _end_in_peace(self, process: subprocess.Popen[bytes], tell: Callable[[], bool]) -> None:
+        """Tell every rank to end at once. A launcher then finds that all have succeeded, and clears up."""
+        if process.poll() is not None:
+            return
+        told = tell()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(LAUNCHER_GRACE if self._command.launched and told else 0.5)
+        if self._command.launched and process.poll() is None:
+            process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(LAUNCHER_GRACE)
