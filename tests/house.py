@@ -19,10 +19,8 @@ CLASS_LINES = 300
 FLAT_MODULES = 8
 """Modules at the top of the package, beside the rooms; `__init__.py` is not counted."""
 
-STILL_OVER: Mapping[str, int] = {
-    "runtime/serve/loader_server.py:LoaderServer": 387,
-}
-"""Files and classes that were too long when the limits were set, with their lines."""
+STILL_OVER: Mapping[str, int] = {}
+"""Files and classes that are too long for now, with their lines."""
 
 SHOWN = 5
 

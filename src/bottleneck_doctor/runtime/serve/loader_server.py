@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import gc
 import weakref
-from dataclasses import replace
-from typing import Any, Dict, Optional, Union
+from typing import Any, Optional
 
 import torch
 
-from ..knobs import GuestContext, keeps_batches
-from ..loader.attributes import construction_site, epoch_length
-from ..loader.feed import Feed, IndexStream
+from ..knobs import GuestContext
 from ..loader.iterators import retire, shell
-from ..loader.shadow import IN_THIS_PROCESS
 from ..loop.ladder import Loop
 from ..loop.steps import Steps
 from ..process.originals import now
 from ..wire.liveness import Liveness
-from ..wire.messages import Grant, WindowDone
-from .batch_cache import BatchCache
 from .epoch_run import EpochRun
-from .loader_only import loader_only
-from .steady_run import JointRun, SteadyRun
+from .steady_run import SteadyRun
+from .training_loader import TrainingLoader
 from .window import Ask, TheirError, WindowFailed, synchroniser
+from .window_runner import WindowRunner
 
 SHORTEST_EPOCH = 4
 """Fewer batches than this are no epoch to speak of: `next(iter(loader))` makes an iterator for every step."""
-
-SURE_BATCHES = 8
-"""After so many batches in a row that another loader gave and that were trained on, that is the training one."""
 
 
 class LoaderServer:
@@ -48,20 +39,10 @@ class LoaderServer:
     ) -> None:
         self._steps = steps
         self._liveness = liveness
-        self._loader = trained
-        self._others: Dict[int, Any] = {}
-        """Loaders like the training one that were there beside it, such as that of an evaluation, held weakly."""
-        self._others_since = (-1, 0)
-        """Where the training loader stood as the others began to be asked, and the optimizer steps made by then."""
-        self._others_batches = 0
-        self._period = loop.period
-        self._ask = ask
         self._context = GuestContext(steps, device)
-        self._synchronise = synchroniser(device)
-        self._batch_cache = BatchCache()
-        self._length = epoch_length(trained)
-        self._stream = IndexStream(trained._index_sampler, retire(iterator, trained))
-        iterator._doctor_loader = weakref.ref(trained)  # What would keep it alive is told from what does.
+        self._training = TrainingLoader(steps, loop, trained, iterator)
+        self._context.made_anew = self._training.made_anew
+        self._windows = WindowRunner(self._training, self._context, synchroniser(device), ask, liveness.step)
         self._iterator = iterator
         self._begun: Any = weakref.WeakSet([iterator])
         """Iterators over the training loader: a loop may go on with one after it looked at another."""
@@ -71,82 +52,24 @@ class LoaderServer:
         self._stops_after: Optional[int] = None
         """Batches after which the loop last went on to a new epoch without asking for one more, as trainers do that
         count them: no request ends an epoch's last step then."""
-        self._run: Optional[Union[SteadyRun, EpochRun]] = None
-        self._filler: Optional[Feed] = None
-        self._report: Optional[WindowDone] = None
-        self._position = loop.record.batches if loop.record is not None else 0
-        self._failure = ""
-        """Why the window that several ranks run together failed here, while its steps are run to their end."""
-        self._epoch_to_fill = False
-        """The epoch under way still belongs to a window that failed; the next grant is asked for at its end."""
-        self._companions = {
-            key
-            for key, record in steps.records.items()
-            if record is not loop.record and record.batches >= 4 and record.credited * 2 > record.batches
-        }
         self._paused_at: Optional[float] = None
         self._ended_at = 0.0
         self._steps_begun = self._steps_ended = steps.optimizer_steps
         self._trailing = 0.0
         """Seconds by which the last step of an epoch ended later than the epoch did, in loops that fetch ahead."""
-        self._context.made_anew = loop.record is not None and loop.record.made_anew
 
     # -- which loader ------------------------------------------------------------------------------------------------
 
     def serves(self, loader: Any) -> bool:
         """Whether this is the training loader, also when the user makes it anew every epoch."""
-        if loader is self._loader:
-            return True
-        known = self._steps.records.get(id(loader))
-        if (known is not None and known.loader() is loader) or not self._is_alike(loader):
+        if not self._training.is_this(loader):
             return False
-        other = self._others.get(id(loader))
-        is_new = other is None or other() is not loader
-        if not self._is_gone(thoroughly=is_new) and not self._others_train():
-            self._others[id(loader)] = weakref.ref(loader)
-            return False
-        self._context.made_anew = True
-        self._loader = loader
-        self._stream = IndexStream(loader._index_sampler)
+        self._context.made_anew = self._training.made_anew
         return True
-
-    def _is_alike(self, loader: Any) -> bool:
-        """Whether this loader was made by the same line, in the same way, as the training one."""
-        site = construction_site(loader)
-        mine = self._loader
-        return (
-            site is not None
-            and site == construction_site(mine)
-            and loader.batch_size == mine.batch_size
-            and loader.drop_last == mine.drop_last
-            and type(loader.dataset) is type(mine.dataset)
-            and type(loader.sampler) is type(mine.sampler)
-            and epoch_length(loader) == self._length
-        )
-
-    def _others_train(self) -> bool:
-        """Whether it is such loaders that are trained on by now, in place of one that somebody keeps."""
-        if self._others_since[0] != self._position:
-            self._others_since = (self._position, self._steps.optimizer_steps)
-            self._others_batches = 0
-        self._others_batches += 1
-        steps = self._steps.optimizer_steps - self._others_since[1]
-        return self._others_batches > SURE_BATCHES and steps * self._period >= self._others_batches - 2 * self._period
-
-    def _is_gone(self, *, thoroughly: bool) -> bool:
-        """Whether nobody but this server holds the training loader any more. A loader that is made anew takes the place
-        of one that is gone; one that is there beside it is that of an evaluation. `thoroughly`: also of what holds
-        itself."""
-        reference = weakref.ref(self._loader)
-        self._loader = None
-        if thoroughly and reference() is not None:
-            gc.collect()
-        self._loader = reference()
-        return self._loader is None
 
     def shell(self, loader: Any) -> Optional[Any]:
         """An iterator without workers for the user to hold, where this is the training loader."""
-        known = loader is self._loader
+        known = loader is self._training.loader
         # Who iterates without gradients evaluates, on the training data perhaps: with iterators of their own.
         if torch.is_grad_enabled() and self.serves(loader):
             return shell(loader, again=known and loader.persistent_workers)
@@ -156,11 +79,11 @@ class LoaderServer:
 
     def foreign_request(self, loader: Any) -> None:
         """Another loader begins or is asked for a batch: unless it trains alongside, the loop is evaluating."""
-        if id(loader) not in self._companions and self._paused_at is None:
+        if not self._training.has_companion(loader) and self._paused_at is None:
             self._paused_at = now()
             self._liveness.away()
-            if self._run is not None:
-                self._run.mode.interrupted(self._paused_at)
+            if self._windows.run is not None:
+                self._windows.run.mode.interrupted(self._paused_at)
 
     def foreign_answered(self) -> None:
         """The other loader gave its batch, or came to its end."""
@@ -176,42 +99,43 @@ class LoaderServer:
         if iterator is not self._iterator and iterator._num_yielded:
             # The loop goes on where it was before it looked at another, or takes from two in turn.
             if iterator not in self._begun:  # That is from before it was found.
-                retire(iterator, self._loader)
+                retire(iterator, self._training.loader)
                 self._begun.add(iterator)
             self._iterator, self._delivered, self._over = iterator, iterator._num_yielded, False
         elif iterator is not self._iterator or (iterator._num_yielded == 0 and self._delivered):
             self._begin_epoch(iterator)
         if self._over:
             raise StopIteration
-        run = self._run
+        run = self._windows.run
         if isinstance(run, SteadyRun) and run.step_ended():
-            self._finish(run)
+            self._windows.finish(run)
         self._requested = requested
-        as_written = self._runs_as_written()
+        as_written = self._windows.runs_as_written()
         if self._stops_after is not None:
             self._near_the_end()
-        if self._length is not None and self._delivered >= self._length and not self._epoch_is_measured():
-            self._stream.epoch_over()
+        length = self._training.length
+        if length is not None and self._delivered >= length and not self._windows.measures_epoch():
+            self._training.stream.epoch_over()
             self._end_epoch(None)
             self._context.pauses.began(requested, now(), as_written)
             raise StopIteration
         while True:
             try:
-                batch = self._take()
+                batch = self._windows.take(mid_epoch=self._delivered > 0)
                 break
             except StopIteration:
                 self._end_epoch(requested)
                 self._context.pauses.began(requested, now(), as_written)
                 raise
             except WindowFailed as failure:
-                self._fail(str(failure))
+                self._windows.fail(str(failure), mid_epoch=self._delivered > 0)
         if self._delivered == 0:
             # Persistent workers are not started anew in a steady run, as they would be by the user.
             restarted = isinstance(run, EpochRun) or (run is not None and not run.feed.persistent)
             trained = self._steps.optimizer_ended_at
-            self._context.pauses.ended(requested, now(), as_written and self._run is run and restarted, trained)
+            self._context.pauses.ended(requested, now(), as_written and self._windows.run is run and restarted, trained)
         self._delivered += 1
-        self._position += 1
+        self._training.position += 1
         iterator._num_yielded += 1
         if self._delivered == self._stops_after:
             delivered = now()
@@ -224,17 +148,11 @@ class LoaderServer:
         if self._delivered == self._stops_after:  # But it asks for more.
             self._stops_after = None
             self._context.pauses.began(0.0, 0.0, False)
-        elif self._delivered + 1 == self._stops_after and isinstance(self._run, SteadyRun):
-            self._run.hold()
-
-    def _runs_as_written(self) -> bool:
-        return self._run is not None and not self._run.grant.setting
-
-    def _epoch_is_measured(self) -> bool:
-        return isinstance(self._run, EpochRun) and self._run.running
+        elif self._delivered + 1 == self._stops_after and isinstance(self._windows.run, SteadyRun):
+            self._windows.run.hold()
 
     def _begin_epoch(self, iterator: Any) -> None:
-        run = self._run
+        run = self._windows.run
         made = self._steps.optimizer_steps
         if self._over and self._lags():
             self._trailing = self._steps.optimizer_ended_at - self._ended_at if made == self._steps_ended + 1 else 0.0
@@ -253,14 +171,13 @@ class LoaderServer:
                 and run.running
                 and run.end_epoch(None if trained < self._requested else trained)
             ):
-                self._finish(run)
-        retire(iterator, self._loader)
+                self._windows.finish(run)
+        retire(iterator, self._training.loader)
         self._begun.add(iterator)
         self._iterator = iterator
         self._delivered = 0
         self._over = False
-        self._epoch_to_fill = False
-        self._close_filler()
+        self._windows.epoch_begins()
 
     def _lags(self) -> bool:
         """Whether the epoch that is over ended before its last batch was trained on, each of them in a step."""
@@ -271,7 +188,7 @@ class LoaderServer:
         self._liveness.away()
         self._ended_at, self._steps_ended = now(), self._steps.optimizer_steps
         self._stops_after = None
-        run = self._run
+        run = self._windows.run
         if isinstance(run, SteadyRun):
             run.pause(at)
             run.epoch_over()
@@ -279,143 +196,32 @@ class LoaderServer:
             if self._trailing and self._lags():
                 run.lengthen(self._trailing)
             if run.end_epoch():
-                self._finish(run)
-        self._close_filler()
+                self._windows.finish(run)
+        self._windows.epoch_ends()
 
     def _pause_over(self, requested: float) -> None:
         began, self._paused_at = self._paused_at, None
         if began is None or self._over:
             return
-        if isinstance(self._run, SteadyRun):
+        if isinstance(self._windows.run, SteadyRun):
             # Evaluation begins when a step's own work is done: that step counts, the time after `began` does not.
-            self._run.pause(began, epoch_over=False)
-        elif isinstance(self._run, EpochRun):
-            self._run.pause(began, requested)
-
-    def _take(self) -> Any:
-        if self._epoch_to_fill:
-            return self._fill()
-        while self._run is None:
-            self._start(self._ask_next())
-        run = self._run
-        if isinstance(run, SteadyRun):
-            return run.take()
-        if not run.running:
-            if self._delivered:
-                return self._fill()
-            run.begin_epoch()
-        return run.take()
-
-    def _fill(self) -> Any:
-        """A batch to get to the end of the epoch with, under the user's own setting."""
-        if self._filler is None:
-            self._filler = Feed(self._loader, {}, self._stream)
-            self._filler.open()
-        try:
-            batch = self._filler.next()
-        except StopIteration:
-            raise
-        except Exception as error:
-            raise TheirError(error) from None
-        self._batch_cache.offer(batch)
-        return batch
-
-    def _close_filler(self) -> None:
-        filler, self._filler = self._filler, None
-        if filler is not None:
-            filler.close()
-
-    # -- windows -----------------------------------------------------------------------------------------------------
-
-    def _ask_next(self) -> Grant:
-        report, self._report = self._report, None
-        if report is not None:
-            report = replace(report, position=self._position)
-        return self._ask(report)
-
-    def _start(self, grant: Grant) -> None:
-        try:
-            if keeps_batches(grant.setting) and not self._batch_cache.batches:
-                self._stock()
-            if grant.mode == "loader_only":
-                self._report = loader_only(
-                    grant, self._context, self._loader, self._stream, self._batch_cache, self._liveness.step
-                )
-                return
-            self._run = self._made(grant)
-            self._run.apply()
-        except WindowFailed as failure:
-            self._fail(str(failure), grant)
-
-    def _made(self, grant: Grant) -> Union[SteadyRun, EpochRun]:
-        kind = EpochRun if grant.epochs else JointRun if grant.together else SteadyRun
-        stream = None if grant.epochs else self._stream
-        return kind(grant, self._context, self._synchronise, self._loader, stream, self._batch_cache, self._length)
-
-    def _stock(self) -> None:
-        """Put a few batches by for replay."""
-        feed = Feed(self._loader, IN_THIS_PROCESS, self._stream)
-        feed.open()
-        begun = now()
-        try:
-            while len(self._batch_cache.batches) < 8 and now() - begun < 5.0:
-                self._batch_cache.offer(feed.next())
-        except StopIteration:
-            pass
-
-    def _finish(self, run: Union[SteadyRun, EpochRun]) -> None:
-        self._report = run.done()
-        if self._failure:
-            self._report = WindowDone(window=run.grant.window, status="failed", reason=self._failure)
-            self._failure = ""
-        run.close()
-        self._run = None
-
-    def _fail(self, reason: str, grant: Optional[Grant] = None) -> None:
-        run, self._run = self._run, None
-        failed = run.grant if run is not None else grant
-        if run is not None:
-            run.close()
-        if failed is None:
-            return
-        self._report = WindowDone(window=failed.window, status="failed", reason=reason)
-        if failed.together and failed.mode != "loader_only":
-            self._run_out(failed, run, reason)
+            self._windows.run.pause(began, epoch_over=False)
+        elif isinstance(self._windows.run, EpochRun):
+            self._windows.run.pause(began, requested)
 
     def give_up_window(self, error: RuntimeError) -> bool:
         """A worker is gone, and torch said so amid the guest's own work: whether that fails a window of ours.
 
         Raises `TheirError` where it is a worker of the user's own setting.
         """
-        if self._run is None:
+        run = self._windows.run
+        if run is None:
             return False
-        if not self._run.grant.setting:
+        if not run.grant.setting:
             raise TheirError(error)
-        self._fail(self._run.reason(error))
+        self._windows.fail(run.reason(error), mid_epoch=self._delivered > 0)
         return True
-
-    def _run_out(self, grant: Grant, run: Optional[Union[SteadyRun, EpochRun]], reason: str) -> None:
-        """The other ranks run the window to its end, so its steps are run here too, as the user wrote them."""
-        rest = replace(grant, setting={}, mode="timed", options={}, lead_in=0)
-        if grant.epochs:
-            rest = replace(rest, epochs=grant.lead_in + grant.epochs)
-            if isinstance(run, EpochRun):
-                rest = replace(rest, epochs=run.epochs_left())
-                if run.running and self._delivered:
-                    self._epoch_to_fill = True
-                    rest = replace(rest, epochs=rest.epochs - 1)
-            if rest.epochs == 0:
-                return
-        else:
-            left = run.left if isinstance(run, JointRun) else grant.lead_in + grant.steps
-            rest = replace(rest, steps=left)
-        self._report = None
-        self._failure = reason
-        self._run = self._made(rest)
 
     def kill_workers(self) -> None:
         """End every process that a feed started, at once."""
-        if self._run is not None:
-            self._run.feed.kill()
-        if self._filler is not None:
-            self._filler.kill()
+        self._windows.kill_workers()

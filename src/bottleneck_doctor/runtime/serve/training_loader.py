@@ -1,0 +1,102 @@
+"""Which loader the loop trains on, also where the script makes it anew, and keeps others that look the same."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import Any, Dict
+
+from ..loader.attributes import construction_site, epoch_length
+from ..loader.feed import IndexStream
+from ..loader.iterators import retire
+from ..loop.ladder import Loop
+from ..loop.steps import Steps
+
+SURE_BATCHES = 8
+"""After so many batches in a row that another loader gave and that were trained on, that is the training one."""
+
+
+class TrainingLoader:
+    """The loader that the loop trains on now.
+
+    `iterator` is the user's own over `loader`; it becomes a shell. Nobody else may hold the loader: that nothing does
+    tells one that is made anew from one that stands beside it.
+    """
+
+    def __init__(self, steps: Steps, loop: Loop, loader: Any, iterator: Any) -> None:
+        self._steps = steps
+        self._period = loop.period
+        self.loader = loader
+        self.length = epoch_length(loader)
+        """Batches of an epoch; None where the loader does not know."""
+        self.stream = IndexStream(loader._index_sampler, retire(iterator, loader))
+        iterator._doctor_loader = weakref.ref(loader)  # What would keep it alive is told from what does.
+        self.position = loop.record.batches if loop.record is not None else 0
+        """Batches that were trained on since the process started."""
+        self.made_anew = loop.record is not None and loop.record.made_anew
+        """Whether the script makes its loader anew for every epoch."""
+        self._others: Dict[int, Any] = {}
+        """Loaders like the training one that were there beside it, such as that of an evaluation, held weakly."""
+        self._others_since = (-1, 0)
+        """Where the training loader stood as the others began to be asked, and the optimizer steps made by then."""
+        self._others_batches = 0
+        self._companions = {
+            key
+            for key, record in steps.records.items()
+            if record is not loop.record and record.batches >= 4 and record.credited * 2 > record.batches
+        }
+
+    def is_this(self, loader: Any) -> bool:
+        """Whether this is the training loader. One that takes its place is the training loader from now on."""
+        if loader is self.loader:
+            return True
+        known = self._steps.records.get(id(loader))
+        if (known is not None and known.loader() is loader) or not self._is_alike(loader):
+            return False
+        other = self._others.get(id(loader))
+        is_new = other is None or other() is not loader
+        if not self._is_gone(thoroughly=is_new) and not self._others_train():
+            self._others[id(loader)] = weakref.ref(loader)
+            return False
+        self.made_anew = True
+        self.loader = loader
+        self.stream = IndexStream(loader._index_sampler)
+        return True
+
+    def has_companion(self, loader: Any) -> bool:
+        """Whether batches of this other loader are trained on too, alongside."""
+        return id(loader) in self._companions
+
+    def _is_alike(self, loader: Any) -> bool:
+        """Whether this loader was made by the same line, in the same way, as the training one."""
+        site = construction_site(loader)
+        mine = self.loader
+        return (
+            site is not None
+            and site == construction_site(mine)
+            and loader.batch_size == mine.batch_size
+            and loader.drop_last == mine.drop_last
+            and type(loader.dataset) is type(mine.dataset)
+            and type(loader.sampler) is type(mine.sampler)
+            and epoch_length(loader) == self.length
+        )
+
+    def _others_train(self) -> bool:
+        """Whether it is such loaders that are trained on by now, in place of one that somebody keeps."""
+        if self._others_since[0] != self.position:
+            self._others_since = (self.position, self._steps.optimizer_steps)
+            self._others_batches = 0
+        self._others_batches += 1
+        steps = self._steps.optimizer_steps - self._others_since[1]
+        return self._others_batches > SURE_BATCHES and steps * self._period >= self._others_batches - 2 * self._period
+
+    def _is_gone(self, *, thoroughly: bool) -> bool:
+        """Whether nobody but this object holds the training loader any more. A loader that is made anew takes the place
+        of one that is gone; one that is there beside it is that of an evaluation. `thoroughly`: also of what holds
+        itself."""
+        reference = weakref.ref(self.loader)
+        self.loader = None
+        if thoroughly and reference() is not None:
+            gc.collect()
+        self.loader = reference()
+        return self.loader is None

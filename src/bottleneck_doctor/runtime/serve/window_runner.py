@@ -1,0 +1,192 @@
+"""Windows one after another, from grant to report, and the batches that lie between them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Callable, Optional, Union
+
+from ..knobs import GuestContext, keeps_batches
+from ..loader.feed import Feed
+from ..loader.shadow import IN_THIS_PROCESS
+from ..process.originals import now
+from ..wire.messages import Grant, WindowDone
+from .batch_cache import BatchCache
+from .epoch_run import EpochRun
+from .loader_only import loader_only
+from .steady_run import JointRun, SteadyRun
+from .training_loader import TrainingLoader
+from .window import Ask, TheirError, WindowFailed
+
+STOCK = 8
+"""Batches that are put by for replay, unless that takes longer than `STOCK_SECONDS`."""
+STOCK_SECONDS = 5.0
+
+
+class WindowRunner:
+    """Runs the windows that are granted, on the batches of the training loader.
+
+    `run` is the one under way, None between two. `took` is called for each batch of a window that only loads.
+    """
+
+    def __init__(
+        self,
+        training: TrainingLoader,
+        context: GuestContext,
+        synchronise: Callable[[], None],
+        ask: Ask,
+        took: Callable[[], None],
+    ) -> None:
+        self.run: Optional[Union[SteadyRun, EpochRun]] = None
+        self._training = training
+        self._context = context
+        self._synchronise = synchronise
+        self._ask = ask
+        self._took = took
+        self._batch_cache = BatchCache()
+        self._filler: Optional[Feed] = None
+        self._report: Optional[WindowDone] = None
+        self._failure = ""
+        """Why the window that several ranks run together failed here, while its steps are run to their end."""
+        self._epoch_to_fill = False
+        """The epoch under way still belongs to a window that failed; the next grant is asked for at its end."""
+
+    def runs_as_written(self) -> bool:
+        """Whether the window under way is one of what the user wrote."""
+        return self.run is not None and not self.run.grant.setting
+
+    def measures_epoch(self) -> bool:
+        """Whether the epoch under way is measured as a whole."""
+        return isinstance(self.run, EpochRun) and self.run.running
+
+    def take(self, *, mid_epoch: bool) -> Any:
+        """The next batch for the user, of a window that is asked for where none is under way. `mid_epoch`: the user's
+        epoch gave a batch already. Raises `StopIteration`, `WindowFailed` and `TheirError`."""
+        if self._epoch_to_fill:
+            return self._fill()
+        while self.run is None:
+            self._start(self._ask_next())
+        run = self.run
+        if isinstance(run, SteadyRun):
+            return run.take()
+        if not run.running:
+            if mid_epoch:
+                return self._fill()
+            run.begin_epoch()
+        return run.take()
+
+    def epoch_begins(self) -> None:
+        """The user's loop begins an epoch."""
+        self._epoch_to_fill = False
+        self._close_filler()
+
+    def epoch_ends(self) -> None:
+        """The user's epoch is over."""
+        self._close_filler()
+
+    def finish(self, run: Union[SteadyRun, EpochRun]) -> None:
+        """The window is complete: keep its report until the next grant is asked for."""
+        self._report = run.done()
+        if self._failure:
+            self._report = WindowDone(window=run.grant.window, status="failed", reason=self._failure)
+            self._failure = ""
+        run.close()
+        self.run = None
+
+    def fail(self, reason: str, *, mid_epoch: bool, grant: Optional[Grant] = None) -> None:
+        """The window under way failed, or the one of `grant`, which did not even begin."""
+        run, self.run = self.run, None
+        failed = run.grant if run is not None else grant
+        if run is not None:
+            run.close()
+        if failed is None:
+            return
+        self._report = WindowDone(window=failed.window, status="failed", reason=reason)
+        if failed.together and failed.mode != "loader_only":
+            self._run_out(failed, run, reason, mid_epoch=mid_epoch)
+
+    def kill_workers(self) -> None:
+        """End every process that a feed started, at once."""
+        if self.run is not None:
+            self.run.feed.kill()
+        if self._filler is not None:
+            self._filler.kill()
+
+    def _ask_next(self) -> Grant:
+        report, self._report = self._report, None
+        if report is not None:
+            report = replace(report, position=self._training.position)
+        return self._ask(report)
+
+    def _start(self, grant: Grant) -> None:
+        training = self._training
+        try:
+            if keeps_batches(grant.setting) and not self._batch_cache.batches:
+                self._stock()
+            if grant.mode == "loader_only":
+                self._report = loader_only(
+                    grant, self._context, training.loader, training.stream, self._batch_cache, self._took
+                )
+                return
+            self.run = self._made(grant)
+            self.run.apply()
+        except WindowFailed as failure:
+            self.fail(str(failure), mid_epoch=False, grant=grant)
+
+    def _made(self, grant: Grant) -> Union[SteadyRun, EpochRun]:
+        kind = EpochRun if grant.epochs else JointRun if grant.together else SteadyRun
+        training = self._training
+        stream = None if grant.epochs else training.stream
+        return kind(
+            grant, self._context, self._synchronise, training.loader, stream, self._batch_cache, training.length
+        )
+
+    def _run_out(
+        self, grant: Grant, run: Optional[Union[SteadyRun, EpochRun]], reason: str, *, mid_epoch: bool
+    ) -> None:
+        """The other ranks run the window to its end, so its steps are run here too, as the user wrote them."""
+        rest = replace(grant, setting={}, mode="timed", options={}, lead_in=0)
+        if grant.epochs:
+            rest = replace(rest, epochs=grant.lead_in + grant.epochs)
+            if isinstance(run, EpochRun):
+                rest = replace(rest, epochs=run.epochs_left())
+                if run.running and mid_epoch:
+                    self._epoch_to_fill = True
+                    rest = replace(rest, epochs=rest.epochs - 1)
+            if rest.epochs == 0:
+                return
+        else:
+            left = run.left if isinstance(run, JointRun) else grant.lead_in + grant.steps
+            rest = replace(rest, steps=left)
+        self._report = None
+        self._failure = reason
+        self.run = self._made(rest)
+
+    def _fill(self) -> Any:
+        """A batch to get to the end of the epoch with, under the user's own setting."""
+        if self._filler is None:
+            self._filler = Feed(self._training.loader, {}, self._training.stream)
+            self._filler.open()
+        try:
+            batch = self._filler.next()
+        except StopIteration:
+            raise
+        except Exception as error:
+            raise TheirError(error) from None
+        self._batch_cache.offer(batch)
+        return batch
+
+    def _close_filler(self) -> None:
+        filler, self._filler = self._filler, None
+        if filler is not None:
+            filler.close()
+
+    def _stock(self) -> None:
+        """Put a few batches by for replay."""
+        feed = Feed(self._training.loader, IN_THIS_PROCESS, self._training.stream)
+        feed.open()
+        begun = now()
+        try:
+            while len(self._batch_cache.batches) < STOCK and now() - begun < STOCK_SECONDS:
+                self._batch_cache.offer(feed.next())
+        except StopIteration:
+            pass
