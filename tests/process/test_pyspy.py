@@ -218,7 +218,7 @@ def test_what_cannot_be_sampled_is_said(tmp_path: Path, monkeypatch: pytest.Monk
     "invitation", ["", "[]", "{}", '{"supervisor": null}', '{"supervisor": "x"}', '{"supervisor": 1}']
 )
 def test_permission_never_harms(invitation: str, tmp_path: Path) -> None:
-    folder = str(Path(ptrace.__file__).parents[2])
+    folder = str(Path(ptrace.__file__).parents[3])
     script = write(
         tmp_path,
         f"""
