@@ -12,7 +12,7 @@ import pytest
 from tests.unit.test_selection import FOUND
 
 from bottleneck_doctor.documents.redaction import Discretion
-from bottleneck_doctor.runtime import messages
+from bottleneck_doctor.runtime.wire import messages
 from bottleneck_doctor.session.guest_lines import GuestLines, Lost
 
 

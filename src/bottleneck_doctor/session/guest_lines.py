@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 
 from bottleneck_doctor.documents.redaction import Discretion
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.runtime import messages
+from bottleneck_doctor.runtime.wire import messages
 
 SOCKET = "line"
 """Name of the socket in the session's folder."""

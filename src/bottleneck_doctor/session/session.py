@@ -24,9 +24,9 @@ from bottleneck_doctor.monitor import LoadWatch
 from bottleneck_doctor.protection import scratch
 from bottleneck_doctor.protection.protector import Protector
 from bottleneck_doctor.protection.retention import NEVER, Moments
-from bottleneck_doctor.runtime import messages
+from bottleneck_doctor.runtime.wire import messages
 from bottleneck_doctor.runtime.wire import seen as seen_so_far
-from bottleneck_doctor.session.wire import process_tree, shown
+from bottleneck_doctor.session import process_tree, shown
 from bottleneck_doctor.session.entrypoint_process import Command as Command
 from bottleneck_doctor.session.entrypoint_process import EntrypointProcess
 from bottleneck_doctor.session.guest_lines import SOCKET, GuestLines, Lost, send

@@ -9,8 +9,8 @@ import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from bottleneck_doctor.runtime import liveness
-from bottleneck_doctor.runtime import seen as seen_so_far
+from bottleneck_doctor.runtime.wire import liveness
+from bottleneck_doctor.runtime.wire import seen as seen_so_far
 
 
 def is_away(folder: Path) -> bool:
