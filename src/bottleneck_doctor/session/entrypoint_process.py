@@ -14,7 +14,7 @@ from typing import Any
 from bottleneck_doctor.monitor import cpu_seconds
 from bottleneck_doctor.protection.protector import Protector
 from bottleneck_doctor.protection.sandbox import NotHere
-from bottleneck_doctor.runtime import channel
+from bottleneck_doctor.runtime.wire import channel
 from bottleneck_doctor.session import process_tree
 from bottleneck_doctor.session.script_output import ScriptOutput
 
