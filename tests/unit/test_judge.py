@@ -15,6 +15,7 @@ from bottleneck_doctor.documents.labels import BASELINE, LOADER_ONLY, REPLAY, ke
 from bottleneck_doctor.documents.report import FixOutcome, Setting, Window
 from bottleneck_doctor.examine import judge
 from bottleneck_doctor.examine import outcome as outcome_module
+from bottleneck_doctor.examine.evidence import LARGEST_RATIO
 from bottleneck_doctor.examine.judge import Candidate, JudgeEvidence, Judgement
 from bottleneck_doctor.fixes import catalogue
 from bottleneck_doctor.runtime.wire.messages import Found, Site
@@ -359,6 +360,44 @@ def test_ladder_that_was_not_climbed_is_no_combination() -> None:
     assert ladder(2.0, 2.6).combination is not None
 
 
+def test_rung_is_held_against_the_one_below_it_in_the_same_processes() -> None:
+    combination = ladder(2.0, 2.6, 2.9).combination
+    assert combination is not None
+    first, *others = combination.ladder
+    assert first.added is None
+    assert [step.added.estimate for step in others if step.added] == pytest.approx([1.3, 2.9 / 2.6], rel=0.01)
+
+
+def test_fixes_together_speak_where_none_of_them_may_by_itself() -> None:
+    """The fix below was measured in two processes only; the rung above it, in all."""
+    both: Setting = {**WORKERS_2, **BF16}
+    experiment = Experiment(timed([(WORKERS_2, 2.0), (both, 2.6)]), only_in={key_of(WORKERS_2): [1, 2]})
+    rungs = [("workers", WORKERS_2), ("amp-bf16", both)]
+    judgement = judged(experiment.windows, [workers(WORKERS_2)], rungs=rungs)
+    assert [each.status for each in judgement.fixes] == ["cannot_tell"]
+    assert (judgement.verdict.together, judgement.verdict.fix) == (True, None)
+    assert "make it 2.60× faster" in judgement.verdict.sentence
+
+
+@pytest.mark.parametrize(("more", "together"), [(1.0, False), (1.004, False), (1.1, True)])
+def test_no_change_is_asked_for_without_need(more: float, together: bool) -> None:
+    """A fix that adds nothing sure to what leads is not named with it, however high its own interval begins."""
+    both: Setting = {**WORKERS_2, **BF16}
+    experiment = Experiment(timed([(WORKERS_2, 2.0), (BF16, 1.2), (both, 2.0 * more)]), noise=0.01, luck=0.01)
+    rungs = [("workers", WORKERS_2), ("amp-bf16", both)]
+    verdict = judged(experiment.windows, [workers(WORKERS_2), amp()], rungs=rungs).verdict
+    assert verdict.together == together
+    assert ("autocast" in verdict.sentence) == together
+
+
+def test_fix_that_holds_another_is_named_only_where_it_adds_to_it() -> None:
+    threads: Setting = {**WORKERS_2, "intra_op_threads": 1}
+    for worth, leading in ((2.01, "workers"), (2.4, "intra-op-threads")):
+        experiment = Experiment(timed([(WORKERS_2, 2.0), (threads, worth)]), noise=0.01, luck=0.01)
+        fewer = Candidate(BY_ID["intra-op-threads"], settings=[threads])
+        assert judged(experiment.windows, [workers(WORKERS_2), fewer]).verdict.fix == leading
+
+
 def test_baseline_in_the_users_terms() -> None:
     found = replace(FOUND, num_workers=2, prefetch_factor=4, autocast="bfloat16", pin_memory=True)
     baseline = judged(Experiment(timed([(BF16, 1.0)]), noise=0, wait=0.25).windows, [], found).baseline
@@ -527,7 +566,7 @@ def test_every_figure_is_finite() -> None:
     figures = [outcome(judgement, "amp-bf16").speedup, *judgement.ceilings.values()]
     for figure in figures:
         assert figure is not None
-        assert 0 <= figure.low <= figure.estimate <= figure.high <= judge.LARGEST_RATIO
+        assert 0 <= figure.low <= figure.estimate <= figure.high <= LARGEST_RATIO
 
 
 def test_keys() -> None:

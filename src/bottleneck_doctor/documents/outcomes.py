@@ -15,7 +15,8 @@ Risk = Literal["identical", "numerics", "semantics"]
 class Verdict:
     """One sentence with figures, and the fix it speaks of (None where nothing is faster).
 
-    `together`: the sentence promises the combination, and `fix` is the best single one."""
+    `together`: the sentence promises the combination, and `fix` is the best single one (None where none is faster by
+    itself)."""
 
     sentence: str
     finding: str | None = None
@@ -63,11 +64,13 @@ class FixOutcome:
 
 @dataclass(frozen=True, kw_only=True)
 class LadderStep:
-    """One rung of the combination: the fix added last, everything set by then, and the speedup so far."""
+    """One rung of the combination: the fix added last, everything set by then, and the speedup so far. `added`: what it
+    is worth on top of the rung before, from processes that measured both; None for the first rung."""
 
     fix: str
     setting: Setting
     speedup: Speedup
+    added: Speedup | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from statistics import fmean
 
-from bottleneck_doctor import knobs
 from bottleneck_doctor.documents.labels import BASELINE, CONTROL, LOADER_ONLY, REPLAY, key_of
 from bottleneck_doctor.documents.report import (
     Baseline,
@@ -23,23 +22,25 @@ from bottleneck_doctor.documents.report import (
     Speedup,
     Status,
     Verdict,
-    Window,
     WorkerPoint,
     Workers,
 )
 from bottleneck_doctor.edits.advice import changes_for
-from bottleneck_doctor.examine import undecided
+from bottleneck_doctor.examine import headline, undecided
+from bottleneck_doctor.examine.evidence import TIME_OVER as TIME_OVER
+from bottleneck_doctor.examine.evidence import Candidate as Candidate
+from bottleneck_doctor.examine.evidence import Estimates as Estimates
+from bottleneck_doctor.examine.evidence import JudgeEvidence as JudgeEvidence
+from bottleneck_doctor.examine.evidence import speedup as speedup
+from bottleneck_doctor.examine.headline import Claim
 from bottleneck_doctor.fixes import Fix as Fix
 from bottleneck_doctor.knobs import num_workers, own_settings
 from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure.schedule import fewest_workers
 from bottleneck_doctor.runtime.wire.messages import Found
 from bottleneck_doctor.statistics import speedups
-from bottleneck_doctor.statistics.speedups import Observation
 from bottleneck_doctor.wording import ranking, words
 
-LARGEST_RATIO = 1e4
-TIME_OVER = "the time was over"
 RISK_TOLD: dict[Risk, str] = {
     "identical": "",
     "numerics": "This changes rounding: compare the loss curves before you keep it.",
@@ -48,63 +49,6 @@ RISK_TOLD: dict[Risk, str] = {
 """What the verdict says of what it offers."""
 TOO_NOISY = 0.2
 """Noise floor from which on it, and not how little was measured, is what keeps everything undecided."""
-
-
-@dataclass
-class Candidate:
-    """One fix in the examination: the settings it tries, or why it tries none."""
-
-    fix: Fix
-    refusal: str = ""
-    settings: list[Setting] = field(default_factory=list)
-    with_workers: bool = False
-    sweep: bool = False
-    """Whether its settings are numbers of workers, around the best of which more are tried."""
-    offered_risk: Risk | None = None
-    """The risk of what is tried, where it is another than the fix has in general."""
-    base: Setting = field(default_factory=dict)
-    of_kernel: bool = False
-    """Its settings save time in which the kernel works."""
-    failures: dict[str, str] = field(default_factory=dict)
-    """Why windows of a setting failed, by key."""
-    idle: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """The knobs of a setting that took no effect, by key."""
-
-    @property
-    def risk(self) -> Risk:
-        """What may become of the training."""
-        return self.offered_risk or self.fix.risk
-
-    @property
-    def starts(self) -> bool:
-        """Whether a process has to be started with its settings."""
-        return any(knobs.of_layer(setting, "session") for setting in self.settings)
-
-    def key(self, setting: Setting) -> str:
-        """The key of one of its settings, with what it builds on."""
-        return key_of({**self.base, **setting})
-
-
-@dataclass(frozen=True)
-class JudgeEvidence:
-    """All that was gathered, for judging."""
-
-    found: Found
-    windows: Sequence[Window]
-    candidates: Sequence[Candidate]
-    rungs: Sequence[tuple[str, Setting]]
-    """The combination ladder as chosen: fix added last and the setting by then."""
-    chosen_after: int
-    """The last session whose windows chose the best settings; later ones confirm."""
-    epoch_batches: int | None
-    best_workers: Setting = field(default_factory=dict)
-    """The number of workers that dependent fixes and the ladder were built on; empty where it is the user's own."""
-    beside: Sequence[Observation] = ()
-    """Settings that a process has to be started with: pairs of such a process and one as written, numbered from 1."""
-    other_load: float | None = None
-    """Most cores that other programs kept busy in a session, on average; None where it was not seen."""
-    cut: str = TIME_OVER
-    """What ended the measuring."""
 
 
 @dataclass(frozen=True)
@@ -121,69 +65,59 @@ class Judgement:
     floor: float
 
 
-class Estimates:
-    """Estimates of every setting by key: promised, steady, confirmed, and what each adds to its base."""
-
-    def __init__(self, evidence: JudgeEvidence) -> None:
-        made = ev.pairs(evidence.windows, evidence.epoch_batches)
-        self.pairs = made
-        self.promised = speedups.estimate_all([*ev.observations(made), *evidence.beside])
-        self.steady = speedups.estimate_all([*ev.observations(made, steady=True), *evidence.beside])
-        late = [pair for pair in made if pair.session > evidence.chosen_after]
-        self.confirmed = speedups.estimate_all([*ev.observations(late), *evidence.beside])
-        over = {
-            candidate.key(setting): key_of(candidate.base)
-            for candidate in evidence.candidates
-            for setting in candidate.settings
-            if candidate.base
-        }
-        self.added = speedups.estimate_all(ev.added(made, over), control="")
-        self.floor = speedups.noise_floor(self.promised)
-
-
 def judge(evidence: JudgeEvidence) -> Judgement:
     """Everything that may be said of the evidence. Needs at least one counted baseline window."""
     estimates = Estimates(evidence)
-    outcomes = _outcomes(evidence, estimates)
+    combination = _combination(evidence, estimates)
+    outcomes, together = _outcomes(evidence, estimates, combination)
     baseline = _baseline(evidence)
     ceilings = _ceilings(evidence, estimates)
-    combination = _combination(evidence, estimates)
     control = estimates.promised.get(CONTROL)
     noise = Noise(aa_ratio=speedup(control) if control else None, floor=estimates.floor)
     workers = _workers(evidence, estimates, baseline)
-    verdict = _verdict(evidence, baseline, outcomes, combination, ceilings, estimates)
+    claims = _claims(outcomes, combination if together else None)
+    verdict = _verdict(evidence, baseline, outcomes, headline.named(claims, estimates.adds), ceilings, estimates)
     return Judgement(baseline, noise, ceilings, outcomes, combination, workers, verdict, estimates.floor)
-
-
-def speedup(estimate: speedups.SpeedupEstimate) -> Speedup:
-    """As it stands in the result: bounded, since JSON has no infinity."""
-    return Speedup(
-        estimate=estimate.estimate,
-        low=max(0.0, estimate.low),
-        high=min(LARGEST_RATIO, estimate.high),
-        pairs=estimate.pairs,
-        sessions=estimate.sessions,
-    )
 
 
 # -- fixes -----------------------------------------------------------------------------------------------------------
 
 
-def _outcomes(evidence: JudgeEvidence, estimates: Estimates) -> list[FixOutcome]:
+def _outcomes(
+    evidence: JudgeEvidence, estimates: Estimates, combination: Combination | None
+) -> tuple[list[FixOutcome], bool]:
+    """What became of each fix, and whether the combination may be said to be faster: it is one more that was tried."""
     measured = [
         (candidate, _best_setting(candidate, estimates, evidence.best_workers)) for candidate in evidence.candidates
     ]
     tried = [(candidate, setting) for candidate, setting in measured if setting is not None]
     decisive = [_decisive(candidate, setting, estimates) for candidate, setting in tried]
-    adjusted = speedups.holm([estimate.p_value for estimate in decisive])
-    p_of = {id(candidate): p for (candidate, _), p in zip(tried, adjusted, strict=True)}
+    whole = estimates.promised[key_of(combination.setting)] if combination is not None else None
+    claimed = [*decisive, whole] if whole is not None else decisive
+    adjusted = speedups.holm([estimate.p_value for estimate in claimed])
+    p_of = {id(candidate): p for (candidate, _), p in zip(tried, adjusted, strict=False)}
     outcomes = []
     for candidate, setting in measured:
         if setting is None:
             outcomes.append(_unmeasured(candidate, evidence.found.device, evidence.cut))
         else:
-            outcomes.append(_measured(evidence, candidate, setting, estimates, p_of[id(candidate)], len(tried)))
-    return outcomes
+            outcomes.append(_measured(evidence, candidate, setting, estimates, p_of[id(candidate)], len(claimed)))
+    together = whole is not None and (
+        speedups.verdict(whole, adjusted_p=adjusted[-1], floor=estimates.floor) == "faster"
+    )
+    return outcomes, together
+
+
+def _claims(outcomes: Sequence[FixOutcome], combination: Combination | None) -> list[Claim]:
+    """Everything that may be said to be faster."""
+    claims = [
+        Claim(outcome.setting, outcome.speedup, outcome.risk, outcome.id)
+        for outcome in outcomes
+        if outcome.status == "faster" and outcome.speedup is not None
+    ]
+    if combination is not None:
+        claims.append(Claim(combination.setting, combination.speedup, combination.risk))
+    return claims
 
 
 def _best_setting(candidate: Candidate, estimates: Estimates, best_workers: Setting) -> Setting | None:
@@ -384,7 +318,9 @@ def _combination(evidence: JudgeEvidence, estimates: Estimates) -> Combination |
         # A rung that does not go higher is not climbed: fewer changes for the same speed.
         if ladder and estimate.estimate < ladder[-1].speedup.estimate * (1 + 0.5 * speedups.EQUIVALENCE):
             continue
-        ladder.append(LadderStep(fix=fix, setting=setting, speedup=speedup(estimate)))
+        more = estimates.over(setting, ladder[-1].setting) if ladder else None
+        step = LadderStep(fix=fix, setting=setting, speedup=speedup(estimate), added=speedup(more) if more else None)
+        ladder.append(step)
     if len(ladder) < 2:
         return None
     last = ladder[-1]
@@ -410,30 +346,22 @@ def _verdict(
     evidence: JudgeEvidence,
     baseline: Baseline | None,
     outcomes: Sequence[FixOutcome],
-    combination: Combination | None,
+    leading: Claim | None,
     ceilings: Mapping[str, Speedup],
     estimates: Estimates,
 ) -> Verdict:
     if baseline is None:
         return Verdict(sentence="Cannot tell: no window of the training as written could be measured.")
     opening = _opening(baseline)
-    faster = [outcome for outcome in outcomes if outcome.status == "faster" and outcome.speedup is not None]
-    if faster:
-        best = max(faster, key=lambda outcome: words.lower_end(outcome.speedup))
-        setting, figure, risk, together = best.setting, best.speedup, best.risk, False
-        # What stands on fewer processes than a claim needs is shown, but not promised.
-        if (
-            combination is not None
-            and combination.speedup.sessions >= speedups.MINIMUM_SESSIONS
-            and words.lower_end(combination.speedup) > words.lower_end(best.speedup)
-        ):
-            setting, figure, risk, together = combination.setting, combination.speedup, combination.risk, True
-        assert figure is not None
+    if leading is not None:
         device = evidence.found.device
-        make = "makes" if len(words.setting_parts(setting, device)) == 1 else "make"
-        sentence = f"{opening} {words.setting_code(setting, device)} {make} it {words.speedup_text(figure)}."
-        sentence = sentence.replace("× (", "× faster (", 1)
-        return Verdict(sentence=f"{sentence} {RISK_TOLD[risk]}".rstrip(), fix=best.id, together=together)
+        make = "makes" if len(words.setting_parts(leading.setting, device)) == 1 else "make"
+        code, figure = words.setting_code(leading.setting, device), words.speedup_text(leading.figure)
+        sentence = f"{opening} {code} {make} it {figure}.".replace("× (", "× faster (", 1)
+        single = leading.fix or _best_single(outcomes)
+        return Verdict(
+            sentence=f"{sentence} {RISK_TOLD[leading.risk]}".rstrip(), fix=single, together=leading.fix is None
+        )
     unsettled = [outcome for outcome in outcomes if outcome.status == "cannot_tell"]
     if unsettled and estimates.floor > TOO_NOISY:
         return Verdict(sentence=f"{opening} Cannot tell what would help: {_too_noisy(evidence, estimates.floor)}.")
@@ -448,6 +376,13 @@ def _verdict(
         # As it was measured where that is below 1: what is raised from there is no measurement of free data.
         free = measured.estimate if measured.estimate < 1 else ceilings["synthetic"].estimate
     return Verdict(sentence=undecided.nothing_faster(outcomes, free))
+
+
+def _best_single(outcomes: Sequence[FixOutcome]) -> str | None:
+    """The best of the fixes that are faster by themselves; None where none is."""
+    faster = [outcome for outcome in outcomes if outcome.status == "faster"]
+    best = max(faster, key=lambda outcome: words.lower_end(outcome.speedup), default=None)
+    return None if best is None else best.id
 
 
 def _too_noisy(evidence: JudgeEvidence, floor: float) -> str:

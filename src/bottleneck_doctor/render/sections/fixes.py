@@ -45,7 +45,8 @@ class Group:
 
 @dataclass(frozen=True)
 class Rung:
-    """One row of the combination ladder. `setting`: what it adds, its code in backticks."""
+    """One row of the combination ladder. `setting`: what it adds, its code in backticks. `adds`: what that is worth on
+    top of the row before; "" where it was not measured so."""
 
     name: str
     anchor: str | None
@@ -53,6 +54,7 @@ class Rung:
     speedup: Speedup
     bar: Markup
     confirmed: bool = False
+    adds: str = ""
 
 
 def cards(result: Result) -> list[Card]:
@@ -116,9 +118,18 @@ def rungs(result: Result) -> list[Rung]:
         title, anchor = titles.get(step.fix, (step.fix, None))
         added = {name: value for name, value in step.setting.items() if before.get(name) != value}
         setting, before = words.setting_code(added, device) if added else "", step.setting
-        made.append(Rung(f"+ {title}", anchor, setting, step.speedup, bars.speedup_bar(step.speedup, scale, title)))
+        bar = bars.speedup_bar(step.speedup, scale, title)
+        made.append(Rung(f"+ {title}", anchor, setting, step.speedup, bar, adds=_adds(step)))
     if combination.confirmed is not None:
         bar = bars.speedup_bar(combination.confirmed, scale, "Confirmed in fresh sessions")
         setting = words.setting_code(combination.setting, device)
         made.append(Rung("Confirmed in fresh sessions", None, setting, combination.confirmed, bar, confirmed=True))
     return made
+
+
+def _adds(step: LadderStep) -> str:
+    """What a rung brings on top of the one before, and whether that is sure."""
+    if step.added is None or not words.has_interval(step.added):
+        return ""
+    told = f"adds {words.speedup_text(step.added)}"
+    return told if ranking.certain(step.added) else f"{told}, which may be chance"

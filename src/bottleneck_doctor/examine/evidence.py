@@ -1,0 +1,116 @@
+"""What an examination gathered, as it is judged: the candidates, the windows, and the estimates made of them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from bottleneck_doctor import knobs
+from bottleneck_doctor.documents.labels import key_of
+from bottleneck_doctor.documents.report import Risk, Setting, Speedup, Window
+from bottleneck_doctor.fixes import Fix as Fix
+from bottleneck_doctor.measure import pairing as ev
+from bottleneck_doctor.runtime.wire.messages import Found
+from bottleneck_doctor.statistics import speedups
+from bottleneck_doctor.statistics.speedups import Observation
+
+LARGEST_RATIO = 1e4
+TIME_OVER = "the time was over"
+
+
+@dataclass
+class Candidate:
+    """One fix in the examination: the settings it tries, or why it tries none."""
+
+    fix: Fix
+    refusal: str = ""
+    settings: list[Setting] = field(default_factory=list)
+    with_workers: bool = False
+    sweep: bool = False
+    """Whether its settings are numbers of workers, around the best of which more are tried."""
+    offered_risk: Risk | None = None
+    """The risk of what is tried, where it is another than the fix has in general."""
+    base: Setting = field(default_factory=dict)
+    of_kernel: bool = False
+    """Its settings save time in which the kernel works."""
+    failures: dict[str, str] = field(default_factory=dict)
+    """Why windows of a setting failed, by key."""
+    idle: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The knobs of a setting that took no effect, by key."""
+
+    @property
+    def risk(self) -> Risk:
+        """What may become of the training."""
+        return self.offered_risk or self.fix.risk
+
+    @property
+    def starts(self) -> bool:
+        """Whether a process has to be started with its settings."""
+        return any(knobs.of_layer(setting, "session") for setting in self.settings)
+
+    def key(self, setting: Setting) -> str:
+        """The key of one of its settings, with what it builds on."""
+        return key_of({**self.base, **setting})
+
+
+@dataclass(frozen=True)
+class JudgeEvidence:
+    """All that was gathered, for judging."""
+
+    found: Found
+    windows: Sequence[Window]
+    candidates: Sequence[Candidate]
+    rungs: Sequence[tuple[str, Setting]]
+    """The combination ladder as chosen: fix added last and the setting by then."""
+    chosen_after: int
+    """The last session whose windows chose the best settings; later ones confirm."""
+    epoch_batches: int | None
+    best_workers: Setting = field(default_factory=dict)
+    """The number of workers that dependent fixes and the ladder were built on; empty where it is the user's own."""
+    beside: Sequence[Observation] = ()
+    """Settings that a process has to be started with: pairs of such a process and one as written, numbered from 1."""
+    other_load: float | None = None
+    """Most cores that other programs kept busy in a session, on average; None where it was not seen."""
+    cut: str = TIME_OVER
+    """What ended the measuring."""
+
+
+class Estimates:
+    """Estimates of every setting by key: promised, steady, confirmed, and what each adds to its base."""
+
+    def __init__(self, evidence: JudgeEvidence) -> None:
+        made = ev.pairs(evidence.windows, evidence.epoch_batches)
+        self.pairs = made
+        self.promised = speedups.estimate_all([*ev.observations(made), *evidence.beside])
+        self.steady = speedups.estimate_all([*ev.observations(made, steady=True), *evidence.beside])
+        late = [pair for pair in made if pair.session > evidence.chosen_after]
+        self.confirmed = speedups.estimate_all([*ev.observations(late), *evidence.beside])
+        over = {
+            candidate.key(setting): key_of(candidate.base)
+            for candidate in evidence.candidates
+            for setting in candidate.settings
+            if candidate.base
+        }
+        self.added = speedups.estimate_all(ev.added(made, over), control="")
+        self.floor = speedups.noise_floor(self.promised)
+
+    def over(self, whole: Setting, part: Setting) -> speedups.SpeedupEstimate | None:
+        """What a setting adds to a part of it, from processes that measured both; None where none did."""
+        key = key_of(whole)
+        return speedups.estimate_all(ev.added(self.pairs, {key: key_of(part)}), control="").get(key)
+
+    def adds(self, whole: Setting, part: Setting) -> bool:
+        """Whether it is sure that a setting is faster than a part of it."""
+        more = self.over(whole, part)
+        return more is not None and more.sessions >= speedups.MINIMUM_SESSIONS and more.low > 1
+
+
+def speedup(estimate: speedups.SpeedupEstimate) -> Speedup:
+    """As it stands in the result: bounded, since JSON has no infinity."""
+    return Speedup(
+        estimate=estimate.estimate,
+        low=max(0.0, estimate.low),
+        high=min(LARGEST_RATIO, estimate.high),
+        pairs=estimate.pairs,
+        sessions=estimate.sessions,
+    )
