@@ -98,7 +98,7 @@ def test_the_line_that_calls_a_framework_s_trainer_is_not_where_its_callbacks_wo
     found = finding("work-between-steps", profiled(evidence, sampling=replace(sampling, trees={"main": tree})))
     assert found is not None
     assert found.site == Site(file=FILE, line=30), "a callback of the user's own is a place"
-    assert "most of that work is done at train.py, line 30" in found.sentence
+    assert "Most of this work is done at train.py, line 30" in found.sentence
     seldom = replace(own, children=[*step.children, replace(callback, count=8, children=[])])
     tree = node("main", "", 0, node("main", FILE, 90, replace(fit, children=[seldom]), own=True))
     found = finding("work-between-steps", profiled(evidence, sampling=replace(sampling, trees={"main": tree})))
@@ -238,7 +238,7 @@ def test_rare_slow_samples_are_jitter_before_they_are_a_slow_fetch() -> None:
     evidence = replace(healthy(0.95, loop=loading(fetch_ms=90.0, fetch_p95_ms=880.0)), steps=steps)
     made = diagnose(evidence)
     assert [each.id for each in made.findings[:2]] == ["step-jitter", "slow-fetch"]
-    assert "batches that take 880 ms to fetch instead of 90 ms on average" in made.findings[0].sentence
+    assert "one batch in twenty takes 880 ms or more to fetch, instead of 90 ms on average" in made.findings[0].sentence
 
 
 def test_bursts_of_workers_are_not_jitter() -> None:
@@ -291,3 +291,24 @@ def test_a_ceiling_that_one_noisy_window_set_is_not_told_beside_computing() -> N
     assert found is not None
     assert "free" not in found.sentence
     assert "of_ceiling" not in found.evidence
+
+
+@pytest.mark.parametrize(
+    ("communication", "parts", "limits"),
+    [
+        (0.4, "Forward, backward, optimizer and communication between processes", "Computing and communication limit"),
+        (0.0, "Forward, backward and optimizer", "Computing limits"),
+    ],
+)
+def test_communication_is_not_called_computing(communication: float, parts: str, limits: str) -> None:
+    seen = shares(communication=communication)
+    found = finding("compute-bound", healthy(phases=seen))
+    assert found is not None
+    assert found.sentence.startswith(f"{parts} take 97 % of the time (")
+    assert found.sentence.endswith(f"{limits} training.")
+
+
+def test_the_parts_of_computing_add_up_to_what_is_said_of_all() -> None:
+    found = finding("compute-bound", healthy(phases=shares(optimizer=0.1, zero_grad=0.2)))
+    assert found is not None
+    assert "take 97 % of the time (22 %, 45 % and 30 %)" in found.sentence

@@ -33,7 +33,8 @@ from tests.unit.diagnosable import (
     use,
 )
 
-from bottleneck_doctor.diagnose import diagnose
+from bottleneck_doctor.diagnose import Statement, diagnose
+from bottleneck_doctor.diagnose._rule import portion
 from bottleneck_doctor.documents.report import (
     Noise,
     Site,
@@ -58,7 +59,7 @@ LOADER = messages.Site(FILE, 50)
             "`ColorJitter` (train.py, line 7)",
         ),
         (FOREIGN, Site(file=FILE, line=20), 21, "`ColorJitter` (called from train.py, line 21)"),
-        (FOREIGN, None, 50, "`ColorJitter` (of the loader made at train.py, line 50)"),
+        (FOREIGN, None, 50, "`ColorJitter` (used by the loader made at train.py, line 50)"),
         (
             replace(BLUR[0], made_file=FILE, made_line=7),
             Site(file=FILE, line=20),
@@ -112,7 +113,7 @@ def test_a_library_s_collate_function_is_not_called_torch_s(
     evidence = healthy(WAITING, loop=loop)
     found = finding("slow-collate", replace(evidence, found=replace(evidence.found, loader_site=LOADER)))
     assert found is not None
-    assert found.sentence.startswith(f"Putting samples together into a batch, by {told}, takes ")
+    assert found.sentence.startswith(f"Collating takes 75 % of making a batch: 30 ms in {told}. ")
     assert (found.site.line if found.site is not None else None) == site
 
 
@@ -217,7 +218,7 @@ def test_a_training_process_that_makes_its_batches_is_seen_to_wait_or_to_compute
     """A sleep in `__getitem__` without workers, and the same time spent computing."""
     asleep = finding("workers-io-bound", healthy(WAITING, loop=loading(computing=0.05)))
     assert asleep is not None
-    assert "computes 5 % of the time and waits for the rest" in asleep.sentence.replace("5.0", "5")
+    assert "computes 5 % of the time and otherwise waits for storage" in asleep.sentence.replace("5.0", "5")
     assert "a sleep" in asleep.sentence
     assert asleep.site == Site(file=FILE, line=21)
     assert finding("workers-io-bound", healthy(WAITING, loop=loading(computing=0.97))) is None
@@ -317,5 +318,31 @@ def test_work_that_is_slow_only_where_threads_wait_for_one_another(there: float,
     first = diagnose(evidence).findings[0]
     assert first.id == found
     if found == "oversubscribed-threads":
-        assert "`RandomHorizontalFlip` and putting samples together take 132 ms a batch" in first.sentence
-        assert "4.0 ms in a worker" in first.sentence
+        assert "`RandomHorizontalFlip` and collating take 132 ms a batch" in first.sentence
+        assert "In a worker, which computes with one, they take 4.0 ms" in first.sentence
+
+
+def test_a_process_that_is_blocked_on_a_disk_is_said_to_wait_for_no_more_than_that() -> None:
+    """A third of the wait is a disk's; what the rest is, nobody saw."""
+    blocked = healthy(WAITING, loop=loading(), utilization=use(main={"blocked_share": 0.2}))
+    said = BY_ID["workers-io-bound"].judge(blocked)
+    assert isinstance(said, Statement)
+    assert said.sentence.startswith("The training process is blocked on a disk 20 % of the time (train.py, line 21). ")
+    assert said.clause.endswith("60 % of the time, a large part of it blocked on a disk (train.py, line 21)")
+
+
+def test_a_part_that_may_not_be_the_largest_is_not_called_so() -> None:
+    assert [portion(share) for share in (0.1, 0.35, 0.6, 0.95)] == [
+        "part of it",
+        "a large part of it",
+        "most of it",
+        "nearly all of it",
+    ]
+
+
+def test_that_workers_are_not_needed_is_inferred_where_it_was_not_measured() -> None:
+    cheap = in_workers(fetch_ms=0.3, collate_ms=0.2, hand_over_ms=1.5, bytes_per_batch=64.0 * 1024)
+    found = finding("memory-data-needs-no-workers", healthy(WAITING, loop=cheap, workers=curve(2, w4=0.9)))
+    assert found is not None
+    assert "Training without workers was not measured." in found.sentence
+    assert "in memory" not in found.sentence, "that few files are opened is all that was seen"

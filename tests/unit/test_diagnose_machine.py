@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.unit.diagnosable import (
     BY_ID,
     LEAKING,
@@ -13,6 +15,20 @@ from tests.unit.diagnosable import (
 )
 
 from bottleneck_doctor.diagnose import diagnose
+from bottleneck_doctor.documents.report import Environment
+
+ENVIRONMENT = Environment(
+    python="3.12.7",
+    torch="2.9.1",
+    platform="Linux",
+    cpu="",
+    usable_cpus=4,
+    total_cpus=16,
+    memory_bytes=16 << 30,
+    devices=[],
+    variables={},
+    fingerprint="",
+)
 
 
 def test_memory_that_levels_off_is_not_growth() -> None:
@@ -30,3 +46,14 @@ def test_windows_of_other_settings_and_modes_say_nothing_of_the_training_as_writ
     other = [window(0, setting={"num_workers": 4}), window(1, mode="lines"), window(2, mode="phases"), window(3)]
     made = diagnose(healthy(windows=other, utilization=use(resident=LEAKING)), [BY_ID["memory-growth"]])
     assert [each.id for each in made.not_judged] == ["memory-growth"]
+
+
+def test_memory_is_not_called_free_where_only_its_size_is_known() -> None:
+    growing = healthy(utilization=use(resident=LEAKING, memory_available_bytes=None))
+    free = finding("memory-growth", healthy(utilization=use(resident=LEAKING)))
+    assert free is not None
+    assert "the 8 GiB that are free will last" in free.sentence
+    whole = finding("memory-growth", replace(growing, environment=ENVIRONMENT))
+    assert whole is not None
+    assert "all 16 GiB of the machine will last" in whole.sentence
+    assert "free" not in whole.sentence

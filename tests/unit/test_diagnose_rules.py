@@ -3,6 +3,7 @@ threshold, and is not judged without what it needs."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -50,7 +51,7 @@ from tests.unit.diagnosable import (
     window,
 )
 
-from bottleneck_doctor.diagnose import Evidence, diagnose, headline
+from bottleneck_doctor.diagnose import Evidence, Statement, diagnose, headline
 from bottleneck_doctor.diagnose._evidence import NEEDS, missing
 from bottleneck_doctor.documents.report import (
     EpochPause,
@@ -82,7 +83,7 @@ CASES: dict[str, Case] = {
         fires=replace(healthy(WAITING), loading=[], workers=None),
         silent=replace(healthy(0.04), loading=[], workers=None),
         weight=0.6,
-        words=("waits for data 60 % of the time", "60 ms of every step"),
+        words=("waits for data 60 % of the time", "60 ms a step"),
     ),
     "slow-fetch": Case(
         fires=healthy(WAITING),
@@ -118,7 +119,7 @@ CASES: dict[str, Case] = {
         ),
         silent=healthy(WAITING, loop=loading(collate_ms=4.0, collate_site=Site(file=FILE, line=40))),
         weight=0.6 * 0.75,
-        words=("your collate function (train.py, line 42)", "30 ms a batch", "75 %"),
+        words=("the collate function (train.py, line 42)", "making a batch: 30 ms", "75 %"),
         line=42,
     ),
     "slow-hand-over": Case(
@@ -140,13 +141,13 @@ CASES: dict[str, Case] = {
             workers=curve(2, w0=1.01, w4=0.9),
         ),
         weight=0.5,
-        words=("500 µs to make", "1.5 ms to come over from 2 workers", "2.0× (95 % 1.9–2.1, 8 pairs) as fast"),
+        words=("500 µs to make", "1.5 ms to get from 2 workers", "2.0× (95 % 1.9–2.1, 8 pairs) as fast"),
     ),
     "workers-io-bound": Case(
         fires=healthy(WAITING, loop=in_workers(), utilization=use(workers=IDLE_WORKERS)),
         silent=healthy(WAITING, loop=in_workers(), utilization=use(workers={"cpu_user": 1.2})),
         weight=0.6 * 0.9,
-        words=("While making batches, 2 workers compute 10 % of the time", "(train.py, line 21)"),
+        words=("While making batches, 2 workers each compute 10 % of the time", "(train.py, line 21)"),
         line=21,
     ),
     "workers-cpu-bound": Case(
@@ -177,7 +178,7 @@ CASES: dict[str, Case] = {
         weight=0.5,
         words=(
             "1 worker does not keep up",
-            "320 samples a second. With 4 workers it is 640, 2.0× (95 % 1.9–2.1, 8 pairs)",
+            "320 samples a second. With 4 workers it reaches 640, 2.0× (95 % 1.9–2.1, 8 pairs)",
         ),
     ),
     "too-many-workers": Case(
@@ -190,14 +191,14 @@ CASES: dict[str, Case] = {
         fires=profiled(healthy(WAITING, loop=loading(files=SMALL)), lines=listings(READING)),
         silent=profiled(healthy(WAITING, loop=loading(files=LARGE)), lines=listings(READING)),
         weight=0.6 * 0.9 * 10 / 10.5,
-        words=("Every batch opens 64 files of 2 KiB on average (train.py, line 21)", "86 % of making a batch"),
+        words=("On average, a batch opens 64 files of 2 KiB (train.py, line 21)", "86 % of making a batch"),
         line=21,
     ),
     "network-file-system": Case(
         fires=profiled(healthy(WAITING, loop=loading(files=REMOTE)), lines=listings(READING)),
         silent=profiled(healthy(WAITING, loop=loading(files=LARGE)), lines=listings(READING)),
         weight=0.6 * 0.9 * 10 / 10.5,
-        words=("reads 32 files (16 MiB) from a network file system, nfs4", "86 %"),
+        words=("opens 32 files (16 MiB) on a network file system (nfs4)", "86 %"),
         line=21,
     ),
     "cold-cache": Case(
@@ -210,7 +211,7 @@ CASES: dict[str, Case] = {
             lines=listings(READING),
         ),
         weight=0.6 * 0.9 * 10 / 10.5 * 0.8,
-        words=("The disk delivers 128 MiB a second, 80 % of what loading opens",),
+        words=("The disk delivers 128 MiB a second, 80 % of what the opened files hold",),
         line=21,
     ),
     "worker-imbalance": Case(
@@ -225,20 +226,26 @@ CASES: dict[str, Case] = {
         # Two even workers that take turns finish a third out of order, and nobody waits for it.
         silent=healthy(WAITING, loop=in_workers(4, out_of_order_share=0.4, fetch_p95_ms=13.0)),
         weight=0.6 * 0.75,
-        words=("40 % of the batches were finished before an earlier one", "10 ms on average and 40 ms"),
+        words=(
+            "40 % of the batches were finished before an earlier one",
+            "10 ms on average, and 40 ms or more for one batch in twenty",
+        ),
         line=21,
     ),
     "step-jitter": Case(
         fires=replace(healthy(), steps=replace(STEPS, p50_ms=80.0, p95_ms=200.0, jitter=2.5, outliers=12)),
         silent=replace(healthy(), steps=replace(STEPS, p50_ms=80.0, p95_ms=112.0, jitter=1.4, outliers=6)),
         weight=0.2,
-        words=("take 80 ms or less, but one in twenty takes 200 ms or more (2.5 times as long)", "20 % of the time"),
+        words=(
+            "take 80 ms or less, but one in twenty takes 200 ms or more (2.5 times as long)",
+            "they would take 20 % less time",
+        ),
     ),
     "work-between-steps": Case(
         fires=healthy(phases=shares(between=0.4)),
         silent=healthy(phases=shares(between=0.09)),
         weight=0.4,
-        words=("40 % of the time", "40 ms a step; most of that work is done at train.py, line 55"),
+        words=("40 % of the time", "40 ms a step. Most of this work is done at train.py, line 55"),
         line=55,
     ),
     "python-bound": Case(
@@ -254,7 +261,7 @@ CASES: dict[str, Case] = {
         fires=healthy(synchronising=[ITEM]),
         silent=healthy(synchronising=[replace(ITEM, ms_per_step=4.0)]),
         weight=0.12,
-        words=("`item` at train.py, line 55", "64 times a step", "12 % of a step"),
+        words=("`item` at train.py, line 55", "64 times a step", "12 ms a step, 12 % of it"),
         line=55,
     ),
     "garbage-collection": Case(
@@ -283,13 +290,13 @@ CASES: dict[str, Case] = {
         ),
         silent=healthy(ceilings={"synthetic": Speedup(estimate=1.3, low=1.2, high=1.4, pairs=8, sessions=3)}),
         weight=0.97,
-        words=("take 97 % of the time", "at 97 % of the speed that training would have if data were free"),
+        words=("take 97 % of the time", "at 97 % of the speed that it would have if data were free"),
     ),
     "transfer-bound": Case(
         fires=on_gpu(healthy(phases=shares(host_to_device=0.2))),
         silent=on_gpu(healthy(phases=shares(host_to_device=0.09))),
         weight=0.2,
-        words=("takes 20 % of a step: a batch of 8 MiB crosses at 400 MiB a second",),
+        words=("takes 20 % of a step. A batch of 8 MiB crosses at 400 MiB a second",),
     ),
     "pageable-copies": Case(
         fires=on_gpu(
@@ -311,13 +318,13 @@ CASES: dict[str, Case] = {
         fires=on_gpu(healthy(), sm_efficiency=0.2, utilization=0.8),
         silent=on_gpu(healthy(), sm_efficiency=0.5, utilization=0.8),
         weight=0.8 * 0.75,
-        words=("Kernels run 80 % of the time, but keep only 25 %", "50 % of the warps"),
+        words=("Kernels run 80 % of the time, but keep only an estimated 25 %", "50 % of the warps"),
     ),
     "tensor-cores-idle": Case(
         fires=on_gpu(healthy(), tensor_core_share=0.0, tensor_core_eligible_share=0.7, utilization=1.0),
         silent=on_gpu(healthy(), tensor_core_share=0.3, tensor_core_eligible_share=0.7, utilization=1.0),
         weight=0.35,
-        words=("70 % of the kernels' time goes to operations that Tensor Cores could do, and 0 % is done",),
+        words=("Operations that Tensor Cores could do take 70 % of the kernels' time",),
     ),
     "slow-epoch-turn": Case(
         fires=healthy(
@@ -329,19 +336,23 @@ CASES: dict[str, Case] = {
             epoch_pause=EpochPause(seen=3, seconds=1.0, evaluation=0.7, saving=0.2, first_batch=0.1, rest=0.0)
         ),
         weight=0.5,
-        words=("10 s pass between two epochs (7.0 s evaluating, 2.0 s saving)", "50 % of the time"),
+        words=("Between two epochs, 10 s pass (7.0 s evaluating, 2.0 s saving)", "50 % of the time"),
     ),
     "slow-start": Case(
         fires=healthy(steps=replace(STEPS, first_step_seconds=25.0), setup_seconds=[26.0, 26.1]),
         silent=healthy(steps=replace(STEPS, first_step_seconds=9.0)),
         weight=0.2,
-        words=("25 s pass", "the steps of one epoch take 10 s"),
+        words=("takes 25 s from the start", "The steps of one epoch take 10 s"),
     ),
     "memory-growth": Case(
         fires=healthy(utilization=use(resident=LEAKING)),
         silent=healthy(utilization=use(resident=[(500.0 + 10 * each) * MB for each in range(4)])),
         weight=1.0,
-        words=("grew by 900 MiB", "15 MiB a second, 1.5 MiB a step", "the free 8 GiB will last 9 min"),
+        words=(
+            "by up to 900 MiB in one process",
+            "15 MiB a second, 1.5 MiB a step",
+            "the 8 GiB that are free will last 9 min",
+        ),
     ),
     "straggler-rank": Case(
         fires=healthy(windows=[window(index, parts=waiting_ranks(2.0)) for index in range(2)]),
@@ -382,6 +393,19 @@ def test_fires_with_its_figures_and_its_place(identifier: str) -> None:
     assert found.site == (Site(file=FILE, line=case.line) if case.line is not None else None)
     assert found.evidence
     assert all(isinstance(value, float) for value in found.evidence.values())
+
+
+LONGEST = 30
+"""Words of a sentence that is read once."""
+
+
+@pytest.mark.parametrize("identifier", CASES)
+def test_a_sentence_is_short_and_speaks_of_the_training(identifier: str) -> None:
+    said = BY_ID[identifier].judge(CASES[identifier].fires)
+    assert isinstance(said, Statement)
+    for sentence in (*re.split(r"(?<=[.;:])\s", said.sentence), f"Training {said.clause}"):
+        assert len(sentence.split()) <= LONGEST, sentence
+        assert "your" not in sentence.lower().split()
 
 
 @pytest.mark.parametrize("identifier", CASES)

@@ -236,7 +236,7 @@ NEEDS: Mapping[str, tuple[Callable[[Evidence], bool], str]] = MappingProxyType(
         "loading": (lambda e: e.as_written is not None, "how batches are made was not measured"),
         "files": (
             lambda e: e.as_written is not None and e.as_written.files is not None,
-            "no opening of a file was seen while batches were made, or it could not be watched",
+            "no file was opened while batches were made, or opening files could not be watched",
         ),
         "utilization": (
             lambda e: e.utilization is not None and bool(e.utilization.windows),
@@ -247,7 +247,10 @@ NEEDS: Mapping[str, tuple[Callable[[Evidence], bool], str]] = MappingProxyType(
             "neither a sampling profile nor a line profile could be taken",
         ),
         "operators": (lambda e: e.operators is not None, "torch.profiler gave no tables"),
-        "synchronising": (lambda e: e.synchronising is not None, "synchronising calls were not watched for"),
+        "synchronising": (
+            lambda e: e.synchronising is not None,
+            "calls that take values out of tensors were not watched",
+        ),
         "garbage": (lambda e: e.garbage is not None, "Python's garbage collector was not watched"),
         "curve": (lambda e: e.workers is not None, "no other number of workers was measured"),
         "noise": (lambda e: e.noise is not None, "the noise of the machine was not measured"),
@@ -255,6 +258,6 @@ NEEDS: Mapping[str, tuple[Callable[[Evidence], bool], str]] = MappingProxyType(
             lambda e: e.first_step_seconds is not None,
             "the time to the first step was not measured",
         ),
-        "ranks": (_ranks, "one process trains, so there is none to lag behind others"),
+        "ranks": (_ranks, "one process trains, so none lags behind others"),
     }
 )

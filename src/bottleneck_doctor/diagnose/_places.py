@@ -390,10 +390,9 @@ class Met:
         """As a sentence names it: `inflate` (gzip.py)."""
         return f"`{self.name}` ({PurePath(self.file).name})" if self.file else f"`{self.name}`"
 
-    @property
-    def sentence(self) -> str:
-        """To go behind another sentence."""
-        return f" {words.share_text(self.share)} of the samples of its stack are in {self.text}."
+    def sentence(self, of: str) -> str:
+        """To go behind another sentence; `of`: what was being done when the samples were taken."""
+        return f" {words.share_text(self.share)} of the stack samples of {of} ended in {self.text}."
 
 
 def met_in_loading(evidence: Evidence) -> Met | None:

@@ -127,6 +127,11 @@ def waits(evidence: Evidence) -> str:
     return f"waits for data {words.share_text(evidence.wait or 0.0)} of the time"
 
 
+def training_waits(evidence: Evidence) -> str:
+    """The same as a sentence, to go behind one about making batches."""
+    return f"Training {waits(evidence)}."
+
+
 def made_here(evidence: Evidence) -> bool:
     """Whether the training process makes its batches itself.
 
@@ -144,7 +149,7 @@ def portion(share: float) -> str:
     """How a part of the whole is spoken of."""
     if share >= 0.9:
         return "nearly all of it"
-    return "most of it" if share > 0.5 else "the largest part of it" if share >= PART else "part of it"
+    return "most of it" if share > 0.5 else "a large part of it" if share >= PART else "part of it"
 
 
 def clamp(share: float) -> float:

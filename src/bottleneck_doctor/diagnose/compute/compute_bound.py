@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bottleneck_doctor.diagnose._evidence import Evidence
-from bottleneck_doctor.diagnose._rule import GENERAL, Rule, Statement
+from bottleneck_doctor.diagnose._rule import GENERAL, LARGE, Rule, Statement
 from bottleneck_doctor.diagnose.compute._operators import forward_of_no_module
 from bottleneck_doctor.wording import words
 
@@ -35,16 +35,22 @@ def judge(evidence: Evidence) -> Statement | None:
         if ceiling.estimate <= AT_CEILING:
             share = min(1.0, 1.0 / ceiling.estimate)
             figures["of_ceiling"] = share
-            near = f", at {words.share_text(share)} of the speed that training would have if data were free"
+            near = f" Training runs at {words.share_text(share)} of the speed that it would have if data were free."
+    parts = {"forward": forward, "backward": shares.backward, "optimizer": shares.optimizer + shares.zero_grad}
+    limits, does = "Computing limits training.", "computes"
+    if shares.communication > 0:
+        parts["communication between processes"] = shares.communication
+        figures["communication_share"] = shares.communication
+    if shares.communication >= LARGE:
+        limits, does = "Computing and communication limit training.", "computes and communicates"
     return Statement(
         sentence=(
-            f"Forward, backward and optimizer take {words.share_text(passes)} of the time "
-            f"({words.share_text(forward)}, {words.share_text(shares.backward)} and "
-            f"{words.share_text(shares.optimizer)}){near}: computing is what limits it."
+            f"{words.listed(list(parts)).capitalize()} take {words.share_text(passes)} of the time "
+            f"({words.listed([words.share_text(part) for part in parts.values()])}).{near} {limits}"
         ),
         figures=figures,
         weight=passes * evidence.in_steps,
-        clause=f"computes {words.share_text(passes)} of the time",
+        clause=f"{does} {words.share_text(passes)} of the time",
     )
 
 
@@ -57,6 +63,7 @@ RULE = Rule(
     needs=("phases",),
     judge=judge,
     source="https://horace.io/brrr_intro.html",
-    advice="Only less computing or a faster machine helps: lower precision, a compiled model, another layout or model.",
+    advice="Only less computing or a faster machine helps: lower precision, a compiled model, another memory layout or "
+    "model.",
     fixes=("amp-bf16", "amp-fp16", "intra-op-threads"),
 )

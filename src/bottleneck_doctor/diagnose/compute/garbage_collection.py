@@ -19,9 +19,9 @@ def judge(evidence: Evidence) -> Statement | None:
     site = line_with(evidence, COLLECTS)
     return Statement(
         sentence=(
-            f"Python's garbage collector ran {words.count_text(garbage.collections, 'time')} during the steps "
-            f"watched{at(site)}: {milliseconds(garbage.ms_per_step)} a step, {words.share_text(garbage.share)} of the "
-            "time."
+            f"Python's garbage collector ran {words.count_text(garbage.collections, 'time')} during the steps that "
+            f"were watched{at(site)}. It took {milliseconds(garbage.ms_per_step)} a step, "
+            f"{words.share_text(garbage.share)} of the time."
         ),
         figures={
             "collections": float(garbage.collections),
@@ -42,7 +42,7 @@ RULE = Rule(
     needs=("garbage",),
     judge=judge,
     source="https://docs.python.org/3/library/gc.html",
-    advice="Call `gc.freeze()` after set-up, so that the collector does not walk the whole data set again and again, "
-    "do not call `gc.collect()` in the loop, or collect at the end of epochs only.",
+    advice="Call `gc.freeze()` after set-up, so that the collector does not go through the whole data set each time. "
+    "Call `gc.collect()` at the end of an epoch at most, and not in every step.",
     contradicts=("compute-bound",),
 )

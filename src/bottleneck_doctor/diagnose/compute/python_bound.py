@@ -25,19 +25,22 @@ def judge(evidence: Evidence) -> Statement | None:
         share = min(share, still)
     if share < PART:
         return None
-    hot = hottest_of(evidence, "forward") if shares.forward >= shares.optimizer else hottest_of(evidence, "optimizer")
+    kind = "forward" if shares.forward >= shares.optimizer else "optimizer"
+    hot = hottest_of(evidence, kind)
     site = refined_below_the_loop(evidence, hot.site) if hot is not None and hot.share >= PART else None
+    where = ""
+    if site is not None and hot is not None and hot.share > 0.5:
+        where = f" Most of the {'forward pass' if kind == 'forward' else 'optimizer'} runs at {place(site)}."
     cores = _usage.of(evidence, "main", _usage.cpu)
     figures = {"python_share": share, "passes_share": passes}
     used = ""
     if cores is not None:
         figures["main_cores"] = cores
-        used = f"; the training process keeps {cores:.1f} cores busy"
+        used = f" The training process keeps {cores:.1f} cores busy."
     return Statement(
         sentence=(
-            f"{words.share_text(share)} of a step is Python code and calls of operations of under 10 µs, where the "
-            f"call costs more than the computing{used}."
-            + (f" Most of it is reached from {place(site)}." if site is not None and hot and hot.share > 0.5 else "")
+            f"{words.share_text(share)} of a step is Python code and operations of under 10 µs, which take longer to "
+            f"call than to compute.{used}{where}"
         ),
         figures=figures,
         weight=share * evidence.in_steps,

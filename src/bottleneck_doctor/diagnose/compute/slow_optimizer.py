@@ -37,7 +37,7 @@ RULE = Rule(
     needs=("phases",),
     judge=judge,
     source=TUNING_GUIDE,
-    advice="Pass `fused=True` or `foreach=True` where the optimizer has it, work on all parameters at once in one of "
-    "your own, or accumulate gradients over several batches.",
+    advice="Pass `fused=True` or `foreach=True` if the optimizer takes it; in an optimizer of your own, update all "
+    "parameters at once. Or accumulate gradients over several batches.",
     contradicts=("compute-bound",),
 )

@@ -31,7 +31,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     if steps is None or steps.steps < 20 or steps.p50_ms <= 0:
         return None
     if evidence.found.period > 1 or not evidence.found.periodic:
-        return Unjudged("the steps of this loop may do different work, so it says nothing that some take longer")
+        return Unjudged("the steps of this loop may do different work, so some may well take longer")
     if evidence.baseline is not None and steps.mean_ms > DISTURBED * evidence.baseline.step_ms > 0:
         return Unjudged("the window in which each step was timed was disturbed: its steps took longer than usual")
     often = steps.outliers / steps.steps
@@ -46,22 +46,26 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         return None
     others = _usage.others(evidence) or 0.0
     if not of_data and others > words.OTHER_LOAD:
-        return Unjudged(f"other programs kept {others:.1f} cores busy, which alone makes steps differ")
+        return Unjudged(f"other programs kept {others:.1f} cores busy, which by itself makes steps differ")
     lost = clamp((steps.mean_ms - steps.p50_ms) / steps.mean_ms) if steps.mean_ms > 0 else 0.0
     if lost < MATTERS:
         return None
+    beyond = ""
+    if steps.outliers:
+        beyond = f" {steps.outliers} of {words.count_text(steps.steps, 'step')} are more than three standard "
+        beyond += "deviations from the mean."
     because = ""
     if of_data and loading is not None:
         because = (
-            f", and they are waiting for batches that take {milliseconds(loading.fetch_p95_ms)} to fetch instead of "
-            f"{milliseconds(loading.fetch_ms)} on average"
+            f" Most of the difference is waiting for data: one batch in twenty takes "
+            f"{milliseconds(loading.fetch_p95_ms)} or more to fetch, instead of {milliseconds(loading.fetch_ms)} on "
+            "average."
         )
     return Statement(
         sentence=(
             f"Half of the steps take {milliseconds(steps.p50_ms)} or less, but one in twenty takes "
-            f"{milliseconds(steps.p95_ms)} or more ({steps.jitter:.1f} times as long), and {steps.outliers} of "
-            f"{steps.steps} lie beyond three standard deviations. Steps longer than the usual one cost "
-            f"{words.share_text(lost)} of the time{because}."
+            f"{milliseconds(steps.p95_ms)} or more ({steps.jitter:.1f} times as long).{beyond} If all steps took "
+            f"{milliseconds(steps.p50_ms)}, they would take {words.share_text(lost)} less time.{because}"
         ),
         figures={
             "jitter": steps.jitter,
@@ -86,6 +90,6 @@ RULE = Rule(
     needs=("steps",),
     judge=judge,
     source="https://en.wikipedia.org/wiki/68%E2%80%9395%E2%80%9399.7_rule",
-    advice="Look for what happens only in some steps: samples that take much longer, logging every so many, inputs of "
-    "differing size, other programs.",
+    advice="Look for what happens only in some steps: samples that take much longer, logging every so many steps, "
+    "inputs of different sizes, other programs.",
 )

@@ -14,6 +14,7 @@ from bottleneck_doctor.diagnose._rule import (
     milliseconds,
     often,
     place,
+    portion,
 )
 from bottleneck_doctor.documents.report import Site, SynchronisingCall
 from bottleneck_doctor.system.paths import same_file
@@ -37,7 +38,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     if evidence.on_device:
         idle = evidence.operators.idle_share if evidence.operators is not None else None
         if idle is None:
-            return Unjudged("whether the device is idle after them is not known")
+            return Unjudged("how long the device is idle after these calls was not measured")
         # Waiting for a device that computes is no loss; only what it then stands still for is.
         spent = min(spent, idle)
     else:
@@ -46,19 +47,21 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         return None
     site = Site(file=worst.path, line=worst.line) if worst.line > 0 else None
     others = len(calls) - 1
-    rest = f" ({words.count_text(others, 'other place')} besides)" if others else ""
     total = sum(call.ms_per_step for call in calls)
+    most = f", {portion(worst.ms_per_step / total)}" if total > 0 else ""
+    these = f"Together with {words.count_text(others, 'other place')}, this takes" if others else "This takes"
+    part = words.share_text(clamp(spent))
     where = f" at {place(site)}" if site is not None else ""
     if evidence.on_device:
-        lost = f"The host waits for the device in each of them, and the device is then idle {lost_share(spent)}."
+        lost = f". Each time, the host waits for the device, which is then idle for up to {part} of the time."
     elif spent > total / step:
-        lost = f"With the loop around them that is {words.share_text(clamp(spent))} of a step."
+        lost = f"; with the loop around it, {part} of a step."
     else:
-        lost = f"That is {words.share_text(clamp(spent))} of a step."
+        lost = f", {part} of it."
     return Statement(
         sentence=(
-            f"`{worst.name}`{where} takes a value out of a tensor {often(worst.per_step)} a "
-            f"step{rest}: {milliseconds(total)} a step. {lost}"
+            f"`{worst.name}`{where} takes a value out of a tensor {often(worst.per_step)} a step. "
+            f"{these} {milliseconds(total)} a step{lost}"
         ),
         figures={
             "calls_per_step": worst.per_step,
@@ -67,14 +70,10 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
             "places": float(len(calls)),
         },
         weight=clamp(spent) * evidence.in_steps,
-        clause=f"spends {words.share_text(clamp(spent))} of the time on taking values out of tensors"
-        + (f", most at {place(site)}" if site is not None else ""),
+        clause=f"spends {part} of the time on taking values out of tensors"
+        + (f"{most} at {place(site)}" if site is not None else ""),
         site=site,
     )
-
-
-def lost_share(share: float) -> str:
-    return f"{words.share_text(clamp(share))} of the time"
 
 
 def _loop_share(evidence: Evidence, call: SynchronisingCall, spent: float) -> float:

@@ -50,19 +50,19 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         each = f", {milliseconds(figures['between_ms'])} a step"
     # Samples come from another window than lines do, and may say otherwise of an uneven training.
     met = met_between(evidence) if hot is None or not hot.listed else None
-    inside = met.sentence if met is not None else ""
+    inside = met.sentence("this work") if met is not None else ""
     where = ""
     if hot is not None:
-        where = f"; {'most' if hot.share > 0.5 else 'the largest part'} of that work is done at {place(site)}"
+        where = f" {'Most' if hot.share > 0.5 else 'The largest part'} of this work is done at {place(site)}."
     named = f", {portion_of(hot.share)} at {place(site)}" if hot is not None else ""
     return Statement(
         sentence=(
-            f"{words.share_text(between)} of the time is spent in the training process outside loading, the "
-            f"model's passes and the optimizer{each}{where}.{inside}"
+            f"Work other than loading, the model's passes and the optimizer takes {words.share_text(between)} of the "
+            f"time{each}.{where}{inside}"
         ),
         figures=figures,
         weight=(between - collected) * evidence.in_steps,
-        clause=f"spends {words.share_text(between)} of the time outside of the model's passes{named}",
+        clause=f"spends {words.share_text(between)} of the time between loading, passes and optimizer{named}",
         site=site,
     )
 
@@ -75,6 +75,7 @@ RULE = Rule(
     needs=("phases",),
     judge=judge,
     source=TUNING_GUIDE,
-    advice="Do it every so many steps, keep figures as tensors until then, or move it to another thread or process.",
+    advice="Do this work only every so many steps, keep figures as tensors until then, or move it to another thread or "
+    "process.",
     contradicts=("compute-bound",),
 )

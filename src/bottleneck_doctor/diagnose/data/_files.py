@@ -6,7 +6,7 @@ from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._rule import PART, Unjudged
 from bottleneck_doctor.diagnose.data._loading import reading_share, waited_making
 
-UNSEEN = Unjudged("no line profile shows which part of fetching a sample is reading its file")
+UNSEEN = Unjudged("no line profile shows how much of fetching a sample is reading its file")
 
 
 def reading(evidence: Evidence) -> float | Unjudged | None:

@@ -44,15 +44,16 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         epoch = opened * batches
         figures["epoch_bytes"] = epoch
         kept = (
-            "which fits into memory: once it has been read, later epochs may find it there"
+            "which fit into memory: later epochs may find them there"
             if epoch < memory / 2
-            else (f"too much for the {words.bytes_text(memory)} of memory to keep")
+            else f"which may be too much for the {words.bytes_text(memory)} of memory to keep"
         )
-        fits = f" One epoch reads {words.bytes_text(epoch)}, {kept}."
+        fits = f" The files of one epoch hold {words.bytes_text(epoch)}, {kept}."
     return Statement(
         sentence=(
-            f"The disk delivers {words.bytes_text(from_disk)} a second, {words.share_text(part)} of what loading "
-            f"opens: the files are not in the page cache. Reading is {words.share_text(share)} of making a batch.{fits}"
+            f"The disk delivers {words.bytes_text(from_disk)} a second, {words.share_text(part)} of what the opened "
+            f"files hold: that much is not in the page cache. Reading is {words.share_text(share)} of making a "
+            f"batch.{fits}"
         ),
         figures=figures,
         weight=wait * share * part * evidence.in_steps,

@@ -13,6 +13,7 @@ from bottleneck_doctor.diagnose._rule import (
     made_here,
     portion,
     several,
+    training_waits,
     waits,
 )
 from bottleneck_doctor.diagnose.data._files import reading
@@ -41,9 +42,8 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     wait = evidence.wait or 0.0
     return Statement(
         sentence=(
-            f"Every batch opens {several(files.per_batch, 'file')} of {words.bytes_text(files.mean_bytes)} on "
-            f"average{at(site)}: reading them is {words.share_text(share)} of making a batch, and training waits for "
-            f"data {words.share_text(wait)} of the time."
+            f"On average, a batch opens {several(files.per_batch, 'file')} of {words.bytes_text(files.mean_bytes)}"
+            f"{at(site)}. Reading them is {words.share_text(share)} of making a batch. {training_waits(evidence)}"
         ),
         figures={
             "files_per_batch": files.per_batch,

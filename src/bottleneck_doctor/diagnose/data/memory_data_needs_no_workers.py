@@ -39,29 +39,32 @@ def judge(evidence: Evidence) -> Statement | None:
     saved = 1 - 1 / none.speedup.estimate if none is not None and measured else clamp(1 - own_cost / hand_over) * wait
     figures = {"make_ms": own_cost, "hand_over_ms": hand_over, "data_wait_share": wait}
     faster = ""
-    if none is not None and measured:
+    if none is None:
+        faster = " Training without workers was not measured."
+    elif measured:
         figures["speedup_without_workers"] = none.speedup.estimate
         faster = f" Without workers, training is {words.speedup_text(none.speedup)} as fast."
     return Statement(
         sentence=(
-            f"A batch takes {milliseconds(own_cost)} to make and {milliseconds(hand_over)} to come over from "
-            f"{words.count_text(loading.num_workers, 'worker')}: the data is in memory already.{faster}"
+            f"A batch takes {milliseconds(own_cost)} to make and {milliseconds(hand_over)} to get from "
+            f"{words.count_text(loading.num_workers, 'worker')} to the training process.{faster}"
         ),
         figures=figures,
         weight=max(saved, 0.0) * evidence.in_steps,
         measured=False,
-        clause=f"{waits(evidence)}, because of workers that data in memory does not need",
+        clause=f"{waits(evidence)}, because of workers that its cheap batches do not need",
     )
 
 
 RULE = Rule(
     id="memory-data-needs-no-workers",
-    title="Data in memory needs no workers",
+    title="Cheap batches need no workers",
     topic="data",
     needs=("loader", "own-workers", "wait", "loading"),
     judge=judge,
     source=DATA_GUIDE + "#single-process-data-loading-default",
-    advice="Load in the training process, or take whole batches out of the tensors by index instead of single samples.",
+    advice="Load in the training process (`num_workers=0`), or index whole batches out of the tensors instead of "
+    "single samples.",
     fixes=("no-workers",),
     contradicts=("compute-bound", "too-few-workers", "many-small-files", "network-file-system", "cold-cache"),
 )

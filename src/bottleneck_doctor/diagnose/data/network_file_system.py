@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._places import fetch_site, line_with
-from bottleneck_doctor.diagnose._rule import ORIGIN, Rule, Statement, Unjudged, made_here, portion, several, waits
+from bottleneck_doctor.diagnose._rule import (
+    ORIGIN,
+    Rule,
+    Statement,
+    Unjudged,
+    made_here,
+    portion,
+    several,
+    training_waits,
+    waits,
+)
 from bottleneck_doctor.diagnose.data._files import reading
 from bottleneck_doctor.diagnose.data._loading import READING_LINES
 from bottleneck_doctor.wording import words
@@ -21,10 +31,9 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     wait = evidence.wait or 0.0
     return Statement(
         sentence=(
-            f"Every batch reads {several(files.per_batch, 'file')} "
-            f"({words.bytes_text(files.per_batch * files.mean_bytes)}) from a network file system, "
-            f"{files.file_system}: reading is {words.share_text(share)} of making a batch, and training waits for data "
-            f"{words.share_text(wait)} of the time."
+            f"On average, a batch opens {several(files.per_batch, 'file')} "
+            f"({words.bytes_text(files.per_batch * files.mean_bytes)}) on a network file system ({files.file_system}). "
+            f"Reading them is {words.share_text(share)} of making a batch. {training_waits(evidence)}"
         ),
         figures={
             "files_per_batch": files.per_batch,

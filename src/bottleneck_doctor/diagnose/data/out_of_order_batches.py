@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._places import fetch_site
-from bottleneck_doctor.diagnose._rule import CAUSE, DATA_GUIDE, SYMPTOM, Rule, Statement, milliseconds, waits
+from bottleneck_doctor.diagnose._rule import (
+    CAUSE,
+    DATA_GUIDE,
+    SYMPTOM,
+    Rule,
+    Statement,
+    milliseconds,
+    training_waits,
+    waits,
+)
 from bottleneck_doctor.diagnose.data._loading import waited_making
 from bottleneck_doctor.wording import words
 
@@ -30,9 +39,8 @@ def judge(evidence: Evidence) -> Statement | None:
     return Statement(
         sentence=(
             f"{words.share_text(loading.out_of_order_share)} of the batches were finished before an earlier one and "
-            f"had to wait for it: fetching takes {milliseconds(loading.fetch_ms)} on average and "
-            f"{milliseconds(loading.fetch_p95_ms)} for the slowest twentieth. Training waits for data "
-            f"{words.share_text(wait)} of the time."
+            f"had to wait for it. Fetching takes {milliseconds(loading.fetch_ms)} on average, and "
+            f"{milliseconds(loading.fetch_p95_ms)} or more for one batch in twenty. {training_waits(evidence)}"
         ),
         figures={
             "out_of_order_share": loading.out_of_order_share,
@@ -42,7 +50,7 @@ def judge(evidence: Evidence) -> Statement | None:
         },
         weight=wait * lost * evidence.in_steps,
         measured=False,
-        clause=f"{waits(evidence)}, because some batches take {uneven:.1f} times as long to fetch as others",
+        clause=f"{waits(evidence)}, because one batch in twenty takes at least {uneven:.1f} times the average to fetch",
         site=fetch_site(evidence),
         depth=CAUSE if uneven >= UNEVEN else SYMPTOM,
     )
@@ -56,8 +64,8 @@ RULE = Rule(
     needs=("loader", "own-workers", "wait", "loading"),
     judge=judge,
     source=DATA_GUIDE + "#torch.utils.data.DataLoader",
-    advice="Make the work for a batch even (similar sizes together), raise `prefetch_factor`, or pass `in_order=False` "
-    "(torch 2.6) where the order of batches does not matter.",
+    advice="Let all batches take equally long (put samples of similar size together), raise `prefetch_factor`, or pass "
+    "`in_order=False` (torch 2.6) if the order of batches does not matter.",
     fixes=("prefetch-factor", "workers"),
     yields_to=("memory-data-needs-no-workers",),
     contradicts=("compute-bound",),

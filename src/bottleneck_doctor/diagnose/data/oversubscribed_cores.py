@@ -23,7 +23,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     full = _usage.cores_full(evidence)
     pressure = _usage.mean(evidence, lambda use: use.cpu_pressure)
     if full is None and pressure is None:
-        return Unjudged("neither busy cores nor pressure on them could be read")
+        return Unjudged("neither how busy the cores are nor the pressure on them could be read")
     bound = limit(evidence)
     better = better_workers(evidence)
     busy = busy_workers(evidence)
@@ -46,9 +46,9 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         figures["cpu_pressure"] = pressure
     return Statement(
         sentence=(
-            f"{busy:.1f} of {words.count_text(loading.num_workers, 'worker')} are at work at the same time, on "
-            f"{words.count_text(cores, 'usable core')}, which the training needs as well: they take turns instead of "
-            "working side by side."
+            f"On average, {busy:.1f} of {words.count_text(loading.num_workers, 'worker')} are at work at the same time "
+            f"on {words.count_text(cores, 'usable core')}, which the training process needs too. So they take turns "
+            "instead of working side by side."
         ),
         figures=figures,
         weight=weight * evidence.in_steps,

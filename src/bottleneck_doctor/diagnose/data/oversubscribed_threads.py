@@ -19,6 +19,7 @@ from bottleneck_doctor.diagnose._rule import (
     milliseconds,
     of_workers,
     portion,
+    training_waits,
     waits,
 )
 from bottleneck_doctor.diagnose.data._contended import contended
@@ -53,8 +54,8 @@ def _of_training(evidence: Evidence) -> Statement | None:
     return Statement(
         sentence=(
             f"torch computes with {words.count_text(threads, 'thread')}{at(site)} on "
-            f"{words.count_text(cores, 'usable core')}, and "
-            f"computing is {words.share_text(computing)} of a step: every operation waits for its slowest thread."
+            f"{words.count_text(cores, 'usable core')}. Computing is {words.share_text(computing)} of a step, and "
+            "every operation waits for its slowest thread."
         ),
         figures={"threads": float(threads), "usable_cpus": float(cores), "computing_share": computing},
         weight=weight * evidence.in_steps,
@@ -75,13 +76,13 @@ def _of_loading(evidence: Evidence) -> Statement | None:
     if lost < PART:
         return None
     wait, threads = evidence.wait or 0.0, words.count_text(evidence.found.threads, "thread")
-    names = [f"`{each.name}`" for each in slow.transforms] + ["putting samples together"] * slow.collate
-    subject = f"{words.listed(names)} {'takes' if len(names) == 1 else 'take'}"
+    names = [f"`{each.name}`" for each in slow.transforms] + ["collating"] * slow.collate
+    subject, it, take = words.listed(names), *(("it", "takes") if len(names) == 1 else ("they", "take"))
     return Statement(
         sentence=(
-            f"{subject[0].upper()}{subject[1:]} {milliseconds(slow.milliseconds)} a batch in the training process, "
-            f"which computes with {threads}, and {milliseconds(slow.elsewhere)} in a worker, which computes with one: "
-            f"the threads wait for one another. Training waits for data {words.share_text(wait)} of the time."
+            f"{subject[0].upper()}{subject[1:]} {take} {milliseconds(slow.milliseconds)} a batch in the "
+            f"training process, which computes with {threads}. In a worker, which computes with one, {it} {take} "
+            f"{milliseconds(slow.elsewhere)}: the threads wait for one another. {training_waits(evidence)}"
         ),
         figures={
             "threads": float(evidence.found.threads),
@@ -90,7 +91,7 @@ def _of_loading(evidence: Evidence) -> Statement | None:
             "data_wait_share": wait,
         },
         weight=wait * lost * evidence.in_steps,
-        clause=f"{waits(evidence)}, {portion(lost)} because {threads} that load wait for one another",
+        clause=f"{waits(evidence)}, {portion(lost)} because {threads} wait for one another while they make batches",
         advice="Load in workers, which compute with one thread each, or call `torch.set_num_threads(1)`.",
     )
 
@@ -116,8 +117,7 @@ def _of_workers(evidence: Evidence) -> Statement | Unjudged | None:
         sentence=(
             f"{of_workers(round(processes), 'computes', 'compute')} with {each:.0f} threads{of_each} on "
             f"{words.count_text(cores, 'usable core')}{at(site)}. The system takes these threads off a core "
-            f"{words.amount_text(switches)} times a second before they are done. Training waits for data "
-            f"{words.share_text(wait)} of the time."
+            f"{words.amount_text(switches)} times a second before they are done. {training_waits(evidence)}"
         ),
         figures={
             "threads": computing,
@@ -135,13 +135,13 @@ def _of_workers(evidence: Evidence) -> Statement | Unjudged | None:
 
 RULE = Rule(
     id="oversubscribed-threads",
-    title="More computing threads than cores",
+    title="Too many computing threads",
     topic="data",
     depth=ROOT,
     needs=("utilization",),
     judge=judge,
     source="https://pytorch.org/docs/stable/notes/cpu_threading_torchscript_inference.html",
-    advice="Let every worker compute with one thread: `OMP_NUM_THREADS=1` before Python starts, or "
+    advice="Let every worker compute with one thread: set `OMP_NUM_THREADS=1` before Python starts, or call "
     "`torch.set_num_threads(1)` and `cv2.setNumThreads(0)` in `worker_init_fn`.",
     fixes=("workers", "intra-op-threads", "no-workers"),
     contradicts=("compute-bound",),

@@ -13,6 +13,7 @@ from bottleneck_doctor.diagnose._rule import (
     made_here,
     milliseconds,
     portion,
+    training_waits,
     waits,
 )
 from bottleneck_doctor.diagnose.data._contended import contended
@@ -29,7 +30,7 @@ def judge(evidence: Evidence) -> Statement | None:
     site = refined_in_loading(evidence, loading.collate_site)
     torchs = loading.collate_module.startswith(TORCHS)
     if site is not None:
-        name = "your collate function"
+        name = "the collate function"
     elif torchs:
         name = "torch's own collate function"
     elif loading.collate_name:
@@ -42,9 +43,8 @@ def judge(evidence: Evidence) -> Statement | None:
     wait = evidence.wait or 0.0
     return Statement(
         sentence=(
-            f"Putting samples together into a batch, by {name}{at(site)}, takes {milliseconds(loading.collate_ms)} a "
-            f"batch, {words.share_text(parts.collate)} of making it, and training waits for data "
-            f"{words.share_text(wait)} of the time."
+            f"Collating takes {words.share_text(parts.collate)} of making a batch: {milliseconds(loading.collate_ms)} "
+            f"in {name}{at(site)}. {training_waits(evidence)}"
         ),
         figures={"share_of_making": parts.collate, "collate_ms": loading.collate_ms, "data_wait_share": wait},
         weight=wait * parts.collate * evidence.in_steps,
@@ -64,7 +64,8 @@ RULE = Rule(
     needs=("loader", "wait", "loading"),
     judge=judge,
     source=DATA_GUIDE + "#working-with-collate-fn",
-    advice="Work on whole batches in the collate function instead of sample by sample, or do it in the dataset.",
+    advice="In the collate function, work on the whole batch at once instead of sample by sample, or move the work "
+    "into the dataset.",
     fixes=("workers", "prefetch-factor", "intra-op-threads"),
     yields_to=("memory-data-needs-no-workers",),
     contradicts=("compute-bound",),

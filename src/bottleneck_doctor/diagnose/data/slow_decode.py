@@ -12,6 +12,7 @@ from bottleneck_doctor.diagnose._rule import (
     made_here,
     milliseconds,
     portion,
+    training_waits,
     waits,
 )
 from bottleneck_doctor.diagnose.data._loading import decode_site, waited_making
@@ -34,7 +35,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     return Statement(
         sentence=(
             f"Decoding files{at(site)} takes {words.share_text(parts.decode)} of making a batch, about "
-            f"{milliseconds(sample)} a sample, and training waits for data {words.share_text(wait)} of the time."
+            f"{milliseconds(sample)} a sample. {training_waits(evidence)}"
         ),
         figures={"share_of_making": parts.decode, "ms_per_sample": sample, "data_wait_share": wait},
         weight=wait * parts.decode * evidence.in_steps,

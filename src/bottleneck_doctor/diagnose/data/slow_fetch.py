@@ -14,6 +14,7 @@ from bottleneck_doctor.diagnose._rule import (
     made_here,
     milliseconds,
     portion,
+    training_waits,
     waits,
 )
 from bottleneck_doctor.diagnose.data._loading import waited_making
@@ -32,14 +33,14 @@ def judge(evidence: Evidence) -> Statement | None:
     where = f"`{loading_name(evidence)}`{at(site)}"
     # Samples come from another window than lines do, and may say otherwise of an uneven training.
     met = met_in_loading(evidence) if hot is None or not hot.listed else None
-    inside = met.sentence if met is not None else ""
+    inside = met.sentence("making batches") if met is not None else ""
     sample = loading.fetch_ms / loading.samples_per_batch if loading.samples_per_batch > 0 else loading.fetch_ms
     wait = evidence.wait or 0.0
     return Statement(
         sentence=(
-            f"{words.share_text(parts.own)} of making a batch is spent in the dataset's own code, {where}: fetching "
-            f"takes {milliseconds(loading.fetch_ms)} a batch, {milliseconds(sample)} a sample, and training waits for "
-            f"data {words.share_text(wait)} of the time.{inside}"
+            f"The dataset's own code, {where}, takes {words.share_text(parts.own)} of making a batch. Fetching takes "
+            f"{milliseconds(loading.fetch_ms)} a batch, {milliseconds(sample)} a sample.{inside} "
+            f"{training_waits(evidence)}"
         ),
         figures={
             "share_of_making": parts.own,
@@ -72,7 +73,7 @@ def loading_name(evidence: Evidence) -> str:
 
 RULE = Rule(
     id="slow-fetch",
-    title="Getting samples is slow",
+    title="Fetching samples is slow",
     topic="data",
     depth=PLACE,
     needs=("loader", "wait", "loading"),

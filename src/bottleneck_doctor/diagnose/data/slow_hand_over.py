@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bottleneck_doctor.diagnose._evidence import Evidence
-from bottleneck_doctor.diagnose._rule import PART, Rule, Statement, milliseconds, portion, waits
+from bottleneck_doctor.diagnose._rule import PART, Rule, Statement, milliseconds, portion, training_waits, waits
 from bottleneck_doctor.diagnose.data._loading import waited_making
 from bottleneck_doctor.wording import words
 
@@ -16,9 +16,8 @@ def judge(evidence: Evidence) -> Statement | None:
     size = words.bytes_text(loading.bytes_per_batch)
     return Statement(
         sentence=(
-            f"A finished batch of {size} takes {milliseconds(loading.hand_over_ms)} from its worker to the training "
-            f"process, {words.share_text(parts.hand_over)} of what a batch costs, and training waits for data "
-            f"{words.share_text(wait)} of the time."
+            f"A finished batch of {size} takes {milliseconds(loading.hand_over_ms)} to get from its worker to the "
+            f"training process, {words.share_text(parts.hand_over)} of what a batch costs. {training_waits(evidence)}"
         ),
         figures={
             "share_of_making": parts.hand_over,
@@ -39,8 +38,8 @@ RULE = Rule(
     needs=("loader", "own-workers", "wait", "loading"),
     judge=judge,
     source="https://pytorch.org/docs/stable/notes/multiprocessing.html",
-    advice="Hand over less: small types such as uint8, converted on the device, tensors instead of lists of objects, "
-    "and no more than the step needs.",
+    advice="Hand over less: small types such as uint8 that the device converts, tensors instead of lists of objects, "
+    "and only what the step needs.",
     fixes=("no-workers", "pinned-memory"),
     yields_to=("memory-data-needs-no-workers",),
     contradicts=("compute-bound",),

@@ -14,6 +14,7 @@ from bottleneck_doctor.diagnose._rule import (
     milliseconds,
     place,
     portion,
+    training_waits,
     waits,
 )
 from bottleneck_doctor.diagnose.data._loading import costliest_transform, waited_making
@@ -34,8 +35,7 @@ def judge(evidence: Evidence) -> Statement | None:
     return Statement(
         sentence=(
             f"`{transform.name}`{told} takes {milliseconds(transform.ms_per_sample)} a sample, "
-            f"{words.share_text(share)} of making a batch, and training waits for data {words.share_text(wait)} "
-            "of the time."
+            f"{words.share_text(share)} of making a batch. {training_waits(evidence)}"
         ),
         figures={"share_of_making": share, "ms_per_sample": transform.ms_per_sample, "data_wait_share": wait},
         weight=wait * share * evidence.in_steps,
@@ -58,7 +58,7 @@ def _place(evidence: Evidence, loading: Loading, transform: TransformCost) -> tu
         site = fetch_site(evidence)
         return site, f" (called from {place(site)})"
     loader = loader_place(evidence)
-    return loader, f" (of the loader made at {place(loader)})" if loader is not None else ""
+    return loader, f" (used by the loader made at {place(loader)})" if loader is not None else ""
 
 
 RULE = Rule(

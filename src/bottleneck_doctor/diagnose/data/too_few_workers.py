@@ -15,16 +15,16 @@ def judge(evidence: Evidence) -> Statement | None:
     own, point = better.own, better.point
     ratio = words.speedup_text(point.speedup)
     if own.num_workers == 0:
-        says = "The training process makes its batches itself, and does nothing else meanwhile"
+        says = "The training process makes its batches itself and"
         clause = f"{waits(evidence)}, because it makes its batches itself"
     else:
         they = of_workers(own.num_workers, "does", "do")
-        says = f"{they} not keep up with the training"
+        says = f"{they} not keep up with the training, which"
         clause = f"{waits(evidence)}, because {they} not keep up"
     return Statement(
         sentence=(
-            f"{says}: {words.amount_text(own.samples_per_second)} samples a second. "
-            f"With {words.count_text(point.num_workers, 'worker')} it is "
+            f"{says} reaches {words.amount_text(own.samples_per_second)} samples a second. "
+            f"With {words.count_text(point.num_workers, 'worker')} it reaches "
             f"{words.amount_text(point.samples_per_second)}, {ratio} as fast."
         ),
         figures={
@@ -49,7 +49,7 @@ RULE = Rule(
     needs=("loader", "wait", "curve"),
     judge=judge,
     source=DATA_GUIDE + "#multi-process-data-loading",
-    advice="Set `num_workers` to the measured best, and look at the curve for where it stops paying.",
+    advice="Set `num_workers` to the measured best. The curve shows where more workers stop paying.",
     fixes=("workers", "intra-op-threads"),
     contradicts=("too-many-workers", "compute-bound"),
 )

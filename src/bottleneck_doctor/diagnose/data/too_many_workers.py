@@ -13,11 +13,12 @@ def judge(evidence: Evidence) -> Statement | None:
     if better is None or better.direction != "fewer":
         return None
     own, point = better.own, better.point
+    fewer = f"with {point.num_workers}" if point.num_workers else "without workers"
     return Statement(
         sentence=(
-            f"{of_workers(own.num_workers, 'is one', 'are')} too many: with {point.num_workers}, training is "
-            f"{words.speedup_text(point.speedup)} as fast, on "
-            f"{words.count_text(evidence.found.usable_cpus, 'usable core')}."
+            f"{of_workers(own.num_workers, 'is one', 'are')} too many: {fewer}, training is "
+            f"{words.speedup_text(point.speedup)} as fast. "
+            f"Training can use {words.count_text(evidence.found.usable_cpus, 'core')}."
         ),
         figures={
             "num_workers": float(own.num_workers),
@@ -26,7 +27,8 @@ def judge(evidence: Evidence) -> Statement | None:
         },
         weight=better.gain,
         measured=False,
-        clause=f"loses {words.share_text(better.gain)} of its time to more workers than it can use",
+        clause=f"loses {words.share_text(better.gain)} of its time by using "
+        f"{words.count_text(own.num_workers, 'worker')} instead of {point.num_workers or 'none'}",
     )
 
 

@@ -6,9 +6,8 @@ from statistics import median
 
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._places import fetch_site
-from bottleneck_doctor.diagnose._rule import ORIGIN, Rule, Statement, milliseconds, waits
+from bottleneck_doctor.diagnose._rule import ORIGIN, Rule, Statement, milliseconds, training_waits, waits
 from bottleneck_doctor.diagnose.data._loading import waited_making
-from bottleneck_doctor.wording import words
 
 UNEVEN = 1.5
 """The slowest worker's time a batch over the median's. Ours: order is kept, so all wait for the slowest, and at 1.5 a
@@ -37,8 +36,8 @@ def judge(evidence: Evidence) -> Statement | None:
     return Statement(
         sentence=(
             f"Worker {slowest} takes {milliseconds(cost[slowest] * 1000)} a batch, {ratio:.1f} times as long as the "
-            f"others ({milliseconds(others * 1000)}), and since batches are used in order all wait for it. Training "
-            f"waits for data {words.share_text(wait)} of the time."
+            f"others ({milliseconds(others * 1000)}). Batches are used in order, so all wait for it. "
+            f"{training_waits(evidence)}"
         ),
         figures={
             "slowest_seconds": cost[slowest],
@@ -61,7 +60,7 @@ RULE = Rule(
     needs=("loader", "own-workers", "wait", "loading"),
     judge=judge,
     source="https://pytorch.org/docs/stable/data.html#multi-process-data-loading",
-    advice="Look for work that only this worker does (`worker_init_fn`, shards of unequal size, a lock held by it).",
+    advice="Look for work that only this worker does: in `worker_init_fn`, on a larger shard, while it holds a lock.",
     fixes=("prefetch-factor",),
     yields_to=("memory-data-needs-no-workers",),
     contradicts=("compute-bound",),

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from bottleneck_doctor.diagnose import _usage
 from bottleneck_doctor.diagnose._evidence import Evidence
-from bottleneck_doctor.diagnose._rule import SYMPTOM, Rule, Statement, Unjudged, clamp, of_workers, waits
+from bottleneck_doctor.diagnose._rule import (
+    SYMPTOM,
+    Rule,
+    Statement,
+    Unjudged,
+    clamp,
+    of_workers,
+    training_waits,
+    waits,
+)
 from bottleneck_doctor.diagnose.data._loading import limit, waited_making
-from bottleneck_doctor.wording import words
 
 
 def judge(evidence: Evidence) -> Statement | Unjudged | None:
@@ -20,7 +28,9 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         return None
     wait = evidence.wait or 0.0
     cores = _usage.mean(evidence, lambda use: use.cores_busy)
-    machine = f"; {cores:.1f} of {_usage.usable_by_all(evidence)} cores are busy" if cores is not None else ""
+    machine = (
+        f", and {cores:.1f} of {_usage.usable_by_all(evidence)} cores are busy in all" if cores is not None else ""
+    )
     each = " each" if loading.num_workers > 1 else ""
     figures = {"compute_while_busy": bound.compute, "data_wait_share": wait}
     if cores is not None:
@@ -28,13 +38,12 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     return Statement(
         sentence=(
             f"{of_workers(loading.num_workers, 'keeps', 'keep')} {bound.compute:.2f} cores busy{each} while making "
-            f"batches{machine}. Training waits for data {words.share_text(wait)} of the time: loading is "
-            "limited by the processor."
+            f"batches{machine}. The processor limits loading. {training_waits(evidence)}"
         ),
         figures=figures,
         weight=wait * clamp(parts.fetch + parts.collate) * evidence.in_steps,
         measured=False,
-        clause=f"{waits(evidence)}, because its workers compute without a pause",
+        clause=f"{waits(evidence)}, because the processor limits its workers",
     )
 
 
@@ -46,7 +55,7 @@ RULE = Rule(
     needs=("loader", "own-workers", "wait", "loading", "utilization"),
     judge=judge,
     source="https://www.brendangregg.com/usemethod.html",
-    advice="Only less work per sample or more cores help: workers beyond the number of cores will not.",
+    advice="Do less work for each sample, or use more cores: more workers than cores will not help.",
     fixes=("workers", "intra-op-threads"),
     yields_to=("memory-data-needs-no-workers",),
     contradicts=("compute-bound", "network-file-system", "cold-cache"),

@@ -14,13 +14,15 @@ from bottleneck_doctor.diagnose._rule import (
     at,
     clamp,
     of_workers,
+    portion,
+    training_waits,
     waits,
 )
 from bottleneck_doctor.diagnose.data._loading import BLOCKED, IO_BOUND, compute_while_busy, limit, waited_making
 from bottleneck_doctor.documents.report import Loading
 from bottleneck_doctor.wording import words
 
-UNSEEN = "how much of the time the workers compute was not seen"
+UNSEEN = "how much the workers compute was not measured"
 UNCLEAR = "without workers, waiting can't be told apart from computing here"
 
 
@@ -44,15 +46,19 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     wait = evidence.wait or 0.0
     figures = {"data_wait_share": wait}
     disk = bound.blocked is not None and bound.blocked >= BLOCKED * (wait if loading.num_workers == 0 else 1.0)
+    # Being blocked on a disk is measured; what else there is to wait for looks the same from outside.
+    what = "at least partly for a disk" if disk else "for storage, a network, a lock or a sleep"
+    meaning = f": making a batch is mostly waiting, {what}"
     if loading.num_workers == 0 and disk:
         idle = clamp((bound.blocked or 0.0) / wait)
         says = f"The training process is blocked on a disk {words.share_text(bound.blocked or 0.0)} of the time"
+        meaning = f", {portion(idle)} blocked on a disk"
     elif loading.num_workers == 0:
         idle = clamp(1.0 - (bound.compute or 0.0))
         figures["compute_while_busy"] = bound.compute or 0.0
         says = (
             f"While it makes a batch, the training process computes {words.share_text(bound.compute or 0.0)} of the "
-            "time and waits for the rest of it"
+            f"time and otherwise waits {what}"
         )
     else:
         assert bound.compute is not None
@@ -60,20 +66,19 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         figures["compute_while_busy"] = bound.compute
         rest = "waits" if loading.num_workers == 1 else "wait"
         says = (
-            f"While making batches, {of_workers(loading.num_workers, 'computes', 'compute')} "
-            f"{words.share_text(clamp(bound.compute))} of the time and {rest} for the rest of it"
+            f"While making batches, {of_workers(loading.num_workers, 'computes', 'each compute')} "
+            f"{words.share_text(clamp(bound.compute))} of the time and otherwise {rest} {what}"
         )
     if bound.blocked is not None:
         figures["blocked_share"] = bound.blocked
-    what = "a disk" if disk else "storage, a network, a lock or a sleep"
     # Where transforms or collating are what takes the time, they are what waits, and this says how.
     cause = parts.own >= 0.5
     return Statement(
-        sentence=f"{says}: for {what}{at(site)}. Training waits for data {words.share_text(wait)} of the time.",
+        sentence=f"{says}{at(site)}. {training_waits(evidence)}",
         figures=figures,
         weight=wait * idle * evidence.in_steps,
         measured=False,
-        clause=f"{waits(evidence)}: making a batch is mostly waiting, for {what}{at(site)}",
+        clause=f"{waits(evidence)}{meaning}{at(site)}",
         site=site,
         depth=CAUSE if cause else SYMPTOM,
     )
@@ -86,8 +91,8 @@ RULE = Rule(
     needs=("loader", "wait", "loading"),
     judge=judge,
     source="https://www.brendangregg.com/usemethod.html",
-    advice="Waiting can be done side by side: use more workers than cores, read fewer and larger pieces, or bring the "
-    "data onto a local disk.",
+    advice="Several processes can wait at the same time: use more workers than cores. Or read fewer and larger pieces, "
+    "or copy the data to a local disk.",
     fixes=("workers", "prefetch-factor"),
     yields_to=("memory-data-needs-no-workers",),
     contradicts=("compute-bound", "workers-cpu-bound", "oversubscribed-cores"),

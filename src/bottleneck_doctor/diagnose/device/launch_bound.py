@@ -17,8 +17,8 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     return Statement(
         sentence=(
             f"A step launches {several(profile.kernels_per_step, 'kernel')} of "
-            f"{profile.kernel_mean_us:.1f} µs on average, and the device is idle "
-            f"{words.share_text(still)} of the time: launching takes longer than computing."
+            f"{profile.kernel_mean_us:.1f} µs on average, and launching one usually takes about as long. The device "
+            f"is idle {words.share_text(still)} of the time although its data is there."
         ),
         figures={
             "kernels_per_step": profile.kernels_per_step,

@@ -26,11 +26,11 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     occupancy = ""
     if profile.occupancy is not None:
         figures["occupancy"] = profile.occupancy
-        occupancy = f", with {words.share_text(profile.occupancy)} of the warps that fit on one"
+        occupancy = f" Busy ones hold {words.share_text(profile.occupancy)} of the warps that fit on them."
     return Statement(
         sentence=(
-            f"Kernels run {words.share_text(profile.utilization)} of the time, but keep only "
-            f"{words.share_text(relative)} of the device's multiprocessors busy{occupancy}."
+            f"Kernels run {words.share_text(profile.utilization)} of the time, but keep only an estimated "
+            f"{words.share_text(relative)} of the device's multiprocessors busy.{occupancy}"
         ),
         figures=figures,
         weight=profile.utilization * (1.0 - relative) * evidence.in_steps,

@@ -23,16 +23,19 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         return None
     each = profile.pageable_copies / profile.steps
     site = line_with(evidence, TO_DEVICE)
-    pinned = "though the loader pins its batches" if evidence.found.pin_memory else "since the loader does not pin them"
+    pinned = (
+        "though the loader pins its batches" if evidence.found.pin_memory else "and the loader does not pin batches"
+    )
     return Statement(
         sentence=(
-            f"{times(each)} copies a step{at(site)} start from pageable memory, {pinned}: such a copy goes "
-            f"through a buffer of the driver and makes the host wait. Copying takes "
-            f"{words.share_text(shares.host_to_device)} of a step."
+            f"{times(each)} {'copy' if each == 1 else 'copies'} a step{at(site)} {'starts' if each == 1 else 'start'} "
+            f"from pageable memory, {pinned}. Such a copy goes through a buffer of the driver and makes the host wait. "
+            f"All copies to the device take {words.share_text(shares.host_to_device)} of a step."
         ),
         figures={"pageable_copies_per_step": each, "host_to_device_share": shares.host_to_device},
         weight=shares.host_to_device * evidence.in_steps,
-        clause=f"spends {words.share_text(shares.host_to_device)} of the time copying from pageable memory{at(site)}",
+        clause=f"spends {words.share_text(shares.host_to_device)} of the time copying, at least partly from "
+        f"pageable memory{at(site)}",
         site=site,
     )
 

@@ -26,8 +26,9 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         return None
     return Statement(
         sentence=(
-            f"{words.share_text(profile.tensor_core_eligible_share)} of the kernels' time goes to operations that "
-            f"Tensor Cores could do, and {words.share_text(profile.tensor_core_share)} is done by them."
+            "Operations that Tensor Cores could do take "
+            f"{words.share_text(profile.tensor_core_eligible_share)} of the kernels' time. Kernels that use Tensor "
+            f"Cores take {words.share_text(profile.tensor_core_share)} of it."
         ),
         figures={
             "eligible_share": profile.tensor_core_eligible_share,
@@ -35,7 +36,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         },
         weight=weight * evidence.in_steps,
         measured=False,
-        clause="computes without the device's Tensor Cores",
+        clause=f"computes {'almost ' if profile.tensor_core_share > 0 else ''}without the device's Tensor Cores",
     )
 
 

@@ -21,18 +21,17 @@ def judge(evidence: Evidence) -> Statement | None:
         rate = loading.bytes_per_batch * 1000 / (shares.host_to_device * step)
         figures |= {"bytes_per_batch": loading.bytes_per_batch, "bytes_per_second": rate}
         details.append(
-            f"a batch of {words.bytes_text(loading.bytes_per_batch)} crosses at {words.bytes_text(rate)} a second"
+            f" A batch of {words.bytes_text(loading.bytes_per_batch)} crosses at {words.bytes_text(rate)} a second."
         )
     pcie = _usage.device(evidence, lambda use: use.pcie_rx_bytes)
     if pcie is not None:
         figures["pcie_rx_bytes"] = pcie
-        details.append(f"the bus carries {words.bytes_text(pcie)} a second on average")
+        details.append(f" On average, the bus carries {words.bytes_text(pcie)} a second.")
     site = line_with(evidence, TO_DEVICE)
-    told = "; ".join(details)
     return Statement(
         sentence=(
-            f"Copying batches to the device{at(site)} takes {words.share_text(shares.host_to_device)} of a step"
-            f"{': ' + told if told else ''}."
+            f"Copying batches to the device{at(site)} takes {words.share_text(shares.host_to_device)} of a step."
+            f"{''.join(details)}"
         ),
         figures=figures,
         weight=shares.host_to_device * evidence.in_steps,

@@ -10,7 +10,7 @@ PARTS = {
     "evaluation": "evaluating",
     "saving": "saving",
     "first_batch": "waiting for the first batch",
-    "rest": "other work of the loop's",
+    "rest": "other work of the loop",
 }
 ADVICE = {
     "evaluation": "Evaluate less often or on fewer samples, in larger batches, and under `torch.inference_mode()`.",
@@ -37,8 +37,8 @@ def judge(evidence: Evidence) -> Statement | None:
     most = f", most of it {PARTS[largest]}" if seconds[largest] > 0.5 * pause else ""
     return Statement(
         sentence=(
-            f"{words.duration_text(pause)} pass between two epochs ({', '.join(named)}), while the steps of one take "
-            f"{words.duration_text(epoch)}: {words.share_text(share)} of the time."
+            f"Between two epochs, {words.duration_text(pause)} pass ({', '.join(named)}). The steps of one epoch take "
+            f"{words.duration_text(epoch)}, so pauses are {words.share_text(share)} of the time."
         ),
         figures=figures,
         weight=share,

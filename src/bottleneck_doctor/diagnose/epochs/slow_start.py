@@ -25,9 +25,9 @@ def judge(evidence: Evidence) -> Statement | None:
     against = ""
     if epoch:
         figures["epoch_seconds"] = epoch
-        against = f"; the steps of one epoch take {words.duration_text(epoch)}"
+        against = f" The steps of one epoch take {words.duration_text(epoch)}."
     return Statement(
-        sentence=f"{words.duration_text(seconds)} pass from the start of the process to its first step{against}.",
+        sentence=f"It takes {words.duration_text(seconds)} from the start of the process to its first step.{against}",
         figures=figures,
         weight=seconds / (seconds + run),
         measured=False,
@@ -43,5 +43,6 @@ RULE = Rule(
     needs=("start",),
     judge=judge,
     source="https://docs.python.org/3/using/cmdline.html#cmdoption-X",
-    advice="Store in a file what set-up computes, import only what is needed, and see `python -X importtime`.",
+    advice="Store what set-up computes in a file, and import only what is needed: `python -X importtime` shows what "
+    "each import takes.",
 )

@@ -20,18 +20,17 @@ def judge(evidence: Evidence) -> Statement | None:
     throttled = _usage.mean(evidence, lambda use: use.throttled_share) or 0.0
     figures, told = {"noise_floor": noise.floor}, []
     if noise.floor >= NOISY:
-        told.append(f"differences{words.below_text(noise.floor)} can't be told apart from chance")
+        told.append(f"On this machine, differences{words.below_text(noise.floor)} can't be told apart from chance.")
     if stolen >= MATTERS:
         figures["steal_share"] = stolen
-        told.append(f"other guests of its host take {words.share_text(stolen)} of its processor time")
+        told.append(f"Other guests of the machine's host take {words.share_text(stolen)} of its processor time.")
     if throttled >= MATTERS:
         figures["throttled_share"] = throttled
-        told.append(f"the CPU quota of the control group stops it {words.share_text(throttled)} of the time")
+        told.append(f"The CPU quota of the control group stops the training {words.share_text(throttled)} of the time.")
     if not told:
         return None
-    sentence = "; ".join(told)
     return Statement(
-        sentence=f"On this machine {sentence}.",
+        sentence=" ".join(told),
         figures=figures,
         # Noise costs no time: only what others took of it does.
         weight=clamp(max((part for part in (stolen, throttled) if part >= MATTERS), default=0.0)),
@@ -47,6 +46,6 @@ RULE = Rule(
     needs=("noise",),
     judge=judge,
     source="https://man7.org/linux/man-pages/man5/proc_stat.5.html",
-    advice="Measure while nothing else runs, on cores of its own, or give the examination more time.",
+    advice="Measure while nothing else runs, give the training cores of its own, or give the examination more time.",
     told=False,
 )

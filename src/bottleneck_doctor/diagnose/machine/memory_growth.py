@@ -32,7 +32,9 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
             sessions[window.session].append((window.started + window.seconds / 2, sum(resident)))
     lasting = [sorted(points) for points in sessions.values() if len(points) >= LEAST_WINDOWS]
     if not lasting:
-        return Unjudged(f"no session has {LEAST_WINDOWS} windows of the training as written with its memory sampled")
+        return Unjudged(
+            f"no session has {LEAST_WINDOWS} windows of the training as written in which memory was sampled"
+        )
     slopes = [_slope(points) for points in lasting]
     if sum(1 for slope in slopes if slope > 0) * 2 <= len(slopes):
         return None
@@ -42,8 +44,10 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         return None
     step = evidence.step_ms
     left = _usage.mean(evidence, lambda use: use.memory_available_bytes)
+    which = f"the {words.bytes_text(left)} that are free" if left else ""
     if left is None and evidence.environment is not None:
         left = float(evidence.environment.memory_bytes)
+        which = f"all {words.bytes_text(left)} of the machine"
     figures = {"bytes_per_second": rate, "grown_bytes": grown}
     each = ""
     if step is not None:
@@ -52,11 +56,11 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     end = ""
     if left:
         figures["seconds_left"] = left / rate
-        end = f" At this rate the free {words.bytes_text(left)} will last {words.duration_text(left / rate)}."
+        end = f" At this rate, {which} will last {words.duration_text(left / rate)}."
     return Statement(
         sentence=(
-            f"The training process grew by {words.bytes_text(grown)} while it was examined, "
-            f"{words.bytes_text(rate)} a second{each}, and does not stop growing.{end}"
+            f"The training process grew steadily while it was examined, by up to {words.bytes_text(grown)} in one "
+            f"process: {words.bytes_text(rate)} a second{each}.{end}"
         ),
         figures=figures,
         weight=min(1.0, rate * HOUR / left) if left else 0.0,
@@ -86,5 +90,5 @@ RULE = Rule(
     judge=judge,
     source="https://pytorch.org/docs/stable/notes/faq.html#my-model-reports-cuda-runtime-error-2-out-of-memory",
     advice="Look for what the loop keeps: losses and outputs with their graphs (use `.detach()` or `.item()`), lists "
-    "that only grow, caches without a bound.",
+    "that only grow, caches without a limit.",
 )

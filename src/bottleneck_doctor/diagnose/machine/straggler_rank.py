@@ -57,7 +57,8 @@ def _statement(
     return Statement(
         sentence=(
             f"Rank {slowest}{where} spends {words.share_text(shares[slowest])} of the time {doing}, the others "
-            f"{words.share_text(others)}: since all ranks wait for the slowest, all lose {words.share_text(lost)}."
+            f"{words.share_text(others)}. All ranks wait for the slowest, so all lose {words.share_text(lost)} of the "
+            "time."
         ),
         figures={f"slowest_{phase}_share": shares[slowest], f"others_{phase}_share": others, "rank": float(slowest)},
         weight=lost * evidence.in_steps,
@@ -112,5 +113,5 @@ RULE = Rule(
     needs=("ranks",),
     judge=judge,
     source="https://pytorch.org/docs/stable/notes/ddp.html",
-    advice="Look at what is different for this rank: its share of the data, its neighbours on the same cores, logging.",
+    advice="Look at what is different for this rank: its share of the data, other programs on its cores, logging.",
 )
