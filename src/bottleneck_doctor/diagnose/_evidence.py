@@ -38,7 +38,7 @@ from bottleneck_doctor.documents.report import (
 from bottleneck_doctor.runtime.wire.messages import Found
 
 SEEN_OFTEN = 2
-"""How often something that happens once an epoch has to be seen before it is spoken of."""
+"""How often something that happens once an epoch has to be seen before a finding may name it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,8 +99,8 @@ class Evidence:
     def wait(self) -> float | None:
         """The part of a step spent waiting for its batch.
 
-        Timed windows say it without the cost of phase timers. On a device, though, they also count waiting that the
-        device spends computing; there, the smaller of the two figures is what data costs.
+        Timed windows say it without the cost of phase timers. On a device, though, they also count waiting during
+        which the device computes. There, the smaller of the two figures is what data costs.
         """
         if not self.found.has_loader:
             return None
@@ -121,8 +121,8 @@ class Evidence:
     def _start_of_epoch(self) -> float:
         """The part of the baseline's steps that is the wait for an epoch's first batch.
 
-        Where epochs are short they are timed whole, so that their start is in the step and in the wait for data. It
-        belongs to the pause between epochs, and must not count twice.
+        Short epochs are timed whole, so their start is in the step and in the wait for data. It belongs to the pause
+        between epochs, and must not count twice.
         """
         baseline, pause = self.baseline, self.epoch_pause
         if baseline is None or pause is None or not baseline.epoch_batches or baseline.step_ms <= 0:
@@ -142,8 +142,8 @@ class Evidence:
     def first_step_seconds(self) -> float | None:
         """Seconds from the start of the process to its first step.
 
-        What sessions took to be ready to serve windows holds our own looking around as well, so it is never more. The
-        first start may have had caches to make: where later ones took less, what they took is what every start takes.
+        Sessions also spend time on finding the loop before they can serve windows, so this is never more than they
+        took. The first start may have filled caches: if later starts took less, that is what a start takes.
         """
         later = min(self.setup_seconds[1:], default=math.inf)
         if self.steps is not None and self.steps.first_step_seconds is not None:
@@ -160,9 +160,9 @@ class Evidence:
 
     @property
     def pause(self) -> EpochPause | None:
-        """What lies between epochs, of parts that were seen more than once; None where none was.
+        """What lies between epochs, without parts that were seen only once; None if no part was seen twice.
 
-        The first pause may hold what happens once only, and so may the first start of an epoch.
+        The first pause may hold something that happens only once, and so may the first start of an epoch.
         """
         seen = self.epoch_pause
         if seen is not None and seen.seen < SEEN_OFTEN:
@@ -185,8 +185,10 @@ class Evidence:
 
     @property
     def _first_batch(self) -> float | None:
-        """Seconds that the first batch of an epoch takes longer to come than others, where that was seen often enough:
-        between the epochs of the training itself, or in windows that began with an epoch."""
+        """How many seconds longer the first batch of an epoch takes than others; None unless it was seen often enough.
+
+        Seen between the epochs of the training itself, or in windows that began with an epoch.
+        """
         pause = self.epoch_pause
         if pause is not None and pause.first_batches_seen >= SEEN_OFTEN:
             usual = self.steps.wait_mean_ms / 1000 if self.steps is not None else 0.0

@@ -22,7 +22,7 @@ class Headline:
 
 
 def headline(findings: Sequence[Finding], clauses: Mapping[str, str]) -> Headline | None:
-    """The heaviest finding that accounts for time worth naming; None where there is none."""
+    """The heaviest finding that accounts for enough time to be named; None if there is none."""
     for finding in findings:
         clause = clauses.get(finding.id)
         if clause and finding.weight >= MATTERS:

@@ -9,11 +9,10 @@ from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._rule import PART, clamp
 
 LAUNCH_US = 10.0
-"""Mean microseconds of a kernel below which launching it (5 µs and more on the host) takes as long as running it.
-https://developer.nvidia.com/blog/cuda-graphs/"""
+"""If a mean kernel takes fewer microseconds, launching it (5 µs and more on the host) takes about as long as running
+it. https://developer.nvidia.com/blog/cuda-graphs/"""
 MANY_KERNELS = 100.0
-"""Kernels a step from which on their launches add up to a share of a step worth a statement. Ours: half a millisecond
-of launching."""
+"""With this many kernels a step, launching them is worth a statement. Ours: it takes half a millisecond or more."""
 
 
 def stands_still(evidence: Evidence) -> float | None:

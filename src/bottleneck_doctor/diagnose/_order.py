@@ -1,11 +1,10 @@
-"""From statements to findings: what says the same is folded, what can't be true together is parted, causes go first.
+"""From statements to findings: fold what says the same, drop what contradicts a heavier one, put causes first.
 
 Pure, and knows no rule by name: everything follows from what rules declare (`topic`, `depth`, `general`, `residual`,
-`yields_to`, `contradicts`). The steps: contradictions, weights, foldings. A deeper statement that accounts for at
-least half of a shallower one on its topic is taken for its cause: it takes over the weight of what it explains, and the
-explained one ranks just below it. So a weight is a rank, and the share of the time that was measured for a statement
-stays its own. A general statement says no more than that there is something to explain, and gives way to the largest
-cause from the share on from which a part is named at all.
+`yields_to`, `contradicts`). The steps: contradictions, weights, foldings. A deeper statement that accounts for at least
+half of a shallower one on its topic counts as its cause: it takes over the weight of what it explains, and what it
+explains ranks just below it. So a weight is a rank, while the measured share of the time stays the statement's own. A
+general statement only says that there is something to explain, and gives way to a cause that accounts for `PART` of it.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ EXPLAINS = 0.5
 """A cause accounts for at least this part of its symptom. Ours: less than half leaves another cause room to be the
 main one."""
 JUST_BELOW = 0.99
-"""What is explained keeps this part of its cause's weight at most, so that it follows it."""
+"""What a cause explains keeps at most this part of the cause's weight, and so comes after it."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class Said:
 def settle(statements: Iterable[tuple[Rule, Statement]]) -> list[Said]:
     """What is left to say, the cause first."""
     said = [Said(rule, statement, _own_weight(statement)) for rule, statement in statements]
-    # What is folded away has handed its weight on by then.
+    # By now, what is folded away has handed its weight to its cause.
     left = _folded(_weighed(_yielded(_parted(said))))
     return sorted(left, key=lambda each: (-each.weight, -each.depth, each.rule.id))
 
@@ -67,7 +66,7 @@ def _own_weight(statement: Statement) -> float:
 
 
 def _parted(said: list[Said]) -> list[Said]:
-    """Without the lighter one of every two that can't be true together; of equals, without the shallower."""
+    """Without the lighter of any two that can't both be true; if they weigh the same, without the shallower."""
     kept: list[Said] = []
     for each in sorted(said, key=lambda each: (each.rule.residual, -each.weight, -each.depth, each.rule.id)):
         if not any(_contradict(each, one) for one in kept):
@@ -76,7 +75,7 @@ def _parted(said: list[Said]) -> list[Said]:
 
 
 def _contradict(one: Said, other: Said) -> bool:
-    """Whether two can't be true together. What little there is beside nearly all of the time contradicts nothing."""
+    """Whether two can't both be true. What weighs little beside nearly all of the time contradicts nothing."""
     if (one.rule.residual and other.weight < LARGE) or (other.rule.residual and one.weight < LARGE):
         return False
     return one.rule.id in other.rule.contradicts or other.rule.id in one.rule.contradicts
@@ -89,7 +88,7 @@ def _yielded(said: list[Said]) -> list[Said]:
 
 def _weighed(said: list[Said]) -> list[Said]:
     weight = {each.rule.id: each.weight for each in said}
-    # From the surface down, so that a weight that was taken over can be handed on to a deeper cause.
+    # From the surface down: a cause that took over a weight can hand it to a deeper cause.
     for effect in sorted(said, key=lambda each: each.depth):
         causes = [one for one in said if explains(one, effect)]
         if causes:
@@ -105,5 +104,5 @@ def _folded(said: list[Said]) -> list[Said]:
 
 
 def _weighs(each: Said) -> bool:
-    """Whether it leaves nothing to be said of the rest. A symptom whose cause is not known does not."""
+    """Whether it is heavy enough that the rest needs no words. A symptom without a known cause is not."""
     return each.weight >= LARGE and each.depth > SYMPTOM and not each.rule.residual

@@ -1,8 +1,8 @@
 """Which of the user's lines: from sampled stacks and line listings to places in the user's code.
 
-A stack belongs to the deepest of the things that it passes through: loading, forward, backward, optimizer, or none of
-them, which is the user's own work between. Listings and sampled stacks are both wall time, waiting included; a listing
-knows each line, so where there is one it is asked first.
+A stack belongs to the innermost of the things that it passes through: loading, forward, backward or optimizer. If it
+passes through none, it is the user's own work between them. Listings and sampled stacks both measure wall time, waiting
+included. A listing knows each line, so it is asked first if there is one.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ MARKERS = (
     ("bottleneck_doctor/runtime/", "guest"),
 )
 STEP_CALL = re.compile(r"\.backward\(|\.step\(\)|\w*(opt|scaler)\w*\.step\(|zero_grad\(|^for\b|^async for\b|\bnext\(")
-"""Lines of a training function that are no work between: passes, the optimizer, and taking the next batch."""
+"""Lines of a training function that are not work between: passes, the optimizer, and taking the next batch."""
 LOOP_HEAD = re.compile(r"(async )?(for|while)\b")
 CALLED = re.compile(r"(\w+)\s*\(")
 DESCEND = 0.4
-"""A listed function that took this part of a line's time is where that line's time went."""
+"""If a line calls a listed function that took this part of the line's time, the time went there."""
 DOMINATES = 0.3
-"""Part of a function's time from which on one of its lines is named in its place."""
+"""A line that takes this part of its function's time or more is named in the function's place."""
 
 
 @dataclass(frozen=True)
 class HotLine:
-    """A line of the user's and the share of what was asked about that went by there. `listed`: timed line by line."""
+    """A line of the user's, and its share of what was asked about. `listed`: timed line by line."""
 
     site: Site
     share: float
@@ -67,7 +67,7 @@ def stacks(tree: CallNode) -> Iterator[tuple[tuple[CallNode, ...], int]]:
 def kind_of(frames: tuple[CallNode, ...]) -> str:
     """What a stack of the main process was about: a phase, or "between" where it is none of them.
 
-    By files alone: the lines of a function are put together in a tree, so a line there says little of one stack.
+    By files alone: a tree holds one line for each function, which says little about a single stack.
     """
     kind = "between"
     for frame in frames:
@@ -82,7 +82,7 @@ def kind_of(frames: tuple[CallNode, ...]) -> str:
 def loading_stacks(evidence: Evidence) -> list[tuple[tuple[CallNode, ...], int]]:
     """Stacks in which a batch was being made, wherever the user's setting makes them, from torch's fetcher inwards.
 
-    What called the fetcher is left out: the line of the loop that asks for a batch makes none.
+    What called the fetcher is left out: the loop's line that asks for a batch does not make it.
     """
     if evidence.sampling is None or evidence.as_written is None:
         return []
@@ -137,9 +137,9 @@ def refined(evidence: Evidence, site: Site | None) -> Site | None:
 
 
 def refined_below_the_loop(evidence: Evidence, site: Site | None) -> Site | None:
-    """As `refined`, of a function that is called in a step; a line of the function that holds the loop stays itself.
+    """As `refined`, for a function that a step calls; a line of the function that holds the loop stays as it is.
 
-    The hottest line of that function is another phase's, as often as not.
+    The hottest line of that function often belongs to another phase.
     """
     listing = listing_at(evidence, site)
     passes = [each for each in (evidence.found.forward_site, evidence.found.backward_site) if each is not None]
@@ -149,16 +149,16 @@ def refined_below_the_loop(evidence: Evidence, site: Site | None) -> Site | None
 
 
 def refined_in_loading(evidence: Evidence, site: Site | None) -> Site | None:
-    """As `refined`, of a function that makes batches; by sampled stacks where it was not timed line by line."""
+    """As `refined`, for a function that makes batches; by sampled stacks if it was not timed line by line."""
     if site is not None and listing_at(evidence, site) is None:
         return _sampled_in(evidence, site) or site
     return refined(evidence, site)
 
 
 def _sampled_in(evidence: Evidence, site: Site) -> Site | None:
-    """The line on which sampled stacks of loading that pass through the function beginning at `site` mostly are.
+    """The line of the function beginning at `site` on which most sampled stacks of loading are.
 
-    Stacks know no extent of functions: the first function of that file at or below the site is taken for it.
+    Stacks do not say where a function ends: the first function of that file at or below the site is taken for it.
     """
     found = loading_stacks(evidence)
 
@@ -171,7 +171,7 @@ def _sampled_in(evidence: Evidence, site: Site) -> Site | None:
 
     nearest = min((line for frames, _ in found for line in lines(frames)), default=None)
     through = [(frames, count) for frames, count in found if nearest in lines(frames)]
-    # Where few stacks pass through, it is some other function that happens to stand below.
+    # If few stacks pass through, it is some other function that happens to be further down.
     if sum(count for _, count in through) < DOMINATES * sum(count for _, count in found) or not through:
         return None
     hot = _most_sampled(evidence, through)
@@ -181,7 +181,7 @@ def _sampled_in(evidence: Evidence, site: Site) -> Site | None:
 def share_of_lines(
     evidence: Evidence, site: Site | None, pattern: re.Pattern[str], but: re.Pattern[str] | None = None
 ) -> float | None:
-    """The part of the function at `site` that goes by in lines that match, those of functions it calls included.
+    """The part of the time of the function at `site` that its matching lines take, or those of functions it calls.
 
     `but`: lines that match this are left out.
     """
@@ -190,7 +190,7 @@ def share_of_lines(
 
 
 def share_of_sites(evidence: Evidence, sites: set[tuple[str, int]]) -> float | None:
-    """The part of their functions' time that goes by on the lines given; None where no listing holds them."""
+    """The part of their functions' time that these lines take; None if no listing holds them."""
     shares = []
     for path, line in sites:
         listing = listing_at(evidence, Site(file=path, line=line))
@@ -205,7 +205,7 @@ def _last(listing: LineListing) -> int:
 
 def _hottest(listing: LineListing, without: str = "") -> LineCost | None:
     costly = [line for line in listing.lines if line.seconds and not _left_out(line, listing, without)]
-    # What a loop does is told by its body: counting on is as quick as that, yet is timed as often.
+    # A loop's work is in its body. Its head is timed as often as the body, and each time costs a little.
     return max(
         costly,
         key=lambda line: (line.seconds or 0.0) * (0.5 if LOOP_HEAD.match(line.text.strip()) else 1.0),
@@ -274,7 +274,7 @@ def _key(listing: LineListing) -> str:
 
 
 def hottest_loading(evidence: Evidence) -> HotLine | None:
-    """The user's line on which most of making a sample goes by: of `__getitem__`, or of what it calls."""
+    """The user's line on which most of making a sample is spent: of `__getitem__`, or of what it calls."""
     loading = evidence.as_written
     if loading is None:
         return None
@@ -297,7 +297,7 @@ def fetch_site(evidence: Evidence) -> Site | None:
 
 
 def hottest_between(evidence: Evidence) -> HotLine | None:
-    """The user's line on which most of the work between the passes goes by. The share is of that work."""
+    """The user's line on which most of the work between the passes is done. The share is of that work."""
     training = _training_listing(evidence)
     if training is not None:
         passes = [evidence.found.forward_site, evidence.found.backward_site]
@@ -314,7 +314,7 @@ def _below_the_loop(
 ) -> list[tuple[tuple[CallNode, ...], int]]:
     """The stacks without the user's frames above a framework's loop.
 
-    The line that calls `trainer.fit` leads to all that is done in a step: nobody would change it for one thing of it.
+    The line that calls `trainer.fit` leads to everything in a step, so nobody would change it for one part of a step.
     """
 
     def call(frames: tuple[CallNode, ...]) -> tuple[int, tuple[str, ...]] | None:
@@ -325,7 +325,7 @@ def _below_the_loop(
         return place, (own.path, own.name, below.path, below.name)
 
     passes = _main_stacks(evidence, ("forward", "backward", "optimizer"))
-    # A user's loop calls each pass by a function of its own; one that leads to two of them holds the loop.
+    # A user's loop calls each pass by a different function; a call that leads to two passes holds the loop.
     led: dict[tuple[str, ...], set[str]] = {}
     for frames, _ in passes:
         called = call(frames)
@@ -350,10 +350,10 @@ def hottest_of(evidence: Evidence, *kinds: str) -> HotLine | None:
 
 
 def _most_sampled(evidence: Evidence, found: list[tuple[tuple[CallNode, ...], int]]) -> HotLine | None:
-    """The innermost function of the user's that most stacks lead to, at the line from which they do.
+    """The user's innermost function that most stacks pass through, at the line that they pass.
 
-    In a tree a function has one line, and that of a training function may be another phase's. The table knows from
-    which line each deepest function was reached, and is asked first.
+    In a tree, a function has one line, and that of a training function may be another phase's. The table of functions
+    knows from which line each innermost function was reached, so it is asked first.
     """
     counts: Counter[tuple[str, str]] = Counter()
     lines: dict[tuple[str, str], tuple[int, int]] = {}
@@ -373,13 +373,13 @@ def _most_sampled(evidence: Evidence, found: list[tuple[tuple[CallNode, ...], in
         if (row.own_path, row.own_name) == (path, name) and (row.path, row.name) in leaves[path, name]:
             reached[row.own_line] += row.count
     line = reached.most_common(1)[0][0] if reached else lines[path, name][1]
-    # Of all stacks, those too in which nothing of the user's was met.
+    # Of all stacks, including those without a function of the user's.
     return HotLine(Site(file=path, line=line), most / sum(count for _, count in found))
 
 
 @dataclass(frozen=True)
 class Met:
-    """A function in which samples of the stack ended, and the share of those that were asked about."""
+    """A function in which stack samples ended, and its share of the samples that were asked about."""
 
     name: str
     file: str
@@ -396,12 +396,12 @@ class Met:
 
 
 def met_in_loading(evidence: Evidence) -> Met | None:
-    """The function in which most samples of the making of batches ended; None where they are spread over many."""
+    """The function in which most samples of making batches ended; None if they are spread over many functions."""
     return _met(loading_stacks(evidence))
 
 
 def met_between(evidence: Evidence) -> Met | None:
-    """The same of what the loop does between loading, the passes and the optimizer."""
+    """The same for what the loop does between loading, the passes and the optimizer."""
     return _met(_main_stacks(evidence, ("between",)))
 
 

@@ -1,7 +1,7 @@
 """What a rule is, and what it says: a statement, that it could not judge, or nothing.
 
-A rule only weighs its own evidence. Which of several statements comes first, which says the same as another and which
-can't stand beside another is settled by `_order`, from what the rules declare of themselves here.
+A rule only weighs its own evidence. `_order` settles which statement comes first, which ones say the same and which
+contradict each other, from what the rules declare about themselves here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Topic = Literal["data", "host", "device", "epoch", "start", "memory", "machine",
 """What a statement is about. Statements on one topic explain one another; those on different topics add up."""
 
 GENERAL, SYMPTOM, PLACE, NUMBER, CAUSE, ORIGIN, ROOT = range(7)
-"""How deep a statement goes, from the wait as such over what can be seen of it to what it comes from."""
+"""How deep a statement goes: from the wait as such, through what can be seen of it, to what causes it."""
 
 TB_PLUGIN = "https://github.com/pytorch/kineto/blob/main/tb_plugin/torch_tb_profiler/profiler/run_generator.py"
 DATA_GUIDE = "https://pytorch.org/docs/stable/data.html"
@@ -27,25 +27,25 @@ TUNING_GUIDE = "https://pytorch.org/tutorials/recipes/recipes/tuning_guide.html"
 CUDA_GUIDE = "https://docs.nvidia.com/cuda/cuda-c-best-practices-guide/"
 
 MATTERS = 0.05
-"""Share of a step from which on something is worth a statement. PyTorch's own profiler (`tb_plugin`, RunData.analyze)
-speaks of the DataLoader from 5 % of a step on."""
+"""At this share of a step or more, something is worth a statement. PyTorch's own profiler (`tb_plugin`,
+RunData.analyze) mentions the DataLoader if it takes 5 % of a step."""
 
 LARGE = 0.1
-"""Share of a step from which on work is called heavy that every loop has some of (callbacks, copies, evaluation).
+"""At this share of a step or more, work that every loop has some of (callbacks, copies, evaluation) is called heavy.
 `tb_plugin` takes the same tenth for communication."""
 
 PART = 0.3
-"""Share of making a batch from which on a part of it is named. Ours: below a third, doing away with the part altogether
-makes loading less than 1.5 times as fast."""
+"""A part of making a batch is named at this share or more. Ours: without a part of less than a third, loading would be
+less than 1.5 times as fast."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
     """What a rule found. `weight`, from 0 to 1, is what it is ranked by.
 
-    `measured`: whether the weight is a share of the training's time that was measured, and not worked out from other
-    figures: only then is it shown as one. `clause` completes the sentence "Training …" where this is the verdict's
-    cause. `topic`, `depth` and `advice` replace the rule's own where they are given.
+    `measured`: whether the weight is a measured share of the training's time. If it was worked out from other figures,
+    it is not shown as a share. `clause` completes the sentence "Training …" if this is the verdict's cause. `topic`,
+    `depth` and `advice` replace the rule's own if they are given.
     """
 
     sentence: str
@@ -70,10 +70,10 @@ class Unjudged:
 class Rule:
     """One finding that can be made.
 
-    `needs` are names of `_evidence.NEEDS`. `source` is where the threshold comes from, `fixes` what answers the
-    finding. A deeper finding comes before a shallower one on its topic that it explains. `general`: gone where a deeper
-    one explains it. `residual`: speaks of what is left, and is gone where anything else weighs. `yields_to`: gone
-    where one of these stands. `contradicts`: the lighter of the two is gone. `told`: may be the verdict's cause.
+    `needs` are names of `_evidence.NEEDS`. `source`: where the threshold comes from. `fixes`: what answers the finding.
+    A deeper finding comes before a shallower one on its topic that it explains. `general`: dropped if a deeper one
+    explains it. `residual`: about what is left over, so dropped if anything else weighs enough. `yields_to`: dropped if
+    one of these is found. `contradicts`: the lighter of the two is dropped. `told`: may be the verdict's cause.
     """
 
     id: str

@@ -36,7 +36,7 @@ def mean(evidence: Evidence, read: Callable[[WindowUse], float | None]) -> float
 def of(
     evidence: Evidence, role: Literal["main", "workers"], read: Callable[[ProcessUse], float | None]
 ) -> float | None:
-    """The same for one figure of the main process, or of all workers together."""
+    """As `mean`, for one figure of the main process, or of all workers together."""
 
     def one(use: WindowUse) -> float | None:
         values = [value for each in use.processes if each.role == role and (value := read(each)) is not None]
@@ -46,7 +46,7 @@ def of(
 
 
 def device(evidence: Evidence, read: Callable[[DeviceUse], float | None]) -> float | None:
-    """The same for one figure of the GPUs, their mean."""
+    """As `mean`, for one figure of the GPUs, averaged over them."""
 
     def one(use: WindowUse) -> float | None:
         values = [value for each in use.devices if (value := read(each)) is not None]
@@ -82,7 +82,7 @@ def others(evidence: Evidence) -> float | None:
 
 
 CORES_FULL = 0.9
-"""Part of the usable cores from which on they are taken for busy: what is left is the sampling's own error."""
+"""At this part of the usable cores or more, all count as busy: the rest is within the error of sampling."""
 
 
 def cores_full(evidence: Evidence) -> bool | None:

@@ -7,15 +7,15 @@ from bottleneck_doctor.diagnose._rule import clamp
 from bottleneck_doctor.documents.report import DeviceProfile
 
 TINY_US = 10.0
-"""Microseconds of its own below which an operation is mostly overhead: Python and dispatcher take some microseconds a
-call (https://horace.io/brrr_intro.html), the profiler about one more."""
+"""An operation that takes fewer microseconds itself is mostly overhead: Python and the dispatcher take some
+microseconds a call (https://horace.io/brrr_intro.html), and the profiler takes about one more."""
 
 
 def outside_operators(profile: DeviceProfile, passes: float) -> float:
     """The part of the passes that no operation of `TINY_US` or more accounts for; `passes` is their share of a step.
 
-    Ranges that torch records around Python code of its own (`Optimizer.step#SGD.step`) are not operations. Operations
-    outside of the passes are counted as if they lay in them, so that this is never too much.
+    Ranges that torch records around its own Python code (`Optimizer.step#SGD.step`) are not operations. Operations
+    outside the passes count as if they were inside, so the result is never too large.
     """
     if profile.seconds <= 0 or passes <= 0:
         return 0.0
@@ -33,10 +33,10 @@ def _in_operators(profile: DeviceProfile) -> float:
 
 
 def forward_of_no_module(evidence: Evidence) -> float | None:
-    """The part of a step that the forward pass of a model which is no module takes, at least.
+    """If the model is not a module: the part of a step that its forward pass takes, at least.
 
-    Such a pass is not seen to begin or to end: what operations take beyond the passes that are seen is it. 0 where the
-    model is a module; None where the operations are not known.
+    The guest does not see such a pass begin or end. So what operations take beyond the passes that it sees counts as
+    forward. 0 if the model is a module; None if the operations are not known.
     """
     shares, profile = evidence.shares, evidence.operators
     if evidence.found.has_root_module:

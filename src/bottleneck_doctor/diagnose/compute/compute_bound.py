@@ -8,13 +8,13 @@ from bottleneck_doctor.diagnose.compute._operators import forward_of_no_module
 from bottleneck_doctor.wording import words
 
 PASSES = 0.7
-"""Part of a step that forward, backward and optimizer take together. Ours: with less, something else has a share worth
-looking for."""
+"""Part of a step that forward, backward, optimizer and communication must take together. Ours: if they take less,
+something else has a share worth looking for."""
 AT_CEILING = 1.1
-"""Speedup with data for free up to which training counts as being at its ceiling. Ours; on a CPU, replayed batches also
+"""If free data makes training no faster than this, training is at its ceiling. Ours; on a CPU, replayed batches also
 leave the cores to computing."""
 WAITS = 1 - 1 / AT_CEILING
-"""Wait for data from which on free data would give more than that."""
+"""At this wait for data or more, free data would make training faster than that."""
 
 
 def judge(evidence: Evidence) -> Statement | None:

@@ -8,8 +8,8 @@ from bottleneck_doctor.diagnose._rule import CAUSE, PART, TUNING_GUIDE, Rule, St
 from bottleneck_doctor.wording import words
 
 HEAVY = 0.2
-"""Share of a step. Ours: a fused or foreach optimizer goes over parameters and gradients once, which next to passes
-that touch them several times for every sample is a tenth or less."""
+"""Share of a step. Ours: a fused or foreach optimizer goes over parameters and gradients once. The passes touch them
+several times for every sample, so that is a tenth of a step or less."""
 
 
 def judge(evidence: Evidence) -> Statement | None:

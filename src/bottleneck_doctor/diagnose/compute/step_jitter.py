@@ -15,15 +15,15 @@ OUTLIERS = 0.02
 """Part of the steps beyond three standard deviations: a normal distribution has 0.3 %, one in which every fiftieth step
 is late has this."""
 UNEVEN = 2.0
-"""95th percentile over mean of the time to fetch a batch from which on batches are uneven. Ours; evenly made ones stay
-below 1.5."""
+"""Batches are uneven if the 95th percentile of the time to fetch one is this many times the mean or more. Ours; evenly
+made ones stay below 1.5."""
 DATA_EXPLAINS = 0.5
-"""Part of the spread that waiting for data may account for before it is said to be its cause."""
+"""Waiting for data is called the cause if it accounts for more than this part of the spread."""
 
 
 DISTURBED = 1.5
-"""Mean step of the window that looked at single steps over that of all timed windows, from which on something else ran
-beside it, and its steps say nothing of the others. Ours, as where windows of phases are taken again."""
+"""If the window that timed single steps has a mean step this many times that of all timed windows, something else ran
+beside it, and its steps say nothing about the others. Ours; windows of phases are taken again for the same reason."""
 
 
 def judge(evidence: Evidence) -> Statement | Unjudged | None:

@@ -21,11 +21,11 @@ from bottleneck_doctor.system.paths import same_file
 from bottleneck_doctor.wording import words
 
 LOOP = 20.0
-"""Calls a step at one place from which on they stand in a loop over samples, so that what the loop itself costs is
-theirs too. Ours: losses and metrics are a handful."""
+"""This many calls a step at one place stand in a loop over samples, and what the loop costs counts as theirs. Ours:
+losses and metrics are a handful."""
 OF_ONE_LOOP = 0.25
-"""Part of the work between the passes that the calls must take by themselves to be taken for all of it where no profile
-names its line. What Python does around each (an index, a comparison) costs a few times as much as the call."""
+"""If no profile names the line of the work between the passes, calls that take this part of it count as all of it. What
+Python does around each call (an index, a comparison) costs a few times as much as the call."""
 
 
 def judge(evidence: Evidence) -> Statement | Unjudged | None:

@@ -22,7 +22,7 @@ from bottleneck_doctor.wording import words
 
 def judge(evidence: Evidence) -> Statement | Unjudged | None:
     shares = evidence.shares
-    # The collector runs where objects are made, and has a finding of its own.
+    # The collector runs wherever objects are made, and has its own finding.
     collected = evidence.garbage.share if evidence.garbage is not None else 0.0
     if shares is None:
         return None
@@ -31,7 +31,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         return Unjudged("the model is not a module, so its forward pass can't be told apart from the loop's other work")
     between = shares.between - forward
     if not evidence.found.periodic:
-        # Where steps repeat in no way that was found, one window may hold what the next does not: two have to say so.
+        # Without a regular period, one window may hold what the next does not: two windows have to show the work.
         seen = sampled_share(evidence, "between")
         if seen is None:
             return Unjudged("no regular period was seen in the steps, and no second window confirms what one showed")
@@ -48,7 +48,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     if evidence.step_ms is not None:
         figures["between_ms"] = between * evidence.step_ms
         each = f", {milliseconds(figures['between_ms'])} a step"
-    # Samples come from another window than lines do, and may say otherwise of an uneven training.
+    # Samples and lines come from different windows, which may differ if training is uneven.
     met = met_between(evidence) if hot is None or not hot.listed else None
     inside = met.sentence("this work") if met is not None else ""
     where = ""

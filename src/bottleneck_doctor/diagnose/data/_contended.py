@@ -1,5 +1,6 @@
-"""Parts of making a batch that are slow only where many threads compute: the work isn't slow, its threads wait for one
-another. Workers compute with one thread each, so a window with workers shows what the same work takes without.
+"""Parts of making a batch that are slow only because many threads compute them and wait for one another.
+
+Workers compute with one thread each, so a window with workers shows how long the same work takes with one thread.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.documents.report import Loading, TransformCost
 
 FAR_LESS = 3.0
-"""How many times as long the same work takes in the training process as in a worker, from which on the work itself
-isn't slow. Ours: where threads share what is worth sharing, many are faster than one, and not slower."""
+"""If work takes this many times as long in the training process as in a worker, the work itself isn't slow. Ours: many
+threads that share work worth sharing are faster than one, and not slower."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Contended:
 
 
 def contended(evidence: Evidence) -> Contended:
-    """What of making a batch takes far less in a worker, though one takes as long as the other by what is computed."""
+    """The parts of making a batch that take far less time in a worker, although the work is the same."""
     here = evidence.as_written
     there = next((each for each in evidence.loading if each.num_workers > 0), None)
     nothing = Contended((), False, 0.0, 0.0)

@@ -10,9 +10,9 @@ UNSEEN = Unjudged("no line profile shows how much of fetching a sample is readin
 
 
 def reading(evidence: Evidence) -> float | Unjudged | None:
-    """The share of making a batch that goes by in lines that open or read files; None where it is not worth a word.
+    """The share of making a batch that lines which open or read files take; None if it is too small to matter.
 
-    What nothing else accounts for is not taken for reading: a sleep, a lock and a request look the same from outside.
+    Time that nothing accounts for is not taken for reading: a sleep, a lock and a request look the same from outside.
     """
     parts = waited_making(evidence)
     if parts is None:

@@ -1,7 +1,7 @@
 """What making a batch consists of, and what limits the workers that make it: one answer each for all rules.
 
-Parts of the wait are told apart here and nowhere else, so that rules can't count the same time twice or blame storage
-and processor at once.
+Only this file tells the parts of the wait apart, so rules can't count the same time twice, or blame both storage and
+processor.
 """
 
 from __future__ import annotations
@@ -42,20 +42,20 @@ READING_FRAMES = re.compile(
     r"torchvision/datasets/folder\.py:(pil_loader|default_loader)|PIL/Image\.py:(open|_open_core)|torchvision/io/.*:read_file"
     r"|/pathlib\S*:(open|read_bytes|read_text)|numpy/lib/\S*:(load|fromfile|_read_bytes)|h5py/_hl/files\.py:"
 )
-"""Functions of libraries that open or read files, by path and name: what is met in them themselves waits for a file."""
+"""Functions of libraries that open or read files, by path and name: a sample that ends in one waits for a file."""
 NOT_OF_FILES = re.compile(
     r"urlopen|urllib|requests?\.|https?|socket|recv\(|session\.get|\.(execute|fetchone|fetchall)\(|sleep\("
 )
-"""Lines that may look like reading and wait for something else: a server, a database, a clock."""
+"""Lines that look like reading but may wait for something else: a server, a database, a clock."""
 
 
 @dataclass(frozen=True)
 class Making:
     """What a batch costs at the place that the main process waits for. Parts are shares of the whole.
 
-    Fetch and collate are divided among the workers, which do them side by side; handing over is not, and costs no more
-    than the time that it leaves the workers idle: while they make the next batch it holds nothing up. `decode` and
-    `transforms` are the shares of those inside fetch; `own` is what is left of fetch.
+    Workers fetch and collate side by side, so these are divided among them. Handing over is not divided, and costs no
+    more than the time that it leaves the workers idle: while they make the next batch, it holds nothing up. `decode`
+    and `transforms` are the shares of those inside fetch; `own` is what is left of fetch.
     """
 
     milliseconds: float
@@ -102,12 +102,12 @@ def _idle_ms(evidence: Evidence, making_ms: float) -> float:
 
 
 AGREES = 0.1
-"""Part of the wait for a batch that making it has to take where the training process makes it itself. Ours: what was
-looked at is another time otherwise, on a machine that something else uses."""
+"""If the training process makes its batches itself, making one has to take this part of the wait for it. Ours: if it
+takes less, the two were measured at different times on a machine that something else used too."""
 
 
 def waited_making(evidence: Evidence) -> Making | None:
-    """The same, where the training waits for it enough to matter, and for as long as making it takes."""
+    """As `making`; None unless training waits for data enough to matter, and making a batch accounts for the wait."""
     wait = evidence.wait or 0.0
     parts = making(evidence) if wait >= MATTERS else None
     if parts is None or evidence.as_written is None or evidence.as_written.num_workers or evidence.baseline is None:
@@ -116,17 +116,17 @@ def waited_making(evidence: Evidence) -> Making | None:
 
 
 def costliest_transform(evidence: Evidence) -> TransformCost | None:
-    """The transform that takes longest as written, of those that are slow by themselves."""
+    """The transform that takes longest as written, without those that only contention makes slow."""
     loading, threads = evidence.as_written, contended(evidence).transforms
     slow = [each for each in loading.transforms if each not in threads] if loading is not None else []
     return max(slow, key=lambda each: each.share_of_fetch, default=None)
 
 
 def decode_share(evidence: Evidence) -> float | None:
-    """The part of fetching that goes by in decoders of pictures, sound or video; None without any profile.
+    """The part of fetching that decoders of pictures, sound or video take; None without any profile.
 
-    Listings time each line and are believed. Sampled stacks, of another window, are bounded by what listings say of the
-    lines that led to the decoder.
+    Listings time each line and are believed. Sampled stacks come from another window: they count for no more than the
+    lines that led to the decoder took in the listings.
     """
     loading = evidence.as_written
     listed = share_of_lines(evidence, loading.fetch_site, DECODING_LINES) if loading is not None else None
@@ -166,9 +166,9 @@ def decode_site(evidence: Evidence) -> Site | None:
 
 
 def reading_share(evidence: Evidence) -> float | None:
-    """The part of fetching that goes by in opening and reading files; None where no profile shows it.
+    """The part of fetching that opening and reading files takes; None if no profile shows it.
 
-    By the lines of the user's dataset; of a library's dataset, by the functions that samples ended in.
+    Found by the lines of the user's dataset, or by the functions in which samples of a library's dataset ended.
     """
     loading = evidence.as_written
     if loading is not None and loading.fetch_site is None:
@@ -180,12 +180,12 @@ def reading_share(evidence: Evidence) -> float | None:
 
 
 IO_BOUND, CPU_BOUND = 0.5, 0.8
-"""Cores that a worker keeps busy while it makes a batch. Below the first it waits more than it computes; from the
-second on it computes nearly all of the time. Ours; between them neither is said."""
+"""Cores that a worker keeps busy while it makes a batch. Below the first, it waits more than it computes; at the second
+or more, it computes nearly all of the time. Ours; between the two, neither is said."""
 BUSY = 0.5
-"""Part of the time that workers make batches from which on they can be what limits loading. Ours."""
+"""Workers can only limit loading if they make batches for this part of the time. Ours."""
 BLOCKED = 0.3
-"""Part of a step blocked on a disk from which on loading in the main process is taken for bound by it."""
+"""Loading in the main process is limited by the disk if this part of the wait for data is blocked on it."""
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,7 @@ def limit(evidence: Evidence) -> Limit | None:
         return None
     blocked = _usage.of(evidence, "workers", lambda use: use.blocked_share)
     if loading.delayed is not None:
-        # What it stood ready for and had no core is the processor's fault as well.
+        # Time in which a worker was ready but had no core is the processor's fault as well.
         wanted = compute + loading.delayed
         kind: Literal["io", "cpu"] | None = "cpu" if wanted >= CPU_BOUND else "io" if wanted < IO_BOUND else None
         return Limit(kind, compute, blocked) if kind is not None else None
@@ -230,7 +230,7 @@ def _limit_here(evidence: Evidence, loading: Loading) -> Limit | None:
     if loading.computing >= CPU_BOUND:
         return Limit("cpu", loading.computing, blocked)
     if loading.delayed is None and _usage.cores_full(evidence) is not False:
-        return None  # With all cores taken, by whomever, it may have waited for a core.
+        return None  # If all cores were taken, it may have waited for one.
     waits = 1.0 - loading.computing - (loading.delayed or 0.0)
     return Limit("io", loading.computing, blocked) if waits > 1.0 - IO_BOUND else None
 

@@ -1,4 +1,4 @@
-"""What the measured curve of speed against workers says: one answer, so that no two findings can disagree on it."""
+"""What the measured curve of speed against workers says: one answer, so that no two findings disagree."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bottleneck_doctor.documents.report import Speedup, WorkerPoint
 from bottleneck_doctor.statistics.speedups import MINIMUM_SESSIONS
 
 WORTHWHILE = 1.05
-"""Speedup from which on another number of workers is spoken of. Ours: `MATTERS` as a ratio."""
+"""Another number of workers is worth a statement at this speedup or more. Ours: `MATTERS` as a ratio."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,10 @@ class Better:
 
 
 def clearly_faster(evidence: Evidence, speedup: Speedup) -> bool:
-    """Whether a finding may rest on it: worth a word, clear of 1 and of the noise, and from as many processes as any
-    claim needs. What the verdict can't tell, no finding tells either."""
+    """Whether a finding may rest on it: large enough, clear of 1 and of noise, from enough processes for a claim.
+
+    What the verdict can't claim, no finding claims either.
+    """
     floor = evidence.noise.floor if evidence.noise is not None else 0.0
     return (
         speedup.sessions >= MINIMUM_SESSIONS and speedup.estimate >= WORTHWHILE and speedup.low > 1.0 + max(0.0, floor)

@@ -11,7 +11,7 @@ from bottleneck_doctor.diagnose.data._loading import READING_LINES
 from bottleneck_doctor.wording import words
 
 FROM_DISK = 0.5
-"""Part of what loading opens that the disk has to deliver, from which on the cache is called cold. Ours: half."""
+"""The cache is called cold if the disk delivers this part of what loading opens. Ours: half."""
 
 
 def judge(evidence: Evidence) -> Statement | Unjudged | None:

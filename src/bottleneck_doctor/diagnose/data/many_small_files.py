@@ -21,10 +21,10 @@ from bottleneck_doctor.diagnose.data._loading import READING_LINES
 from bottleneck_doctor.wording import words
 
 SMALL = 64 << 10
-"""Bytes up to which a file is small. Parallel file systems call files below 64 KiB so (Lustre's Data-on-MDT is made for
-them), and on a local disk finding and opening such a file takes longer than reading it."""
+"""A file of up to this many bytes is small. Parallel file systems call files below 64 KiB so (Lustre's Data-on-MDT is
+made for them), and on a local disk finding and opening such a file takes longer than reading it."""
 FILES_A_SAMPLE = 0.5
-"""Files a sample from which on the data set is one of single files."""
+"""With this many files a sample, each sample is taken to have a file of its own."""
 
 
 def judge(evidence: Evidence) -> Statement | Unjudged | None:

@@ -8,12 +8,12 @@ from bottleneck_doctor.diagnose.data._workers import WORTHWHILE, better_workers,
 from bottleneck_doctor.wording import words
 
 SMALL_BATCH = 4 << 20
-"""Bytes up to which a batch takes less than a millisecond to copy (memory moves 5 GB/s and more): what is paid is the
-way through the queue, not the copy. Larger ones are a matter of `slow-hand-over`."""
+"""A batch of up to this many bytes takes less than a millisecond to copy (memory moves 5 GB/s and more), so the cost is
+the way through the queue and not the copy. `slow-hand-over` judges larger batches."""
 CHEAP_MS = 2.0
-"""Milliseconds that a batch may take to make and still be at hand: about what a worker's queue costs."""
+"""A batch that takes no more milliseconds to make is cheap: that is about what a worker's queue costs."""
 ONE_FILE_IN = 0.1
-"""Files a sample from which on the data is taken to lie in files, not in memory."""
+"""With more files a sample than this, the data is taken to be in files and not in memory."""
 
 
 def judge(evidence: Evidence) -> Statement | None:
@@ -30,7 +30,7 @@ def judge(evidence: Evidence) -> Statement | None:
         return None
     none = without_workers(evidence)
     measured = none is not None and clearly_faster(evidence, none.speedup)
-    # Also where too few processes say so to claim it: against what was measured nothing is inferred.
+    # Nothing is inferred against a measurement, not even against one from too few processes for a claim.
     if none is not None and (none.speedup.high < WORTHWHILE or none.speedup.estimate < 1.0):
         return None
     wait = evidence.wait or 0.0

@@ -18,13 +18,13 @@ from bottleneck_doctor.diagnose.data._loading import waited_making
 from bottleneck_doctor.wording import words
 
 OFTEN = 0.1
-"""Share of batches that were finished before an earlier one, from which on it is said. Ours: a tenth."""
+"""The finding needs this share of batches to be finished before an earlier one. Ours: a tenth."""
 UNEVEN = 2.0
-"""95th percentile over mean of the time to fetch a batch: from here on it is the uneven batches that cost, and not
-loading as such. Ours."""
+"""If the 95th percentile of the time to fetch a batch is this many times the mean, uneven batches are the cause, and
+not loading as such. Ours."""
 EVEN = 1.5
-"""Below this the batches are alike, and their order is the jitter of workers that take turns: two even ones finish a
-third of their batches out of order, which costs nothing. Ours; evenly made batches stay well below it."""
+"""Below this, batches are alike and only the jitter of workers that take turns changes their order: two even workers
+finish a third of their batches out of order, which costs nothing. Ours; evenly made batches stay well below it."""
 
 
 def judge(evidence: Evidence) -> Statement | None:

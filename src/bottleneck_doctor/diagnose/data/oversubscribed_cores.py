@@ -10,9 +10,8 @@ from bottleneck_doctor.diagnose.data._workers import better_workers
 from bottleneck_doctor.wording import words
 
 PRESSURE = 0.2
-"""Share of the time in which some task waited for a core (`cpu.some` of pressure stall information) that shows a
-shortage of cores where the use of each core is not known. https://docs.kernel.org/accounting/psi.html; the figure is
-ours."""
+"""If the use of the cores is not known, they are short when some task waited for one for this share of the time
+(`cpu.some` of pressure stall information, https://docs.kernel.org/accounting/psi.html). The figure is ours."""
 
 
 def judge(evidence: Evidence) -> Statement | Unjudged | None:
@@ -31,7 +30,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     if not short or busy <= cores or (bound is not None and bound.kind == "io"):
         return None
     if loading.computing is not None:
-        # Cores that others took, and workers that wait for a lock, are not too many workers.
+        # If others took the cores, or workers wait for a lock, there are not too many workers.
         own = busy * loading.computing + (_usage.of(evidence, "main", _usage.cpu) or 0.0)
         if own < _usage.CORES_FULL * cores:
             return None

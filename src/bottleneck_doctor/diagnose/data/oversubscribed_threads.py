@@ -1,4 +1,4 @@
-"""`oversubscribed-threads`: processes compute with more threads than there are cores, and the threads fight."""
+"""`oversubscribed-threads`: processes compute with so many threads that they hold one another up."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from bottleneck_doctor.diagnose.data._loading import waited_making
 from bottleneck_doctor.wording import words
 
 TOO_MANY = 2.0
-"""Computing threads a usable core from which on they are too many. Ours; two on each still overlap waiting."""
+"""This many computing threads a usable core are too many. Ours; two on each core still overlap their waiting."""
 SWITCHES = 100.0
-"""Times a second and usable core that a thread is taken off it before it is done. A core that is not fought over has
-hardly any; one shared by two computing threads has some hundred, since the kernel's slice is about 3 ms
+"""How often a second threads are taken off each usable core before they are done. On a core with one computing thread
+that hardly happens; on one with two it happens some hundred times, since the kernel's slice is about 3 ms
 (`base_slice_ns`, https://docs.kernel.org/scheduler/sched-eevdf.html)."""
 SETS_THREADS = re.compile(r"set_num_threads\(|OMP_NUM_THREADS|MKL_NUM_THREADS|OPENBLAS_NUM_THREADS|threadpool_limits\(")
 SERVICE_THREADS = 1
-"""A worker's thread that passes finished batches on: it computes nothing."""
+"""Each worker has a thread that passes finished batches on and computes nothing."""
 
 
 def judge(evidence: Evidence) -> Statement | Unjudged | None:
@@ -42,7 +42,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
 
 
 def _of_training(evidence: Evidence) -> Statement | None:
-    """torch itself was told, or believes, to have more cores than may be used."""
+    """torch computes with more threads than there are usable cores."""
     cores, threads, shares = _usage.usable_cpus(evidence), evidence.found.threads, evidence.shares
     if evidence.on_device or shares is None or threads <= cores:
         return None

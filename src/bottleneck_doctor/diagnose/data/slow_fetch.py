@@ -31,7 +31,7 @@ def judge(evidence: Evidence) -> Statement | None:
     hot = hottest_loading(evidence)
     site = hot.site if hot is not None and hot.share >= PART else fetch_site(evidence)
     where = f"`{loading_name(evidence)}`{at(site)}"
-    # Samples come from another window than lines do, and may say otherwise of an uneven training.
+    # Samples and lines come from different windows, which may differ if training is uneven.
     met = met_in_loading(evidence) if hot is None or not hot.listed else None
     inside = met.sentence("making batches") if met is not None else ""
     sample = loading.fetch_ms / loading.samples_per_batch if loading.samples_per_batch > 0 else loading.fetch_ms
@@ -51,7 +51,7 @@ def judge(evidence: Evidence) -> Statement | None:
         weight=wait * parts.own * evidence.in_steps,
         measured=made_here(evidence),
         clause=f"{waits(evidence)}, {portion(parts.own)} in {where}",
-        # What a library's dataset does can be changed where it is handed to the loader only.
+        # A library's dataset can only be changed where it is handed to the loader.
         site=site or loader_place(evidence),
     )
 
@@ -59,8 +59,8 @@ def judge(evidence: Evidence) -> Statement | None:
 def loading_name(evidence: Evidence) -> str:
     """The method in which samples are made, as the user knows it.
 
-    The loader's dataset may wrap the one that does the work. Where that one is the user's own and was timed line by
-    line, its name is known.
+    The loader's dataset may wrap the one that does the work. The name of that one is known if it is the user's own and
+    was timed line by line.
     """
     loading = evidence.as_written
     listing = listing_at(evidence, loading.fetch_site) if loading is not None else None

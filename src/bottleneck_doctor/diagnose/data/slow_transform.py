@@ -46,8 +46,11 @@ def judge(evidence: Evidence) -> Statement | None:
 
 
 def _place(evidence: Evidence, loading: Loading, transform: TransformCost) -> tuple[Site | None, str]:
-    """The line that its author would change, and how it is told: where the user's own transform spends its time, where
-    a library's is made, and where that isn't known the user's line that calls it, or the loader's."""
+    """The line that the user would change, and the words that name it.
+
+    That is where the user's own transform spends its time, or where a library's transform is made. If that isn't known,
+    it is the user's line that calls the transform, or the line that makes the loader.
+    """
     if transform.line > 0 and own_path(transform.file):
         site = refined_in_loading(evidence, Site(file=transform.file, line=transform.line))
         return site, at(site)

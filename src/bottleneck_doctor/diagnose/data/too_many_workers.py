@@ -42,7 +42,7 @@ RULE = Rule(
     source=DATA_GUIDE + "#multi-process-data-loading",
     advice="Set `num_workers` to the measured best: workers that are not needed take cores, memory and time to start.",
     fixes=("workers", "no-workers"),
-    # Why they cost more than they bring is told by what says so.
+    # These say why workers cost more than they bring.
     yields_to=("memory-data-needs-no-workers", "slow-hand-over"),
     contradicts=("compute-bound",),
 )

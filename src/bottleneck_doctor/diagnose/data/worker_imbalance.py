@@ -10,8 +10,8 @@ from bottleneck_doctor.diagnose._rule import ORIGIN, Rule, Statement, millisecon
 from bottleneck_doctor.diagnose.data._loading import waited_making
 
 UNEVEN = 1.5
-"""The slowest worker's time a batch over the median's. Ours: order is kept, so all wait for the slowest, and at 1.5 a
-third of the others' time is lost."""
+"""The slowest worker's time a batch over the median of the others. Ours: order is kept, so all wait for the slowest,
+and at 1.5 a third of the others' time is lost."""
 LEAST_BATCHES = 3
 """Batches that a worker must have made to be compared."""
 

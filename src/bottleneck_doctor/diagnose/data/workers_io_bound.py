@@ -27,7 +27,7 @@ UNCLEAR = "without workers, waiting can't be told apart from computing here"
 
 
 def known_to_compute(loading: Loading) -> bool:
-    """Whether whoever makes the batches said that it computes, or stands ready to, for most of the time."""
+    """Whether the process that makes batches said that it computes, or is ready to, for half of the time or more."""
     return loading.computing is not None and loading.computing + (loading.delayed or 0.0) >= IO_BOUND
 
 
@@ -71,7 +71,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         )
     if bound.blocked is not None:
         figures["blocked_share"] = bound.blocked
-    # Where transforms or collating are what takes the time, they are what waits, and this says how.
+    # If transforms or collating take the time, they do the waiting, and this finding is their symptom.
     cause = parts.own >= 0.5
     return Statement(
         sentence=f"{says}{at(site)}. {training_waits(evidence)}",

@@ -7,10 +7,10 @@ from bottleneck_doctor.diagnose._rule import CAUSE, TB_PLUGIN, Rule, Statement, 
 from bottleneck_doctor.wording import words
 
 LOW = 0.5
-"""Estimated SM efficiency, relative to the time in which kernels run, below which more than half of the multiprocessors
-are empty. Ours; the figure is made as `tb_plugin` makes it."""
+"""If the estimated SM efficiency, relative to the time in which kernels run, is below this, more than half of the
+multiprocessors are empty. Ours; `tb_plugin` computes the figure in the same way."""
 BUSY = 0.5
-"""Part of the time in which kernels must run: below it, what keeps them from running comes first."""
+"""Kernels must run for this part of the time: if they run less, what keeps them from running comes first."""
 
 
 def judge(evidence: Evidence) -> Statement | Unjudged | None:

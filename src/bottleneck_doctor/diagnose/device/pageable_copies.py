@@ -9,8 +9,8 @@ from bottleneck_doctor.diagnose.device._copies import TO_DEVICE
 from bottleneck_doctor.wording import words
 
 LEAST = 0.02
-"""Share of a step that copies must take for pinning to be worth a word: below it no fix is tried either
-(`stats.EQUIVALENCE`)."""
+"""Pinning is worth a statement if copies take this share of a step: if they take less, no fix is tried either
+(`speedups.EQUIVALENCE`)."""
 
 
 def judge(evidence: Evidence) -> Statement | Unjudged | None:

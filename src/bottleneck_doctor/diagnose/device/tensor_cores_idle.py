@@ -7,10 +7,10 @@ from bottleneck_doctor.diagnose._rule import LARGE, ORIGIN, TB_PLUGIN, Rule, Sta
 from bottleneck_doctor.wording import words
 
 USED = 0.05
-"""Share of kernel time on Tensor Cores up to which they count as idle. `tb_plugin` asks for 0; a stray kernel of a
-library must not hide the rest."""
+"""Tensor Cores count as idle if kernels on them take no more of the kernels' time. `tb_plugin` asks for 0, but a stray
+kernel of a library must not hide the rest."""
 SAVES = 0.5
-"""Part of the eligible kernels' time that is taken for saved: Tensor Cores at half precision do at least twice the
+"""Part of the eligible kernels' time that counts as saved: Tensor Cores at half precision do at least twice the
 work of the other cores (NVIDIA, Train With Mixed Precision)."""
 
 

@@ -7,8 +7,8 @@ from bottleneck_doctor.diagnose._rule import CAUSE, Rule, Statement
 from bottleneck_doctor.wording import words
 
 LONG = 10.0
-"""Seconds. Importing torch and its relatives takes 2 to 5 s and set-up of usual scripts 2 to 25 s, as seen in a survey
-of 34; below ten nobody looks for something to save."""
+"""Seconds. In a survey of 34 scripts, importing torch and its relatives took 2 to 5 s, and set-up took 2 to 25 s. Below
+ten, nobody looks for something to save."""
 RUN_EPOCHS = 10
 """How long the training will go on is not known. Its start is weighed against this many epochs."""
 RUN_SECONDS = 600.0

@@ -8,8 +8,8 @@ from bottleneck_doctor.diagnose._rule import CAUSE, MATTERS, Rule, Statement, cl
 from bottleneck_doctor.wording import words
 
 NOISY = 0.05
-"""Noise floor (half-width of what two measurements of the same may differ by) from which on a gain of 5 % can't be
-told from chance."""
+"""At this noise floor (how far apart two measurements of the same may lie) or more, a gain of 5 % can't be told apart
+from chance."""
 
 
 def judge(evidence: Evidence) -> Statement | None:
@@ -32,7 +32,7 @@ def judge(evidence: Evidence) -> Statement | None:
     return Statement(
         sentence=" ".join(told),
         figures=figures,
-        # Noise costs no time: only what others took of it does.
+        # Noise costs no time. What others took of the processor does.
         weight=clamp(max((part for part in (stolen, throttled) if part >= MATTERS), default=0.0)),
         measured=False,
     )

@@ -12,11 +12,12 @@ from bottleneck_doctor.diagnose._rule import CAUSE, Rule, Statement, Unjudged
 from bottleneck_doctor.wording import words
 
 LEAST_BYTES = 64 << 20
-"""Growth within one session from which on it is looked at: allocators keep tens of megabytes at their own pleasure."""
+"""Growth within one session that counts: allocators keep tens of megabytes as they please."""
 LEAST_SHARE = 0.05
 """The same, relative to what the process has."""
 STEADY = 0.9
-"""Correlation of memory with time from which on it grows steadily. Ours: caches that fill up bend, and fall below."""
+"""Memory grows steadily if its correlation with time is this or more. Ours: the curve of a cache that fills up
+flattens, and falls below."""
 LEAST_WINDOWS = 3
 HOUR = 3600.0
 

@@ -13,8 +13,9 @@ from bottleneck_doctor.diagnose._usage import PLAIN_MODES
 from bottleneck_doctor.wording import words
 
 WORK = (("host_to_device",), ("forward",), ("backward",), ("optimizer", "zero_grad"), ("between",))
-"""Phases in which a rank may be slow, those first in which ranks seldom wait for each other. Nearly all such waiting is
-in the backward pass, where gradients are exchanged: as communication where that could be told from computing them."""
+"""Phases in which a rank may be slow; first those in which ranks seldom wait for each other. Nearly all such waiting is
+in the backward pass, where gradients are exchanged. It is called communication if it can be told apart from computing
+gradients."""
 DOING = {
     "host_to_device": "copying to the device",
     "forward": "in the forward pass",
@@ -23,11 +24,11 @@ DOING = {
     "between": "between the passes",
 }
 MIRRORED = 0.5
-"""Part of what one rank takes longer that the others must be seen to wait meanwhile."""
+"""If one rank takes longer, the others must be seen to wait for at least this part of the difference."""
 
 
 def judge(evidence: Evidence) -> Statement | None:
-    # Ranks keep step with each other, so the one that is held up is told by what holds it up, not by its pace.
+    # Ranks keep step with each other: a slow rank shows in what holds it up, not in its pace.
     waits = _wait_shares(evidence)
     slowest, lost = _furthest(waits)
     if lost >= MATTERS:
@@ -40,7 +41,7 @@ def judge(evidence: Evidence) -> Statement | None:
             continue
         shares = {rank: sum(each[name] for name in names) for rank, each in phases.items()}
         slowest, lost = _furthest(shares)
-        # The others wait longer by as much, or it was not this that they waited for.
+        # If the others do not wait longer by as much, this is not what they waited for.
         mirrored = -_beyond(slowest, waiting)
         if lost >= MATTERS and mirrored >= MIRRORED * lost:
             return _statement(evidence, slowest, shares, lost, DOING[names[0]], names[0])
