@@ -294,6 +294,17 @@ def test_more_threads_of_torch_than_cores_are_found_without_workers() -> None:
     assert diagnose(healthy(found=replace(FOUND, threads=32))).findings[0].id == "oversubscribed-threads"
 
 
+@pytest.mark.parametrize(("delayed", "said"), [(0.9, True), (0.1, False), (None, False)])
+def test_threads_that_give_way_to_one_another_wait_for_a_core_all_the_same(delayed: float | None, said: bool) -> None:
+    """Eight of OpenBLAS on two cores were hardly ever taken off one, and stood ready 90 % of the time."""
+    polite = use(workers={"threads": 10.0, "involuntary_switches": 20.0})
+    evidence = healthy(WAITING, loop=in_workers(delayed=delayed), utilization=polite)
+    found = BY_ID["oversubscribed-threads"].judge(evidence)
+    assert isinstance(found, Statement) == said
+    if isinstance(found, Statement):
+        assert "they stand ready without a core 90 % of the time" in found.sentence
+
+
 FLIPPED = replace(BLUR[0], name="RandomHorizontalFlip", ms_per_sample=2.5, share_of_fetch=0.5)
 
 

@@ -108,8 +108,8 @@ class Estimates:
 def speedup(estimate: speedups.SpeedupEstimate) -> Speedup:
     """As it stands in the result: bounded, since JSON has no infinity."""
     return Speedup(
-        estimate=estimate.estimate,
-        low=max(0.0, estimate.low),
+        estimate=min(LARGEST_RATIO, estimate.estimate),
+        low=min(LARGEST_RATIO, max(0.0, estimate.low)),
         high=min(LARGEST_RATIO, estimate.high),
         pairs=estimate.pairs,
         sessions=estimate.sessions,

@@ -32,6 +32,10 @@ SWITCHES = 100.0
 """How often a second threads are taken off each usable core before they are done. On a core with one computing thread
 that hardly happens; on one with two it happens some hundred times, since the kernel's slice is about 3 ms
 (`base_slice_ns`, https://docs.kernel.org/scheduler/sched-eevdf.html)."""
+DELAYED = 0.3
+"""Part of making batches for which a worker was ready to compute and had no core. Threads that give way to one another
+by themselves, as those of OpenBLAS do, are hardly ever taken off a core, and wait for one all the same. Ours; workers
+that compute with one thread each, as many as there are cores, hardly wait."""
 SETS_THREADS = re.compile(r"set_num_threads\(|OMP_NUM_THREADS|MKL_NUM_THREADS|OPENBLAS_NUM_THREADS|threadpool_limits\(")
 SERVICE_THREADS = 1
 """Each worker has a thread that passes finished batches on and computes nothing."""
@@ -101,14 +105,22 @@ def _of_workers(evidence: Evidence) -> Statement | Unjudged | None:
     if parts is None or loading is None or loading.num_workers == 0:
         return None
     threads = _usage.of(evidence, "workers", lambda use: use.threads)
+    delayed = clamp(loading.delayed or 0.0)
     switches = _usage.of(evidence, "workers", lambda use: use.involuntary_switches)
     processes = _usage.worker_processes(evidence)
     if threads is None or switches is None or not processes:
         return Unjudged("threads and context switches of the workers were not sampled")
     cores = _usage.usable_cpus(evidence)
     computing = threads - SERVICE_THREADS * processes
-    if computing < 2 * processes or computing < TOO_MANY * cores or switches < SWITCHES * cores:
+    if computing < 2 * processes or computing < TOO_MANY * cores:
         return None
+    taken_off = switches >= SWITCHES * cores
+    if not taken_off and delayed < DELAYED:
+        return None
+    held_up = f"While they make batches, they stand ready without a core {words.share_text(delayed)} of the time."
+    if taken_off:
+        amount = words.amount_text(switches)
+        held_up = f"The system takes these threads off a core {amount} times a second before they are done."
     wait = evidence.wait or 0.0
     site = line_with(evidence, SETS_THREADS)
     each = computing / processes
@@ -116,14 +128,14 @@ def _of_workers(evidence: Evidence) -> Statement | Unjudged | None:
     return Statement(
         sentence=(
             f"{of_workers(round(processes), 'computes', 'compute')} with {each:.0f} threads{of_each} on "
-            f"{words.count_text(cores, 'usable core')}{at(site)}. The system takes these threads off a core "
-            f"{words.amount_text(switches)} times a second before they are done. {training_waits(evidence)}"
+            f"{words.count_text(cores, 'usable core')}{at(site)}. {held_up} {training_waits(evidence)}"
         ),
         figures={
             "threads": computing,
             "threads_per_worker": each,
             "usable_cpus": float(cores),
             "involuntary_switches": switches,
+            "delayed_share": delayed,
             "data_wait_share": wait,
         },
         weight=wait * clamp(1.0 - cores / computing) * clamp(parts.fetch + parts.collate) * evidence.in_steps,
