@@ -386,7 +386,9 @@ class Noting:
 class Examined:
     """An examination of a training on `machine`, whole. `error` where there is no report, or one that lacks figures."""
 
-    def __init__(self, machine: Machine, *, budget: float | None = None, explain: bool = True, **asked: Any) -> None:
+    def __init__(
+        self, machine: Machine, *, budget: float | None = None, explain: bool = True, seed: int = 1, **asked: Any
+    ) -> None:
         self.machine = machine
         self.outcome: ExaminationOutcome | None = None
         self.error: DoctorError | None = None
@@ -395,7 +397,7 @@ class Examined:
                 start=Start(script=Path("train.py"), in_place=True),
                 output=Path(folder),
                 budget=budget,
-                seed=1,
+                seed=seed,
                 explain=ExplainOptions(folder=Path(folder)) if explain else None,
                 **asked,
             )

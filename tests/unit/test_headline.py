@@ -39,9 +39,15 @@ def test_change_that_adds_nothing_sure_is_not() -> None:
     assert named([ONE, OTHER, BOTH, ALL], never) is ONE
 
 
-def test_only_a_part_of_a_setting_takes_its_place() -> None:
-    """Another setting may be as good too, but that can't be asked: it changes other things."""
-    assert named([claim({"c": 2}, 1.59), ALL], never) is ALL
+def test_only_what_changes_less_takes_its_place() -> None:
+    """What changes something else may be as good too, but costs the user as much."""
+    assert named([claim({"d": 1}, 1.59), ALL], never) is ALL
+
+
+def test_other_value_of_the_same_knob_changes_less() -> None:
+    """One worker, against two workers and fewer threads."""
+    one = claim({"a": 2}, 1.49)
+    assert named([one, BOTH], never) is one
 
 
 def test_what_adds_to_what_is_asked_of_the_right_pairs() -> None:

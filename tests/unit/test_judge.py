@@ -390,6 +390,19 @@ def test_no_change_is_asked_for_without_need(more: float, together: bool) -> Non
     assert ("autocast" in verdict.sentence) == together
 
 
+def test_the_ladder_is_climbed_as_far_as_each_rung_adds_something_sure() -> None:
+    """The third rung adds nothing; the second does."""
+    settings: list[Setting] = [WORKERS_2, {**WORKERS_2, **BF16}, {**WORKERS_2, **BF16, "pin_memory": True}]
+    experiment = Experiment(timed(list(zip(settings, (2.0, 2.6, 2.63), strict=True))), noise=0.02, luck=0.02)
+    rungs = list(zip(("workers", "amp-bf16", "pinned-memory"), settings, strict=True))
+    judgement = judged(experiment.windows, [workers(WORKERS_2), amp()], rungs=rungs)
+    assert judgement.verdict.together
+    assert judgement.combination is not None
+    assert judgement.combination.setting == settings[1]
+    assert len(judgement.combination.ladder) == 3, "what was measured is shown"
+    assert "pin_memory" not in judgement.verdict.sentence
+
+
 def test_fix_that_holds_another_is_named_only_where_it_adds_to_it() -> None:
     threads: Setting = {**WORKERS_2, "intra_op_threads": 1}
     for worth, leading in ((2.01, "workers"), (2.4, "intra-op-threads")):

@@ -75,7 +75,8 @@ class LadderStep:
 
 @dataclass(frozen=True, kw_only=True)
 class Combination:
-    """The fixes together. `risk` is the gravest of theirs, `changes` are the edits that make all of them."""
+    """The fixes together. `setting`: all of the ladder, or as far up as the verdict goes. `risk` is the gravest of what
+    that takes, `changes` are the edits that make it."""
 
     setting: Setting
     speedup: Speedup

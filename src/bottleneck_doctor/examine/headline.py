@@ -23,8 +23,8 @@ class Claim:
 def named(claims: Sequence[Claim], adds: Callable[[Setting, Setting], bool]) -> Claim | None:
     """The claim that leads; None where there is none.
 
-    That is the one whose interval begins highest, unless a part of its setting is as good. `adds`: whether the first
-    setting is faster than the second, of which it holds everything and more. It has to show in windows of the same
+    That is the one whose interval begins highest, unless one that changes less is as good. `adds`: whether the first
+    setting is faster than the second, which changes a part of the same knobs. It has to show in windows of the same
     processes: each further change is work for the user and may cost something, so none is asked for by chance.
     """
     leading = max(claims, key=_lower_end, default=None)
@@ -41,5 +41,5 @@ def _lower_end(claim: Claim) -> float:
 
 
 def _is_part(claim: Claim, whole: Claim) -> bool:
-    """Whether the other claim asks for everything that this one asks for, and more."""
-    return claim.setting.items() < whole.setting.items()
+    """Whether the other claim changes every knob that this one changes, to whatever value, and more."""
+    return claim.setting.keys() < whole.setting.keys()

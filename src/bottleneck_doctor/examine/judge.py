@@ -68,15 +68,16 @@ class Judgement:
 def judge(evidence: JudgeEvidence) -> Judgement:
     """Everything that may be said of the evidence. Needs at least one counted baseline window."""
     estimates = Estimates(evidence)
-    combination = _combination(evidence, estimates)
-    outcomes, together = _outcomes(evidence, estimates, combination)
+    ladder = _ladder(evidence, estimates)
+    outcomes, surely = _outcomes(evidence, estimates, ladder[1:])
     baseline = _baseline(evidence)
     ceilings = _ceilings(evidence, estimates)
     control = estimates.promised.get(CONTROL)
     noise = Noise(aa_ratio=speedup(control) if control else None, floor=estimates.floor)
     workers = _workers(evidence, estimates, baseline)
-    claims = _claims(outcomes, combination if together else None)
-    verdict = _verdict(evidence, baseline, outcomes, headline.named(claims, estimates.adds), ceilings, estimates)
+    leading = headline.named(_claims(evidence, outcomes, surely, ladder), estimates.adds)
+    combination = _combination(evidence, estimates, ladder, leading)
+    verdict = _verdict(evidence, baseline, outcomes, leading, ceilings, estimates)
     return Judgement(baseline, noise, ceilings, outcomes, combination, workers, verdict, estimates.floor)
 
 
@@ -84,40 +85,51 @@ def judge(evidence: JudgeEvidence) -> Judgement:
 
 
 def _outcomes(
-    evidence: JudgeEvidence, estimates: Estimates, combination: Combination | None
-) -> tuple[list[FixOutcome], bool]:
-    """What became of each fix, and whether the combination may be said to be faster: it is one more that was tried."""
+    evidence: JudgeEvidence, estimates: Estimates, rungs: Sequence[LadderStep]
+) -> tuple[list[FixOutcome], list[LadderStep]]:
+    """What became of each fix, and the rungs that may be said to be faster: each is one more that was tried."""
     measured = [
         (candidate, _best_setting(candidate, estimates, evidence.best_workers)) for candidate in evidence.candidates
     ]
     tried = [(candidate, setting) for candidate, setting in measured if setting is not None]
     decisive = [_decisive(candidate, setting, estimates) for candidate, setting in tried]
-    whole = estimates.promised[key_of(combination.setting)] if combination is not None else None
-    claimed = [*decisive, whole] if whole is not None else decisive
-    adjusted = speedups.holm([estimate.p_value for estimate in claimed])
+    together = [estimates.promised[key_of(rung.setting)] for rung in rungs]
+    adjusted = speedups.holm([estimate.p_value for estimate in [*decisive, *together]])
     p_of = {id(candidate): p for (candidate, _), p in zip(tried, adjusted, strict=False)}
     outcomes = []
     for candidate, setting in measured:
         if setting is None:
             outcomes.append(_unmeasured(candidate, evidence.found.device, evidence.cut))
         else:
-            outcomes.append(_measured(evidence, candidate, setting, estimates, p_of[id(candidate)], len(claimed)))
-    together = whole is not None and (
-        speedups.verdict(whole, adjusted_p=adjusted[-1], floor=estimates.floor) == "faster"
-    )
-    return outcomes, together
+            outcomes.append(_measured(evidence, candidate, setting, estimates, p_of[id(candidate)], len(adjusted)))
+    of_rungs = adjusted[len(tried) :]
+    surely = [
+        rung
+        for rung, estimate, p_value in zip(rungs, together, of_rungs, strict=True)
+        if speedups.verdict(estimate, adjusted_p=p_value, floor=estimates.floor) == "faster"
+    ]
+    return outcomes, surely
 
 
-def _claims(outcomes: Sequence[FixOutcome], combination: Combination | None) -> list[Claim]:
-    """Everything that may be said to be faster."""
+def _claims(
+    evidence: JudgeEvidence,
+    outcomes: Sequence[FixOutcome],
+    surely: Sequence[LadderStep],
+    ladder: Sequence[LadderStep],
+) -> list[Claim]:
+    """Everything that may be said to be faster. `surely`: the rungs of the ladder of which that is so."""
     claims = [
         Claim(outcome.setting, outcome.speedup, outcome.risk, outcome.id)
         for outcome in outcomes
         if outcome.status == "faster" and outcome.speedup is not None
     ]
-    if combination is not None:
-        claims.append(Claim(combination.setting, combination.speedup, combination.risk))
+    claims += [Claim(rung.setting, rung.speedup, _gravest(evidence, _up_to(ladder, rung.setting))) for rung in surely]
     return claims
+
+
+def _up_to(ladder: Sequence[LadderStep], setting: Setting) -> list[str]:
+    """The fixes that make up a setting of the ladder."""
+    return [rung.fix for rung in ladder if rung.setting.items() <= setting.items()]
 
 
 def _best_setting(candidate: Candidate, estimates: Estimates, best_workers: Setting) -> Setting | None:
@@ -309,7 +321,8 @@ def _workers(evidence: JudgeEvidence, estimates: Estimates, baseline: Baseline |
     return Workers(curve=curve, usable_cpus=found.usable_cpus) if len(curve) > 1 else None
 
 
-def _combination(evidence: JudgeEvidence, estimates: Estimates) -> Combination | None:
+def _ladder(evidence: JudgeEvidence, estimates: Estimates) -> list[LadderStep]:
+    """Fixes on top of one another, as far as they were measured; empty where there are not two."""
     ladder: list[LadderStep] = []
     for fix, setting in evidence.rungs:
         estimate = estimates.promised.get(key_of(setting))
@@ -321,17 +334,25 @@ def _combination(evidence: JudgeEvidence, estimates: Estimates) -> Combination |
         more = estimates.over(setting, ladder[-1].setting) if ladder else None
         step = LadderStep(fix=fix, setting=setting, speedup=speedup(estimate), added=speedup(more) if more else None)
         ladder.append(step)
-    if len(ladder) < 2:
+    return ladder if len(ladder) > 1 else []
+
+
+def _combination(
+    evidence: JudgeEvidence, estimates: Estimates, ladder: Sequence[LadderStep], leading: Claim | None
+) -> Combination | None:
+    """The fixes together: as far up the ladder as the verdict goes, or all of them where it names a single fix."""
+    if not ladder:
         return None
-    last = ladder[-1]
-    confirmed = estimates.confirmed.get(key_of(last.setting))
+    named = [rung for rung in ladder if leading is not None and leading.fix is None and rung.setting == leading.setting]
+    top = named[0] if named else ladder[-1]
+    confirmed = estimates.confirmed.get(key_of(top.setting))
     return Combination(
-        setting=last.setting,
-        speedup=last.speedup,
+        setting=top.setting,
+        speedup=top.speedup,
         confirmed=speedup(confirmed) if confirmed and confirmed.sessions >= 2 else None,
-        ladder=ladder,
-        risk=_gravest(evidence, [step.fix for step in ladder]),
-        changes=changes_for(last.setting, evidence.found),
+        ladder=list(ladder),
+        risk=_gravest(evidence, _up_to(ladder, top.setting)),
+        changes=changes_for(top.setting, evidence.found),
     )
 
 

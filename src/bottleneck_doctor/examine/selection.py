@@ -309,13 +309,21 @@ class Selection:
             for setting in candidate.settings:
                 if num_workers.alone(setting) is not None:
                     continue  # Of the numbers of workers only the best is built on.
-                key = candidate.key(setting)
-                without = speeds.get(labels.key_of(candidate.base), 1.0) if candidate.base else 1.0
-                gain = speeds.get(key, 0.0) / without
+                gain = self._gain({**candidate.base, **setting}, speeds)
                 if gain > WORTH_TRYING:
                     gains.append((gain, candidate.fix.id, setting))
         gains.sort(key=lambda gain: -gain[0])
         self.rungs = self._rungs(gains[:MOST_RUNGS])
+
+    def _gain(self, setting: Setting, speeds: dict[str, float]) -> float:
+        """How many times as fast a setting is as the best that it holds; 0 where one that changes less is as fast."""
+        speed = speeds.get(labels.key_of(setting), 0.0)
+        tried = [{**candidate.base, **each} for candidate in self.candidates for each in candidate.settings]
+        smaller = [each for each in tried if each.keys() < setting.keys() and labels.key_of(each) in speeds]
+        if any(speed <= WORTH_TRYING * speeds[labels.key_of(each)] for each in smaller):
+            return 0.0
+        held = [speeds[labels.key_of(each)] for each in smaller if each.items() < setting.items()]
+        return speed / max(held, default=1.0)
 
     def _rungs(self, gains: Sequence[tuple[float, str, Setting]]) -> list[tuple[str, Setting]]:
         rungs: list[tuple[str, Setting]] = []

@@ -82,7 +82,8 @@ def best_measured(result: Result) -> Best | None:
     lead = lead_fix(result)
     name = lead.title if lead is not None else ""
     if result.verdict.together and result.combination is not None:
-        name = words.count_text(len(result.combination.ladder), "fix") + " together"
+        made_up_of = [rung for rung in result.combination.ladder if rung.setting.items() <= promised.setting.items()]
+        name = words.count_text(len(made_up_of), "fix") + " together"
     worth = promised.speedup
     return Best(name, worth) if math.isfinite(worth.estimate) and worth.estimate > 1 else None
 
