@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -43,6 +44,24 @@ def test_every_knob_takes_effect_in_one_process(guest: StartGuest) -> None:
         assert done.optimizer_steps >= done.steps
         assert done.seconds > 0
         assert done.ended > done.started
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counters of /proc")
+def test_every_window_tells_what_the_machine_did_however_short_it_is(guest: StartGuest) -> None:
+    script = guest(LOOP)
+    script.found()
+    windows = [
+        script.window({}, steps=3),
+        script.window({"num_workers": 2}, lead_in=4, steps=4),
+        script.window({}, mode="loader_only", steps=3),
+        script.window({"num_workers": 1}, epochs=1),
+    ]
+    for done in windows:
+        assert done.status == "ok"
+        assert {"busy", "capacity", "own"} <= set(done.around)
+        assert done.around["own"] > 0
+        # One reading lies just before the timed part, the other just behind it.
+        assert done.seconds <= done.around["seconds"] < done.seconds + 0.5
 
 
 def test_setting_that_cannot_work_costs_its_window_only(guest: StartGuest) -> None:
@@ -524,7 +543,9 @@ def test_loop_without_a_loader_is_counted_by_its_optimizer(guest: StartGuest) ->
     script = guest(repeated("train_on(torch.ones(3, 4).unsqueeze(0))\ntime.sleep(0.002)"))
     found = script.found()
     assert (found.rung, found.has_loader, found.period) == ("optimizer step", False, 1)
-    assert steady(script).steps == 8
+    done = steady(script)
+    assert done.steps == 8
+    assert done.seconds <= done.around["seconds"] < done.seconds + 0.5
     assert script.window({"autocast": "bfloat16"}).effect == {"autocast": True}
     refused = script.window({"num_workers": 2})
     assert refused.status == "failed"

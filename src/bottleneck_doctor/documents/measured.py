@@ -93,6 +93,30 @@ class RankPart:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Surroundings:
+    """What the machine did during the timed part of a window, from counters read just before and just after it.
+
+    Cores are CPU seconds a second. None is what this system does not tell. `cpus`: how many the machine has.
+    """
+
+    cpus: float | None = None
+    own_cpu: float | None = None
+    """Cores that the processes which train, their workers and we ourselves used."""
+    others_cpu: float | None = None
+    """Cores that all other programs kept busy."""
+    steal_share: float | None = None
+    """Part of the time of all CPUs that the host of this virtual machine gave to others."""
+    throttled_share: float | None = None
+    """Part of the periods of a CPU quota in which it was used up; None without a quota."""
+    cpu_pressure: float | None = None
+    """Part of the time in which any task of the machine, ours included, waited for a CPU."""
+    io_pressure: float | None = None
+    """The same of waiting for a disk."""
+    queued_share: float | None = None
+    """Part of the time for which the training process' first thread was ready to run, and had no CPU."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Window:
     """One window as measured. `seconds` is the timed part; `turn_seconds` what an epoch's start and end cost.
 
@@ -123,3 +147,5 @@ class Window:
     ended: float | None = None
     """When it was over, by the clock of `started`. None in reports of earlier releases."""
     parts: list[RankPart] = field(default_factory=list)
+    around: Surroundings | None = None
+    """What the machine did meanwhile. None where nothing was timed or told, and in reports of earlier releases."""

@@ -39,6 +39,7 @@ from bottleneck_doctor.documents.measured import (
     Setting,
     SettingValue,
     Speedup,
+    Surroundings,
     Warning,
     Window,
 )
@@ -115,6 +116,7 @@ __all__ = [
     "Speedup",
     "Status",
     "StepTimes",
+    "Surroundings",
     "SynchronisingCall",
     "Timeline",
     "Tool",

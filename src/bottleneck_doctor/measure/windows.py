@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from bottleneck_doctor.documents.labels import BASELINE
-from bottleneck_doctor.documents.report import RankPart, Window
+from bottleneck_doctor.documents.report import RankPart, Surroundings, Window
 from bottleneck_doctor.measure import phases
 from bottleneck_doctor.measure.schedule import Probe
 from bottleneck_doctor.runtime.wire import messages
@@ -15,6 +16,8 @@ BURN_IN = "burn-in"
 """The key of windows that warm a process up."""
 AS_WRITTEN = (BASELINE, BURN_IN)
 """Keys of windows in which nothing was changed."""
+DIGITS = 4
+"""Decimals that are kept of shares and cores: counters are no finer."""
 
 
 def kept(session: int, block: int, each: Probe, done: messages.WindowDone) -> Window:
@@ -42,6 +45,30 @@ def kept(session: int, block: int, each: Probe, done: messages.WindowDone) -> Wi
         reason=done.reason,
         label=each.key,
         parts=_parts(done),
+        around=surroundings(done.around),
+    )
+
+
+def surroundings(told: Mapping[str, float]) -> Surroundings | None:
+    """Counters over the timed part, as the guest tells them, as shares and cores; None where it told nothing."""
+    seconds, capacity = told.get("seconds", 0.0), told.get("capacity", 0.0)
+    if seconds <= 0:
+        return None
+
+    def over(name: str, whole: float) -> float | None:
+        return round(max(0.0, told[name]) / whole, DIGITS) if name in told and whole > 0 else None
+
+    busy, own = told.get("busy"), told.get("own")
+    return Surroundings(
+        cpus=over("capacity", seconds),
+        own_cpu=over("own", seconds),
+        # Busy time is counted in ticks and our own to the nanosecond: over a short time, a little less than nothing.
+        others_cpu=None if busy is None or own is None else round(max(0.0, busy - own) / seconds, DIGITS),
+        steal_share=over("stolen", capacity),
+        throttled_share=over("throttled", told.get("periods", 0.0)),
+        cpu_pressure=over("cpu_pressure", seconds),
+        io_pressure=over("io_pressure", seconds),
+        queued_share=over("queued", seconds),
     )
 
 

@@ -24,7 +24,7 @@ from .loop.batches import batch_samples
 from .loop.ladder import Loop, look, look_at_backwards
 from .loop.steps import Steps
 from .modes import loading as recording
-from .process import ptrace, tracebacks
+from .process import ptrace, surroundings, tracebacks
 from .process.originals import exit_now, getpid, now, sleep
 from .process.rank_place import place
 from .serve.bare_server import BareServer
@@ -64,6 +64,7 @@ class Guest:
         recording.install()
         save_hooks.install()
         ptrace.allow_supervisor(self._invitation)
+        surroundings.know_supervisor(self._invitation)
         atexit.register(self._at_exit)
         if multiprocessing.parent_process() is not None:
             # What multiprocessing starts ends without `atexit`.

@@ -15,6 +15,9 @@ now = time.perf_counter
 processor_time = time.process_time
 """Seconds that this process has computed, all of its threads together."""
 
+read_clock = getattr(time, "clock_gettime", None)
+"""Any clock of the system by its number; None where the system has none."""
+
 wall_clock = time.time
 """Unix time, as files are stamped with it."""
 

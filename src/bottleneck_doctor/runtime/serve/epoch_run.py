@@ -31,10 +31,12 @@ class EpochRun(FedRun):
     def begin_epoch(self) -> None:
         """The user starts an epoch."""
         self._synchronise()
-        self._began = now()
         self._pauses.clear()
         self._steps_in_epoch = 0
         self._timing = self._lead_left <= 0
+        if self._timing:
+            self.around.begin()
+        self._began = now()
         if self._timing:
             self.mode.resume()
         self._guard(self.feed.open)
@@ -75,6 +77,7 @@ class EpochRun(FedRun):
         seconds = end - self._began - sum(ended - began for began, ended in self._pauses if began < end)
         self._began = None
         if self._timing:
+            self.around.end()
             self.mode.suspend()
             self.seconds += seconds
             self.steps += self._steps_in_epoch

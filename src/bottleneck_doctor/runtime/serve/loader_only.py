@@ -41,10 +41,12 @@ def loader_only(
 
         for _ in range(grant.lead_in):
             batch_cache.offer(take())
+        run.around.begin()
         began = now()
         for _ in range(grant.steps):
             samples += batch_samples(take(), batch_size(loader))
         ended = now()
+        run.around.end()
         known = registry()
         looked = {
             name: known[name].effect_on_loading(value, feed) for name, value in grant.setting.items() if name in known
@@ -67,4 +69,5 @@ def loader_only(
         effect=effect,
         started=run.started,
         ended=ended,
+        around=run.around.told(),
     )

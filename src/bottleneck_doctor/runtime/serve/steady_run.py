@@ -65,6 +65,7 @@ class SteadyRun(FedRun):
             self._target += self.grant.steps
             return False
         self.seconds += ended - self._segment_began
+        self.around.end()
         self.mode.suspend()
         self.queue_change = 0 if self._broken else change
         self._finish()
@@ -112,6 +113,7 @@ class SteadyRun(FedRun):
     def _begin_timing(self) -> None:
         self.check_effect()
         self.mode.resume()
+        self.around.begin()
         self._segment_began = self.clock()
         if self._segments == 0:
             self.lead_in_seconds = self._segment_began - self._opened
@@ -152,6 +154,7 @@ class SteadyRun(FedRun):
 
     def _stop_timing(self, at: float) -> None:
         self.seconds += at - self._segment_began
+        self.around.end()
         self.mode.interrupted(at)
         self.mode.suspend()
         self.steps += self._asked

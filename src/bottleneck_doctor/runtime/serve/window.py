@@ -17,6 +17,7 @@ from ..modes import Refused, mode_for
 from ..process.originals import now
 from ..wire.messages import Grant, WindowDone
 from .batch_cache import BatchCache, ReplayFeed
+from ..process.surroundings import Surroundings
 
 Ask = Callable[[Optional[WindowDone]], Grant]
 """Report the window that ended (None at first) and wait for the next grant. Does not return once it is time to end."""
@@ -68,6 +69,7 @@ class Run:
         self._knobs: Dict[str, Knob] = {}
         self._effect: Dict[str, bool] = {}
         self._checked = False
+        self.around = Surroundings()
         self.steps = 0
         self.samples = 0.0
         self.seconds = 0.0
@@ -154,6 +156,7 @@ class Run:
             detail=self.mode.detail(),
             device_bytes=memory and memory[0],
             device_reserved_bytes=memory and memory[1],
+            around=self.around.told(),
         )
 
 

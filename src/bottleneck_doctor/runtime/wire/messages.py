@@ -129,6 +129,7 @@ class WindowDone:
 
     `position` counts batches (or steps) as `Found` does. `device_bytes`: the most memory that tensors have had on a
     device so far, `device_reserved_bytes`: that the allocator has held; None where there is no device.
+    `around`: what the machine did during the timed part (`surroundings.Surroundings.told`).
     """
 
     kind: ClassVar[str] = "window_done"
@@ -153,6 +154,7 @@ class WindowDone:
     position: int = 0
     device_bytes: Optional[int] = None
     device_reserved_bytes: Optional[int] = None
+    around: Dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
