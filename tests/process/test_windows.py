@@ -14,6 +14,8 @@ from tests.process.conftest import StartGuest
 from tests.process.driver import LOOP, PRELUDE, Guest, Setting, notes, run_plain
 from tests.quiet import lasting
 
+from bottleneck_doctor.measure.windows import surroundings
+from bottleneck_doctor.monitor import RunQueue
 from bottleneck_doctor.runtime.wire import messages
 
 pytestmark = pytest.mark.process
@@ -62,6 +64,22 @@ def test_every_window_tells_what_the_machine_did_however_short_it_is(guest: Star
         assert done.around["own"] > 0
         # One reading lies just before the timed part, the other just behind it.
         assert done.seconds <= done.around["seconds"] < done.seconds + 0.5
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counters of /proc")
+def test_what_others_want_of_the_cpus_is_seen_while_a_window_lasts(guest: StartGuest) -> None:
+    script = guest(LOOP.replace("Rows()", "Rows(4000, 0.005)"))
+    script.found()
+    with RunQueue() as queue:
+        done = script.window({"num_workers": 2}, lead_in=4, steps=40)
+    around = surroundings(done.around, queue.mean(done.stretches))
+    assert around is not None
+    assert around.others_wanted is not None
+    assert around.own_queued is not None
+    # All that ran or was ready to are we and others.
+    seen = queue.mean(done.stretches)
+    assert seen is not None
+    assert around.others_wanted == pytest.approx(max(0.0, seen - (around.own_cpu or 0.0) - around.own_queued), abs=0.01)
 
 
 def test_setting_that_cannot_work_costs_its_window_only(guest: StartGuest) -> None:

@@ -9,12 +9,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bottleneck_doctor.documents.report import Surroundings as Told
 from bottleneck_doctor.measure.windows import surroundings
+from bottleneck_doctor.monitor import RunQueue
 from bottleneck_doctor.runtime.process import surroundings as reading
 from bottleneck_doctor.runtime.process.surroundings import Surroundings
 
@@ -42,7 +44,6 @@ def write(tmp_path: Path) -> Write:
 def machine(write: Write, *, busy: int = 0, stolen: int = 0, idle: int = 0, us: int = 0, periods: int = 0) -> None:
     """A machine whose CPUs were `busy`, `stolen` and `idle` for so many ticks since it began."""
     write("proc/stat", f"cpu  {100 + busy} 5 40 {900 + idle} 10 0 0 {7 + stolen} 0 0\ncpu0 1 2 3\n")
-    write("proc/self/schedstat", f"1000 {us * 1000} 12\n")
     write("proc/self/cgroup", "4:memory:/job\n2:cpu:/job\n0::/\n")
     write("groups/cpu/job/cpu.stat", f"nr_periods {10 + periods}\nnr_throttled {4 + periods // 4}\nthrottled_time 9\n")
     for what in ("cpu", "io"):
@@ -65,7 +66,6 @@ def test_counters_over_a_stretch(tmp_path: Path, write: Write) -> None:
             "busy": 1.0,
             "stolen": 0.5,
             "capacity": 2.0,
-            "queued": 0.25,
             "cpu_pressure": 0.25,
             "io_pressure": 0.25,
             "periods": 20,
@@ -120,6 +120,7 @@ def test_what_our_own_processes_compute_is_ours_whether_they_live_or_not(alive: 
         child.communicate()
     told = around.told()
     assert 0.39 < told["own"] < 0.8
+    assert 0 <= told["queued"] < 20 * told["seconds"]
     assert told["busy"] > told["own"] - 0.15
     assert told["capacity"] == pytest.approx((os.cpu_count() or 1) * told["seconds"], rel=0.2)
 
@@ -146,8 +147,11 @@ def test_a_reading_takes_no_time_to_speak_of() -> None:
 def test_as_the_result_holds_it() -> None:
     told = {"seconds": 2.0, "busy": 3.0, "stolen": 0.4, "capacity": 8.0, "own": 1.8, "queued": 0.1, "cpu_pressure": 0.5}
     assert surroundings(told) == Told(
-        cpus=4.0, own_cpu=0.9, others_cpu=0.6, steal_share=0.05, cpu_pressure=0.25, queued_share=0.05
+        cpus=4.0, own_cpu=0.9, others_cpu=0.6, steal_share=0.05, cpu_pressure=0.25, own_queued=0.05
     )
+    # Of three threads that wanted a CPU on average, 0.95 were ours.
+    assert surroundings(told, runnable=3.0) == replace(surroundings(told) or Told(), others_wanted=2.05)
+    assert surroundings({"seconds": 2.0}, runnable=3.0) == Told()
     quota = surroundings({"seconds": 1.0, "periods": 10.0, "throttled": 3.0})
     assert quota is not None
     assert quota.throttled_share == 0.3
@@ -156,3 +160,47 @@ def test_as_the_result_holds_it() -> None:
     assert short is not None
     assert short.others_cpu == 0.0
     assert surroundings({}) is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+def test_a_thread_that_waits_for_a_cpu_is_told_as_waiting() -> None:
+    # Three that compute on one CPU want three of it, whatever else runs there.
+    spin = "import os\nos.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\nprint(flush=True)\nwhile True: pass\n"
+    three = [subprocess.Popen([sys.executable, "-c", spin], stdout=subprocess.PIPE) for _ in range(3)]
+    try:
+        for each in three:
+            assert each.stdout is not None
+            each.stdout.readline()
+        around = Surroundings()
+        around.begin()
+        time.sleep(0.5)
+        around.end()
+    finally:
+        for each in three:
+            each.kill()
+            each.communicate()
+    told = around.told()
+    assert told["own"] + told["queued"] > 2.5 * told["seconds"] - 0.2
+    assert told["queued"] > 1.5 * told["seconds"] - 0.2
+
+
+def test_the_run_queue_is_looked_at_while_the_context_lasts(tmp_path: Path) -> None:
+    (tmp_path / "loadavg").write_text("0.50 0.40 0.30 4/117 19836\n")
+    began = time.perf_counter()
+    with RunQueue(str(tmp_path), every=0.001) as queue:
+        while queue.mean([(began, time.perf_counter())]) is None:
+            assert time.perf_counter() < began + 10
+            time.sleep(0.001)
+    assert queue.mean([(began, time.perf_counter())]) == 3.0
+    # Nobody looked then, and too few looks are none.
+    assert queue.mean([(began - 2, began - 1)]) is None
+    assert queue.mean([]) is None
+
+
+@pytest.mark.parametrize("text", [None, "", "of another make\n"])
+def test_a_run_queue_that_is_not_told_is_not_known(tmp_path: Path, text: str | None) -> None:
+    if text is not None:
+        (tmp_path / "loadavg").write_text(text)
+    with RunQueue(str(tmp_path), every=0.001) as queue:
+        time.sleep(0.02)
+    assert queue.mean([(0.0, 1e12)]) is None

@@ -112,13 +112,17 @@ class Surroundings:
     """Part of the time in which any task of the machine, ours included, waited for a CPU."""
     io_pressure: float | None = None
     """The same of waiting for a disk."""
-    queued_share: float | None = None
-    """Part of the time for which the training process' first thread was ready to run, and had no CPU."""
+    own_queued: float | None = None
+    """Threads of ours that were ready to run and had no CPU, on average."""
+    others_wanted: float | None = None
+    """Threads of other programs that ran or were ready to, on average: what others wanted of the CPUs, whatever we left
+    them of it. Sampled, for no counter tells it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Window:
     """One window as measured. `seconds` is the timed part; `turn_seconds` what an epoch's start and end cost.
+    A window that warmed a process up, or was disturbed and taken again, is `discarded`: it counts for nothing.
 
     Of several ranks `seconds` is the time of the slowest, which is `rank`, and `samples` are those of all; `parts` are
     the ranks' own figures (empty with one process).

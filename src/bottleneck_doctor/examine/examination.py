@@ -198,7 +198,8 @@ class _Examination:
         allowance = reserve(self.budget) if self.request.explain is not None else None
         plan = schedule.plan(self.budget.left(), setup, step, selection.size(), self.request.sessions)
         costs = Costs(schedule.shape_of(found), step, plan.window_seconds, brief=True)
-        prober = Prober(measured, costs, self.budget, Telling(measured, self.budget, self.progress))
+        telling = Telling(measured, self.budget, self.progress)
+        prober = Prober(measured, costs, self.budget, telling, self.outside.run_queue)
         prober.spare = 0.0 if allowance is None else allowance.seconds
         if self.request.explain is not None and allowance is not None:
             self.explainer = Explainer(

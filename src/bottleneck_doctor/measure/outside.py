@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from bottleneck_doctor.monitor import UsageWatch, memory
+from bottleneck_doctor.monitor import RunQueue, UsageWatch, memory
 from bottleneck_doctor.profiling.pyspy import PySpySampler
 from bottleneck_doctor.session.session import Session
 
@@ -24,6 +24,7 @@ class Outside:
     start_session: Callable[..., Session] = Session
     sampler: Callable[..., PySpySampler] = PySpySampler
     watch: Callable[[int], UsageWatch] = UsageWatch
+    run_queue: Callable[[], RunQueue] = RunQueue
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     kernel_seconds: Callable[[int], float | None] = memory.kernel_seconds

@@ -17,6 +17,7 @@ from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.schedule import Probe, WindowSize
 from bottleneck_doctor.measure.waiting import awaited
 from bottleneck_doctor.measure.windows import AS_WRITTEN, kept
+from bottleneck_doctor.monitor import RunQueue
 from bottleneck_doctor.runtime.wire import messages
 from bottleneck_doctor.session import autopsy
 from bottleneck_doctor.session.ending import Hung, ended
@@ -45,7 +46,7 @@ MOST_OF_AN_EPOCH = 1.5
 
 class Prober:
     """Measures probes in sessions that train one loop. `tell`: hears of each window that is begun, by
-    the number of its session and its probe."""
+    the number of its session and its probe. `run_queue`: looks at the machine while a window lasts."""
 
     def __init__(
         self,
@@ -53,6 +54,7 @@ class Prober:
         costs: Costs,
         budget: Budget,
         tell: Callable[[int, Probe], None] = lambda session, each: None,
+        run_queue: Callable[[], RunQueue] = RunQueue,
     ) -> None:
         self.costs = costs
         self.device_bytes: int | None = None
@@ -66,6 +68,9 @@ class Prober:
         self._blame = Blame(measured, costs.shape)
         self._budget = budget
         self._tell = tell
+        self._run_queue = run_queue
+        self._runnable: float | None = None
+        """Threads of the whole machine that ran or were ready to during the window that was taken last."""
         self._number = 0
 
     def has_baseline(self) -> bool:
@@ -136,7 +141,7 @@ class Prober:
         event = self._granted(session, each, size, options, grace=self._grace(EXPLAINING_GRACE), most_seconds=late)
         if not isinstance(event, messages.WindowDone):
             raise ended(event)
-        window = kept(session.number, self.block, each, event)
+        window = kept(session.number, self.block, each, event, self._runnable)
         self._measured.windows.append(window)
         if window.status == "ok" and window.steps and not window.setting and not self.has_baseline():
             self.costs.learnt_first(window)
@@ -184,10 +189,12 @@ class Prober:
         time_left = min(max(1.0, self._budget.left()) + grace, self._budget.until_end())
         # Without the training as written nothing can be had, and what it takes is its own.
         patience = max(limit, SLOW_SHARE * time_left) if each.setting or each.mode == "loader_only" else math.inf
-        event = awaited(session, limit, self._budget.now() + time_left, patience, self._budget.now)
+        with self._run_queue() as queue:
+            event = awaited(session, limit, self._budget.now() + time_left, patience, self._budget.now)
         if isinstance(event, messages.WindowDone):
             if event.window != self._number:
                 return messages.Trouble(text=f"window {self._number} was granted, and {event.window} ended")
+            self._runnable = queue.mean(event.stretches)
             self.device_bytes = _larger(self.device_bytes, event.device_bytes)
             self.device_reserved_bytes = _larger(self.device_reserved_bytes, event.device_reserved_bytes)
         if event is None or isinstance(event, Hung):
@@ -201,7 +208,7 @@ class Prober:
         return strict if self._budget.strict else GRACE_SECONDS
 
     def _keep(self, session: Session, each: Probe, done: messages.WindowDone) -> Window:
-        window = kept(session.number, self.block, each, done)
+        window = kept(session.number, self.block, each, done, self._runnable)
         self._measured.windows.append(window)
         if window.status in ("ok", "discarded") and window.steps:
             self.costs.learnt(each, window)

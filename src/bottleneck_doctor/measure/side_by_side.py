@@ -59,7 +59,9 @@ class SideBySide:
         self.broken: Broken | None = None
         self.outside = outside
         self._window_seconds = window_seconds
-        self._measured = {live.side.name: _Measured(_prober(live, budget, window_seconds, brief)) for live in lives}
+        self._measured = {
+            live.side.name: _Measured(_prober(live, budget, window_seconds, brief, outside)) for live in lives
+        }
         fits = all(each.prober.costs.epochs for each in self._measured.values())
         for live in lives:
             self.prober(live).costs.epochs = fits if whole is None else whole and _can_be_whole(live)
@@ -178,9 +180,9 @@ def _can_be_whole(live: Live) -> bool:
     return shape.served and shape.epoch_batches is not None
 
 
-def _prober(live: Live, budget: Budget, window_seconds: float, brief: bool) -> Prober:
+def _prober(live: Live, budget: Budget, window_seconds: float, brief: bool, outside: Outside) -> Prober:
     """One for this process alone. Where nobody set a time, a window is waited for as long as its steps may take."""
     found = live.loop
     step = schedule.typical_step(found.step_seconds, found.num_workers, found.period)
     costs = Costs(schedule.shape_of(found), step, window_seconds, brief=brief)
-    return Prober(Measurements(found), costs, budget.patient())
+    return Prober(Measurements(found), costs, budget.patient(), run_queue=outside.run_queue)

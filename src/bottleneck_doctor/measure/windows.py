@@ -20,8 +20,9 @@ DIGITS = 4
 """Decimals that are kept of shares and cores: counters are no finer."""
 
 
-def kept(session: int, block: int, each: Probe, done: messages.WindowDone) -> Window:
-    """The window of `each` as the result holds it. Of several ranks, it is that of the slowest."""
+def kept(session: int, block: int, each: Probe, done: messages.WindowDone, runnable: float | None = None) -> Window:
+    """The window of `each` as the result holds it. Of several ranks, it is that of the slowest. `runnable`: threads of
+    the whole machine that ran or were ready to during its timed part, on average, where that is known."""
     return Window(
         session=session,
         rank=done.slowest if isinstance(done, Together) else 0,
@@ -45,11 +46,11 @@ def kept(session: int, block: int, each: Probe, done: messages.WindowDone) -> Wi
         reason=done.reason,
         label=each.key,
         parts=_parts(done),
-        around=surroundings(done.around),
+        around=surroundings(done.around, runnable),
     )
 
 
-def surroundings(told: Mapping[str, float]) -> Surroundings | None:
+def surroundings(told: Mapping[str, float], runnable: float | None = None) -> Surroundings | None:
     """Counters over the timed part, as the guest tells them, as shares and cores; None where it told nothing."""
     seconds, capacity = told.get("seconds", 0.0), told.get("capacity", 0.0)
     if seconds <= 0:
@@ -58,7 +59,10 @@ def surroundings(told: Mapping[str, float]) -> Surroundings | None:
     def over(name: str, whole: float) -> float | None:
         return round(max(0.0, told[name]) / whole, DIGITS) if name in told and whole > 0 else None
 
-    busy, own = told.get("busy"), told.get("own")
+    busy, own, queued = told.get("busy"), told.get("own"), told.get("queued")
+    wanted = None
+    if runnable is not None and own is not None and queued is not None:
+        wanted = round(max(0.0, runnable - (own + queued) / seconds), DIGITS)
     return Surroundings(
         cpus=over("capacity", seconds),
         own_cpu=over("own", seconds),
@@ -68,7 +72,8 @@ def surroundings(told: Mapping[str, float]) -> Surroundings | None:
         throttled_share=over("throttled", told.get("periods", 0.0)),
         cpu_pressure=over("cpu_pressure", seconds),
         io_pressure=over("io_pressure", seconds),
-        queued_share=over("queued", seconds),
+        own_queued=over("queued", seconds),
+        others_wanted=wanted,
     )
 
 

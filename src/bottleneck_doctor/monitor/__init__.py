@@ -7,7 +7,8 @@ left behind where it dies. Whatever the system does not tell is a gap with a wor
 """
 
 from bottleneck_doctor.monitor.load import LoadWatch, cpu_seconds
+from bottleneck_doctor.monitor.run_queue import RunQueue
 from bottleneck_doctor.monitor.usage import utilization
 from bottleneck_doctor.monitor.watch import UsageWatch
 
-__all__ = ["LoadWatch", "UsageWatch", "cpu_seconds", "utilization"]
+__all__ = ["LoadWatch", "RunQueue", "UsageWatch", "cpu_seconds", "utilization"]

@@ -110,6 +110,11 @@ def last_pid(text: bytes) -> int:
     return int(text.split()[4])
 
 
+def running(text: bytes) -> int:
+    """Threads of this machine that run or are ready to, from /proc/loadavg. Whoever reads it is one of them."""
+    return int(text.split()[3].split(b"/")[0])
+
+
 def pressure_seconds(text: bytes) -> float:
     """Seconds in which some task waited, from a file of /proc/pressure."""
     for line in text.splitlines():

@@ -37,16 +37,28 @@ class Surroundings:
         self._quotas = _quotas(proc, groups)
         self._before: Optional[Dict[str, float]] = None
         self._sums: Dict[str, float] = {}
+        self._began = 0.0
+        self._queued: Dict[int, int] = {}
+        """Nanoseconds for which each thread of ours has waited for a CPU, by its number."""
+        self.stretches: List[List[float]] = []
+        """When each stretch began and ended, by our clock."""
 
     def begin(self) -> None:
         self._before = self._read()
+        self._began = now()
 
     def end(self) -> None:
         """Nothing happens where none was begun."""
         before, self._before = self._before, None
         if before is None:
             return
+        self.stretches.append([self._began, now()])
+        queued = self._queued
         after = self._read()
+        if "own" in before:
+            # Of threads: what one had waited for is forgotten where it ends, unlike what it computed.
+            waited = sum(since - queued.get(thread, 0) for thread, since in self._queued.items())
+            before["queued"], after["queued"] = 0.0, waited / 1e9
         changes = {name: after[name] - before[name] for name in before if name in after}
         # A counter that one of several stretches lacks says nothing of them all.
         known = self._sums.keys() & changes.keys() if self._sums else changes.keys()
@@ -55,8 +67,9 @@ class Surroundings:
     def told(self) -> Dict[str, float]:
         """By name, over all stretches: `seconds` of the clock; seconds of all CPUs together that were `busy`, that the
         host of a virtual machine took (`stolen`), that there were (`capacity`), and that our own processes used
-        (`own`); seconds for which the process' first thread was `queued` for a CPU, and for which any task waited for
-        one (`cpu_pressure`) or for a disk (`io_pressure`); `periods` of a CPU quota and those of them `throttled`.
+        (`own`); seconds for which threads of ours that live were `queued` for a CPU, all together, and for which any
+        task waited for one (`cpu_pressure`) or for a disk (`io_pressure`); `periods` of a CPU quota and those of them
+        `throttled`.
 
         What can't be read is left out; everything, where no timed part was seen.
         """
@@ -71,10 +84,6 @@ class Surroundings:
         own = self._own()
         if own is not None:
             found["own"] = own
-        try:
-            found["queued"] = int(self._text("self/schedstat").split()[1]) / 1e9
-        except _UNREADABLE:
-            pass
         for what in ("cpu", "io"):
             try:
                 found[what + "_pressure"] = _pressure(self._text("pressure/" + what))
@@ -102,6 +111,7 @@ class Surroundings:
         if _supervisor is None:
             return None
         total = 0.0
+        self._queued = {}
         seen: Set[int] = set()
         left: List[int] = [_supervisor, getpid()]
         while left:
@@ -130,12 +140,16 @@ class Surroundings:
             return lived + reaped
 
     def _children(self, pid: int) -> Iterator[int]:
-        """Raises `OSError` where the kernel was built without lists of children."""
+        """The processes that this one has started; on the way, for how long its threads have waited for a CPU.
+
+        Raises `OSError` where the kernel was built without either.
+        """
         folder = "%s/%d/task" % (self._proc, pid)
         for thread in os.listdir(folder):
             try:
+                self._queued[int(thread)] = int(_text("%s/%s/schedstat" % (folder, thread)).split()[1])
                 yield from map(int, _text("%s/%s/children" % (folder, thread)).split())
-            except FileNotFoundError:
+            except (FileNotFoundError, ProcessLookupError):
                 if os.path.exists("%s/%s" % (folder, thread)):
                     raise
 

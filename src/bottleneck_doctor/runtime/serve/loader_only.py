@@ -70,4 +70,5 @@ def loader_only(
         started=run.started,
         ended=ended,
         around=run.around.told(),
+        stretches=run.around.stretches,
     )

@@ -157,6 +157,7 @@ class Run:
             device_bytes=memory and memory[0],
             device_reserved_bytes=memory and memory[1],
             around=self.around.told(),
+            stretches=self.around.stretches,
         )
 
 

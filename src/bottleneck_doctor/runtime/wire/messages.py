@@ -129,7 +129,8 @@ class WindowDone:
 
     `position` counts batches (or steps) as `Found` does. `device_bytes`: the most memory that tensors have had on a
     device so far, `device_reserved_bytes`: that the allocator has held; None where there is no device.
-    `around`: what the machine did during the timed part (`surroundings.Surroundings.told`).
+    `around`: what the machine did during the timed part (`surroundings.Surroundings.told`), in the `stretches` of which
+    it is made: when each began and ended.
     """
 
     kind: ClassVar[str] = "window_done"
@@ -155,6 +156,7 @@ class WindowDone:
     device_bytes: Optional[int] = None
     device_reserved_bytes: Optional[int] = None
     around: Dict[str, float] = field(default_factory=dict)
+    stretches: List[List[float]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
