@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bottleneck_doctor.documents.labels import BASELINE, CONTROL
-from bottleneck_doctor.documents.report import Setting, Window
+from bottleneck_doctor.documents.report import Setting, Surroundings, Window
 from bottleneck_doctor.measure import pairing
 
 FAST: Setting = {"num_workers": 2}
@@ -64,6 +64,60 @@ def test_steady_drift_cancels_exactly(drift: float, speedup: float, moments: lis
     windows = [window(seconds=seconds(at), at=at) for at in (0.0, 40.0, 100.0)]
     windows += [window("fast", seconds=seconds(at) / speedup, at=at) for at in moments]
     assert ratios(windows) == pytest.approx([speedup] * len(moments), rel=1e-9)
+
+
+def beside(wanted: float | None, cpus: float | None = 2.0) -> Surroundings:
+    """A machine on which others want so many CPUs."""
+    return Surroundings(cpus=cpus, others_wanted=wanted)
+
+
+BUSY = (0.0, 2.0, 0.0, 2.0, 0.0, 2.0)
+"""What others want of two CPUs beside windows of the training as written: all of them, half of the time."""
+
+
+def in_bursts(**others: Any) -> list[Window]:
+    """The training as written, which takes twice as long while others want both CPUs."""
+    return [
+        window(seconds=1.0 + wanted / 2, at=10.0 * number, around=beside(wanted), **others)
+        for number, wanted in enumerate(BUSY)
+    ]
+
+
+@pytest.mark.parametrize("wanted", [0.0, 1.0, 2.0])
+@pytest.mark.parametrize("at", [5.0, 15.0, 31.0])
+def test_a_window_is_held_against_the_baseline_under_its_own_load(wanted: float, at: float) -> None:
+    fast = window("fast", seconds=(1.0 + wanted / 2) / 1.5, at=at, around=beside(wanted))
+    assert ratios([*in_bursts(), fast]) == pytest.approx([1.5], rel=0.01)
+
+
+def test_what_a_setting_shows_beside_others_is_its_own() -> None:
+    """It is twice as fast alone, and no faster in bursts: that is not made up for."""
+    fast = [
+        window("fast", seconds=0.5, at=5.0, around=beside(0.0)),
+        window("fast", seconds=2.0, at=25.0, around=beside(2.0)),
+    ]
+    assert ratios([*in_bursts(), *fast]) == pytest.approx([2.0, 1.0], rel=0.01)
+
+
+def test_loads_that_the_baseline_never_met_are_taken_for_the_highest_that_it_met() -> None:
+    fast = window("fast", seconds=1.0, at=5.0, around=beside(10.0))
+    assert ratios([*in_bursts(), fast]) == pytest.approx([2.0], rel=0.01)
+
+
+def test_controls_are_adjusted_by_a_slope_that_they_have_no_part_in() -> None:
+    assert ratios(in_bursts(), CONTROL) == pytest.approx([1.0] * 4, rel=0.01)
+    windows = in_bursts()
+    windows[2] = replace(windows[2], seconds=1.3)
+    assert ratios(windows, CONTROL)[1] == pytest.approx(1 / 1.3, rel=0.01)
+
+
+@pytest.mark.parametrize("unknown", [None, beside(None), beside(2.0, None)])
+def test_nothing_is_adjusted_where_a_load_is_not_known(unknown: Surroundings | None) -> None:
+    fast = window("fast", seconds=1.0, at=5.0, around=unknown)
+    assert ratios([*in_bursts(), fast]) == pytest.approx([2**0.5], rel=0.01)
+    known = window("fast", seconds=1.0, at=5.0, around=beside(2.0))
+    rest = [window(seconds=1.0, at=-10.0, around=unknown), *in_bursts()]
+    assert ratios([*rest, known]) == pytest.approx([2**0.5], rel=0.01)
 
 
 def test_outside_its_baselines_a_window_takes_the_nearest() -> None:
@@ -227,3 +281,12 @@ def test_cost_of_starting_an_epoch_now() -> None:
     by_chance = [window(turn_seconds=-0.5), window(turn_seconds=0.1)]
     assert pairing.baseline_epoch_overhead(by_chance) == 0.0, "nobody starts an epoch in less than no time"
     assert pairing.baseline_epoch_overhead([window(turn_seconds=-0.5), window(turn_seconds=1.5)]) == pytest.approx(0.5)
+
+
+def test_a_window_that_was_taken_again_tells_what_load_costs_and_nothing_else() -> None:
+    again = [replace(each, status="discarded") if each.around == beside(2.0) else each for each in in_bursts()]
+    fast = window("fast", seconds=1.0, at=5.0, around=beside(2.0))
+    assert ratios([*again, fast]) == pytest.approx([2.0], rel=0.01)
+    assert ratios(again, CONTROL) == pytest.approx([1.0], rel=0.01)
+    failed = [replace(each, status="failed") if each.around == beside(2.0) else each for each in in_bursts()]
+    assert ratios([*failed, fast]) == pytest.approx([1.0], rel=0.01)

@@ -1,7 +1,8 @@
 """From windows to comparable numbers: seconds a step, paired with the baseline around, promised over whole epochs.
 
 Pure. Windows as measured come in, log ratios for `stats` go out. Two ratios are made of every pair: the steady one
-(steps alone) and the promised one, in which the start and end of an epoch weigh by the real epoch length.
+(steps alone) and the promised one, in which the start and end of an epoch weigh by the real epoch length. The
+baseline is worked out for the load of other programs that the window met (`statistics.neighbours`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from statistics import fmean
 from bottleneck_doctor.documents.labels import BASELINE, CONTROL
 from bottleneck_doctor.documents.report import Setting, Window
 from bottleneck_doctor.knobs import of_layer
+from bottleneck_doctor.statistics import neighbours
 from bottleneck_doctor.statistics.speedups import Observation, baseline_at, promised_log_ratio
 
 QUEUE_TOLERANCE = 0.02
@@ -35,13 +37,11 @@ class Pair:
 
 def usable(window: Window) -> bool:
     """Whether a window can be counted: it ran to its end, took effect, and was neither burn-in nor there to explain."""
-    return (
-        window.mode in COUNTED
-        and window.status == "ok"
-        and window.steps > 0
-        and window.seconds > 0
-        and window.samples > 0
-    )
+    return window.status == "ok" and _timed(window)
+
+
+def _timed(window: Window) -> bool:
+    return window.mode in COUNTED and window.steps > 0 and window.seconds > 0 and window.samples > 0
 
 
 def samples_per_step(windows: Iterable[Window]) -> float:
@@ -68,34 +68,80 @@ def middle(window: Window) -> float:
     return window.started + window.lead_in_seconds + window.seconds / 2
 
 
+def load_beside(window: Window) -> float | None:
+    """How much other programs loaded the machine meanwhile (`neighbours.load`); None where that was not seen."""
+    around = window.around
+    if around is None or around.others_wanted is None or not around.cpus:
+        return None
+    return neighbours.load(around.others_wanted, around.cpus)
+
+
+class _Beside:
+    """The training as written beside other programs: what load costs it, as its windows in all sessions tell, those
+    too that were disturbed and taken again."""
+
+    def __init__(self, windows: Sequence[Window], per_step: float) -> None:
+        self._seen = {
+            index: neighbours.Beside(window.session, math.log(step_cost(window, per_step)), load)
+            for index, window in enumerate(windows)
+            if window.label == BASELINE and window.status in ("ok", "discarded") and _timed(window)
+            if (load := load_beside(window)) is not None
+        }
+        self._index = {id(window): index for index, window in enumerate(windows)}
+        loads = [each.load for each in self._seen.values()]
+        self._range = (min(loads), max(loads)) if loads else (0.0, 0.0)
+        self._slope = neighbours.slope(self._seen.values())
+
+    def added(self, windows: Sequence[Window], at: Window) -> tuple[list[float], float]:
+        """What load added to the log cost of each of these windows of the training as written, and what the load that
+        `at` met would add. 0 for all where one of them is not known.
+
+        A window of the training as written has no part in the slope that it is judged by.
+        """
+        slope = self._slope
+        if slope and (own := self._index[id(at)]) in self._seen:
+            slope = neighbours.slope(each for index, each in self._seen.items() if index != own)
+        loads = [load_beside(window) for window in windows]
+        here = load_beside(at)
+        known = [load for load in loads if load is not None]
+        if not slope or here is None or len(known) < len(loads):
+            return [0.0] * len(loads), 0.0
+        # Nothing is known of loads beyond those that it was seen under.
+        least, most = self._range
+        return [slope * load for load in known], slope * min(most, max(least, here))
+
+
 def pairs(windows: Sequence[Window], epoch_batches: int | None) -> list[Pair]:
-    """Every counted window against the baseline windows around it in the same session.
+    """Every counted window against the baseline windows around it in the same session, under the load that it met.
 
     A baseline window that stands between two others is the control: what a fix that does nothing would look like.
     """
     counted = [window for window in windows if usable(window)]
     per_step = samples_per_step(counted)
     overheads = _epoch_overheads(counted)
+    beside = _Beside(windows, per_step)
     made: list[Pair] = []
     for session in sorted({window.session for window in counted}):
         mine = [window for window in counted if window.session == session]
         baseline = sorted((window for window in mine if window.label == BASELINE), key=middle)
         if not baseline:
             continue
-        times = [middle(window) for window in baseline]
-        costs = [step_cost(window, per_step) for window in baseline]
+
+        def base_for(window: Window, baseline: Sequence[Window] = baseline) -> float:
+            around = [each for each in baseline if each is not window]
+            added, here = beside.added(around, window)
+            alone = [step_cost(each, per_step) / math.exp(more) for each, more in zip(around, added, strict=True)]
+            return baseline_at([middle(each) for each in around], alone, middle(window)) * math.exp(here)
+
         own_overhead = overheads.get((session, _loader_part({})), overheads.get((None, _loader_part({})), 0.0))
-        for number, window in enumerate(baseline):
-            if 0 < number < len(baseline) - 1:
-                others = [index for index in range(len(baseline)) if index != number]
-                around = baseline_at([times[i] for i in others], [costs[i] for i in others], times[number])
-                ratio = math.log(around / costs[number])
-                made.append(Pair(CONTROL, session, window.block, ratio, ratio))
+        for window in baseline[1:-1]:
+            ratio = math.log(base_for(window) / step_cost(window, per_step))
+            made.append(Pair(CONTROL, session, window.block, ratio, ratio))
         for window in mine:
             if window.label == BASELINE:
                 continue
             cost = step_cost(window, per_step)
-            base = baseline_at(times, costs, middle(window))
+            base = base_for(window)
             steady = math.log(base / cost)
             promised = steady
             if window.mode == "timed" and not window.whole_epochs and epoch_batches:
