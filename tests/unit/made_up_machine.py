@@ -7,7 +7,7 @@ not there. What happened is kept in order (`happened`), with what it took. `made
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -47,7 +47,8 @@ class Training:
     `unstartable`: it can't be started at all. `memory`: bytes that a process holds, whenever it is looked at.
     `sampled`: what py-spy sees; `hidden`: it sees nothing. `slow`: how many times as long steps take in the windows
     with these numbers, counted over all processes from 1. `hangs_from`: the number of the first window in which no
-    step is made.
+    step is made. `others`: threads of other programs that want a CPU at a moment; steps take longer by as much as they
+    would on `cpus` CPUs that all of them share.
     """
 
     step: float = 0.01
@@ -68,6 +69,8 @@ class Training:
     hidden: bool = False
     slow: Mapping[int, float] = field(default_factory=dict)
     hangs_from: int | None = None
+    others: Callable[[float], float] = field(default=lambda now: 0.0)
+    cpus: float = 2.0
 
     def coldness(self, made: int) -> float:
         """How many times as long the next step takes, for it comes so early."""
@@ -130,6 +133,9 @@ class Machine(Training):
         def sampler(pid: int, folder: Path, *, name: str = "py-spy", **_: Any) -> Any:
             return MadeUpSampler(self.by_pid(pid), folder / f"{name}.raw")
 
+        def run_queue() -> Any:
+            return MadeUpRunQueue(self)
+
         def watch(pid: int) -> Any:
             return SimpleNamespace(start=lambda: None, stop=lambda: None, recording=None)
 
@@ -137,6 +143,7 @@ class Machine(Training):
             "start_session": session,
             "sampler": sampler,
             "watch": watch,
+            "run_queue": run_queue,
             "now": lambda: self.now,
             "sleep": self.sleep,
             "kernel_seconds": lambda pid: self.kernel * self.now,
@@ -164,6 +171,24 @@ class Happened:
     began: float
     ended: float
     steps: int
+
+
+class MadeUpRunQueue:
+    """What all threads of a machine want of its CPUs: one that trains, and others as they were when a time began."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._began = machine.now
+
+    def __enter__(self) -> MadeUpRunQueue:
+        return self
+
+    def __exit__(self, *error: object) -> None: ...
+
+    def mean(self, stretches: Iterable[Sequence[float]] | None = None) -> float:
+        if stretches is None:
+            return self._machine.others(self._began)
+        return 1.0 + self._machine.others(next(iter(stretches))[0])
 
 
 class MadeUpSampler:
@@ -261,6 +286,7 @@ class MadeUpSession:
         assert not any(each.trains for each in machine.sessions), "two train at a time"
         machine.granted += 1
         step = training.step_seconds(grant, self._made) * training.slow.get(machine.granted, 1.0)
+        step *= 1.0 + training.others(machine.now) / training.cpus
         unit, most, lead_in = grant.unit, grant.steps, grant.lead_in
         if grant.most_lead_in_seconds:
             workers = int(grant.setting.get("num_workers", training.workers))
@@ -303,6 +329,14 @@ class MadeUpSession:
             started=machine.now,
             ended=machine.now + (lead_in + steps) * step,
             detail=_told(grant.mode, steps, step, wait),
+            around={
+                "seconds": steps * step,
+                "capacity": training.cpus * steps * step,
+                "busy": steps * step,
+                "own": steps * step,
+                "queued": 0.0,
+            },
+            stretches=[[machine.now, machine.now + steps * step]],
         )
 
     def event(self, timeout: float) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,11 +11,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.unit.made_up_machine import Examined, Machine
 
-from bottleneck_doctor.documents.report import Profiles
+from bottleneck_doctor.documents.report import Profiles, Window
 from bottleneck_doctor.errors import Exit
 from bottleneck_doctor.examine.examination import DEFAULT_BUDGET
 from bottleneck_doctor.explain.explainer import ALLOWANCE, Explainer
 from bottleneck_doctor.fixes import catalogue
+from bottleneck_doctor.measure import quiet
 from bottleneck_doctor.session import autopsy
 from bottleneck_doctor.session.failure import Frame, Stack
 
@@ -287,3 +290,66 @@ def test_no_total_is_shown_before_it_is_known() -> None:
     Examined(machine)
     text, _, total = next(each for each in machine.said if "first training steps" in each[0])
     assert (text, total) == ("Process 1: waiting for the script's first training steps", None)
+
+
+def in_bursts(busy: float, every: float, first: float = 30.0) -> Callable[[float], float]:
+    """Two threads of others that want a CPU for `busy` of every `every` seconds, from `first` on."""
+    return lambda now: 2.0 if now >= first and (now - first) % every < busy else 0.0
+
+
+def taken_again(examined: Examined) -> list[Window]:
+    return [each for each in examined.result.windows if each.reason == quiet.REASON]
+
+
+def test_a_window_that_was_disturbed_is_taken_again_once_the_neighbour_is_gone() -> None:
+    machine = Machine(speeds={"num_workers=2": 2.0}, others=in_bursts(3.0, 25.0))
+    examined = Examined(machine)
+    again = taken_again(examined)
+    assert again
+    assert all(each.status == "discarded" for each in again)
+    assert examined.result.baseline is not None
+    # What counts in its place was taken at once, under the same setting, beside nobody.
+    windows = examined.result.windows
+    for each in again:
+        follows = windows[next(place for place, other in enumerate(windows) if other is each) + 1]
+        assert (follows.label, follows.session, follows.block) == (each.label, each.session, each.block)
+        assert follows.around is not None
+        assert follows.around.others_wanted == 0.0
+    assert any("waiting for another program" in text for text, _, _ in machine.said)
+
+
+def test_a_neighbour_that_stays_is_the_machine_as_it_is() -> None:
+    assert not taken_again(Examined(Machine(others=lambda now: 2.0)))
+    # One that comes and stays costs a try or two in the process that it comes to, and little time.
+    stays = Examined(Machine(others=lambda now: 2.0 if now > 40.0 else 0.0))
+    assert 1 <= len(taken_again(stays)) <= quiet.MOST_AGAIN
+    waited = [spent for text, spent, _ in stays.machine.said if "waiting for another program" in text]
+    assert len(waited) <= 2 * quiet.MOST_AGAIN * quiet.WAIT_SECONDS / quiet.LOOK_SECONDS
+
+
+def test_a_quiet_machine_waits_for_nobody() -> None:
+    examined = Examined(Machine(slow={12: 3.0, 20: 3.0}))
+    # That a window was slow is no reason: what decides is the load beside it.
+    assert not taken_again(examined)
+    assert not any("waiting for another program" in text for text, _, _ in examined.machine.said)
+
+
+@pytest.mark.parametrize("budget", [60.0, 120.0])
+@pytest.mark.parametrize("every", [6.0, 11.0, 20.0])
+def test_windows_taken_again_keep_to_the_budget(budget: float, every: float) -> None:
+    examined = Examined(Machine(others=in_bursts(3.0, every, first=10.0)), budget=budget)
+    assert examined.machine.now <= KEPT * budget
+    assert examined.result.baseline is not None
+    per_session = Counter(each.session for each in taken_again(examined))
+    assert all(count <= quiet.MOST_AGAIN for count in per_session.values())
+
+
+def test_bursts_hide_no_fix() -> None:
+    """Steps take twice as long in bursts, and the figures hold what they are without."""
+    speeds = {"num_workers=1": 1.9, "num_workers=2": 2.0, "num_workers=4": 2.0}
+    alone = Examined(Machine(speeds=speeds))
+    beside = Examined(Machine(speeds=speeds, others=in_bursts(5.0, 19.0)))
+    found = [
+        max(each.speedup.estimate for each in examined.result.fixes if each.speedup) for examined in (alone, beside)
+    ]
+    assert found[1] == pytest.approx(found[0], rel=0.03)

@@ -15,6 +15,7 @@ from bottleneck_doctor.measure import burn_in, schedule
 from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure.budget import Budget, OutOfTime
 from bottleneck_doctor.measure.prober import Prober
+from bottleneck_doctor.measure.quiet import Quiet
 from bottleneck_doctor.measure.schedule import Plan, Probe, probe
 from bottleneck_doctor.measure.starter import Live, Starter
 from bottleneck_doctor.measure.windows import BURN_IN
@@ -50,6 +51,7 @@ class Blocks:
         self.plan = plan
         self.explainer = explainer
         self._measured = selection.measured
+        self._quiet = Quiet(race.measured, prober, starter)
         self._starter = starter
         self._budget: Budget = starter.budget
         self._progress: Progress = starter.progress
@@ -185,7 +187,7 @@ class Blocks:
             if self._budget.left() < 0.5 * cost and self.prober.has_baseline():
                 raise OutOfTime
             if self.selection.alive(each):
-                self.prober.measure(live.session, each)
+                self._quiet.measure(live.session, each)
 
     def _burn_in_is_dear(self) -> bool:
         """Whether one window to warm up would take more than warming up may. Steps that long have warmed up within
