@@ -1,0 +1,94 @@
+"""What neighbours cost: slopes whose answer is known, and simulated machines whose truth is."""
+
+from __future__ import annotations
+
+import math
+import random
+from statistics import fmean
+
+import pytest
+from benchmarks import neighbours as simulated
+
+from bottleneck_doctor.statistics.neighbours import STEEPEST, Beside, disturbed, load, slope
+
+
+def test_load_grows_with_what_others_want_of_all_cpus() -> None:
+    assert load(0.0, 2) == load(-0.1, 2) == 0.0
+    # Beside two threads on two CPUs, a training that uses both takes twice as long.
+    assert math.exp(load(2.0, 2)) == pytest.approx(2.0)
+    assert load(2.0, 64) < 0.04
+
+
+def beside(costs: list[tuple[float, float]], session: int = 1, luck: float = 0.0) -> list[Beside]:
+    return [Beside(session, luck + cost, at) for at, cost in costs]
+
+
+def test_what_load_adds_is_seen_within_processes() -> None:
+    line = [(0.1 * k, 0.08 * k) for k in range(4)]
+    windows = [*beside(line), *beside(line, 2, luck=5.0)]
+    assert slope(windows) == pytest.approx(0.8, rel=0.01)
+    # Between two processes luck differs: what only they differ by is nobody's load.
+    assert slope([*beside([(0.0, 0.0)] * 4), *beside([(0.5, 0.4)] * 4, 2)]) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("costs", "why"),
+    [
+        ([(0.0, 0.0), (0.5, 0.4), (0.1, 0.08)], "three windows fit any line"),
+        ([(0.3, 0.01 * (k % 3)) for k in range(8)], "the load never changed"),
+        ([(0.3 + 1e-9 * k, 0.01 * k) for k in range(8)], "the load hardly changed"),
+        ([(0.1 * k, -0.05 * k) for k in range(8)], "nobody is faster for having neighbours"),
+        ([], "nothing was measured"),
+    ],
+)
+def test_no_slope_where_none_can_be_told(costs: list[tuple[float, float]], why: str) -> None:
+    assert slope(beside(costs)) == 0.0, why
+
+
+def test_a_slope_that_chance_explains_is_not_believed() -> None:
+    generator = random.Random(7)
+    found = [slope(beside([(generator.random(), generator.gauss(0.0, 0.05)) for _ in range(8)])) for _ in range(400)]
+    assert fmean(each > 0 for each in found) < 0.1
+    assert fmean(found) < 0.005
+    steep = slope(beside([(0.05 * k, 5.0 * k) for k in range(8)]))
+    assert steep == STEEPEST
+
+
+def test_a_neighbour_that_stays_disturbs_nobody() -> None:
+    assert disturbed(0.7, [0.0, 0.1, 0.0])
+    assert not disturbed(0.7, [0.7, 0.6, 0.7])
+    assert not disturbed(0.2, [0.0, 0.1])
+    assert not disturbed(0.7, [])
+
+
+ROWS = {each.name: each for each in simulated.SCENARIOS}
+
+
+@pytest.mark.parametrize("name", ["bursts, both CPUs", "long bursts, four threads", "one that stays"])
+def test_adjusting_is_unbiased_where_a_setting_starves_its_neighbour(name: str) -> None:
+    assert abs(simulated.rows(ROWS[name], 250, 3, ("wanted",))["wanted"].bias) <= 0.005
+
+
+def test_what_others_got_would_bias() -> None:
+    """The reason for which nothing is adjusted for what the kernel's counters tell of others."""
+    assert simulated.rows(ROWS["bursts, both CPUs"], 150, 3, ("got",))["got"].bias < -0.02
+
+
+def test_bursts_widen_intervals_half_as_much_and_they_hold() -> None:
+    made = simulated.rows(ROWS["bursts, both CPUs"], 150, 4, ("plain", "wanted"))
+    assert made["wanted"].coverage >= 0.94
+    assert made["wanted"].width < 0.6 * made["plain"].width
+    assert made["wanted"].spread < 0.6 * made["plain"].spread
+    quiet = simulated.rows(ROWS["nobody"], 100, 4, ("plain", "wanted"))
+    assert quiet["wanted"].coverage >= 0.94
+    assert quiet["wanted"].width == pytest.approx(quiet["plain"].width, rel=0.02)
+
+
+def test_windows_taken_again_narrow_intervals_where_a_setting_alone_is_slowed() -> None:
+    """The training as written has a CPU for itself beside such a neighbour, so that no slope tells of it."""
+    scenario = ROWS["bursts, one thread"]
+    once = simulated.rows(scenario, 100, 5, ("wanted",))["wanted"]
+    again = simulated.rows(scenario, 100, 5, ("wanted",), again=True)["wanted"]
+    assert again.width < 0.7 * once.width
+    assert again.coverage >= 0.94
+    assert abs(again.bias) <= 0.005
