@@ -81,7 +81,7 @@ SCENARIOS = (
 class Examined:
     """One examination: log ratios by setting, in each way, with the truth of its very windows."""
 
-    estimates: dict[Way, dict[str, speedups.Estimate]]
+    estimates: dict[Way, dict[str, speedups.SpeedupEstimate]]
     truth: dict[str, float]
 
 

@@ -59,6 +59,9 @@ def test_a_neighbour_that_stays_disturbs_nobody() -> None:
     assert not disturbed(0.7, [0.7, 0.6, 0.7])
     assert not disturbed(0.2, [0.0, 0.1])
     assert not disturbed(0.7, [])
+    # One that always comes and goes stays too.
+    assert not disturbed(1.7, [1.3, 1.5, 1.4, 1.7, 1.6])
+    assert disturbed(2.1, [1.3, 1.5, 1.4, 1.7, 1.6])
 
 
 ROWS = {each.name: each for each in simulated.SCENARIOS}

@@ -51,7 +51,7 @@ class Blocks:
         self.plan = plan
         self.explainer = explainer
         self._measured = selection.measured
-        self._quiet = Quiet(race.measured, prober, starter)
+        self._quiet = Quiet(selection.measured, prober, starter)
         self._starter = starter
         self._budget: Budget = starter.budget
         self._progress: Progress = starter.progress

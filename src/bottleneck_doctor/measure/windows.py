@@ -64,7 +64,8 @@ def surroundings(told: Mapping[str, float], runnable: float | None = None) -> Su
     if runnable is not None and own is not None and queued is not None:
         wanted = round(max(0.0, runnable - (own + queued) / seconds), DIGITS)
     return Surroundings(
-        cpus=over("capacity", seconds),
+        # Over a short time, ticks make it a little more or less than it is.
+        cpus=float(max(1, round(capacity / seconds))) if capacity > 0 else None,
         own_cpu=over("own", seconds),
         # Busy time is counted in ticks and our own to the nanosecond: over a short time, a little less than nothing.
         others_cpu=None if busy is None or own is None else round(max(0.0, busy - own) / seconds, DIGITS),

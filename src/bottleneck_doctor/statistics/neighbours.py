@@ -26,6 +26,9 @@ STEEPEST = 4.0
 """Largest slope that is believed: four times that of a training that shares all CPUs, for caches are shared as well."""
 DISTURBED = 0.25
 """How much more load than usual disturbs a window: on two CPUs, half a thread that wants one all the time."""
+UNUSUAL = 3.0
+"""Where load always comes and goes, a window is disturbed by so many times as much more as is usual: twice the standard
+deviation, of which two thirds are the median deviation."""
 
 
 @dataclass(frozen=True)
@@ -72,5 +75,8 @@ def slope(windows: Iterable[Beside]) -> float:
 
 def disturbed(here: float, usual: Sequence[float]) -> bool:
     """Whether a window with this load beside it met much more than its like. `usual`: their loads; a neighbour that
-    stays is this machine as it is."""
-    return bool(usual) and here > median(usual) + DISTURBED
+    stays, or that always comes and goes, is this machine as it is."""
+    if not usual:
+        return False
+    centre = median(usual)
+    return here > centre + max(DISTURBED, UNUSUAL * median(abs(each - centre) for each in usual))

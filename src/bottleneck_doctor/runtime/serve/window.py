@@ -15,9 +15,9 @@ from ..loader.feed import READY_SECONDS, Feed, IndexStream
 from ..loop.batches import batch_samples
 from ..modes import Refused, mode_for
 from ..process.originals import now
+from ..process.surroundings import Surroundings
 from ..wire.messages import Grant, WindowDone
 from .batch_cache import BatchCache, ReplayFeed
-from ..process.surroundings import Surroundings
 
 Ask = Callable[[Optional[WindowDone]], Grant]
 """Report the window that ended (None at first) and wait for the next grant. Does not return once it is time to end."""
