@@ -10,8 +10,9 @@ from bottleneck_doctor import knobs
 from bottleneck_doctor.documents.report import Change, Setting
 from bottleneck_doctor.edits.autocast_block import autocast_change
 from bottleneck_doctor.edits.loader_call import loader_change
+from bottleneck_doctor.edits.named_call import named_change
 from bottleneck_doctor.edits.switch import switches_change
-from bottleneck_doctor.knobs import AutocastBlock, Call, LoaderArgument, Switch, Variables
+from bottleneck_doctor.knobs import Argument, AutocastBlock, Call, LoaderArgument, Switch, Variables
 from bottleneck_doctor.runtime.wire.messages import Found, Site
 from bottleneck_doctor.wording import words
 
@@ -25,6 +26,8 @@ def changes_for(setting: Setting, found: Found) -> list[Change]:
         return _started(setting, found)
     changes: list[Change] = []
     notes: list[str] = []
+    sentences: list[str] = []
+    """What has no line that is known, without its end."""
     keywords, without = loader_arguments(setting)
     if keywords:
         if found.loader_site is not None:
@@ -40,10 +43,20 @@ def changes_for(setting: Setting, found: Found) -> list[Change]:
                 notes.append(f"And put {_context(value, found)}.")
         elif isinstance(edit, Variables):
             notes.append(f"And start it with `{edit.code(value, found.device)}` before the command.")
+        elif isinstance(edit, Argument):
+            change = _named(edit, found)
+            if change is not None:
+                changes.append(change)
+            else:
+                sentences.append(edit.otherwise)
         elif isinstance(edit, Call):
             notes.append(f"And call `{edit.code(value, found.device)}` before training begins.")
-    switched, left = _switched(setting, found)
+    switched, left, unwritten = _switched(setting, found)
     changes += switched
+    sentences += unwritten
+    if sentences and not changes:
+        changes += _beside(f"{sentences[0][:1].upper()}{sentences.pop(0)[1:]}.", found)
+    notes += [f"And {sentence}." for sentence in sentences]
     if left and changes:
         notes += [f"And write `{code}` before training begins." for code in left]
     elif left:
@@ -86,9 +99,20 @@ def _context(dtype: str, found: Found) -> str:
     return f'the forward pass and the loss under `with torch.autocast("{device}", dtype=torch.{dtype}):`'
 
 
-def _switched(setting: Setting, found: Found) -> tuple[list[Change], list[str]]:
-    """The edits of what is switched, a file each, and the code of what is switched on in none of the files that are
-    known. Those are the files in which the loader is made, and the model and the backward pass are called."""
+def _named(edit: Argument, found: Found) -> Change | None:
+    """The edit of the first call of that name in the files that are known, and of those beside it."""
+    for file in dict.fromkeys(site.file for site in _sites(found)):
+        source = _source(Site(file=file, line=1))
+        change = None if source is None else named_change(source, edit)
+        if change is not None:
+            return Change(file=file, line=change.line, diff=change.diff, note=change.note)
+    return None
+
+
+def _switched(setting: Setting, found: Found) -> tuple[list[Change], list[str], list[str]]:
+    """The edits of what is switched, a file each; of what is switched on in none of the files that are known, the code,
+    or the sentence of those that have one. The files are those in which the loader is made, and the model and the
+    backward pass are called."""
     left = {each.edit: setting[each.name] for each in knobs.knobs_of(setting) if isinstance(each.edit, Switch)}
     changes = []
     for file in dict.fromkeys(site.file for site in _sites(found)):
@@ -97,7 +121,8 @@ def _switched(setting: Setting, found: Found) -> tuple[list[Change], list[str]]:
         if edit is not None:
             changes.append(Change(file=file, line=edit.text.line, diff=edit.text.diff, note=edit.text.note))
             left = {switch: value for switch, value in left.items() if switch not in edit.found}
-    return changes, [switch.text.format(value=value) for switch, value in left.items()]
+    codes = [switch.text.format(value=value) for switch, value in left.items() if not switch.otherwise]
+    return changes, codes, [switch.otherwise for switch in left if switch.otherwise]
 
 
 def _started(setting: Setting, found: Found) -> list[Change]:
@@ -109,12 +134,14 @@ def _started(setting: Setting, found: Found) -> list[Change]:
 
 def _nowhere(codes: Sequence[str], found: Found) -> list[Change]:
     """Where nothing that is to be switched was found: what to write, beside the first line that is known."""
-    site = next(iter(_sites(found)), None)
-    if site is None:
-        return []
     code = " and ".join(f"`{each}`" for each in codes)
-    note = f"Write {code} before training begins, or take out what switches it on."
-    return [Change(file=site.file, line=site.line, diff="", note=note)]
+    return _beside(f"Write {code} before training begins, or take out what switches it on.", found)
+
+
+def _beside(note: str, found: Found) -> list[Change]:
+    """A note at the first line that is known, if there is one."""
+    site = next(iter(_sites(found)), None)
+    return [] if site is None else [Change(file=site.file, line=site.line, diff="", note=note)]
 
 
 def _sites(found: Found) -> list[Site]:

@@ -53,11 +53,21 @@ def loader_change(
     calls = _loader_calls(text.tree, line)
     if not calls:
         return None
-    first = calls[0].lineno
-    wanted = {name: value for name, value in keywords.items() if name not in without}
     if len(calls) > 1:
-        return ChangeText(line=first, diff="", note=f"Several loaders are made on this line; set {_say(wanted)}.")
-    key = _key(calls[0])
+        wanted = {name: value for name, value in keywords.items() if name not in without}
+        note = f"Several loaders are made on this line; set {_say(wanted)}."
+        return ChangeText(line=calls[0].lineno, diff="", note=note)
+    return call_change(text, calls[0], keywords, without)
+
+
+def call_change(
+    text: SourceText, call: ast.Call, keywords: Mapping[str, object], without: Sequence[str] = ()
+) -> ChangeText | None:
+    """Set `keywords` in `call`, which is one of `text`'s; see `loader_change`. None where no safe edit exists."""
+    source = text.source
+    first = call.lineno
+    wanted = {name: value for name, value in keywords.items() if name not in without}
+    key = _key(call)
     notes = []
     for name, value in wanted.items():
         edit = _set_keyword(text, key, name, value)

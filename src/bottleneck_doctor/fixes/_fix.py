@@ -10,6 +10,10 @@ from bottleneck_doctor.documents.report import Risk, Setting
 from bottleneck_doctor.runtime.wire.messages import Found
 
 Target = Literal["data", "compute", "transfer"]
+Part = Literal[
+    "data_wait", "host_to_device", "forward", "backward", "optimizer", "zero_grad", "between", "communication"
+]
+"""A part of a step, called as in the report's phases."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,11 @@ class Offer:
 
 @dataclass(frozen=True)
 class Fix:
-    """One entry of the catalogue. `target` names the ceiling that bounds it; `propose` looks at the loop as found."""
+    """One entry of the catalogue. `target` names the ceiling that bounds it; `propose` looks at the loop as found.
+
+    `acts_on`: the parts of a step out of whose time everything comes that it can save, so that it is not tried where
+    they take too little of it. Empty: it may act on all of them, or two ways of knowing must agree on what bounds it.
+    """
 
     id: str
     title: str
@@ -46,6 +54,15 @@ class Fix:
     target: Target
     propose: Callable[[Found], Offer | NotApplicable] = field(repr=False)
     order: int = 50
+    acts_on: tuple[Part, ...] = ()
+
+
+def knob_obstacle(found: Found, knob: str) -> NotApplicable | None:
+    """Why the guest could not apply this knob to the loop, if it couldn't."""
+    reason = found.obstacles.get(knob)
+    if reason is None:
+        return NotApplicable("what it would change was not seen in this loop")
+    return NotApplicable(reason) if reason else None
 
 
 def workers_obstacle(found: Found) -> NotApplicable | None:

@@ -14,6 +14,7 @@ from functools import lru_cache
 from bottleneck_doctor.documents.report import Setting, SettingValue
 from bottleneck_doctor.knobs._spec import (
     LAYERS,
+    Argument,
     AutocastBlock,
     Call,
     KnobSpec,
@@ -108,4 +109,4 @@ def own_settings(found: Found) -> Setting:
     return {name: value for name, value in own.items() if value is not None}
 
 
-__all__ = ["AutocastBlock", "Call", "KnobSpec", "Layer", "LoaderArgument", "Loading", "Switch", "Variables"]
+__all__ = ["Argument", "AutocastBlock", "Call", "KnobSpec", "Layer", "LoaderArgument", "Loading", "Switch", "Variables"]

@@ -85,9 +85,31 @@ class Switch:
     """What it is assigned to: the end of a dotted name."""
     contexts: tuple[str, ...] = ()
     """Names of functions that switch it on without an argument, for as long as a `with` lasts."""
+    otherwise: str = ""
+    """What to do where it is written in none of the files that are known, as a sentence without its end; "": set it
+    before training begins."""
 
     def code(self, value: SettingValue, device: str) -> str | None:
         return self.text.format(value=value)
+
+
+@dataclass(frozen=True)
+class Argument:
+    """Arguments of a call that the user makes somewhere, such as that of an optimizer's class. `said`: what they write
+    there, or what there is afterwards where no argument does it. `otherwise`: what to do where no such call is found or
+    no argument does it, as a sentence without its end."""
+
+    said: str
+    otherwise: str
+    calls: tuple[str, ...]
+    """Names of what is called, without what they are attributes of."""
+    given: tuple[tuple[str, bool], ...] = ()
+    """Names of arguments, and their values."""
+    without: tuple[str, ...] = ()
+    """Arguments that are refused beside them."""
+
+    def code(self, value: SettingValue, device: str) -> str | None:
+        return self.said
 
 
 @dataclass(frozen=True)
@@ -100,7 +122,7 @@ class Variables:
         return " ".join(f"{name}={shlex.quote(text)}" for name, text in self.of(value).items()) or None
 
 
-Edit = LoaderArgument | Call | AutocastBlock | Switch | Variables
+Edit = LoaderArgument | Call | AutocastBlock | Switch | Argument | Variables
 """How a user makes the change for good. `code(value, device)` is what they write outside of the DataLoader's arguments
 (None: nothing); `device` as in a `Baseline` (`cuda:0`), "" where it is not known."""
 

@@ -63,6 +63,12 @@ class Knob:
         string. None where that is seen elsewhere, or the user leaves it as it is. May raise."""
         return None
 
+    @classmethod
+    def obstacle(cls, steps: Steps) -> Optional[str]:
+        """Why it can't be applied to this loop, by what was seen of its optimizers and models: a sentence's end, ""
+        where it can. None where it can be applied to any loop. May raise."""
+        return None
+
 
 _kinds: Dict[str, Any] = {}
 
@@ -106,3 +112,16 @@ def own_settings() -> Dict[str, Any]:
     except Exception:
         pass  # It only saves the trying of what is on, or off, already.
     return own
+
+
+def obstacles(steps: Steps) -> Dict[str, str]:
+    """Why knobs can't be applied to this loop, by name; "" where they can. Never raises."""
+    found: Dict[str, str] = {}
+    for name, kind in kinds().items():
+        try:
+            reason = kind.obstacle(steps)
+        except Exception:
+            continue  # What can't be looked at isn't changed.
+        if reason is not None:
+            found[name] = reason
+    return found

@@ -89,6 +89,9 @@ class Found:
     """When the first batch was asked for, in Unix time."""
     own: Dict[str, Any] = field(default_factory=dict)
     """The user's own values of knobs, by name, of those that have no field of their own here."""
+    obstacles: Dict[str, str] = field(default_factory=dict)
+    """Why knobs can't be applied to this loop, by name: a sentence's end, "" where they can. Those are not in it that
+    can be applied to any loop, or of which nothing could be seen."""
 
 
 @dataclass(frozen=True)

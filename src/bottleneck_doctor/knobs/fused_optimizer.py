@@ -1,0 +1,19 @@
+"""`fused_optimizer`: whether an optimizer of torch's steps in one fused operation a group."""
+
+from __future__ import annotations
+
+from bottleneck_doctor.knobs._spec import Argument, KnobSpec
+
+NAME = "fused_optimizer"
+CLASSES = ("Adam", "AdamW", "SGD", "Adagrad")
+KNOB = KnobSpec(
+    name=NAME,
+    layer="process",
+    edit=Argument(
+        said="fused=True",
+        otherwise="pass `fused=True` where the optimizer is made, or tell the trainer that makes it",
+        calls=CLASSES,
+        given=(("fused", True),),
+        without=("foreach",),
+    ),
+)

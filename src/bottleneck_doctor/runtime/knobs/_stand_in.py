@@ -1,0 +1,130 @@
+"""What knobs share that have an optimizer step with other groups of parameters than those that the user sees.
+
+torch's hook before a step may give the step another optimizer than its own. It gets a stand-in: an object that has all
+attributes of the user's optimizer in common with it, but for `param_groups`, which are made as they are asked for. So
+nothing of the user's is changed that would have to be put back: schedulers, hooks and whoever looks at the optimizer
+see the groups that they know, and a closure that changes them is heeded, whatever the step comes to.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional, Tuple
+
+import torch
+
+from ..steps import Steps
+from . import House, Knob
+from ._optimizers import obstacle
+
+Groups = List[Dict[str, Any]]
+
+
+class StandIn(Knob):
+    def __init__(self) -> None:
+        self._held: Optional[bool] = None
+        """Whether every group that was to be stepped otherwise was; None before the first."""
+        self._hooks: List[Any] = []
+        self._kinds: Dict[type, type] = {}
+        self._touched: List[Any] = []
+        """The optimizers that it acts on."""
+
+    @classmethod
+    def refusal(cls, optimizer: Any) -> str:
+        """Why this optimizer is left alone; "" where it isn't."""
+        raise NotImplementedError
+
+    def prepare(self, optimizer: Any) -> None:
+        """Before its first step so. May raise."""
+
+    def step_begins(self, optimizer: Any) -> None:
+        """A step of it begins. May raise, and the step is then made as written."""
+
+    def put_back(self, optimizer: Any) -> None:
+        """After its last step so: undo what was prepared. May raise."""
+
+    def groups(self, stand_in: Any, theirs: Groups) -> Groups:
+        """The groups that the step is made with, in place of `theirs`, which must stay as they are. May raise."""
+        raise NotImplementedError
+
+    def gathered(self, stand_in: Any, group: Dict[str, Any], told: Any, lists: Tuple[Any, ...]) -> None:
+        """torch has gathered what it needs of a group, in `lists`: parameters with a gradient, gradients, then the
+        optimizer's state. `told`: whether sparse or complex ones are among them. The step heeds what `group` says from
+        now on."""
+
+    # -- the knob ----------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def obstacle(cls, steps: Steps) -> Optional[str]:
+        return obstacle(steps, cls.refusal)
+
+    def apply(self, value: Any, house: House) -> None:
+        reason = self.obstacle(house.steps)
+        if reason:
+            raise ValueError(reason)
+        try:
+            for optimizer in house.steps.optimizers:
+                if not self.refusal(optimizer):
+                    self._touched.append(optimizer)
+                    self.prepare(optimizer)
+                    # Behind the user's own hooks, which are told of the optimizer itself.
+                    self._hooks.append(optimizer.register_step_pre_hook(self._before_step))
+        except Exception:
+            self.revert(house)
+            raise
+
+    def revert(self, house: House) -> None:
+        while self._hooks:
+            self._hooks.pop().remove()
+        while self._touched:
+            try:
+                self.put_back(self._touched.pop())
+            except Exception:
+                pass  # What its state is kept in is of no meaning to the user's own step either.
+        self._kinds.clear()
+
+    def effect(self, value: Any, house: House) -> Optional[bool]:
+        return self._held
+
+    def note(self, held: bool) -> None:
+        """A group was stepped as it was to be, or not."""
+        self._held = held and self._held is not False
+
+    # -- a step ------------------------------------------------------------------------------------------------------
+
+    def _before_step(self, optimizer: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
+        if torch.compiler.is_compiling() or not args:
+            self.note(False)
+            return None
+        try:
+            self.step_begins(optimizer)
+            kind = self._kind(type(args[0]))
+            stand_in = kind.__new__(kind)
+            stand_in.__dict__ = vars(args[0])
+        except Exception:
+            self.note(False)
+            return None
+        return (stand_in, *args[1:]), kwargs
+
+    def _kind(self, above: Any) -> Any:
+        """The class of a stand-in for an object of class `above`, which may be the stand-in of another such knob."""
+        made = self._kinds.get(above)
+        if made is None:
+            inner = vars(above).get("param_groups")
+
+            def param_groups(stand_in: Any) -> Groups:
+                theirs: Groups = vars(stand_in)["param_groups"] if inner is None else inner.__get__(stand_in, above)
+                try:
+                    return self.groups(stand_in, theirs)
+                except Exception:
+                    self.note(False)
+                    return theirs
+
+            def init_group(stand_in: Any, group: Dict[str, Any], *lists: Any, **named: Any) -> Any:
+                told = above._init_group(stand_in, group, *lists, **named)
+                # In the order of the arguments, which has always been that of the call.
+                self.gathered(stand_in, group, told, (*lists, *named.values()))
+                return told
+
+            body = {"param_groups": property(param_groups), "_init_group": init_group}
+            made = self._kinds[above] = type(above.__name__, (above,), body)
+        return made

@@ -1,0 +1,33 @@
+"""`foreach_optimizer`: torch's own optimizers step by operations on lists of tensors, and not tensor by tensor in
+Python. Seen in each step by the groups that torch goes through."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Dict
+
+from ._implementation import Implementation
+from ._optimizers import all_plain, has_tensors, is_foreach, unknown
+
+
+class ForeachOptimizer(Implementation):
+    name = "foreach_optimizer"
+    flags: ClassVar[Dict[str, bool]] = {"foreach": True, "fused": False}
+
+    @classmethod
+    def fits(cls, kind: type, group: Dict[str, Any]) -> bool:
+        plain = not group.get("differentiable") and not has_tensors(group) and all_plain(group["params"])
+        return plain and not group.get("fused") and not is_foreach(group)
+
+    @classmethod
+    def refusal(cls, optimizer: Any) -> str:
+        reason = unknown(optimizer)
+        if reason:
+            return reason
+        if any(cls.fits(type(optimizer), each) for each in optimizer.param_groups):
+            return ""
+        if all(each.get("fused") or is_foreach(each) for each in optimizer.param_groups):
+            return "already on: the optimizer steps by operations on lists of tensors"
+        return "the optimizer's step is differentiated through, or what it holds is no plain tensor"
+
+
+KNOB = ForeachOptimizer
