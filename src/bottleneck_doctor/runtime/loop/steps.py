@@ -20,6 +20,7 @@ from ..wire.seen import Counts
 from .callers import Callers
 from .period import MINIMUM_STEPS
 from .records import Alone, LoaderRecord, likeness
+from .zero_grads import ZeroGrads
 
 
 class Watch:
@@ -74,6 +75,7 @@ class Steps:
         self.started: Optional[float] = None
         """When the first batch was asked for, or the first step made without one."""
         self._observing = False
+        self.zero_grads = ZeroGrads()
         self.callers = Callers()
         self.roots = self.callers.roots
         self.tell: Optional[Callable[[], None]] = None
@@ -89,18 +91,21 @@ class Steps:
         self._patch_scaler()
         self._patch_grad()
         self._observing = True
+        self.zero_grads.install()
         self.callers.install()
 
     def forget(self) -> None:
         """Begin anew, in a process that was forked from the one that saw all this. Hooks stay."""
         self.callers.forget()
         fresh = vars(Steps())
-        for name in ("on_optimizer_step", "on_backward_ended", "_observing", "callers"):
+        for name in ("on_optimizer_step", "on_backward_ended", "_observing", "callers", "zero_grads"):
             del fresh[name]
         self.__dict__.update({**fresh, "roots": self.callers.roots})
 
     def _optimizer_begins(self, optimizer: Any, args: Any, kwargs: Any) -> Any:
         self._in_optimizer = True
+        if self._observing:
+            self.zero_grads.step_begins(optimizer)
         changed = self.watch.optimizer_begins(args, kwargs) if self.watch is not None else None
         if self.before_optimizer_step is not None:
             self.before_optimizer_step(optimizer)
@@ -216,6 +221,7 @@ class Steps:
         """Take the costlier hooks away; counting goes on."""
         self._observing = False
         self.tell = None
+        self.zero_grads.stop()
         self.callers.stop()
 
     def batch_delivered(self, loader: Any, requested: float, delivered: float, samples: float) -> None:

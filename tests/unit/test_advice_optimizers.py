@@ -1,0 +1,108 @@
+"""The edits of what optimizers do: where one is made, where gradients are cleared, what is said where neither is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.unit.diagnosable import FOUND
+
+from bottleneck_doctor.documents.report import Change, Setting
+from bottleneck_doctor.edits.advice import changes_for
+from bottleneck_doctor.runtime.messages import Found, Site
+
+LOOP = """\
+for x in loader:
+    optimizer.zero_grad(set_to_none=False)
+    loss = model(x).sum()
+    loss.backward()
+    optimizer.step()
+"""
+FUSED: Setting = {"fused_optimizer": True}
+FOREACH: Setting = {"foreach_optimizer": True}
+MERGED: Setting = {"merged_groups": True}
+NONE: Setting = {"zero_grad_none": True}
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    return tmp_path / "train.py"
+
+
+def only(setting: Setting, script: Path, source: str) -> Change:
+    script.write_text(source + LOOP)
+    (change,) = changes_for(setting, found_in(script))
+    return change
+
+
+def found_in(script: Path) -> Found:
+    place = Site(file=str(script), line=1)
+    return replace(FOUND, device="cpu", loader_site=None, forward_site=place, backward_site=None)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("torch.optim.AdamW(net.parameters(), lr=0.1)", "torch.optim.AdamW(net.parameters(), lr=0.1, fused=True)"),
+        ("SGD(net.parameters(), 0.1, 0.9)", "SGD(net.parameters(), 0.1, 0.9, fused=True)"),
+        ("optim.Adam(params, foreach=True)", "optim.Adam(params, fused=True)"),
+        ("optim.Adam(params, fused=False)", "optim.Adam(params, fused=True)"),
+        ("prepare(model, optim.Adam(params), loader)", "prepare(model, optim.Adam(params, fused=True), loader)"),
+    ],
+)
+def test_the_call_that_makes_the_optimizer_gets_the_argument(before: str, after: str, script: Path) -> None:
+    change = only(FUSED, script, f"import torch\noptimizer = {before}\n")
+    assert change.line == 2
+    assert f"+optimizer = {after}\n" in change.diff
+    assert change.note == ""
+
+
+def test_each_of_two_optimizers_gets_it(script: Path) -> None:
+    change = only(FUSED, script, "d = Adam(net_d.parameters())\ng, e = Adam(net_g.parameters()), SGD(rest)\n")
+    assert "+d = Adam(net_d.parameters(), fused=True)\n" in change.diff
+    assert "+g, e = Adam(net_g.parameters(), fused=True), SGD(rest, fused=True)\n" in change.diff
+
+
+def test_a_class_that_knows_no_fused_step_gets_the_other(script: Path) -> None:
+    assert "+o = NAdam(p, foreach=True)\n" in only(FOREACH, script, "o = NAdam(p)\n").diff
+
+
+def test_options_of_the_users_own_are_named(script: Path) -> None:
+    change = only(FUSED, script, "o = AdamW(p, **options)\n")
+    assert (change.line, change.diff) == (1, "")
+    assert "`**options` may hold fused" in change.note
+
+
+def test_an_optimizer_that_is_made_elsewhere(script: Path) -> None:
+    change = only(FUSED, script, "o = make()\n")
+    assert (change.line, change.diff) == (1, "")
+    assert change.note == "Pass `fused=True` where the optimizer is made, or tell the trainer that makes it."
+    assert changes_for(FUSED, replace(found_in(script), forward_site=None)) == []
+
+
+def test_groups_are_named_where_the_optimizer_is_made(script: Path) -> None:
+    change = only(MERGED, script, "import torch\n\no = torch.optim.AdamW([{'params': [p]} for p in ps])\n")
+    assert (change.line, change.diff) == (3, "")
+    assert change.note.startswith("Give the optimizer one group for all parameters with the same hyperparameters: `[{")
+
+
+def test_zeros_become_none_where_gradients_are_cleared(script: Path) -> None:
+    change = only(NONE, script, "import torch\n")
+    assert "+    optimizer.zero_grad(set_to_none=True)\n" in change.diff
+    script.write_text("from mine import train_on\ntrain_on()\n")
+    (elsewhere,) = changes_for(NONE, found_in(script))
+    assert elsewhere.note == "Let `zero_grad` set gradients to `None`, as it does without an argument."
+
+
+def test_several_at_once(script: Path) -> None:
+    script.write_text("o = make()\n" + LOOP)
+    setting: Setting = {"intra_op_threads": 1, **FUSED, **MERGED, **NONE}
+    (change,) = changes_for(setting, found_in(script))
+    assert "+    optimizer.zero_grad(set_to_none=True)\n" in change.diff
+    for sentence in (
+        "And call `torch.set_num_threads(1)`",
+        "And pass `fused=True`",
+        "And give the optimizer one group",
+    ):
+        assert sentence in change.note
