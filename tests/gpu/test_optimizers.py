@@ -14,8 +14,8 @@ pytestmark = pytest.mark.skipif(not _has_cuda(), reason="there is no CUDA device
 COMMON = """
 import torch
 from torch import nn
-from bottleneck_doctor.runtime.knobs import House, kinds, obstacles
-from bottleneck_doctor.runtime.steps import Steps
+from bottleneck_doctor.runtime.knobs import GuestContext, kinds, obstacles
+from bottleneck_doctor.runtime.loop.steps import Steps
 
 
 class Training:
@@ -28,7 +28,7 @@ class Training:
         self.numbers = torch.Generator().manual_seed(1)
         self.steps = Steps()
         self.steps.roots, self.steps.optimizers, self.steps.user_scaler = [self.model], [self.optimizer], scaled
-        self.house = House(self.steps, "cuda:0")
+        self.house = GuestContext(self.steps, "cuda:0")
 
     def run(self, count, overflow=()):
         for number in range(count):

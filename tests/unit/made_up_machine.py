@@ -71,6 +71,10 @@ class Training:
     hangs_from: int | None = None
     others: Callable[[float], float] = field(default=lambda now: 0.0)
     cpus: float = 2.0
+    optimizer: float = 0.2
+    """Part of what is computed in a step that the optimizer takes."""
+    able: tuple[str, ...] = ()
+    """Knobs that can be applied to this loop, of those that can't be to each."""
 
     def coldness(self, made: int) -> float:
         """How many times as long the next step takes, for it comes so early."""
@@ -273,6 +277,7 @@ class MadeUpSession:
             prefetch_factor=2 if training.workers else None,
             epoch_batches=training.epoch,
             setup_seconds=training.start,
+            obstacles=dict.fromkeys(training.able, ""),
         )
 
     def _ends(self, at: float) -> None:
@@ -328,7 +333,7 @@ class MadeUpSession:
             wait_seconds=steps * wait,
             started=machine.now,
             ended=machine.now + (lead_in + steps) * step,
-            detail=_told(grant.mode, steps, step, wait),
+            detail=_told(grant.mode, steps, step, wait, training.optimizer),
             around={
                 "seconds": steps * step,
                 "capacity": training.cpus * steps * step,
@@ -376,14 +381,15 @@ class MadeUpSession:
         self.machine.now += self.machine.stopping
 
 
-def _told(mode: str, steps: int, step: float, wait: float) -> dict[str, Any]:
+def _told(mode: str, steps: int, step: float, wait: float, optimizer: float) -> dict[str, Any]:
     """The detail of a window that explains."""
     if mode == "lines":
         return {"steps": 0, "functions": []}
     if mode != "phases":
         return {"steps": 0, "seconds": 0.0, "device": False, "operators": [], "waiting": ""}
     busy = step - wait
-    shares = {"data_wait": wait, "forward": 0.4 * busy, "backward": 0.4 * busy, "optimizer": 0.2 * busy}
+    passes = (1 - optimizer) * busy
+    shares = {"data_wait": wait, "forward": passes / 2, "backward": passes / 2, "optimizer": optimizer * busy}
     shares |= dict.fromkeys(("host_to_device", "zero_grad", "between", "communication"), 0.0)
     return {
         "phases": {name: steps * seconds for name, seconds in shares.items()},

@@ -10,7 +10,7 @@ from tests.unit.diagnosable import FOUND
 
 from bottleneck_doctor.documents.report import Change, Setting
 from bottleneck_doctor.edits.advice import changes_for
-from bottleneck_doctor.runtime.messages import Found, Site
+from bottleneck_doctor.runtime.wire.messages import Found, Site
 
 LOOP = """\
 for x in loader:

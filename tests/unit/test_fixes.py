@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from bottleneck_doctor import fixes
-from bottleneck_doctor.documents.report import Setting
+from bottleneck_doctor.documents.report import Phases, Setting
 from bottleneck_doctor.fixes import RETIRED_IDS, NotApplicable, Offer, catalogue
+from bottleneck_doctor.fixes._fix import Part
 from bottleneck_doctor.fixes.workers import sweep
 from bottleneck_doctor.knobs import all_knobs
 from bottleneck_doctor.runtime.wire.messages import Found
+from bottleneck_doctor.wording import words
 
 BY_ID = {fix.id: fix for fix in catalogue()}
 
@@ -77,6 +79,19 @@ def test_fix_says_what_why_how_and_where_it_is_written(identifier: str) -> None:
     assert fix.source.startswith("https://")
     assert fix.risk in ("identical", "numerics", "semantics")
     assert fix.target in ("data", "compute", "transfer")
+
+
+@pytest.mark.parametrize("identifier", BY_ID)
+def test_fixes_act_on_parts_that_the_report_knows(identifier: str) -> None:
+    parts = BY_ID[identifier].acts_on
+    assert set(parts) <= {each.name for each in fields(Phases)}
+    assert len(set(parts)) == len(parts)
+
+
+def test_parts_of_a_step_are_called_as_in_the_report() -> None:
+    names = [each.name for each in fields(Phases)]
+    assert list(get_args(Part)) == names
+    assert list(words.PART_WORDS) == list(words.PHASE_WORDS) == names
 
 
 def test_order_is_by_order_then_id() -> None:
@@ -190,6 +205,28 @@ def test_anomaly_detection_changes_no_number_and_the_others_do() -> None:
         offer = BY_ID["debug-switches"].propose(replace(FOUND, own=own))
         assert isinstance(offer, Offer)
         assert offer.risk == risk
+
+
+@pytest.mark.parametrize(
+    ("identifier", "knob"),
+    [
+        ("fused-optimizer", "fused_optimizer"),
+        ("merged-groups", "merged_groups"),
+        ("zero-grad-none", "zero_grad_none"),
+    ],
+)
+def test_what_the_guest_saw_of_the_loop_decides(identifier: str, knob: str) -> None:
+    assert settings(identifier, replace(FOUND, obstacles={knob: ""})) == [{knob: True}]
+    assert settings(identifier, replace(BARE, obstacles={knob: ""})) == [{knob: True}]
+    assert refusal(identifier, replace(FOUND, obstacles={knob: "already on: so it is"})) == "already on: so it is"
+    assert "was not seen" in refusal(identifier, FOUND)
+
+
+def test_lists_of_tensors_where_no_step_is_fused() -> None:
+    obstacles = {"fused_optimizer": "torch has no fused `NAdam`", "foreach_optimizer": ""}
+    assert settings("fused-optimizer", replace(FOUND, obstacles=obstacles)) == [{"foreach_optimizer": True}]
+    already = {"fused_optimizer": "torch has no fused `NAdam`", "foreach_optimizer": "already on"}
+    assert refusal("fused-optimizer", replace(FOUND, obstacles=already)) == "torch has no fused `NAdam`"
 
 
 def test_half_precision_is_for_devices_with_units_for_it() -> None:

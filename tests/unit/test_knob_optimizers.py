@@ -14,8 +14,8 @@ import torch
 from torch import nn
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
-from bottleneck_doctor.runtime.knobs import House, Knob, _optimizers, kinds, obstacles
-from bottleneck_doctor.runtime.steps import Steps
+from bottleneck_doctor.runtime.knobs import GuestContext, Knob, _optimizers, kinds, obstacles
+from bottleneck_doctor.runtime.loop.steps import Steps
 
 NAMES = ("fused_optimizer", "foreach_optimizer", "merged_groups")
 IMPLEMENTATIONS = ({"foreach": False}, {"foreach": True}, {"fused": True})
@@ -62,11 +62,11 @@ class Training:
             self.made += 1
         return self
 
-    def house(self) -> House:
+    def context(self) -> GuestContext:
         steps = Steps()
         steps.roots = [self.model]
         steps.optimizers = [self.optimizer]
-        return House(steps, "cpu")
+        return GuestContext(steps, "cpu")
 
     def values(self) -> list[torch.Tensor]:
         """Parameters, and what the optimizer keeps of them."""
@@ -108,10 +108,10 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, Any, Any]]:
     return calls
 
 
-def applied(name: str, training: Training) -> tuple[Knob, House]:
-    knob, house = kinds()[name](), training.house()
-    knob.apply(True, house)
-    return knob, house
+def applied(name: str, training: Training) -> tuple[Knob, GuestContext]:
+    knob, context = kinds()[name](), training.context()
+    knob.apply(True, context)
+    return knob, context
 
 
 # -- merged groups -----------------------------------------------------------------------------------------------------
@@ -124,18 +124,18 @@ def test_weights_and_state_are_the_same_bit_by_bit_with_merged_groups(make: Any,
     merged, plain = Training(make(**options)), Training(make(**options))
     for each in (merged, plain):
         schedule = torch.optim.lr_scheduler.LambdaLR(each.optimizer, lambda step: 0.99**step)
-        knob, house = kinds()["merged_groups"](), each.house()
+        knob, context = kinds()["merged_groups"](), each.context()
         for step in range(200):
             if each is merged and step in (20, 120):
-                knob.apply(True, house)
+                knob.apply(True, context)
             if step == 60:
                 each.optimizer.param_groups[2]["initial_lr"] = 5e-3
                 schedule.base_lrs[2] = 5e-3
             each.steps(1)
             schedule.step()
             if each is merged and step in (100, 180):
-                assert knob.effect(True, house) is True
-                knob.revert(house)
+                assert knob.effect(True, context) is True
+                knob.revert(context)
                 knob = kinds()["merged_groups"]()
     assert same(merged, plain)
     assert merged.optimizer.state_dict()["param_groups"] == plain.optimizer.state_dict()["param_groups"]
@@ -149,14 +149,14 @@ def test_groups_are_merged_in_the_step_and_nowhere_else(counted: list[tuple[int,
     training.optimizer.register_step_post_hook(lambda optimizer, *_: seen.append(len(optimizer.param_groups)))
     training.steps(1)
     assert [count for count, *_ in counted] == [1] * 10
-    knob, house = applied("merged_groups", training)
-    assert knob.effect(True, house) is None, "no step yet"
+    knob, context = applied("merged_groups", training)
+    assert knob.effect(True, context) is None, "no step yet"
     counted.clear()
     training.steps(1)
     assert [count for count, *_ in counted] == [5, 5]
     assert set(seen) == {10}, "the user's hooks see their groups"
     assert all(one is other for one, other in zip(training.optimizer.param_groups, groups, strict=True))
-    knob.revert(house)
+    knob.revert(context)
     counted.clear()
     training.steps(1)
     assert len(counted) == 10
@@ -164,7 +164,7 @@ def test_groups_are_merged_in_the_step_and_nowhere_else(counted: list[tuple[int,
 
 def test_hyperparameters_are_compared_in_each_step(counted: list[tuple[int, Any, Any]]) -> None:
     training = Training(adamw()).steps(1)
-    knob, house = applied("merged_groups", training)
+    knob, context = applied("merged_groups", training)
     training.optimizer.param_groups[0]["lr"] = 0.5
     counted.clear()
     training.steps(1)
@@ -177,8 +177,8 @@ def test_hyperparameters_are_compared_in_each_step(counted: list[tuple[int, Any,
     for number, group in enumerate(training.optimizer.param_groups):
         group["lr"] = 0.01 + 0.001 * number
     training.steps(1)
-    assert knob.effect(True, house) is False
-    knob.revert(house)
+    assert knob.effect(True, context) is False
+    knob.revert(context)
 
 
 def test_a_closure_that_changes_hyperparameters_is_heeded() -> None:
@@ -218,12 +218,12 @@ def test_momentum_that_begins_late_is_not_merged_with_what_has_begun() -> None:
     for each in (merged, plain):
         each.model.uses_late = False
         each.steps(2)
-    knob, house = applied("merged_groups", merged)
+    knob, context = applied("merged_groups", merged)
     for each in (merged, plain):
         each.steps(2)
         each.model.uses_late = True
         each.steps(3)
-    assert knob.effect(True, house) is True
+    assert knob.effect(True, context) is True
     assert same(merged, plain)
 
 
@@ -240,7 +240,7 @@ def test_sparse_gradients_stay_in_a_group_of_their_own() -> None:
         steps = Steps()
         steps.roots, steps.optimizers = [model], [optimizer]
         if with_knob:
-            kinds()["merged_groups"]().apply(True, House(steps, "cpu"))
+            kinds()["merged_groups"]().apply(True, GuestContext(steps, "cpu"))
         for number in range(20):
             optimizer.zero_grad()
             model[1](model[0](torch.tensor([number % 9, 3]))).square().sum().backward()
@@ -260,15 +260,15 @@ def test_another_implementation_in_the_window_alone(
     other, plain = Training(adamw(**options)).steps(3), Training(adamw(**options)).steps(3)
     before = copy.deepcopy(other.optimizer.state_dict()["param_groups"])
     counts = [state["step"] for state in other.optimizer.state.values()]
-    knob, house = applied(name, other)
-    assert knob.effect(True, house) is None
+    knob, context = applied(name, other)
+    assert knob.effect(True, context) is None
     counted.clear()
     other.steps(5)
     assert all(call[flag] is True and call[3 - flag] is False for call in counted)
     assert len(counted) == 50
-    assert knob.effect(True, house) is True
+    assert knob.effect(True, context) is True
     assert other.optimizer.state_dict()["param_groups"] == before, "also in the window"
-    knob.revert(house)
+    knob.revert(context)
     assert [state["step"] for state in other.optimizer.state.values()] == counts
     assert all(one is two for one, two in zip(counts, (s["step"] for s in other.optimizer.state.values()), strict=True))
     counted.clear()
@@ -283,10 +283,10 @@ def test_another_implementation_in_the_window_alone(
 @pytest.mark.parametrize("name", ["fused_optimizer", "foreach_optimizer"])
 def test_every_class_learns_what_it_learned(make: Make, name: str) -> None:
     other, plain = Training(make).steps(2), Training(make).steps(2)
-    knob, house = applied(name, other)
+    knob, context = applied(name, other)
     other.steps(20)
-    assert knob.effect(True, house) is True
-    knob.revert(house)
+    assert knob.effect(True, context) is True
+    knob.revert(context)
     near(other.steps(2), plain.steps(22))
 
 
@@ -294,11 +294,11 @@ def test_every_class_learns_what_it_learned(make: Make, name: str) -> None:
 def test_classes_that_know_no_fused_step(kind: str) -> None:
     make = getattr(torch.optim, kind)
     other, plain = Training(make).steps(2), Training(make).steps(2)
-    assert "has no fused" in obstacles(other.house().steps)["fused_optimizer"]
-    knob, house = applied("foreach_optimizer", other)
+    assert "has no fused" in obstacles(other.context().steps)["fused_optimizer"]
+    knob, context = applied("foreach_optimizer", other)
     both, with_both = applied("merged_groups", other)
     other.steps(20)
-    assert (knob.effect(True, house), both.effect(True, with_both)) == (True, True)
+    assert (knob.effect(True, context), both.effect(True, with_both)) == (True, True)
     near(other, plain.steps(20))
 
 
@@ -308,10 +308,10 @@ def test_a_count_of_another_type_is_the_users_own_again() -> None:
         other, plain = Training(adamw()).steps(2), Training(adamw()).steps(2)
         counts = [state["step"] for state in other.optimizer.state.values()]
         assert counts[0].dtype is torch.float64
-        knob, house = applied("fused_optimizer", other)
+        knob, context = applied("fused_optimizer", other)
         other.steps(3)
-        assert knob.effect(True, house) is True
-        knob.revert(house)
+        assert knob.effect(True, context) is True
+        knob.revert(context)
         after = [state["step"] for state in other.optimizer.state.values()]
         assert all(one is two and float(two) == 5 for one, two in zip(counts, after, strict=True))
         near(other, plain.steps(3))
@@ -325,11 +325,11 @@ def test_parameters_that_came_in_the_window_count_as_the_others() -> None:
         training = Training(adamw())
         training.model.uses_late = False
         training.steps(2)
-        knob, house = applied("fused_optimizer", training)
+        knob, context = applied("fused_optimizer", training)
         training.model.uses_late = True
         training.steps(2)
-        assert knob.effect(True, house) is True
-        knob.revert(house)
+        assert knob.effect(True, context) is True
+        knob.revert(context)
         assert {state["step"].dtype for state in training.optimizer.state.values()} == {torch.float64}
     finally:
         torch.set_default_dtype(torch.float32)
@@ -340,13 +340,13 @@ def test_a_checkpoint_that_is_loaded_in_the_window(name: str) -> None:
     torch.set_default_dtype(torch.float64)
     try:
         other, plain = Training(adamw()).steps(2), Training(adamw()).steps(2)
-        knob, house = applied(name, other)
+        knob, context = applied(name, other)
         for each in (other, plain):
             saved = copy.deepcopy(each.optimizer.state_dict())
             each.steps(2).optimizer.load_state_dict(saved)
             each.steps(2)
-        assert knob.effect(True, house) is True
-        knob.revert(house)
+        assert knob.effect(True, context) is True
+        knob.revert(context)
         near(other.steps(1), plain.steps(1))
     finally:
         torch.set_default_dtype(torch.float32)
@@ -355,14 +355,14 @@ def test_a_checkpoint_that_is_loaded_in_the_window(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_groups_that_come_in_the_window(name: str) -> None:
     other, plain = Training(adamw()).steps(2), Training(adamw()).steps(2)
-    knob, house = applied(name, other)
+    knob, context = applied(name, other)
     for each in (other, plain):
         each.model.more = nn.Parameter(torch.ones(6))
         each.optimizer.add_param_group({"params": [each.model.more]})
         each.model.more.grad = torch.ones(6)
         each.optimizer.step()
         each.steps(2)
-    knob.revert(house)
+    knob.revert(context)
     near(other.steps(1), plain.steps(1))
 
 
@@ -372,10 +372,10 @@ def test_momentum_that_begins_late_is_stepped_as_written() -> None:
         each.model.uses_late = False
         each.steps(2)
         each.model.uses_late = True
-    knob, house = applied("fused_optimizer", other)
+    knob, context = applied("fused_optimizer", other)
     near(other.steps(3), plain.steps(3))
-    assert knob.effect(True, house) is False
-    knob.revert(house)
+    assert knob.effect(True, context) is False
+    knob.revert(context)
 
 
 @pytest.mark.parametrize("broken", ["can_step", "groups"])
@@ -385,10 +385,10 @@ def test_a_mistake_of_our_own_leaves_the_step_as_written(broken: str, monkeypatc
 
     other, plain = Training(adamw()).steps(1), Training(adamw()).steps(1)
     monkeypatch.setattr(kinds()["fused_optimizer"], broken, mistaken)
-    knob, house = applied("fused_optimizer", other)
+    knob, context = applied("fused_optimizer", other)
     assert same(other.steps(3), plain.steps(3))
-    assert knob.effect(True, house) is False
-    knob.revert(house)
+    assert knob.effect(True, context) is False
+    knob.revert(context)
 
 
 def one_group(groups: list[dict[str, Any]]) -> list[nn.Parameter]:
@@ -402,16 +402,16 @@ def test_both_at_once(names: tuple[str, str], counted: list[tuple[int, Any, Any]
     counted.clear()
     other.steps(4)
     assert counted == [(5, True, False)] * 8
-    assert all(knob.effect(True, house) is True for knob, house in knobs)
-    for knob, house in knobs:
-        knob.revert(house)
+    assert all(knob.effect(True, context) is True for knob, context in knobs)
+    for knob, context in knobs:
+        knob.revert(context)
     near(other.steps(1), plain.steps(5))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_copies_of_the_optimizer_know_nothing_of_it(name: str) -> None:
     training = Training(adamw()).steps(2)
-    knob, house = applied(name, training)
+    knob, context = applied(name, training)
     copied = copy.deepcopy(training.optimizer)
     buffer = io.BytesIO()
     pickle.dump(training.optimizer, buffer)
@@ -420,7 +420,7 @@ def test_copies_of_the_optimizer_know_nothing_of_it(name: str) -> None:
         assert not each._optimizer_step_pre_hooks
         assert type(each) is torch.optim.AdamW
         assert [set(group) for group in each.param_groups] == [set(group) for group in training.optimizer.param_groups]
-    knob.revert(house)
+    knob.revert(context)
     assert not training.optimizer._optimizer_step_pre_hooks
 
 
@@ -448,15 +448,15 @@ def test_a_gradient_scaler_is_served_as_by_a_fused_optimizer_of_the_users_own(ma
         training.model.uses_late = False
         scaled(training, scaler)
         if training is trainings[0]:
-            knob, house = kinds()["fused_optimizer"](), training.house()
-            house.steps.user_scaler = True
-            knob.apply(True, house)
+            knob, context = kinds()["fused_optimizer"](), training.context()
+            context.steps.user_scaler = True
+            knob.apply(True, context)
             assert training.optimizer._step_supports_amp_scaling is True
         training.model.uses_late = True
         for number in range(8):
             scaled(training, scaler, overflow=number in (0, 4))
     assert knob is not None
-    knob.revert(house)
+    knob.revert(context)
     other = trainings[0].optimizer
     assert not {"_step_supports_amp_scaling", "grad_scale", "found_inf"} & set(vars(other))
     assert scalers[0].get_scale() == scalers[1].get_scale()
@@ -466,9 +466,9 @@ def test_a_gradient_scaler_is_served_as_by_a_fused_optimizer_of_the_users_own(ma
 def test_a_trainer_that_clips_by_itself_scales_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "lightning", object())
     training = Training(adamw()).steps(1)
-    house = training.house()
-    house.steps.user_scaler = True
-    kinds()["fused_optimizer"]().apply(True, house)
+    context = training.context()
+    context.steps.user_scaler = True
+    kinds()["fused_optimizer"]().apply(True, context)
     assert not hasattr(training.optimizer, "_step_supports_amp_scaling")
 
 
@@ -509,7 +509,7 @@ def test_what_is_in_the_way(make: Make, reasons: tuple[str, str, str]) -> None:
         assert not told[name].endswith(".")
         if reason:
             with pytest.raises(ValueError, match=r"\w"):
-                kinds()[name]().apply(True, House(steps, "cpu"))
+                kinds()[name]().apply(True, GuestContext(steps, "cpu"))
     assert not steps.optimizers[0]._optimizer_step_pre_hooks
 
 
@@ -537,7 +537,7 @@ def test_one_of_two_optimizers_is_enough() -> None:
     steps = Steps()
     steps.optimizers = [torch.optim.LBFGS(LINEAR.parameters()), torch.optim.AdamW(LINEAR.parameters())]
     assert obstacles(steps)["fused_optimizer"] == ""
-    kinds()["fused_optimizer"]().apply(True, House(steps, "cpu"))
+    kinds()["fused_optimizer"]().apply(True, GuestContext(steps, "cpu"))
     assert [len(each._optimizer_step_pre_hooks) for each in steps.optimizers] == [0, 1]
 
 

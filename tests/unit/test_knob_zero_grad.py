@@ -10,9 +10,9 @@ import pytest
 import torch
 from torch import nn
 
-from bottleneck_doctor.runtime.knobs import House, Knob, kinds, obstacles
-from bottleneck_doctor.runtime.steps import Steps
-from bottleneck_doctor.runtime.zero_grads import ZeroGrads
+from bottleneck_doctor.runtime.knobs import GuestContext, Knob, kinds, obstacles
+from bottleneck_doctor.runtime.loop.steps import Steps
+from bottleneck_doctor.runtime.loop.zero_grads import ZeroGrads
 
 NAME = "zero_grad_none"
 
@@ -34,7 +34,7 @@ class Training:
         self.zeros, self.unused = zeros, unused
         self.steps = Steps()
         self.steps.roots, self.steps.optimizers = [self.model], [self.optimizer]
-        self.house = House(self.steps, "cpu")
+        self.context = GuestContext(self.steps, "cpu")
 
     def step(self, *, by_model: bool = False) -> None:
         owner: Any = self.model if by_model else self.optimizer
@@ -63,7 +63,7 @@ class Training:
 
 def applied(training: Training) -> Knob:
     knob: Knob = kinds()[NAME]()
-    knob.apply(True, training.house)
+    knob.apply(True, training.context)
     return knob
 
 
@@ -135,16 +135,16 @@ def test_an_owner_unlike_any_known_does_no_harm() -> None:
 def test_gradients_are_none_in_the_window_and_the_numbers_are_the_same(by_model: bool) -> None:
     other, plain = Training().seen(), Training().seen()
     knob = applied(other)
-    assert knob.effect(True, other.house) is None, "nothing was cleared yet"
+    assert knob.effect(True, other.context) is None, "nothing was cleared yet"
     for _ in range(5):
         held = other.gradients()
         other.step(by_model=by_model)
         assert not any(one is two for one, two in zip(held, other.gradients(), strict=True)), "they were let go"
-    assert knob.effect(True, other.house) is True
-    knob.timed_part_begins(other.house)
+    assert knob.effect(True, other.context) is True
+    knob.timed_part_begins(other.context)
     assert not other.optimizer._optimizer_step_pre_hooks, "nothing is looked at while steps are timed"
     other.step()
-    knob.revert(other.house)
+    knob.revert(other.context)
     for _ in range(6):
         plain.step()
     held = other.gradients()
@@ -162,7 +162,7 @@ def test_what_was_cleared_as_the_window_ends_is_zeros_again() -> None:
     knob = applied(training)
     training.optimizer.zero_grad(set_to_none=False)
     assert training.gradients() == [None] * 4
-    knob.revert(training.house)
+    knob.revert(training.context)
     assert all(not gradient.any() and not gradient.requires_grad for gradient in training.gradients())
 
 
@@ -175,7 +175,7 @@ def test_what_else_the_program_clears_stays_as_written() -> None:
     assert not other.weight.grad.any()
     training.optimizer.zero_grad(False)
     assert training.gradients() == [None] * 4
-    knob.revert(training.house)
+    knob.revert(training.context)
 
 
 def test_a_parameter_that_gets_no_gradient_in_the_window_has_it_fail() -> None:
@@ -183,8 +183,8 @@ def test_a_parameter_that_gets_no_gradient_in_the_window_has_it_fail() -> None:
     knob = applied(training)
     training.unused = True
     training.step()
-    assert knob.effect(True, training.house) is False
-    knob.revert(training.house)
+    assert knob.effect(True, training.context) is False
+    knob.revert(training.context)
 
 
 def test_a_bound_method_that_was_taken_before_goes_on() -> None:

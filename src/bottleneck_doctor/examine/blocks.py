@@ -109,6 +109,9 @@ class Blocks:
         if not self._ceilings_known and self.selection.found.has_loader:
             self._measure_ceilings(live)
         exploring = self.selection.chosen_after == 0
+        if exploring and self.explainer is not None:
+            # Behind the first timed windows: they tell whether that of the phases had neighbours.
+            self.race.heed_phases(self.explainer.shares_as_written())
         first = True
         while True:
             left = min(ends - self._budget.now(), self._budget.left())

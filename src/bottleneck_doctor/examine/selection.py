@@ -7,13 +7,14 @@ what is measured, and nothing is claimed from them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import IntEnum
 
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.examine import judge
+from bottleneck_doctor.explain.explainer import DISTURBED
 from bottleneck_doctor.fixes import NotApplicable, catalogue
 from bottleneck_doctor.knobs import needs_workers, num_workers, replay
 from bottleneck_doctor.measure import pairing as ev
@@ -147,6 +148,28 @@ class Selection:
             if share is not None and candidate.of_kernel and candidate.settings and worth < WORTH_TRYING:
                 candidate.settings = []
                 candidate.refusal = f"cannot pay: the kernel works for {words.share_text(share)} of the time"
+
+    def heed_phases(self, shares: Mapping[str, float] | None) -> None:
+        """Drop what acts on parts of a step that take too little of its time. `shares`: of the time of the training as
+        written, by part; None where they are not known, and then nothing is dropped.
+
+        They come of one window, which has timers in it and waits for the device between parts, and of which it is only
+        known that its steps took less than `DISTURBED` times as long as steps do. Should all that they took longer lie
+        in other parts, then these take so many times the share that was seen: that much is granted to them. What was
+        measured by itself stays.
+        """
+        if self._insist or shares is None:
+            return
+        measured = self.measured.sessions_by_key().keys()
+        for candidate in self._all:
+            parts = candidate.fix.acts_on
+            known = any(candidate.key(setting) in measured for setting in candidate.settings)
+            if not parts or not candidate.settings or known:
+                continue
+            share = sum(shares[part] for part in parts)
+            if 1 / max(1e-9, 1 - DISTURBED * share) < WORTH_TRYING:
+                candidate.settings = []
+                candidate.refusal = f"cannot pay: {words.parts_text(parts)} {words.share_text(share)} of the time"
 
     # -- in the selection ------------------------------------------------------------------------------------------
 

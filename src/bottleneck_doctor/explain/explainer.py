@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.explain.details import LinesDetail, TraceDetail, Unreadable, check
 from bottleneck_doctor.explain.explanation import Explanation as Explanation
 from bottleneck_doctor.measure.budget import Allowance, Budget, OutOfTime
+from bottleneck_doctor.measure.costs import Costs
 from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.prober import Prober
 from bottleneck_doctor.measure.sampled import AS_SAMPLED, elsewhere, folder_of, not_sampled_elsewhere, sampled
@@ -156,6 +157,15 @@ class Explainer:
         """Whether the two first windows were had, or are not tried any more."""
         return self._tried >= {"phases", "sampled"} or bool(self._broke) or self._tries >= MOST_TRIES
 
+    def shares_as_written(self) -> dict[str, float] | None:
+        """Shares of the time of the training as written, by phase, from 0 to 1. None where they are not known, or are
+        from windows beside which something else ran."""
+        table = self.explanation.phases
+        taken = self._phased.get(_phases_of({}), [])
+        if table is None or all(_was_disturbed(window, self._prober.costs) for window, _ in taken):
+            return None
+        return asdict(table.baseline)
+
     def begin(self, live: Live) -> None:
         """Phases and a sampled window of the training as written, before anything is measured. Raises `SessionOver` and
         `OutOfTime`."""
@@ -194,7 +204,7 @@ class Explainer:
         first = most_seconds is not None
         seconds = PHASE_SECONDS if first else self._seconds(PHASE_SECONDS)
         most = most_seconds if most_seconds is not None else max(seconds, FIRST_SHARE * self.allowance.left())
-        each = probe("phases:" + labels.key_of(setting), setting, mode="phases")
+        each = probe(_phases_of(setting), setting, mode="phases")
         expected = self._prober.costs.explaining(each, seconds, most_seconds=most)
         taken = self._phased.setdefault(each.key, [])
 
@@ -206,27 +216,16 @@ class Explainer:
                 )
                 return False
             taken.append((window, detail))
-            self.explanation.read_phases(setting, self._undisturbed(taken), self._measured.found)
+            self.explanation.read_phases(setting, _undisturbed(taken, self._prober.costs), self._measured.found)
             self.explanation.read_pause(live.session.number, detail, self._measured.windows)
             return True
 
         def gather() -> None:
-            again = take() and not first and len(taken) < 2 and self._was_disturbed(taken[-1][0])
+            again = take() and not first and len(taken) < 2 and _was_disturbed(taken[-1][0], self._prober.costs)
             if again and self.allowance.room(expected):
                 take()
 
         self._within("phases", expected, gather, first=first)
-
-    def _undisturbed(self, taken: Sequence[tuple[Window, dict[str, Any]]]) -> list[dict[str, Any]]:
-        """What windows told beside which nothing else ran, as far as is known by now; else what the fastest told."""
-        calm = [detail for window, detail in taken if not self._was_disturbed(window)]
-        return calm or [min(taken, key=lambda each: each[0].seconds / max(1, each[0].steps))[1]]
-
-    def _was_disturbed(self, window: Window) -> bool:
-        """Whether steps took so much longer than in timed windows that something else must have run beside them."""
-        return window.steps > 0 and window.seconds / window.steps > DISTURBED * self._prober.costs.expected_step(
-            window.setting
-        )
 
     def _sample(self, live: Live, *, most_seconds: float) -> None:
         hello = live.session.hello
@@ -400,3 +399,19 @@ class Explainer:
 
 
 _AS_TRACED: Probe = probe("trace:" + BASELINE, {}, mode="trace")
+
+
+def _undisturbed(taken: Sequence[tuple[Window, dict[str, Any]]], costs: Costs) -> list[dict[str, Any]]:
+    """What windows told beside which nothing else ran, as far as is known by now; else what the fastest told."""
+    calm = [detail for window, detail in taken if not _was_disturbed(window, costs)]
+    return calm or [min(taken, key=lambda each: each[0].seconds / max(1, each[0].steps))[1]]
+
+
+def _was_disturbed(window: Window, costs: Costs) -> bool:
+    """Whether steps took so much longer than in timed windows that something else must have run beside them."""
+    return window.steps > 0 and window.seconds / window.steps > DISTURBED * costs.expected_step(window.setting)
+
+
+def _phases_of(setting: Setting) -> str:
+    """The key of windows that tell the phases under a setting."""
+    return "phases:" + labels.key_of(setting)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from bottleneck_doctor.fixes._fix import NotApplicable, Offer
+from bottleneck_doctor.fixes._fix import NotApplicable, Offer, Part
 from bottleneck_doctor.runtime.wire.messages import Found
+
+AUTOCAST_PARTS: tuple[Part, ...] = ("forward", "between", "backward")
+"""A loss that a plain function makes lies between the two passes."""
 
 
 def propose_autocast(found: Found, dtype: str) -> Offer | NotApplicable:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bottleneck_doctor.fixes._autocast import propose_autocast
+from bottleneck_doctor.fixes._autocast import AUTOCAST_PARTS, propose_autocast
 from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer
 from bottleneck_doctor.runtime.wire.messages import Found
 
@@ -21,4 +21,5 @@ FIX = Fix(
     target="compute",
     propose=propose,
     order=50,
+    acts_on=AUTOCAST_PARTS,
 )

@@ -26,4 +26,6 @@ FIX = Fix(
     target="transfer",
     propose=propose,
     order=40,
+    # A copy may be a part of what waits for data, or be made by a call that is not one of those that are timed.
+    acts_on=("data_wait", "host_to_device", "between"),
 )

@@ -56,6 +56,18 @@ PHASE_WORDS = {
     "communication": "Communication between processes",
 }
 
+PART_WORDS = {
+    "data_wait": "waiting for data",
+    "host_to_device": "copying to the device",
+    "forward": "the forward pass",
+    "backward": "the backward pass",
+    "optimizer": "the optimizer",
+    "zero_grad": "clearing gradients",
+    "between": "what lies between them",
+    "communication": "communication",
+}
+"""The same inside of a sentence."""
+
 LOADING_WORDS = {
     "fetch": "Fetching samples",
     "collate": "Collating them",
@@ -221,6 +233,12 @@ def share_text(share: float) -> str:
 def below_text(floor: float) -> str:
     """What a noise floor leaves out, to go behind a noun: ` below 12 %`, or ` below 3.2×` where it is that high."""
     return f" below {share_text(floor) if floor < 1.0 else ratio_text(1.0 + floor, 1)}"
+
+
+def parts_text(parts: Sequence[str]) -> str:
+    """Parts of a step and what they do with its time: `the optimizer takes`, `the forward pass and the optimizer
+    take`."""
+    return f"{listed([PART_WORDS.get(part, part) for part in parts])} {'takes' if len(parts) == 1 else 'take'}"
 
 
 def amount_text(value: float) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, List
 
 import torch
 
-from ..steps import Steps
+from ..loop.steps import Steps
 
 FUSED = (torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD, torch.optim.Adagrad)
 """Classes that may have a fused implementation, by device and release."""

@@ -12,8 +12,8 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import torch
 
-from ..steps import Steps
-from . import House, Knob
+from ..loop.steps import Steps
+from . import GuestContext, Knob
 from ._optimizers import obstacle
 
 Groups = List[Dict[str, Any]]
@@ -57,22 +57,22 @@ class StandIn(Knob):
     def obstacle(cls, steps: Steps) -> Optional[str]:
         return obstacle(steps, cls.refusal)
 
-    def apply(self, value: Any, house: House) -> None:
-        reason = self.obstacle(house.steps)
+    def apply(self, value: Any, context: GuestContext) -> None:
+        reason = self.obstacle(context.steps)
         if reason:
             raise ValueError(reason)
         try:
-            for optimizer in house.steps.optimizers:
+            for optimizer in context.steps.optimizers:
                 if not self.refusal(optimizer):
                     self._touched.append(optimizer)
                     self.prepare(optimizer)
                     # Behind the user's own hooks, which are told of the optimizer itself.
                     self._hooks.append(optimizer.register_step_pre_hook(self._before_step))
         except Exception:
-            self.revert(house)
+            self.revert(context)
             raise
 
-    def revert(self, house: House) -> None:
+    def revert(self, context: GuestContext) -> None:
         while self._hooks:
             self._hooks.pop().remove()
         while self._touched:
@@ -82,7 +82,7 @@ class StandIn(Knob):
                 pass  # What its state is kept in is of no meaning to the user's own step either.
         self._kinds.clear()
 
-    def effect(self, value: Any, house: House) -> Optional[bool]:
+    def effect(self, value: Any, context: GuestContext) -> Optional[bool]:
         return self._held
 
     def note(self, held: bool) -> None:

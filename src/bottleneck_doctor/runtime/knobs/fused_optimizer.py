@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Dict, List, Tuple
 
 import torch
 
-from . import House
+from . import GuestContext
 from ._implementation import Implementation
 from ._optimizers import all_fusible, has_tensors, unknown
 
@@ -55,23 +55,23 @@ class FusedOptimizer(Implementation):
             return "a hyperparameter of the optimizer is a tensor"
         return f"torch {torch.__version__} has no fused `{type(optimizer).__name__}` for these parameters"
 
-    def apply(self, value: Any, house: House) -> None:
-        super().apply(value, house)
-        if house.steps.user_scaler and not any(name in sys.modules for name in _CLIP_THEMSELVES):
+    def apply(self, value: Any, context: GuestContext) -> None:
+        super().apply(value, context)
+        if context.steps.user_scaler and not any(name in sys.modules for name in _CLIP_THEMSELVES):
             for optimizer in self._touched:
                 # A fused step takes the scale out by itself, and the scaler need not wait for whether all is finite.
                 if all(self.fits(type(optimizer), each) or each.get("fused") for each in optimizer.param_groups):
                     self._scales.append((optimizer, vars(optimizer).get(_SCALES, _ABSENT)))
                     setattr(optimizer, _SCALES, True)
 
-    def revert(self, house: House) -> None:
+    def revert(self, context: GuestContext) -> None:
         while self._scales:
             optimizer, before = self._scales.pop()
             if before is _ABSENT:
                 vars(optimizer).pop(_SCALES, None)
             else:
                 setattr(optimizer, _SCALES, before)
-        super().revert(house)
+        super().revert(context)
         self._counts.clear()
         self._states.clear()
 

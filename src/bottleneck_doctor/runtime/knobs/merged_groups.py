@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, List, Tuple
 
 import torch
 
-from . import House
+from . import GuestContext
 from ._optimizers import has_tensors, unknown
 from ._stand_in import Groups, StandIn
 
@@ -39,9 +39,9 @@ class MergedGroups(StandIn):
             return "no two groups of the optimizer have the same hyperparameters"
         return ""
 
-    def apply(self, value: Any, house: House) -> None:
-        self._sparse = any(getattr(each, "sparse", False) for root in house.steps.roots for each in root.modules())
-        super().apply(value, house)
+    def apply(self, value: Any, context: GuestContext) -> None:
+        self._sparse = any(getattr(each, "sparse", False) for root in context.steps.roots for each in root.modules())
+        super().apply(value, context)
 
     def prepare(self, optimizer: Any) -> None:
         self._sparse = self._sparse or any(map(_has_sparse, optimizer.param_groups))

@@ -8,9 +8,9 @@ from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 import torch
 
-from ..steps import Steps
-from ..zero_grads import OWNERS, fills, parameters_of
-from . import House, Knob
+from ..loop.steps import Steps
+from ..loop.zero_grads import OWNERS, fills, parameters_of
+from . import GuestContext, Knob
 
 _CAPTURED = "the optimizer may be captured in a CUDA graph, which keeps its gradients where they are"
 
@@ -33,26 +33,26 @@ class ZeroGradNone(Knob):
         groups = [group for optimizer in steps.optimizers for group in optimizer.param_groups]
         return steps.zero_grads.obstacle() or (_CAPTURED if any(each.get("capturable") for each in groups) else "")
 
-    def apply(self, value: Any, house: House) -> None:
-        reason = self.obstacle(house.steps)
+    def apply(self, value: Any, context: GuestContext) -> None:
+        reason = self.obstacle(context.steps)
         if reason:
             raise ValueError(reason)
-        for owner in (*house.steps.optimizers, *house.steps.roots):
+        for owner in (*context.steps.optimizers, *context.steps.roots):
             self._had.update({id(each): each for each in parameters_of(owner) if each.grad is not None})
         for owner in OWNERS:
             original = owner.zero_grad
             replacement = self._replaced(original)
             self._put.append((owner, original, replacement))
             owner.zero_grad = replacement
-        for optimizer in house.steps.optimizers:
+        for optimizer in context.steps.optimizers:
             self._looks.append(optimizer.register_step_pre_hook(self._look))
 
-    def timed_part_begins(self, house: House) -> None:
+    def timed_part_begins(self, context: GuestContext) -> None:
         while self._looks:
             self._looks.pop().remove()
 
-    def revert(self, house: House) -> None:
-        self.timed_part_begins(house)
+    def revert(self, context: GuestContext) -> None:
+        self.timed_part_begins(context)
         while self._put:
             owner, original, replacement = self._put.pop()
             if vars(owner).get("zero_grad") is replacement:
@@ -64,7 +64,7 @@ class ZeroGradNone(Knob):
                 parameter.grad = torch.zeros_like(parameter, requires_grad=False)
         self._ours.clear()
 
-    def effect(self, value: Any, house: House) -> Optional[bool]:
+    def effect(self, value: Any, context: GuestContext) -> Optional[bool]:
         return self._held
 
     def _replaced(self, original: Callable[..., Any]) -> Callable[..., Any]:

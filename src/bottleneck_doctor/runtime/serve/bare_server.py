@@ -46,7 +46,11 @@ class BareServer:
                 if grant.mode == "loader_only" or grant.epochs or needs_loader(grant.setting):
                     raise WindowFailed("this loop takes no batches from a DataLoader")
                 run = BareRun(grant, self._context, self._synchronise)
-                run.apply()
+                try:
+                    run.apply()
+                except WindowFailed:
+                    run.revert()  # What of the setting was applied before.
+                    raise
                 self._run = run
             except WindowFailed as failure:
                 if grant.together and grant.mode != "loader_only" and not grant.epochs:

@@ -1,0 +1,359 @@
+"""Who is measured next, on a machine whose speeds are known: exact windows, no clock, no process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from bottleneck_doctor.documents import labels
+from bottleneck_doctor.documents.labels import BASELINE
+from bottleneck_doctor.documents.report import Setting, Window
+from bottleneck_doctor.examine import judge
+from bottleneck_doctor.examine.selection import Race
+from bottleneck_doctor.measure.measurements import Measurements
+from bottleneck_doctor.measure.schedule import Probe, probe
+from bottleneck_doctor.runtime.wire.messages import Found
+
+FOUND = Found(
+    rung="optimizer step",
+    period=1,
+    periodic=True,
+    step_seconds=[0.1] * 8,
+    wait_seconds=[0.07] * 8,
+    samples_per_step=4.0,
+    device="cpu",
+    usable_cpus=2,
+    threads=2,
+    has_loader=True,
+    batch_size=4,
+    epoch_batches=400,
+    start_method="fork",
+    has_root_module=True,
+)
+
+Speed = Callable[[Setting, str], float]
+
+
+def io_bound(setting: Setting, mode: str) -> float:
+    """0.07 s to load, 0.03 s to compute; persistent workers and a longer queue bring nothing."""
+    workers = int(setting.get("num_workers", 0))
+    if mode == "loader_only":
+        return 0.1 / (0.07 / max(1, workers))
+    if setting.get("replay"):
+        return 0.1 / 0.03
+    compute = 0.02 if "autocast" in setting else 0.03
+    return 0.1 / (0.07 + compute if workers == 0 else max(compute, 0.07 / workers))
+
+
+class Machine:
+    """Measures whatever it is asked to, exactly, and keeps the windows in the race."""
+
+    def __init__(self, race: Race, speed: Speed, wait: float = 0.7) -> None:
+        self.race, self.speed, self.wait = race, speed, wait
+        self.clock = 0.0
+
+    def measure(self, session: int, *probes: Probe) -> None:
+        for each in probes:
+            seconds = 10.0 / self.speed(each.as_setting(), each.mode)
+            self.clock += 20.0
+            self.race.measured.windows.append(
+                Window(
+                    session=session,
+                    rank=0,
+                    block=1,
+                    setting=each.as_setting(),
+                    mode=each.mode,
+                    steps=100,
+                    samples=400.0,
+                    seconds=seconds,
+                    lead_in_steps=2,
+                    lead_in_seconds=0.1,
+                    wait_seconds=self.wait * seconds,
+                    turn_seconds=None,
+                    whole_epochs=0,
+                    queue_change=0,
+                    ready_share=None,
+                    effect={},
+                    started=self.clock,
+                    label=each.key,
+                )
+            )
+
+    def block(self, session: int, *, first: bool = True) -> list[Probe]:
+        probes = self.race.probes(session, first_block=first)
+        baseline = probe(BASELINE, {})
+        self.measure(session, baseline, *probes, baseline)
+        return probes
+
+
+def keys(probes: list[Probe]) -> set[str]:
+    return {each.key for each in probes}
+
+
+def candidate(race: Race, fix: str) -> judge.Candidate:
+    return next(each for each in race.outcomes() if each.fix.id == fix)
+
+
+@pytest.fixture
+def race() -> Race:
+    return Race(Measurements(FOUND), frozenset(), frozenset())
+
+
+def test_switches_that_are_on_are_tried_off_from_the_first_block_on() -> None:
+    found = replace(FOUND, own={"detect_anomaly": True})
+    race = Race(Measurements(found), frozenset(), frozenset())
+
+    def switched(setting: Setting, mode: str) -> float:
+        return 1.6 if "detect_anomaly" in setting else io_bound(setting, mode)
+
+    machine = Machine(race, switched)
+    assert "detect_anomaly=False" in keys(machine.block(1))
+    assert candidate(race, "debug-switches").risk == "identical"
+    race.choose(1)
+    race.climb()
+    assert "debug-switches" in [fix for fix, _ in race.rungs]
+
+
+def test_the_first_block_explores_what_stands_by_itself(race: Race) -> None:
+    machine = Machine(race, io_bound)
+    asked = keys(machine.block(1))
+    assert {"num_workers=1", "num_workers=2", "num_workers=4", "autocast=bfloat16", labels.REPLAY} <= asked
+    assert not any("persistent_workers" in key or "prefetch_factor" in key for key in asked)
+    assert race.explored()
+
+
+def test_choosing_gives_dependent_fixes_the_best_number_of_workers(race: Race) -> None:
+    machine = Machine(race, io_bound)
+    machine.block(1)
+    race.choose(1)
+    assert race.best_workers() == {"num_workers": 4}
+    assert candidate(race, "persistent-workers").base == {"num_workers": 4}
+    assert not race.explored()
+    asked = keys(machine.block(1, first=False))
+    assert {"num_workers=4,persistent_workers=True", "num_workers=4,prefetch_factor=4"} <= asked
+    assert race.explored()
+
+
+def test_the_sweep_widens_around_the_best(race: Race) -> None:
+    machine = Machine(race, io_bound)
+    machine.block(1)
+    race.choose(1)
+    counts = {setting["num_workers"] for setting in candidate(race, "workers").settings}
+    assert counts >= {1, 2, 3, 4}
+
+
+def test_the_ladder_holds_what_gained_alone_best_first(race: Race) -> None:
+    machine = Machine(race, io_bound)
+    machine.block(1)
+    race.choose(1)
+    machine.block(1, first=False)
+    race.climb()
+    fixes = [fix for fix, _ in race.rungs]
+    assert fixes[0] in ("workers", "intra-op-threads")
+    assert fixes[1] == "amp-bf16"
+    assert race.rungs[-1][1]["autocast"] == "bfloat16"
+    assert "persistent-workers" not in fixes
+    top = labels.key_of(race.rungs[-1][1])
+    later = race.probes(2, first_block=True)
+    assert top in keys(later)
+    assert next(each for each in later if each.key == top).priority == 0
+
+
+def test_losers_are_measured_once_a_session_and_no_more(race: Race) -> None:
+    machine = Machine(race, io_bound)
+    machine.block(1)
+    race.choose(1)
+    assert "num_workers=1" not in keys(race.probes(1, first_block=False))
+    for session in (2, 3):
+        assert "num_workers=1" in keys(machine.block(session))
+        assert "num_workers=1" not in keys(race.probes(session, first_block=False))
+    assert "num_workers=1" not in keys(race.probes(4, first_block=True))
+
+
+def test_what_is_known_is_no_news(race: Race) -> None:
+    machine = Machine(race, io_bound)
+    assert race.news(race.probes(1, first_block=True)) == race.probes(1, first_block=True)
+    machine.block(1)
+    assert not race.news(race.probes(1, first_block=False))
+    race.choose(1)
+    news = keys(race.news(race.probes(1, first_block=False)))
+    assert {"num_workers=3", "num_workers=4,persistent_workers=True"} <= news
+    assert "num_workers=4" not in news
+
+
+def test_once_settled_only_the_best_of_each_fix_stays(race: Race) -> None:
+    machine = Machine(race, io_bound)
+    machine.block(1)
+    race.choose(1)
+    machine.block(1, first=False)
+    race.climb()
+    now, later = (keys(race.probes(2, first_block=True, settled=settled)) for settled in (False, True))
+    assert "num_workers=1" in now - later
+    assert {"num_workers=4", labels.key_of(race.rungs[-1][1])} <= later < now
+    for session in (2, 3):
+        machine.block(session)
+    assert keys(race.probes(4, first_block=True)) == keys(race.probes(4, first_block=True, settled=True)) == later
+
+
+def test_what_brings_nothing_leaves_its_time_to_what_may(race: Race) -> None:
+    machine = Machine(race, io_bound)
+    machine.block(1)
+    race.choose(1)
+    machine.block(1, first=False)
+    race.climb()
+    useless = {"num_workers=4,persistent_workers=True", "num_workers=4,prefetch_factor=4"}
+    for session in (2, 3):
+        assert useless <= keys(race.probes(session, first_block=True)), "a verdict needs three processes"
+        machine.block(session)
+    assert not useless & keys(race.probes(4, first_block=True))
+    rungs = [labels.key_of(setting) for _, setting in race.rungs]
+    assert rungs[-1] in keys(race.probes(4, first_block=True))
+    assert not set(rungs[:-1]) - {"num_workers=4"} & keys(race.probes(4, first_block=True))
+
+
+def test_where_nothing_helps_time_goes_into_making_sure(race: Race) -> None:
+    def idle(setting: Setting, mode: str) -> float:
+        return 1.4 if mode == "loader_only" or setting.get("replay") else 1.0
+
+    machine = Machine(race, idle)
+    machine.block(1)
+    race.choose(1)
+    race.climb()
+    for session in (2, 3, 4):
+        machine.block(session)
+    later = keys(race.probes(5, first_block=True))
+    assert "autocast=bfloat16" in later
+    assert any(key.startswith("num_workers=") for key in later)
+
+
+def test_what_clearly_loses_needs_no_more_than_a_verdict(race: Race) -> None:
+    machine = Machine(race, lambda setting, mode: 1.0 if not setting or setting.get("replay") else 0.5)
+    machine.block(1)
+    race.choose(1)
+    race.climb()
+    for session in (2, 3):
+        assert keys(machine.block(session))
+    assert not race.probes(4, first_block=True), "no process has to be started for it"
+
+
+def test_no_workers_where_none_is_faster(race: Race) -> None:
+    def in_memory(setting: Setting, mode: str) -> float:
+        return 0.5 if setting.get("num_workers") else 1.0
+
+    machine = Machine(race, in_memory)
+    machine.block(1)
+    race.choose(1)
+    assert race.best_workers() == {}
+    assert "faster than loading in the main process" in candidate(race, "persistent-workers").refusal
+    race.climb()
+    assert race.rungs == []
+
+
+def test_ceilings_leave_out_what_cannot_pay(race: Race) -> None:
+    def compute_bound(setting: Setting, mode: str) -> float:
+        return 1.005 if setting.get("replay") else 1.0
+
+    machine = Machine(race, compute_bound, wait=0.004)
+    baseline = probe(BASELINE, {})
+    machine.measure(1, baseline, probe(labels.REPLAY, {"replay": True}), baseline)
+    race.heed_ceilings()
+    assert candidate(race, "workers").settings == []
+    assert candidate(race, "workers").refusal.startswith("cannot pay: with free data")
+    assert candidate(race, "amp-bf16").settings
+    asked = keys(race.probes(1, first_block=False))
+    assert not any("num_workers" in key for key in asked)
+
+
+def test_a_ceiling_that_one_way_of_knowing_denies_is_not_heeded(race: Race) -> None:
+    def slow_replay(setting: Setting, mode: str) -> float:
+        return 0.98 if setting.get("replay") else 1.0
+
+    machine = Machine(race, slow_replay, wait=0.5)
+    baseline = probe(BASELINE, {})
+    machine.measure(1, baseline, probe(labels.REPLAY, {"replay": True}), baseline)
+    race.heed_ceilings()
+    assert candidate(race, "workers").settings
+
+
+def test_what_was_asked_for_is_tried_whatever_the_ceiling() -> None:
+    race = Race(Measurements(FOUND), frozenset({"workers"}), frozenset())
+    machine = Machine(race, lambda setting, mode: 1.0, wait=0.0)
+    baseline = probe(BASELINE, {})
+    machine.measure(1, baseline, probe(labels.REPLAY, {"replay": True}), baseline)
+    race.heed_ceilings()
+    assert candidate(race, "workers").settings
+    assert candidate(race, "amp-bf16").refusal == "left out on request"
+
+
+SHARES = {"data_wait": 0.0, "host_to_device": 0.0, "forward": 0.5, "backward": 0.4, "optimizer": 0.01, "zero_grad": 0.0}
+SHARES |= {"between": 0.09, "communication": 0.0}
+
+
+@pytest.fixture
+def able() -> Race:
+    """One of a loop whose optimizer can be changed."""
+    found = replace(FOUND, obstacles={"fused_optimizer": "", "merged_groups": "", "zero_grad_none": ""})
+    return Race(Measurements(found), frozenset(), frozenset())
+
+
+def test_phases_leave_out_what_acts_on_too_small_a_part(able: Race) -> None:
+    able.heed_phases(SHARES)
+    for small in ("fused-optimizer", "merged-groups"):
+        assert candidate(able, small).settings == []
+        assert candidate(able, small).refusal == "cannot pay: the optimizer takes 1 % of the time"
+    # What it saves of the backward pass is not known, so that all of that counts.
+    for large in ("zero-grad-none", "amp-bf16", "workers", "allocator"):
+        assert candidate(able, large).settings, large
+    able.heed_phases(dict.fromkeys(SHARES, 0.0) | {"data_wait": 0.999, "backward": 0.001})
+    reason = "cannot pay: clearing gradients and the backward pass take 0.1 % of the time"
+    assert candidate(able, "zero-grad-none").refusal == reason
+    assert candidate(able, "workers").settings
+
+
+def test_phases_that_are_not_known_leave_nothing_out(able: Race) -> None:
+    able.heed_phases(None)
+    assert candidate(able, "fused-optimizer").settings
+
+
+def test_phases_leave_out_nothing_that_was_measured_already(able: Race) -> None:
+    machine = Machine(able, io_bound)
+    machine.block(1)
+    able.heed_phases(SHARES)
+    assert candidate(able, "fused-optimizer").settings
+
+
+def test_phases_leave_out_nothing_that_was_asked_for(able: Race) -> None:
+    asked = Race(Measurements(able.found), frozenset({"fused-optimizer"}), frozenset())
+    asked.heed_phases(SHARES)
+    assert candidate(asked, "fused-optimizer").settings
+
+
+def test_what_failed_is_out_and_says_why(race: Race) -> None:
+    each = probe("num_workers=2", {"num_workers": 2})
+    race.measured.rule_out(each, "RuntimeError: boom")
+    assert not race.alive(each)
+    assert "num_workers=2" not in keys(race.probes(1, first_block=True))
+    assert candidate(race, "workers").failures == {"num_workers=2": "RuntimeError: boom"}
+    bfloat = probe("autocast=bfloat16", {"autocast": "bfloat16"})
+    race.measured.rule_out_idle(bfloat, ["autocast"])
+    assert candidate(race, "amp-bf16").idle == {"autocast=bfloat16": ("autocast",)}
+
+
+def test_a_loop_without_a_loader_has_no_loader_fixes() -> None:
+    race = Race(Measurements(replace(FOUND, has_loader=False)), frozenset(), frozenset())
+    assert keys(race.probes(1, first_block=True)) == {"autocast=bfloat16"}
+
+
+def test_workers_that_fail_whatever_their_number_are_tried_no_more() -> None:
+    race = Race(Measurements(FOUND), frozenset(), frozenset())
+    machine = Machine(race, io_bound)
+    one = probe("num_workers=1", {"num_workers": 1})
+    machine.measure(1, probe(BASELINE, {}), one, probe(BASELINE, {}))
+    race.measured.rule_out_workers("with workers the dataset hangs")
+    assert race.alive(one), "it was measured"
+    left = race.probes(1, first_block=True)
+    assert not any(int(each.as_setting().get("num_workers", 0)) > 1 for each in left)
+    workers = next(candidate for candidate in race.outcomes() if candidate.fix.id == "workers")
+    assert set(workers.failures.values()) == {"with workers the dataset hangs"}
