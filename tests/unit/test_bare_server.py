@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import nn
 
+from bottleneck_doctor.runtime.loop.steps import Steps
+from bottleneck_doctor.runtime.serve.bare_server import BareServer
 from bottleneck_doctor.runtime.wire.liveness import Liveness
 from bottleneck_doctor.runtime.wire.messages import Grant, WindowDone
-from bottleneck_doctor.runtime.serve import BareServer
-from bottleneck_doctor.runtime.loop.steps import Steps
 
 
 def test_a_window_that_fails_as_it_begins_leaves_nothing_of_it(tmp_path: Path) -> None:

@@ -291,6 +291,49 @@ def test_what_was_asked_for_is_tried_whatever_the_ceiling() -> None:
     assert candidate(selection, "amp-bf16").refusal == "left out on request"
 
 
+SHARES = {"data_wait": 0.0, "host_to_device": 0.0, "forward": 0.5, "backward": 0.4, "optimizer": 0.01, "zero_grad": 0.0}
+SHARES |= {"between": 0.09, "communication": 0.0}
+
+
+@pytest.fixture
+def able() -> Selection:
+    """One of a loop whose optimizer can be changed."""
+    found = replace(FOUND, obstacles={"fused_optimizer": "", "merged_groups": "", "zero_grad_none": ""})
+    return Selection(Measurements(found), frozenset(), frozenset())
+
+
+def test_phases_leave_out_what_acts_on_too_small_a_part(able: Selection) -> None:
+    able.heed_phases(SHARES)
+    for small in ("fused-optimizer", "merged-groups"):
+        assert candidate(able, small).settings == []
+        assert candidate(able, small).refusal == "cannot pay: the optimizer takes 1 % of the time"
+    # What it saves of the backward pass is not known, so that all of that counts.
+    for large in ("zero-grad-none", "amp-bf16", "workers", "allocator"):
+        assert candidate(able, large).settings, large
+    able.heed_phases(dict.fromkeys(SHARES, 0.0) | {"data_wait": 0.999, "backward": 0.001})
+    reason = "cannot pay: clearing gradients and the backward pass take 0.1 % of the time"
+    assert candidate(able, "zero-grad-none").refusal == reason
+    assert candidate(able, "workers").settings
+
+
+def test_phases_that_are_not_known_leave_nothing_out(able: Selection) -> None:
+    able.heed_phases(None)
+    assert candidate(able, "fused-optimizer").settings
+
+
+def test_phases_leave_out_nothing_that_was_measured_already(able: Selection) -> None:
+    machine = Machine(able, io_bound)
+    machine.block(1)
+    able.heed_phases(SHARES)
+    assert candidate(able, "fused-optimizer").settings
+
+
+def test_phases_leave_out_nothing_that_was_asked_for(able: Selection) -> None:
+    asked = Selection(Measurements(able.found), frozenset({"fused-optimizer"}), frozenset())
+    asked.heed_phases(SHARES)
+    assert candidate(asked, "fused-optimizer").settings
+
+
 def test_what_failed_is_out_and_says_why(selection: Selection) -> None:
     each = probe("num_workers=2", {"num_workers": 2})
     selection.measured.rule_out(each, "RuntimeError: boom")

@@ -111,7 +111,7 @@ class Blocks:
         exploring = self.selection.chosen_after == 0
         if exploring and self.explainer is not None:
             # Behind the first timed windows: they tell whether that of the phases had neighbours.
-            self.race.heed_phases(self.explainer.shares_as_written())
+            self.selection.heed_phases(self.explainer.shares_as_written())
         first = True
         while True:
             left = min(ends - self._budget.now(), self._budget.left())
