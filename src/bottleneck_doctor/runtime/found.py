@@ -7,7 +7,7 @@ from typing import Any, Dict, List
 
 import torch
 
-from .knobs import obstacles, own_settings
+from .knobs import facts, obstacles, own_settings
 from .loader import dataset_copies
 from .loader.attributes import batch_size, construction_site, epoch_length, is_iterable, own_setting, whole
 from .loop.ladder import Loop
@@ -56,6 +56,7 @@ def describe(steps: Steps, loop: Loop, loader: Any, device: str) -> Found:
         "optimizer_steps": made,
         "own": own_settings() if steps.callers.own is None else steps.callers.own,
         "obstacles": obstacles(steps),
+        "facts": facts(steps, device),
         "first_batch": wall_clock() - (now() - began),
     }
     if record is None:

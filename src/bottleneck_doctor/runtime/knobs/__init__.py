@@ -69,6 +69,12 @@ class Knob:
         where it can. None where it can be applied to any loop. May raise."""
         return None
 
+    @classmethod
+    def facts(cls, steps: Steps, device: str) -> Dict[str, Any]:
+        """What says whether it can be tried, as the model, its optimizers and the machine show it once the loop is
+        found; can be written as JSON. `device`: where the model is (`cuda:0`). May raise."""
+        return {}
+
 
 _kinds: Dict[str, Any] = {}
 
@@ -124,4 +130,17 @@ def obstacles(steps: Steps) -> Dict[str, str]:
             continue  # What can't be looked at isn't changed.
         if reason is not None:
             found[name] = reason
+    return found
+
+
+def facts(steps: Steps, device: str) -> Dict[str, Dict[str, Any]]:
+    """What every knob has seen of the model and the machine, by name, of those that look. Never raises."""
+    found: Dict[str, Dict[str, Any]] = {}
+    for name, kind in kinds().items():
+        try:
+            seen = kind.facts(steps, device)
+        except Exception:
+            continue  # Without them its fix isn't tried, and says so.
+        if seen:
+            found[name] = seen
     return found

@@ -1,30 +1,24 @@
-"""`intra_op_threads`: threads that one operation is spread over in the main process. Seen by torch's own count."""
+"""`intra_op_threads`: threads that one operation is spread over in the main process. Seen by torch's own count where
+the model computes: with OpenMP the count is each thread's own, and another thread may ask for the batches."""
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 import torch
 
-from . import GuestContext, Knob
+from ._held import Held
 
 
-class IntraOpThreads(Knob):
+class IntraOpThreads(Held):
     name = "intra_op_threads"
 
-    def __init__(self) -> None:
-        self._before: Optional[int] = None
+    @classmethod
+    def stands(cls) -> Any:
+        return torch.get_num_threads()
 
-    def apply(self, value: Any, context: GuestContext) -> None:
-        self._before = torch.get_num_threads()
+    def put(self, value: Any) -> None:
         torch.set_num_threads(value)
-
-    def revert(self, context: GuestContext) -> None:
-        if self._before is not None:
-            torch.set_num_threads(self._before)
-
-    def effect(self, value: Any, context: GuestContext) -> Optional[bool]:
-        return torch.get_num_threads() == int(value)
 
 
 KNOB = IntraOpThreads

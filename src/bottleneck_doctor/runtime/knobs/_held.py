@@ -1,0 +1,69 @@
+"""What knobs share that put a value of torch's, which holds for the whole process, in place of the user's.
+
+Who trains may put another there: at the start of an epoch, or in every step. It is put again before each step, and how
+it stands while the model computes is what says whether it took effect.
+"""
+
+from __future__ import annotations
+
+from typing import Any, List
+
+from . import GuestContext, Knob
+from ._hook import Hook
+
+
+class Held(Knob):
+    def __init__(self) -> None:
+        self._wanted: Any = None
+        self._before: Any = None
+        self._applied = False
+        self._held = True
+        self._hooks: List[Any] = []
+
+    @classmethod
+    def stands(cls) -> Any:
+        """The value now. Must not raise."""
+        raise NotImplementedError
+
+    def put(self, value: Any) -> None:
+        raise NotImplementedError
+
+    def remember(self) -> None:
+        """Note how the user had it, for `turn_back`. May raise."""
+        self._before = self.stands()
+
+    def turn_back(self) -> None:
+        """As the user had it. Must not raise."""
+        self.put(self._before)
+
+    def apply(self, value: Any, context: GuestContext) -> None:
+        self._wanted = value
+        # Also where it stands so already: between two steps that the program puts another for.
+        self.remember()
+        self._applied = True
+        self.put(value)
+        for root in context.steps.roots:
+            # One that was compiled in place would run the hook inside of its graph, and be compiled again for it.
+            if getattr(root, "_compiled_call_impl", None) is None:
+                self._hooks.append(root.register_forward_pre_hook(Hook(self._look)))
+
+    def before_step(self, context: GuestContext) -> None:
+        if self._applied and self.stands() != self._wanted:
+            self.put(self._wanted)
+
+    def timed_part_begins(self, context: GuestContext) -> None:
+        while self._hooks:
+            self._hooks.pop().remove()
+
+    def revert(self, context: GuestContext) -> None:
+        self.timed_part_begins(context)
+        if self._applied:
+            self._applied = False
+            self.turn_back()
+
+    def effect(self, value: Any, context: GuestContext) -> Any:
+        self._look()
+        return self._held
+
+    def _look(self, *ignored: Any) -> None:
+        self._held = self._held and self.stands() == self._wanted
