@@ -46,7 +46,9 @@ from _common import start as start_script
 
 from bottleneck_doctor.documents.report import Result, Setting, Speedup, from_json
 from bottleneck_doctor.edits.autocast_block import autocast_change
+from bottleneck_doctor.edits.call import call_change
 from bottleneck_doctor.edits.loader_call import loader_change
+from bottleneck_doctor.knobs import Call, all_knobs
 
 FORMAT = 1
 WRITTEN = "as written"
@@ -194,23 +196,25 @@ def edit(script: Script, setting: Setting, device: str) -> str:
     """The script's source with the setting made in it."""
     source = script.file.read_text(encoding="utf-8")
     keywords = {name: value for name, value in setting.items() if name in LOADER_KEYWORDS}
-    strange = set(setting) - set(keywords) - {"autocast", "intra_op_threads"}
+    called = {each.name for each in all_knobs() if isinstance(each.edit, Call)}
+    strange = set(setting) - set(keywords) - called - {"autocast"}
     if strange:
         raise NoEdit(f"no edit is known for {', '.join(sorted(strange))}")
     if "autocast" in setting:
         forward, backward = _line(source, script.forward), _line(source, script.backward)
         dtype = str(setting["autocast"])
-        source = _edited(autocast_change(source, script.file.name, forward, backward, device, dtype))
+        source = _edited(autocast_change(source, forward, backward, device, dtype))
     if keywords:
-        source = _edited(loader_change(source, script.file.name, _line(source, script.loader), keywords))
-    if "intra_op_threads" in setting:
-        # The note beside the diff says so in words: any place before training will do.
-        source = source.replace("\nimport torch\n", f"\nimport torch\n{_threads(setting)}\n", 1)
+        source = _edited(loader_change(source, _line(source, script.loader), keywords))
+    for code in _calls(setting):
+        source = _edited(call_change(source, code))
     return source
 
 
-def _threads(setting: Setting) -> str:
-    return f"torch.set_num_threads({setting['intra_op_threads']})"
+def _calls(setting: Setting) -> list[str]:
+    """What a setting asks to be called before training begins."""
+    calls = [(each.edit, setting[each.name]) for each in all_knobs() if each.name in setting]
+    return [edit.text.format(value=value) for edit, value in calls if isinstance(edit, Call)]
 
 
 def _edited(change: Any) -> str:
@@ -225,7 +229,10 @@ def unlike_report(script: Script, setting: Setting, device: str, result: Result)
     if not shown or not shown[0].diff:
         return ""
     written = script.file.read_text(encoding="utf-8").splitlines()
-    edited = edit(script, {name: value for name, value in setting.items() if name != "intra_op_threads"}, device)
+    # Beside another edit a call is said in words.
+    called = {each.name for each in all_knobs() if isinstance(each.edit, Call)}
+    rest = {name: value for name, value in setting.items() if name not in called}
+    edited = edit(script, rest or setting, device)
     made = difflib.unified_diff(written, edited.splitlines(), n=0)
     return "" if _changes(made) == _changes(shown[0].diff.splitlines()) else "the report shows another edit than this"
 

@@ -53,7 +53,10 @@ def test_what_was_seen_nowhere_is_said_beside_the_rest(found: Found) -> None:
     assert "And put the forward pass and the loss under `with torch.autocast(" in loader.note
     (autocast,) = changes_for(ALL, replace(found, loader_site=None))
     assert "And pass `num_workers=2, pin_memory=True` to the DataLoader." in autocast.note
-    assert changes_for(ALL, replace(found, loader_site=None, forward_site=None)) == []
+    (call,) = changes_for(ALL, replace(found, loader_site=None, forward_site=None))
+    assert "+torch.set_num_threads(1)" in call.diff
+    assert "And pass `num_workers=2, pin_memory=True` to the DataLoader. And put the forward pass" in call.note
+    assert changes_for(ALL, replace(found, loader_site=None, forward_site=None, backward_site=None)) == []
 
 
 SWITCHED: Setting = {"detect_anomaly": False, "deterministic_algorithms": False}

@@ -9,6 +9,7 @@ from pathlib import Path
 from bottleneck_doctor import knobs
 from bottleneck_doctor.documents.report import Change, Setting
 from bottleneck_doctor.edits.autocast_block import autocast_change
+from bottleneck_doctor.edits.call import call_change
 from bottleneck_doctor.edits.loader_call import loader_change
 from bottleneck_doctor.edits.named_call import named_change
 from bottleneck_doctor.edits.switch import switches_change
@@ -28,6 +29,7 @@ def changes_for(setting: Setting, found: Found) -> list[Change]:
     notes: list[str] = []
     sentences: list[str] = []
     """What has no line that is known, without its end."""
+    calls: list[str] = []
     keywords, without = loader_arguments(setting)
     if keywords:
         if found.loader_site is not None:
@@ -50,7 +52,7 @@ def changes_for(setting: Setting, found: Found) -> list[Change]:
             else:
                 sentences.append(edit.otherwise)
         elif isinstance(edit, Call):
-            notes.append(f"And call `{edit.code(value, found.device)}` before training begins.")
+            calls.append(edit.text.format(value=value))
     switched, left, unwritten = _switched(setting, found)
     changes += switched
     sentences += unwritten
@@ -61,6 +63,10 @@ def changes_for(setting: Setting, found: Found) -> list[Change]:
         notes += [f"And write `{code}` before training begins." for code in left]
     elif left:
         changes += _nowhere(left, found)
+    if changes:
+        notes += [f"And call `{code}` before training begins." for code in calls]
+    else:
+        changes += [change for code in calls for change in _called(code, found)]
     if changes and notes:
         changes[0] = replace(changes[0], note=" ".join([changes[0].note, *notes]).strip())
     return changes
@@ -92,6 +98,18 @@ def _autocast(dtype: str, found: Found, forward: Site) -> Change:
         if edit is not None:
             return Change(file=forward.file, line=edit.line, diff=edit.diff, note=edit.note)
     return Change(file=forward.file, line=forward.line, diff="", note=f"Put {_context(dtype, found)}.")
+
+
+def _called(code: str, found: Found) -> list[Change]:
+    """A call before training begins, in the first of the user's files that are known."""
+    site = next(iter(_sites(found)), None)
+    if site is None:
+        return []
+    source = _source(site)
+    edit = None if source is None else call_change(source, code)
+    if edit is None:
+        return [Change(file=site.file, line=site.line, diff="", note=f"Call `{code}` before training begins.")]
+    return [Change(file=site.file, line=edit.line, diff=edit.diff, note=edit.note)]
 
 
 def _context(dtype: str, found: Found) -> str:

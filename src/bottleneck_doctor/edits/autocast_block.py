@@ -36,7 +36,7 @@ def autocast_change(source: str, forward_line: int, backward_line: int, device: 
     indent = text.indent(first)
     if indent is None or text.indent(backward) != indent:
         return None
-    torch = _torch_name(text.tree)
+    torch = text.torch_name()
     quote = text.quote
     above: dict[int, list[str]] = {}
     replaced: dict[int, str] = {}
@@ -171,18 +171,6 @@ def _receiver(text: SourceText, statement: ast.Expr) -> str | None:
     if start != text.span(statement)[0]:
         return None
     return text.source[start:end]
-
-
-def _torch_name(tree: ast.Module) -> str | None:
-    """What the file calls `torch`; None where it never imports it under a name."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                if alias.name == "torch":
-                    return alias.asname or "torch"
-                if alias.asname is None and alias.name.startswith("torch."):
-                    return "torch"
-    return None
 
 
 def _import_line(tree: ast.Module) -> int:

@@ -79,6 +79,17 @@ class SourceText:
         before = self.before(self.span(statement)[0])
         return None if before.strip() else before
 
+    def torch_name(self) -> str | None:
+        """What the file calls `torch`; None where it never imports it under a name."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    if alias.name == "torch":
+                        return alias.asname or "torch"
+                    if alias.asname is None and alias.name.startswith("torch."):
+                        return "torch"
+        return None
+
     def inside_strings(self) -> set[int]:
         """Lines that begin inside a string of several lines, where white space is content."""
         inside: set[int] = set()
