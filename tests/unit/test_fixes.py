@@ -229,6 +229,21 @@ def test_lists_of_tensors_where_no_step_is_fused() -> None:
     assert refusal("fused-optimizer", replace(FOUND, obstacles=already)) == "torch has no fused `NAdam`"
 
 
+@pytest.mark.parametrize(
+    ("threads", "usable", "counts"),
+    [(2, 2, [1]), (4, 4, [1, 2]), (1, 4, [2, 4]), (48, 4, [1, 2, 4]), (3, 3, [1]), (2, 1, [1]), (32, 64, [1, 64])],
+)
+def test_threads(threads: int, usable: int, counts: list[int]) -> None:
+    for loop in (FOUND, BARE):
+        found = replace(loop, threads=threads, usable_cpus=usable)
+        assert settings("threads", found) == [{"intra_op_threads": count} for count in counts]
+
+
+def test_threads_that_can_be_no_others() -> None:
+    assert "one usable CPU" in refusal("threads", replace(BARE, threads=1, usable_cpus=1))
+    assert "on a device" in refusal("threads", ON_GPU)
+
+
 def test_half_precision_is_for_devices_with_units_for_it() -> None:
     assert settings("amp-bf16", FOUND) == [{"autocast": "bfloat16"}]
     assert "CPU" in refusal("amp-fp16", FOUND)

@@ -329,12 +329,15 @@ class Selection:
             fix = next(candidate.fix.id for candidate in self.candidates if workers in candidate.settings)
             gains.append((speeds[labels.key_of(workers)], fix, workers))
         for candidate in self.candidates:
-            for setting in candidate.settings:
-                if num_workers.alone(setting) is not None:
-                    continue  # Of the numbers of workers only the best is built on.
-                gain = self._gain({**candidate.base, **setting}, speeds)
-                if gain > WORTH_TRYING:
-                    gains.append((gain, candidate.fix.id, setting))
+            # Of the numbers of workers only the best is built on.
+            settings = [setting for setting in candidate.settings if num_workers.alone(setting) is None]
+            gain, setting = max(
+                ((self._gain({**candidate.base, **each}, speeds), each) for each in settings),
+                key=lambda known: known[0],
+                default=(0.0, {}),
+            )
+            if gain > WORTH_TRYING:
+                gains.append((gain, candidate.fix.id, setting))
         gains.sort(key=lambda gain: -gain[0])
         self.rungs = self._rungs(gains[:MOST_RUNGS])
 
@@ -354,6 +357,8 @@ class Selection:
         for _, fix, change in gains:
             if any(name in together and together[name] != value for name, value in change.items()):
                 continue
+            if change.items() <= together.items():
+                continue  # What a fix before it brought along.
             if needs_workers(change) and not num_workers.under(together, self.found.num_workers):
                 continue
             together = {**together, **change}

@@ -155,6 +155,6 @@ RULE = Rule(
     source="https://pytorch.org/docs/stable/notes/cpu_threading_torchscript_inference.html",
     advice="Let every worker compute with one thread: set `OMP_NUM_THREADS=1` before Python starts, or call "
     "`torch.set_num_threads(1)` and `cv2.setNumThreads(0)` in `worker_init_fn`.",
-    fixes=("workers", "intra-op-threads", "no-workers"),
+    fixes=("workers", "intra-op-threads", "threads", "no-workers"),
     contradicts=("compute-bound",),
 )
