@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.process.driver import Guest
+from tests.process.driver import Guest, Setting
 
 from bottleneck_doctor.documents.report import from_json
 from bottleneck_doctor.gate.baseline import machine
@@ -63,13 +63,15 @@ def test_knobs_of_the_device_take_effect(script: Path) -> None:
     try:
         found = guest.found()
         assert found.device.startswith("cuda")
-        for setting in (
+        settings: tuple[Setting, ...] = (
             {"pin_memory": True},
             {"num_workers": 2, "pin_memory": True},
             {"autocast": "float16"},
             {"autocast": "bfloat16"},
             {"replay": True},
-        ):
+            {"float32_precision": "high", "cudnn_allow_tf32": True},
+        )
+        for setting in settings:
             guest.grant(setting, lead_in=8, steps=12)
             done = guest.event()
             assert isinstance(done, messages.WindowDone)

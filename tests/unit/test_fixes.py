@@ -244,6 +244,50 @@ def test_threads_that_can_be_no_others() -> None:
     assert "on a device" in refusal("threads", ON_GPU)
 
 
+UNITS = {"levels": ["high"], "matrices": True, "contradictory": False}
+
+
+def precise(found: Found, own: dict[str, Any] | None = None, **changed: Any) -> Found:
+    return replace(found, own=own or {}, facts={"float32_precision": {**UNITS, **changed}})
+
+
+def test_precision_of_float32() -> None:
+    high, medium = ({"float32_precision": level} for level in ("high", "medium"))
+    assert settings("float32-precision", precise(ON_GPU)) == [high]
+    assert settings("float32-precision", precise(FOUND, levels=["medium"])) == [medium]
+    assert settings("float32-precision", precise(BARE, levels=["high", "medium"])) == [high, medium]
+    both = ["high", "medium"]
+    assert settings("float32-precision", precise(FOUND, {"float32_precision": "high"}, levels=both)) == [medium]
+
+
+def test_convolutions_that_may_not_be_in_tensorfloat32() -> None:
+    off = {"cudnn_allow_tf32": False}
+    allowed = {"cudnn_allow_tf32": True}
+    assert settings("float32-precision", precise(ON_GPU, off)) == [{"float32_precision": "high", **allowed}]
+    assert settings("float32-precision", precise(ON_GPU, off, matrices=False)) == [
+        {"float32_precision": "high", **allowed}
+    ]
+    assert settings("float32-precision", precise(ON_GPU, {**off, "float32_precision": "medium"})) == [allowed]
+
+
+@pytest.mark.parametrize(
+    ("found", "reason"),
+    [
+        (ON_GPU, "could not be read"),
+        (precise(replace(ON_GPU, autocast="bfloat16")), "already on: the forward pass runs under autocast (bfloat16)"),
+        (precise(ON_GPU, levels=[]), "the GPU has no units that torch multiplies float32 matrices with in Tensor"),
+        (precise(FOUND, levels=[]), "the processor has no units"),
+        (precise(replace(FOUND, device="mps:0"), levels=[]), "the device has no units"),
+        (precise(ON_GPU, contradictory=True), "sets the precision of one backend itself"),
+        (precise(ON_GPU, {"float32_precision": "high"}), 'already on: `torch.set_float32_matmul_precision("high")`'),
+        (precise(ON_GPU, {"float32_precision": "medium"}), "already on"),
+        (precise(ON_GPU, matrices=False), "no layer of the model multiplies float32 matrices"),
+    ],
+)
+def test_precision_that_brings_nothing(found: Found, reason: str) -> None:
+    assert reason in refusal("float32-precision", found)
+
+
 def test_half_precision_is_for_devices_with_units_for_it() -> None:
     assert settings("amp-bf16", FOUND) == [{"autocast": "bfloat16"}]
     assert "CPU" in refusal("amp-fp16", FOUND)

@@ -49,6 +49,6 @@ RULE = Rule(
     judge=judge,
     source=TB_PLUGIN,
     advice='Train under autocast, or call `torch.set_float32_matmul_precision("high")` to let float32 use them.',
-    fixes=("amp-bf16", "amp-fp16"),
+    fixes=("amp-bf16", "amp-fp16", "float32-precision"),
     contradicts=("launch-bound",),
 )
