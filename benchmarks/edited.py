@@ -48,7 +48,8 @@ from bottleneck_doctor.documents.report import Result, Setting, Speedup, from_js
 from bottleneck_doctor.edits.autocast_block import autocast_change
 from bottleneck_doctor.edits.call import call_change
 from bottleneck_doctor.edits.loader_call import loader_change
-from bottleneck_doctor.knobs import Call, all_knobs
+from bottleneck_doctor.edits.memory_format import memory_format_change
+from bottleneck_doctor.knobs import Call, MemoryFormat, knobs_of
 
 FORMAT = 1
 WRITTEN = "as written"
@@ -196,8 +197,8 @@ def edit(script: Script, setting: Setting, device: str) -> str:
     """The script's source with the setting made in it."""
     source = script.file.read_text(encoding="utf-8")
     keywords = {name: value for name, value in setting.items() if name in LOADER_KEYWORDS}
-    called = {each.name for each in all_knobs() if isinstance(each.edit, Call)}
-    strange = set(setting) - set(keywords) - called - {"autocast"}
+    known = {each.name for each in knobs_of(setting) if isinstance(each.edit, Call | MemoryFormat)}
+    strange = set(setting) - set(keywords) - known - {"autocast"}
     if strange:
         raise NoEdit(f"no edit is known for {', '.join(sorted(strange))}")
     if "autocast" in setting:
@@ -206,6 +207,10 @@ def edit(script: Script, setting: Setting, device: str) -> str:
         source = _edited(autocast_change(source, forward, backward, device, dtype))
     if keywords:
         source = _edited(loader_change(source, _line(source, script.loader), keywords))
+    for each in knobs_of(setting):
+        if isinstance(each.edit, MemoryFormat):
+            # The line of the call may have moved by edits above it.
+            source = _edited(memory_format_change(source, _line(source, script.forward), each.edit.name))
     for code in _calls(setting):
         source = _edited(call_change(source, code))
     return source
@@ -213,7 +218,7 @@ def edit(script: Script, setting: Setting, device: str) -> str:
 
 def _calls(setting: Setting) -> list[str]:
     """What a setting asks to be called before training begins."""
-    calls = [(each.edit, setting[each.name]) for each in all_knobs() if each.name in setting]
+    calls = [(each.edit, setting[each.name]) for each in knobs_of(setting)]
     return [edit.text.format(value=value) for edit, value in calls if isinstance(edit, Call)]
 
 
@@ -230,7 +235,7 @@ def unlike_report(script: Script, setting: Setting, device: str, result: Result)
         return ""
     written = script.file.read_text(encoding="utf-8").splitlines()
     # Beside another edit a call is said in words.
-    called = {each.name for each in all_knobs() if isinstance(each.edit, Call)}
+    called = {each.name for each in knobs_of(setting) if isinstance(each.edit, Call)}
     rest = {name: value for name, value in setting.items() if name not in called}
     edited = edit(script, rest or setting, device)
     made = difflib.unified_diff(written, edited.splitlines(), n=0)

@@ -70,6 +70,8 @@ def test_knobs_of_the_device_take_effect(script: Path) -> None:
             {"autocast": "bfloat16"},
             {"replay": True},
             {"float32_precision": "high", "cudnn_allow_tf32": True},
+            {"channels_last": True},
+            {"channels_last": True, "autocast": "float16"},
         )
         for setting in settings:
             guest.grant(setting, lead_in=8, steps=12)

@@ -288,6 +288,37 @@ def test_precision_that_brings_nothing(found: Found, reason: str) -> None:
     assert reason in refusal("float32-precision", found)
 
 
+LAYOUT = {"weights": 4, "contiguous": 3, "channels_last": 0, "obstacle": ""}
+
+
+def laid_out(found: Found, **changed: Any) -> Found:
+    return replace(found, facts={"channels_last": {**LAYOUT, **changed}})
+
+
+def test_channels_last() -> None:
+    for found in (FOUND, BARE, ON_GPU):
+        assert settings("channels-last", laid_out(found)) == [{"channels_last": True}]
+    # Kernels of one pixel lie in both layouts: what counts are the pictures then.
+    assert settings("channels-last", laid_out(FOUND, contiguous=0))
+    # A part of the weights is not laid out so yet.
+    assert settings("channels-last", laid_out(FOUND, channels_last=2))
+
+
+@pytest.mark.parametrize(
+    ("found", "reason"),
+    [
+        (replace(FOUND, has_root_module=False), "no module with parameters"),
+        (FOUND, "could not be seen"),
+        (laid_out(FOUND, weights=0), "the model has no 2-D convolutions"),
+        (laid_out(FOUND, contiguous=0, channels_last=3), "already on"),
+        (laid_out(FOUND, obstacle="the model is nailed down"), "the model is nailed down"),
+        (laid_out(replace(FOUND, device="mps:0")), "CPUs and of CUDA"),
+    ],
+)
+def test_channels_last_that_can_t_be_tried(found: Found, reason: str) -> None:
+    assert reason in refusal("channels-last", found)
+
+
 def test_half_precision_is_for_devices_with_units_for_it() -> None:
     assert settings("amp-bf16", FOUND) == [{"autocast": "bfloat16"}]
     assert "CPU" in refusal("amp-fp16", FOUND)

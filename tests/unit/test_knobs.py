@@ -85,6 +85,7 @@ def test_a_number_of_workers_is_a_number() -> None:
 def test_what_a_crash_and_the_first_steps_are_due_to() -> None:
     assert knobs.may_crash({"num_workers": 2, "autocast": "float16"})
     assert not knobs.may_crash({"num_workers": 2, "intra_op_threads": 1})
+    assert knobs.may_crash({"channels_last": True}), "a model that flattens by `view` refuses it"
     assert knobs.settling({"num_workers": 2, "autocast": "float16"}) == {"autocast": "float16"}
 
 

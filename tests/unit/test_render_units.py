@@ -161,6 +161,9 @@ def test_no_number_is_said_to_be_best_while_a_wilder_one_measured_more(pets: Res
     ("setting", "text"),
     [
         ({"intra_op_threads": 1}, "`torch.set_num_threads(1)`"),
+        ({"channels_last": True}, "`model.to(memory_format=torch.channels_last)`"),
+        ({"float32_precision": "high"}, '`torch.set_float32_matmul_precision("high")`'),
+        ({"cudnn_allow_tf32": True}, "`torch.backends.cudnn.allow_tf32 = True`"),
         ({"autocast": "bfloat16"}, '`torch.autocast("cuda", dtype=torch.bfloat16)`'),
         (
             {"num_workers": 4, "intra_op_threads": 1, "persistent_workers": True},

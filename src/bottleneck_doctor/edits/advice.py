@@ -12,8 +12,9 @@ from bottleneck_doctor.edits.autocast_block import autocast_change
 from bottleneck_doctor.edits.call import call_change
 from bottleneck_doctor.edits.loader_call import loader_change
 from bottleneck_doctor.edits.named_call import named_change
+from bottleneck_doctor.edits.memory_format import memory_format_change
 from bottleneck_doctor.edits.switch import switches_change
-from bottleneck_doctor.knobs import Argument, AutocastBlock, Call, LoaderArgument, Switch, Variables
+from bottleneck_doctor.knobs import Argument, AutocastBlock, Call, LoaderArgument, MemoryFormat, Switch, Variables
 from bottleneck_doctor.runtime.wire.messages import Found, Site
 from bottleneck_doctor.wording import words
 
@@ -43,6 +44,11 @@ def changes_for(setting: Setting, found: Found) -> list[Change]:
                 changes.append(_autocast(value, found, found.forward_site))
             else:
                 notes.append(f"And put {_context(value, found)}.")
+        elif isinstance(edit, MemoryFormat):
+            if found.forward_site is not None:
+                changes.append(_in_format(edit.name, found.forward_site))
+            else:
+                notes.append(f"And {_formatted(edit.name)}")
         elif isinstance(edit, Variables):
             notes.append(f"And start it with `{edit.code(value, found.device)}` before the command.")
         elif isinstance(edit, Argument):
@@ -110,6 +116,22 @@ def _called(code: str, found: Found) -> list[Change]:
     if edit is None:
         return [Change(file=site.file, line=site.line, diff="", note=f"Call `{code}` before training begins.")]
     return [Change(file=site.file, line=edit.line, diff=edit.diff, note=edit.note)]
+
+
+def _in_format(name: str, forward: Site) -> Change:
+    source = _source(forward)
+    edit = None if source is None else memory_format_change(source, forward.line, name)
+    if edit is not None:
+        return Change(file=forward.file, line=edit.line, diff=edit.diff, note=edit.note)
+    text = _formatted(name)
+    return Change(file=forward.file, line=forward.line, diff="", note=f"{text[0].upper()}{text[1:]}")
+
+
+def _formatted(name: str) -> str:
+    return (
+        f"write `model = model.to(memory_format=torch.{name})` where the model is made, and "
+        f"`images = images.to(memory_format=torch.{name})` before it is called."
+    )
 
 
 def _context(dtype: str, found: Found) -> str:

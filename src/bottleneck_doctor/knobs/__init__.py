@@ -21,6 +21,7 @@ from bottleneck_doctor.knobs._spec import (
     Layer,
     LoaderArgument,
     Loading,
+    MemoryFormat,
     Switch,
     Variables,
 )
@@ -109,4 +110,4 @@ def own_settings(found: Found) -> Setting:
     return {name: value for name, value in own.items() if value is not None}
 
 
-__all__ = ["Argument", "AutocastBlock", "Call", "KnobSpec", "Layer", "LoaderArgument", "Loading", "Switch", "Variables"]
+__all__ = ["Argument", "AutocastBlock", "Call", "KnobSpec", "Layer", "LoaderArgument", "Loading", "MemoryFormat", "Switch", "Variables"]

@@ -72,6 +72,16 @@ class AutocastBlock:
 
 
 @dataclass(frozen=True)
+class MemoryFormat:
+    """The model, and what it is called with, in the memory format of this name."""
+
+    name: str
+
+    def code(self, value: SettingValue, device: str) -> str | None:
+        return f"model.to(memory_format=torch.{self.name})"
+
+
+@dataclass(frozen=True)
 class Switch:
     """Something of torch's that is on or off in the whole process, and that the user has written somewhere. `text` is
     what sets it, and holds `{value}`; the others are the ways in which a user may have written that it is on."""
@@ -122,7 +132,7 @@ class Variables:
         return " ".join(f"{name}={shlex.quote(text)}" for name, text in self.of(value).items()) or None
 
 
-Edit = LoaderArgument | Call | AutocastBlock | Switch | Argument | Variables
+Edit = LoaderArgument | Call | AutocastBlock | MemoryFormat | Switch | Argument | Variables
 """How a user makes the change for good. `code(value, device)` is what they write outside of the DataLoader's arguments
 (None: nothing); `device` as in a `Baseline` (`cuda:0`), "" where it is not known."""
 

@@ -65,5 +65,5 @@ RULE = Rule(
     source="https://horace.io/brrr_intro.html",
     advice="Only less computing or a faster machine helps: lower precision, a compiled model, another memory layout or "
     "model.",
-    fixes=("amp-bf16", "amp-fp16", "float32-precision", "threads", "intra-op-threads"),
+    fixes=("amp-bf16", "amp-fp16", "float32-precision", "channels-last", "threads", "intra-op-threads"),
 )

@@ -15,6 +15,7 @@ import torch
 
 from . import GuestContext, Knob
 from ._hook import Hook
+from ._modules import is_compiled, mapped
 
 _MOST_LAYERS = 64
 
@@ -42,16 +43,10 @@ class _CarriedOver:
     def _called(self, module: Any, args: Any, kwargs: Any) -> Any:
         if torch.is_grad_enabled():
             self._handle.remove()
-        return self._given(args), self._given(kwargs)
+        return mapped(args, self._given), mapped(kwargs, self._given)
 
-    def _given(self, value: Any, depth: int = 0) -> Any:
-        if isinstance(value, torch.Tensor):
-            return value.to(self._own) if value.dtype is self._carried else value
-        if type(value) in (list, tuple) and depth < 4:
-            return type(value)(self._given(each, depth + 1) for each in value)
-        if type(value) is dict and depth < 4:
-            return {name: self._given(each, depth + 1) for name, each in value.items()}
-        return value
+    def _given(self, value: torch.Tensor) -> torch.Tensor:
+        return value.to(self._own) if value.dtype is self._carried else value
 
 
 class Autocast(Knob):
@@ -179,12 +174,8 @@ def _leave_overdue() -> None:
 
 def _uncompiled(root: Any) -> List[Any]:
     """The modules of `root` that no compiled graph holds."""
-    compiled = {id(inner) for module in root.modules() if _is_compiled(module) for inner in module.modules()}
+    compiled = {id(inner) for module in root.modules() if is_compiled(module) for inner in module.modules()}
     return [module for module in root.modules() if id(module) not in compiled]
-
-
-def _is_compiled(module: Any) -> bool:
-    return type(module).__name__ == "OptimizedModule" or getattr(module, "_compiled_call_impl", None) is not None
 
 
 def _is_matrix_layer(module: Any) -> bool:

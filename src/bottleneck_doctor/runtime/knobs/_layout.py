@@ -1,0 +1,106 @@
+"""Tensors whose numbers lie in another order for a while, and what keeps a model's from it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Dict, Iterator, Sequence, Tuple
+
+import torch
+
+from ..steps import Steps
+from ._modules import is_compiled
+
+Strides = Tuple[int, ...]
+
+_SEVERAL = ("DistributedDataParallel", "FullyShardedDataParallel", "FSDPModule", "DeepSpeedEngine")
+"""Wrappers for several processes, by the names of their classes, whose buffers are laid out for the weights."""
+
+
+def channels_last(shape: Sequence[int]) -> Strides:
+    """Strides of a 4-D tensor in `torch.channels_last`, those of dimensions of length 1 as `Module.to` leaves them."""
+    _, channels, height, width = shape
+    return channels * height * width, 1, channels * width, channels
+
+
+def in_order(tensor: torch.Tensor, strides: Strides) -> torch.Tensor:
+    """A copy with these strides."""
+    made = torch.empty_strided(tensor.size(), strides, dtype=tensor.dtype, device=tensor.device)
+    return made.copy_(tensor)
+
+
+class Moved:
+    """A tensor that has its numbers elsewhere, in another order. Where they lay is kept and filled again, since others
+    may hold views of it."""
+
+    def __init__(self, tensor: torch.Tensor, strides: Strides) -> None:
+        self.tensor = tensor
+        self._own = tensor.data
+        elsewhere = in_order(self._own, strides)
+        self._place = elsewhere.data_ptr()
+        tensor.data = elsewhere
+
+    def back(self) -> None:
+        """The numbers of now, where and as they lay. What the program has given another shape or type stays."""
+        now, own = self.tensor.data, self._own
+        if (now.shape, now.dtype, now.device) != (own.shape, own.dtype, own.device):
+            return
+        if now.data_ptr() == self._place:
+            self.tensor.data = own.copy_(now)
+        elif now.stride() != own.stride():  # The program has put others in their place.
+            self.tensor.data = in_order(now, own.stride())
+
+
+def tensors(root: Any) -> Iterator[torch.Tensor]:
+    """Parameters and buffers of a module, as `Module.to` finds them."""
+    yield from root.parameters()
+    yield from root.buffers()
+
+
+def of_optimizers(steps: Steps, parameter: torch.Tensor) -> Iterator[torch.Tensor]:
+    """What optimizers keep for every number of a parameter, such as momentum."""
+    for optimizer in steps.optimizers:
+        state: Dict[str, Any] = optimizer.state.get(parameter) or {}
+        for value in state.values():
+            if isinstance(value, torch.Tensor) and value.shape == parameter.shape:
+                yield value
+
+
+def obstacle(steps: Steps) -> str:
+    """Why the layout of this model's weights can't be changed in a living process; "" where it can."""
+    modules = [module for root in steps.roots for module in root.modules()]
+    if any(map(is_compiled, modules)) or _compiled_frames():
+        return "the program is compiled, and the compiler chooses the layout of convolutions by itself"
+    if any(isinstance(module, torch.jit.ScriptModule) for module in modules):
+        return "the model is a TorchScript program, which was made for the layout that it has"
+    if any(kind.__name__ in _SEVERAL for module in modules for kind in type(module).__mro__):
+        return "the model is wrapped for several processes, with buffers that were laid out for its weights as they are"
+    if any(isinstance(optimizer, torch.optim.LBFGS) for optimizer in steps.optimizers):
+        return "LBFGS takes gradients in one layout only"
+    return _obstacle_of_weights(steps)
+
+
+def _compiled_frames() -> int:
+    """Functions that were compiled so far. One of them may call the model, by the strides of its weights."""
+    dynamo = sys.modules.get("torch._dynamo.utils")
+    return 0 if dynamo is None else int(dynamo.counters.get("frames", {}).get("ok", 0))
+
+
+def _obstacle_of_weights(steps: Steps) -> str:
+    every = {id(tensor): tensor for root in steps.roots for tensor in tensors(root)}
+    if any(tensor.dim() == 5 for tensor in every.values()):
+        return "the model has 3-D convolutions too, to which `channels_last` can't be applied"
+    places = set()
+    for tensor in every.values():
+        if tensor.dim() != 4:
+            continue
+        if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout is not torch.strided:
+            return f"weights of the model are of a kind of their own ({type(tensor).__name__})"
+        storage = tensor.untyped_storage()
+        if tensor.device.type == "cpu" and storage.is_shared():
+            return "the weights of the model are shared with other processes"
+        if storage.nbytes() != tensor.numel() * tensor.element_size() or storage.data_ptr() in places:
+            return "weights of the model lie in one block of memory with others"
+        places.add(storage.data_ptr())
+        if any(not kept.is_floating_point() and not kept.is_complex() for kept in of_optimizers(steps, tensor)):
+            return "the optimizer packs its state, by the layout of the weights"
+    return ""

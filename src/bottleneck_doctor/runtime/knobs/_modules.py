@@ -1,0 +1,26 @@
+"""What knobs ask of the user's modules, and do to what these are called with."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import torch
+
+_DEPTH = 4
+"""Lists in lists that are looked into."""
+
+
+def is_compiled(module: Any) -> bool:
+    """Whether this module is compiled, in place or as a wrapper."""
+    return type(module).__name__ == "OptimizedModule" or getattr(module, "_compiled_call_impl", None) is not None
+
+
+def mapped(value: Any, change: Callable[[torch.Tensor], torch.Tensor], depth: int = 0) -> Any:
+    """`value` with every tensor in it changed, in new lists, tuples and dicts where it has such."""
+    if isinstance(value, torch.Tensor):
+        return change(value)
+    if type(value) in (list, tuple) and depth < _DEPTH:
+        return type(value)(mapped(each, change, depth + 1) for each in value)
+    if type(value) is dict and depth < _DEPTH:
+        return {name: mapped(each, change, depth + 1) for name, each in value.items()}
+    return value

@@ -1,0 +1,146 @@
+"""`channels_last`: weights of convolutions, the pictures that they are given, and what the optimizer keeps for them,
+with the channels of a pixel side by side.
+
+Gradients and momentum get the layout of their weights: an optimizer's step over tensors of two layouts is a slow one,
+which a user who writes it before the optimizer's first step never has. Seen by what convolutions put out.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional, Set, Tuple
+
+import torch
+
+from ..steps import Steps
+from . import House, Knob
+from ._hook import Hook
+from ._layout import Moved, Strides, channels_last, in_order, obstacle, of_optimizers, tensors
+from ._modules import mapped
+
+_MOST_LAYERS = 64
+
+
+class ChannelsLast(Knob):
+    name = "channels_last"
+
+    def __init__(self) -> None:
+        self._moved: List[Moved] = []
+        self._weights: List[Tuple[torch.Tensor, Strides]] = []
+        """Weights that were moved, each with its own strides."""
+        self._known: Set[int] = set()
+        """Ids of what there was of gradients and of the optimizers' for them."""
+        self._kept: List[torch.Tensor] = []
+        """Those tensors, so that their ids stay theirs."""
+        self._hooks: List[Any] = []
+        self._checks: List[Any] = []
+        self._looks = False
+        self._seen = False
+
+    def apply(self, value: Any, house: House) -> None:
+        reason = obstacle(house.steps)
+        if reason:
+            raise RuntimeError(reason)
+        for root in house.steps.roots:
+            weights = [tensor for tensor in tensors(root) if tensor.dim() == 4]
+            for weight in weights:
+                self._move(weight, house.steps)
+            if weights:
+                self._hooks.append(root.register_forward_pre_hook(Hook(self._called), with_kwargs=True))
+            layers = [module for module in root.modules() if _is_convolution(module)]
+            self._checks += [layer.register_forward_hook(Hook(self._look)) for layer in layers[:_MOST_LAYERS]]
+        self._looks = bool(self._checks)
+
+    def _move(self, weight: torch.Tensor, steps: Steps) -> None:
+        own, strides = weight.stride(), channels_last(weight.shape)
+        if own == strides:
+            return
+        self._weights.append((weight, own))
+        for tensor in (weight, *_beside(weight, steps)):
+            self._kept.append(tensor)
+            self._known.add(id(tensor))
+            if tensor.stride() != strides:
+                self._moved.append(Moved(tensor, strides))
+
+    def timed_part_begins(self, house: House) -> None:
+        _remove(self._checks)
+
+    def revert(self, house: House) -> None:
+        _remove(self._hooks)
+        _remove(self._checks)
+        while self._moved:
+            moved = self._moved.pop()
+            try:
+                moved.back()
+            except RuntimeError:
+                pass  # No memory for it: its numbers are right where they are.
+        while self._weights:
+            weight, own = self._weights.pop()
+            for tensor in _beside(weight, house.steps):
+                if id(tensor) not in self._known and tensor.stride() == channels_last(tensor.shape):
+                    try:
+                        tensor.data = in_order(tensor.data, own)
+                    except RuntimeError:
+                        pass
+        self._known.clear()
+        self._kept.clear()
+
+    def effect(self, value: Any, house: House) -> Optional[bool]:
+        if any(weight.stride() != channels_last(weight.shape) for weight, _ in self._weights if weight.dim() == 4):
+            return False
+        return self._seen if self._looks else None
+
+    def _called(self, module: Any, args: Any, kwargs: Any) -> Any:
+        if not torch.is_grad_enabled():
+            return None  # An evaluation: what a user writes is in the training step.
+        return mapped(args, _given), mapped(kwargs, _given)
+
+    def _look(self, module: Any, args: Any, output: Any) -> None:
+        # Pictures of one pixel, or of one channel, lie in both layouts.
+        if isinstance(output, torch.Tensor) and output.dim() == 4 and not output.is_contiguous():
+            self._seen = self._seen or output.is_contiguous(memory_format=torch.channels_last)
+
+    @classmethod
+    def facts(cls, steps: Steps, device: str) -> Dict[str, Any]:
+        every = {id(tensor): tensor for root in steps.roots for tensor in tensors(root)}
+        # One row alone is a position's, or a scale's, and no convolution's.
+        weights = [tensor for tensor in every.values() if tensor.dim() == 4 and tensor.shape[0] > 1]
+        layouts = [_layout(weight) for weight in weights]
+        return {
+            "weights": len(weights),
+            "contiguous": layouts.count(torch.contiguous_format),
+            "channels_last": layouts.count(torch.channels_last),
+            "obstacle": obstacle(steps) if weights else "",
+        }
+
+
+KNOB = ChannelsLast
+
+
+def _beside(weight: torch.Tensor, steps: Steps) -> List[torch.Tensor]:
+    """What lies beside a weight, number by number: its gradient, and what optimizers keep."""
+    gradient = weight.grad if weight.is_leaf else None
+    found = [] if gradient is None or gradient.layout is not torch.strided else [gradient]
+    return [*found, *(kept for kept in of_optimizers(steps, weight) if kept.layout is torch.strided)]
+
+
+def _given(tensor: torch.Tensor) -> torch.Tensor:
+    plain = type(tensor) is torch.Tensor and tensor.dim() == 4 and tensor.layout is torch.strided
+    return tensor.to(memory_format=torch.channels_last) if plain else tensor
+
+
+def _layout(weight: torch.Tensor) -> Optional[torch.memory_format]:
+    """The one layout that it lies in; None where it lies in both, as kernels of one pixel do, or in neither."""
+    layouts = [
+        each for each in (torch.contiguous_format, torch.channels_last) if weight.is_contiguous(memory_format=each)
+    ]
+    return layouts[0] if len(layouts) == 1 else None
+
+
+def _is_convolution(module: Any) -> bool:
+    return isinstance(module, (torch.nn.Conv2d, torch.nn.ConvTranspose2d))
+
+
+def _remove(hooks: List[Any]) -> None:
+    for hook in hooks:
+        hook.remove()
+    hooks.clear()

@@ -1,0 +1,80 @@
+"""How the main process computes (layout, precision, threads), changed in a living loop and as it was behind it."""
+
+from __future__ import annotations
+
+import pytest
+from tests.process.conftest import StartGuest
+from tests.process.driver import PRELUDE, Setting
+
+from bottleneck_doctor.runtime import messages
+
+pytestmark = pytest.mark.process
+
+PICTURES = (
+    PRELUDE
+    + """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 8, 3, padding=1)
+        self.head = nn.Linear(8, 4)
+
+    def forward(self, images):
+        out = self.conv(images)
+        order = [images.stride()[1], self.conv.weight.stride()[1], out.stride()[1]]
+        note("steps", [order, torch.get_float32_matmul_precision(), torch.get_num_threads()])
+        return self.head(FLATTEN.relu())
+
+
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+data = TensorDataset(torch.rand(64, 3, 8, 8), torch.randint(0, 4, (64,)))
+loader = DataLoader(data, batch_size=8)
+for epoch in range(4):
+    for images, labels in loader:
+        loss = nn.functional.cross_entropy(model(images), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+buffer = optimizer.state[model.conv.weight]["momentum_buffer"]
+note("left", [model.conv.weight.is_contiguous(), buffer.is_contiguous(), bool(torch.isfinite(buffer).all())])
+"""
+)
+POOLED, VIEWED = "out.mean((2, 3))", "out.view(8, -1)[:, :8]"
+
+
+def test_each_holds_in_its_window_and_nowhere_else(guest: StartGuest) -> None:
+    script = guest(PICTURES.replace("FLATTEN", POOLED))
+    found = script.found()
+    assert found.facts["channels_last"] == {"weights": 1, "contiguous": 1, "channels_last": 0, "obstacle": ""}
+    assert found.facts["float32_precision"]["matrices"] is True
+    settings: list[Setting] = [{"channels_last": True}, {"float32_precision": "high"}, {"intra_op_threads": 2}]
+    spans = []
+    for setting in settings:
+        begun = len(script.notes("steps"))
+        done = script.window(setting, lead_in=2, steps=3)
+        assert (done.status, done.reason) == ("ok", "")
+        assert done.effect == dict.fromkeys(setting, True)
+        spans.append((begun, len(script.notes("steps"))))
+        assert script.window(steps=1).status == "ok"
+    assert script.run_out().code == 0
+    steps = script.notes("steps")
+    assert len(steps) == 32
+    as_written = [[64, 9, 64], "highest", 1]
+    under = [[[1, 1, 1], "highest", 1], [[64, 9, 64], "high", 1], [[64, 9, 64], "highest", 2]]
+    expected = [as_written] * len(steps)
+    for (begun, ended), each in zip(spans, under, strict=True):
+        expected[begun:ended] = [each] * (ended - begun)
+    assert steps == expected
+    assert script.notes("left") == [[True, True, True]]
+
+
+def test_a_model_that_takes_one_layout_only_ends_in_its_window(guest: StartGuest) -> None:
+    """A known limit: `view` of what lies the other way is an error in the model itself, which says what to write."""
+    script = guest(PICTURES.replace("FLATTEN", VIEWED))
+    script.found()
+    assert script.window(steps=2).status == "ok"
+    script.grant({"channels_last": True})
+    event = script.event()
+    assert not isinstance(event, messages.WindowDone)
+    assert "Use .reshape(...) instead" in script.session.tail()

@@ -1,0 +1,119 @@
+"""The edit that lays a model and its input out in another memory format."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.unit.diagnosable import FOUND
+
+from bottleneck_doctor.edits.advice import changes_for
+from bottleneck_doctor.edits.diff import ChangeText
+from bottleneck_doctor.edits.memory_format import memory_format_change
+from bottleneck_doctor.runtime.messages import Site
+
+FORMAT = ".to(memory_format=torch.channels_last)"
+SCRIPT = """\
+import torch
+
+
+def main():
+    model = Net()
+    for epoch in range(3):
+        for images, labels in loader:
+            loss = criterion(model(images), labels)
+            loss.backward()
+"""
+EDITED = f"""\
+import torch
+
+
+def main():
+    model = Net()
+    model = model{FORMAT}
+    for epoch in range(3):
+        for images, labels in loader:
+            images = images{FORMAT}
+            loss = criterion(model(images), labels)
+            loss.backward()
+"""
+
+
+def change(source: str, marked: str = "(images") -> ChangeText | None:
+    line = next(number for number, text in enumerate(source.splitlines(), 1) if marked in text)
+    made = memory_format_change(source, line, "channels_last")
+    assert made is None or ast.parse(made.edited)
+    return made
+
+
+def test_the_model_above_its_loops_and_the_input_above_the_call() -> None:
+    made = change(SCRIPT)
+    assert made is not None
+    assert (made.edited, made.note, made.line) == (EDITED, "", 6)
+    assert [line for line in made.diff.splitlines() if line[0] in "+-"] == [
+        f"+    model = model{FORMAT}",
+        f"+            images = images{FORMAT}",
+    ]
+    windows = change(SCRIPT.replace("\n", "\r\n"))
+    assert windows is not None
+    assert windows.edited == EDITED.replace("\n", "\r\n")
+
+
+def test_a_model_that_is_made_in_a_loop_is_laid_out_in_it() -> None:
+    source = SCRIPT.replace(
+        "    model = Net()\n    for epoch in range(3):\n", "    for seed in (1, 2):\n        model = Net()\n"
+    )
+    made = change(source)
+    assert made is not None
+    assert f"        model = Net()\n        model = model{FORMAT}\n        for images" in made.edited
+
+
+def test_a_function_that_trains_one_step() -> None:
+    made = change("import torch as t\n\ndef step(self, images):\n    return self.net(images)\n", "net(images")
+    assert made is not None
+    assert f"    images = images{FORMAT.replace('torch', 't')}\n    return self.net(images)\n" in made.edited
+    assert made.note == f"And write `self.net = self.net{FORMAT.replace('torch', 't')}` where the model is made."
+    made = change("def step(net, images):\n    return net(images)\n", " net(images")
+    assert made is not None
+    assert made.note.endswith("Import torch in this file.")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "loss = model(images.float())",
+        "loss = model(images=images) + len(images)",
+        "loss = first(images) + second(images)",
+        "trainer.fit(images)",
+        "fit(images)",
+        "self(images)",
+        "for output in model(images): pass",
+        "if model(images): pass",
+        "print(images)",
+    ],
+)
+def test_what_is_called_with_what_is_not_guessed(line: str) -> None:
+    assert change(f"from trainers import fit\nwhile True:\n    {line}\n") is None
+    assert memory_format_change("import (", 1, "channels_last") is None
+    assert memory_format_change(SCRIPT, 99, "channels_last") is None
+
+
+def test_the_report_s_change(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(SCRIPT)
+    forward = Site(file=str(script), line=8)
+    found = replace(FOUND, device="cpu", forward_site=forward, loader_site=None)
+    (only,) = changes_for({"channels_last": True}, found)
+    assert (only.line, only.note) == (6, "")
+    assert f"+    model = model{FORMAT}" in only.diff
+    script.write_text(SCRIPT.replace("model(images)", "model(images.float())"))
+    (only,) = changes_for({"channels_last": True}, found)
+    assert (only.line, only.diff) == (8, "")
+    assert only.note == (
+        f"Write `model = model{FORMAT}` where the model is made, and `images = images{FORMAT}` before it is called."
+    )
+    calls, *rest = changes_for({"channels_last": True, "intra_op_threads": 1}, replace(found, forward_site=None))
+    assert not rest
+    assert f"And write `model = model{FORMAT}` where the model is made" in calls.note
