@@ -6,7 +6,7 @@ import pytest
 from tests.process.conftest import StartGuest
 from tests.process.driver import PRELUDE, Setting
 
-from bottleneck_doctor.runtime import messages
+from bottleneck_doctor.runtime.wire import messages
 
 pytestmark = pytest.mark.process
 

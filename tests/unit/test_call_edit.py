@@ -11,7 +11,7 @@ from tests.unit.diagnosable import FOUND
 from bottleneck_doctor.edits.advice import changes_for
 from bottleneck_doctor.edits.call import call_change
 from bottleneck_doctor.edits.diff import ChangeText
-from bottleneck_doctor.runtime.messages import Site
+from bottleneck_doctor.runtime.wire.messages import Site
 
 CODE = "torch.set_num_threads(1)"
 PRECISION = 'torch.set_float32_matmul_precision("high")'

@@ -12,9 +12,9 @@ import pytest
 import torch
 from torch import nn
 
-from bottleneck_doctor.runtime.knobs import House, _layout
+from bottleneck_doctor.runtime.knobs import GuestContext, _layout
 from bottleneck_doctor.runtime.knobs.channels_last import ChannelsLast
-from bottleneck_doctor.runtime.steps import Steps
+from bottleneck_doctor.runtime.loop.steps import Steps
 
 Optimizer = Callable[[Any], torch.optim.Optimizer]
 
@@ -56,7 +56,7 @@ class Net(nn.Module):
         return out
 
 
-def trained(optimizer: Optimizer = OPTIMIZERS["momentum"], steps: int = 2) -> tuple[Net, House]:
+def trained(optimizer: Optimizer = OPTIMIZERS["momentum"], steps: int = 2) -> tuple[Net, GuestContext]:
     """A model after a few steps, and the loop that it is in."""
     torch.manual_seed(0)
     model = Net()
@@ -64,7 +64,7 @@ def trained(optimizer: Optimizer = OPTIMIZERS["momentum"], steps: int = 2) -> tu
     loop.callers.roots.append(model)
     loop.optimizers.append(optimizer(list(model.parameters())))
     train(model, loop, steps)
-    return model, House(loop, "cpu")
+    return model, GuestContext(loop, "cpu")
 
 
 def train(model: nn.Module, loop: Steps, steps: int) -> None:
@@ -96,89 +96,89 @@ def picture(tensors: dict[str, torch.Tensor]) -> dict[str, tuple[Any, ...]]:
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_nothing_is_left_of_it_where_nothing_was_trained(name: str) -> None:
-    model, house = trained(OPTIMIZERS[name])
-    before = picture(held(model, house.steps))
+    model, context = trained(OPTIMIZERS[name])
+    before = picture(held(model, context.steps))
     knob = ChannelsLast()
-    knob.apply(True, house)
-    for each in held(model, house.steps).values():
+    knob.apply(True, context)
+    for each in held(model, context.steps).values():
         assert each.dim() != 4 or each.stride() == _layout.channels_last(each.shape)
-    during = picture(held(model, house.steps))
+    during = picture(held(model, context.steps))
     assert {name: values[3] for name, values in during.items()} == {name: values[3] for name, values in before.items()}
-    knob.revert(house)
-    assert picture(held(model, house.steps)) == before
+    knob.revert(context)
+    assert picture(held(model, context.steps)) == before
     assert not model._forward_pre_hooks
     assert not any(each._forward_hooks for each in model.modules())
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_strides_and_places_are_as_they_were_behind_steps_under_it(name: str) -> None:
-    model, house = trained(OPTIMIZERS[name])
-    before = {each: values[:3] for each, values in picture(held(model, house.steps)).items() if ".grad" not in each}
-    strides = {each: tensor.stride() for each, tensor in held(model, house.steps).items()}
+    model, context = trained(OPTIMIZERS[name])
+    before = {each: values[:3] for each, values in picture(held(model, context.steps)).items() if ".grad" not in each}
+    strides = {each: tensor.stride() for each, tensor in held(model, context.steps).items()}
     knob = ChannelsLast()
-    knob.apply(True, house)
-    train(model, house.steps, 3)
-    under = {each: values[3] for each, values in picture(held(model, house.steps)).items()}
-    knob.revert(house)
-    behind = picture(held(model, house.steps))
+    knob.apply(True, context)
+    train(model, context.steps, 3)
+    under = {each: values[3] for each, values in picture(held(model, context.steps)).items()}
+    knob.revert(context)
+    behind = picture(held(model, context.steps))
     assert {each: values[3] for each, values in behind.items()} == under, "to the last bit what was learned"
-    assert {each: tensor.stride() for each, tensor in held(model, house.steps).items()} == strides
+    assert {each: tensor.stride() for each, tensor in held(model, context.steps).items()} == strides
     assert {each: values[:3] for each, values in behind.items() if each in before} == before
-    train(model, house.steps, 1)
+    train(model, context.steps, 1)
 
 
 def test_it_learns_the_same_but_for_rounding() -> None:
     weights = []
     for applied in (False, True):
-        model, house = trained()
+        model, context = trained()
         knob = ChannelsLast()
         if applied:
-            knob.apply(True, house)
+            knob.apply(True, context)
         torch.manual_seed(1)
-        train(model, house.steps, 5)
-        knob.revert(house)
+        train(model, context.steps, 5)
+        knob.revert(context)
         weights.append(torch.cat([each.detach().flatten() for each in model.parameters()]))
     torch.testing.assert_close(*weights, rtol=1e-3, atol=1e-5)
 
 
 def test_what_the_optimizer_keeps_lies_as_its_weights_so_that_a_step_is_none_over_two_layouts() -> None:
-    model, house = trained()
+    model, context = trained()
     knob = ChannelsLast()
-    knob.apply(True, house)
+    knob.apply(True, context)
     for steps in (0, 1):
-        train(model, house.steps, steps)
+        train(model, context.steps, steps)
         for weight in model.parameters():
-            (buffer,) = house.steps.optimizers[0].state[weight].values()
+            (buffer,) = context.steps.optimizers[0].state[weight].values()
             assert weight.grad is not None
             assert weight.stride() == buffer.stride() == weight.grad.stride()
-    knob.revert(house)
+    knob.revert(context)
 
 
 def test_what_the_optimizer_begins_to_keep_in_the_window() -> None:
-    model, house = trained(steps=0)
+    model, context = trained(steps=0)
     knob = ChannelsLast()
-    knob.apply(True, house)
-    train(model, house.steps, 1)
-    knob.revert(house)
-    for each in held(model, house.steps).values():
+    knob.apply(True, context)
+    train(model, context.steps, 1)
+    knob.revert(context)
+    for each in held(model, context.steps).values():
         assert each.is_contiguous()
 
 
 def test_effect_is_what_convolutions_put_out() -> None:
-    model, house = trained()
+    model, context = trained()
     knob = ChannelsLast()
-    knob.apply(True, house)
-    assert knob.effect(True, house) is False, "nothing was computed yet"
-    train(model, house.steps, 1)
-    assert knob.effect(True, house) is True
-    knob.timed_part_begins(house)
+    knob.apply(True, context)
+    assert knob.effect(True, context) is False, "nothing was computed yet"
+    train(model, context.steps, 1)
+    assert knob.effect(True, context) is True
+    knob.timed_part_begins(context)
     assert not any(each._forward_hooks for each in model.modules()), "nothing is looked at while steps are timed"
     with torch.no_grad():
         weight = model.layers[0].weight
         assert isinstance(weight, nn.Parameter)
         weight.data = weight.data.contiguous()  # As a program may that puts averaged weights in their place.
-    assert knob.effect(True, house) is False
-    knob.revert(house)
+    assert knob.effect(True, context) is False
+    knob.revert(context)
     assert weight.is_contiguous()
 
 
@@ -190,10 +190,10 @@ def test_pictures_are_laid_out_wherever_they_stand_among_the_arguments() -> None
             seen.append((images, more))
             return super().forward(images["left"][0])
 
-    model, house = Asking(), House(Steps(), "cpu")
-    house.steps.callers.roots.append(model)
+    model, context = Asking(), GuestContext(Steps(), "cpu")
+    context.steps.callers.roots.append(model)
     knob = ChannelsLast()
-    knob.apply(True, house)
+    knob.apply(True, context)
     given = {"left": (torch.rand(2, 3, 12, 12), "name")}
     model(given, right=[torch.rand(2, 3, 12, 12)], mask=torch.rand(2, 12))
     images, more = seen.pop()
@@ -204,17 +204,17 @@ def test_pictures_are_laid_out_wherever_they_stand_among_the_arguments() -> None
     with torch.no_grad():
         model(given)
     assert seen.pop()[0]["left"][0] is given["left"][0]
-    knob.revert(house)
+    knob.revert(context)
 
 
 def test_copies_of_the_model_carry_nothing_on() -> None:
-    model, house = trained()
+    model, context = trained()
     knob = ChannelsLast()
-    knob.apply(True, house)
+    knob.apply(True, context)
     copied, pickled = copy.deepcopy(model), pickle.dumps(model)
     assert b"bottleneck_doctor" not in pickled
     kept = {name: each.clone() for name, each in model.state_dict().items()}
-    knob.revert(house)
+    knob.revert(context)
     images = torch.rand(2, 3, 12, 12)
     for other in (copied, pickle.loads(pickled)):
         torch.testing.assert_close(other(images), model(images))
@@ -224,34 +224,34 @@ def test_copies_of_the_model_carry_nothing_on() -> None:
 
 
 def test_views_that_the_program_holds_show_what_was_learned() -> None:
-    model, house = trained()
+    model, context = trained()
     weights = [each.data for each in model.parameters()]
     knob = ChannelsLast()
-    knob.apply(True, house)
-    train(model, house.steps, 2)
-    knob.revert(house)
+    knob.apply(True, context)
+    train(model, context.steps, 2)
+    knob.revert(context)
     for view, weight in zip(weights, model.parameters(), strict=True):
         assert torch.equal(view, weight)
         assert view.data_ptr() == weight.data_ptr()
 
 
 def test_weights_that_the_program_changes_the_type_of_stay_changed() -> None:
-    model, house = trained(steps=0)
+    model, context = trained(steps=0)
     knob = ChannelsLast()
-    knob.apply(True, house)
+    knob.apply(True, context)
     model.double()
-    knob.revert(house)
+    knob.revert(context)
     assert all(each.dtype is torch.float64 for each in model.parameters())
 
 
 def test_weights_and_modules_that_are_shared_are_moved_once() -> None:
-    model, house = trained()
-    house.steps.callers.roots.append(nn.Sequential(model.layers[0]))
-    before = picture(held(model, house.steps))
+    model, context = trained()
+    context.steps.callers.roots.append(nn.Sequential(model.layers[0]))
+    before = picture(held(model, context.steps))
     knob = ChannelsLast()
-    knob.apply(True, house)
-    knob.revert(house)
-    assert picture(held(model, house.steps)) == before
+    knob.apply(True, context)
+    knob.revert(context)
+    assert picture(held(model, context.steps)) == before
 
 
 # -- where it applies --------------------------------------------------------------------------------------------------
@@ -308,8 +308,8 @@ def test_models_that_are_left_alone() -> None:
         before = [each.stride() for each in model.parameters()]
         knob = ChannelsLast()
         with pytest.raises(RuntimeError, match=reason):
-            knob.apply(True, House(steps, "cpu"))
-        knob.revert(House(steps, "cpu"))
+            knob.apply(True, GuestContext(steps, "cpu"))
+        knob.revert(GuestContext(steps, "cpu"))
         assert [each.stride() for each in model.parameters()] == before
 
 
@@ -323,15 +323,15 @@ def test_a_compiled_function_relies_on_strides_too() -> None:
 
 def test_optimizers_that_take_one_layout_only() -> None:
     assert "LBFGS" in facts(Net(), optimizer=lambda weights: torch.optim.LBFGS(weights))["obstacle"]
-    _, house = trained()
-    for state in house.steps.optimizers[0].state.values():
+    _, context = trained()
+    for state in context.steps.optimizers[0].state.values():
         state["packed"] = torch.zeros_like(state["momentum_buffer"], dtype=torch.uint8)
-    assert "packs its state" in _layout.obstacle(house.steps)
+    assert "packs its state" in _layout.obstacle(context.steps)
 
 
 def test_a_window_that_fails_amid_it_leaves_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, house = trained()
-    before = picture(held(model, house.steps))
+    model, context = trained()
+    before = picture(held(model, context.steps))
     made: list[int] = []
     in_order = _layout.in_order
 
@@ -344,6 +344,6 @@ def test_a_window_that_fails_amid_it_leaves_everything(monkeypatch: pytest.Monke
     monkeypatch.setattr(_layout, "in_order", short_of_memory)
     knob = ChannelsLast()
     with pytest.raises(RuntimeError, match="out of memory"):
-        knob.apply(True, house)
-    knob.revert(house)
-    assert picture(held(model, house.steps)) == before
+        knob.apply(True, context)
+    knob.revert(context)
+    assert picture(held(model, context.steps)) == before

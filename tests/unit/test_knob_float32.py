@@ -10,10 +10,10 @@ import pytest
 import torch
 from torch import nn
 
-from bottleneck_doctor.runtime.knobs import House, float32_precision, own_settings
+from bottleneck_doctor.runtime.knobs import GuestContext, float32_precision, own_settings
 from bottleneck_doctor.runtime.knobs.cudnn_allow_tf32 import CudnnAllowTf32
 from bottleneck_doctor.runtime.knobs.float32_precision import Float32Precision
-from bottleneck_doctor.runtime.steps import Steps
+from bottleneck_doctor.runtime.loop.steps import Steps
 
 READ: Any = getattr(torch._C, "_get_fp32_precision_getter", None)
 WRITE: Any = getattr(torch._C, "_set_fp32_precision_setter", None)
@@ -65,10 +65,10 @@ def model() -> nn.Module:
 
 
 @pytest.fixture
-def house(model: nn.Module) -> House:
+def context(model: nn.Module) -> GuestContext:
     steps = Steps()
     steps.roots = [model]
-    return House(steps, "cpu")
+    return GuestContext(steps, "cpu")
 
 
 def write(*values: str) -> Callable[[], None]:
@@ -90,37 +90,37 @@ SET = [
 @pytest.mark.parametrize("value", ["high", "medium"])
 @pytest.mark.parametrize("set_by_user", SET)
 def test_precision_holds_in_the_window_and_is_as_it_was_behind_it(
-    value: str, set_by_user: Callable[[], None], model: nn.Module, house: House
+    value: str, set_by_user: Callable[[], None], model: nn.Module, context: GuestContext
 ) -> None:
     set_by_user()
     before, from_everybody = state(), inherited()
     knob = Float32Precision()
-    knob.apply(value, house)
+    knob.apply(value, context)
     assert torch.get_float32_matmul_precision() == value, "one API with the other: asking is no error"
     assert isinstance(torch.backends.cuda.matmul.allow_tf32, bool)
     model(torch.ones(1, 2))
-    knob.before_step(house)
-    assert knob.effect(value, house) is True
-    knob.timed_part_begins(house)
+    knob.before_step(context)
+    assert knob.effect(value, context) is True
+    knob.timed_part_begins(context)
     assert not model._forward_pre_hooks
-    knob.revert(house)
+    knob.revert(context)
     assert state() == before
     assert inherited() == from_everybody
 
 
-def test_precision_that_the_step_sets_again_did_not_take_effect(model: nn.Module, house: House) -> None:
+def test_precision_that_the_step_sets_again_did_not_take_effect(model: nn.Module, context: GuestContext) -> None:
     knob = Float32Precision()
-    knob.apply("high", house)
+    knob.apply("high", context)
     torch.set_float32_matmul_precision("highest")
     model(torch.ones(1, 2))
-    knob.before_step(house)
+    knob.before_step(context)
     assert torch.get_float32_matmul_precision() == "high"
-    assert knob.effect("high", house) is False
-    knob.revert(house)
+    assert knob.effect("high", context) is False
+    knob.revert(context)
 
 
 @needs_backends
-def test_a_backend_s_own_precision_that_contradicts_the_one_value_is_left_alone(house: House) -> None:
+def test_a_backend_s_own_precision_that_contradicts_the_one_value_is_left_alone(context: GuestContext) -> None:
     WRITE("cuda", "matmul", "tf32")
     before = state()
     assert "refused" in before
@@ -128,13 +128,13 @@ def test_a_backend_s_own_precision_that_contradicts_the_one_value_is_left_alone(
     assert float32_precision._contradictory()
     knob = Float32Precision()
     with pytest.raises(RuntimeError, match="legacy and new"):
-        knob.apply("high", house)
-    knob.before_step(house)
-    knob.revert(house)
+        knob.apply("high", context)
+    knob.before_step(context)
+    knob.revert(context)
     assert state() == before
 
 
-def test_it_is_asked_only_where_it_matters(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_asked_only_where_it_matters(context: GuestContext, monkeypatch: pytest.MonkeyPatch) -> None:
     """torch 2.9 warns whoever asks, and the program would have that among its own words."""
     asked: list[bool] = []
 
@@ -144,9 +144,9 @@ def test_it_is_asked_only_where_it_matters(house: House, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(float32_precision, "_contradictory", contradictory)
     monkeypatch.setattr(float32_precision, "_levels", lambda device: ["high"] if device == "cuda:0" else [])
-    assert Float32Precision.facts(house.steps, "cpu")["contradictory"] is False
+    assert Float32Precision.facts(context.steps, "cpu")["contradictory"] is False
     assert not asked
-    Float32Precision.facts(house.steps, "cuda:0")
+    Float32Precision.facts(context.steps, "cuda:0")
     assert asked
 
 
@@ -158,29 +158,29 @@ def test_what_the_user_has_set_is_told() -> None:
 
 
 @pytest.mark.parametrize("forbidden", [lambda: None, lambda: setattr(torch.backends.cudnn, "allow_tf32", False)])
-def test_convolutions_of_cudnn(forbidden: Callable[[], None], model: nn.Module, house: House) -> None:
+def test_convolutions_of_cudnn(forbidden: Callable[[], None], model: nn.Module, context: GuestContext) -> None:
     assert "cudnn_allow_tf32" not in own_settings()
     forbidden()
     before = state()
     knob = CudnnAllowTf32()
-    knob.apply(True, house)
+    knob.apply(True, context)
     assert torch.backends.cudnn.allow_tf32
     model(torch.ones(1, 2))
-    assert knob.effect(True, house) is True
-    knob.revert(house)
+    assert knob.effect(True, context) is True
+    knob.revert(context)
     assert state() == before
     assert own_settings().get("cudnn_allow_tf32") is (False if before[-1] is False else None)
 
 
 @needs_backends
-def test_an_operation_of_cudnn_s_with_a_precision_of_its_own_is_left_alone(house: House) -> None:
+def test_an_operation_of_cudnn_s_with_a_precision_of_its_own_is_left_alone(context: GuestContext) -> None:
     WRITE("cuda", "conv", "ieee")
     before = state()
     assert "cudnn_allow_tf32" not in own_settings()
     knob = CudnnAllowTf32()
     with pytest.raises(RuntimeError):
-        knob.apply(True, house)
-    knob.revert(house)
+        knob.apply(True, context)
+    knob.revert(context)
     assert state() == before
 
 

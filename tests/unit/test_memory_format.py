@@ -12,7 +12,7 @@ from tests.unit.diagnosable import FOUND
 from bottleneck_doctor.edits.advice import changes_for
 from bottleneck_doctor.edits.diff import ChangeText
 from bottleneck_doctor.edits.memory_format import memory_format_change
-from bottleneck_doctor.runtime.messages import Site
+from bottleneck_doctor.runtime.wire.messages import Site
 
 FORMAT = ".to(memory_format=torch.channels_last)"
 SCRIPT = """\

@@ -11,8 +11,8 @@ from bottleneck_doctor.documents.report import Change, Setting
 from bottleneck_doctor.edits.autocast_block import autocast_change
 from bottleneck_doctor.edits.call import call_change
 from bottleneck_doctor.edits.loader_call import loader_change
-from bottleneck_doctor.edits.named_call import named_change
 from bottleneck_doctor.edits.memory_format import memory_format_change
+from bottleneck_doctor.edits.named_call import named_change
 from bottleneck_doctor.edits.switch import switches_change
 from bottleneck_doctor.knobs import Argument, AutocastBlock, Call, LoaderArgument, MemoryFormat, Switch, Variables
 from bottleneck_doctor.runtime.wire.messages import Found, Site

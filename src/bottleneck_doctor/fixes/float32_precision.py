@@ -5,7 +5,7 @@ from __future__ import annotations
 from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer
 from bottleneck_doctor.knobs import cudnn_allow_tf32, float32_precision
-from bottleneck_doctor.runtime.messages import Found
+from bottleneck_doctor.runtime.wire.messages import Found
 
 ORDER = ("highest", "high", "medium")
 """Precisions as torch calls them, each computed in fewer bits than the one before."""

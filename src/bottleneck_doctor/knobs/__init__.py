@@ -110,4 +110,15 @@ def own_settings(found: Found) -> Setting:
     return {name: value for name, value in own.items() if value is not None}
 
 
-__all__ = ["Argument", "AutocastBlock", "Call", "KnobSpec", "Layer", "LoaderArgument", "Loading", "MemoryFormat", "Switch", "Variables"]
+__all__ = [
+    "Argument",
+    "AutocastBlock",
+    "Call",
+    "KnobSpec",
+    "Layer",
+    "LoaderArgument",
+    "Loading",
+    "MemoryFormat",
+    "Switch",
+    "Variables",
+]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from bottleneck_doctor.documents.report import SettingValue
 from bottleneck_doctor.knobs._spec import KnobSpec, Switch, seen
-from bottleneck_doctor.runtime.messages import Found
+from bottleneck_doctor.runtime.wire.messages import Found
 
 NAME = "cudnn_allow_tf32"
 

@@ -7,7 +7,7 @@ from typing import Any, Dict, Iterator, Sequence, Tuple
 
 import torch
 
-from ..steps import Steps
+from ..loop.steps import Steps
 from ._modules import is_compiled
 
 Strides = Tuple[int, ...]

@@ -11,8 +11,8 @@ from typing import Any, Dict, List, Optional, Set, Tuple
 
 import torch
 
-from ..steps import Steps
-from . import House, Knob
+from ..loop.steps import Steps
+from . import GuestContext, Knob
 from ._hook import Hook
 from ._layout import Moved, Strides, channels_last, in_order, obstacle, of_optimizers, tensors
 from ._modules import mapped
@@ -36,14 +36,14 @@ class ChannelsLast(Knob):
         self._looks = False
         self._seen = False
 
-    def apply(self, value: Any, house: House) -> None:
-        reason = obstacle(house.steps)
+    def apply(self, value: Any, context: GuestContext) -> None:
+        reason = obstacle(context.steps)
         if reason:
             raise RuntimeError(reason)
-        for root in house.steps.roots:
+        for root in context.steps.roots:
             weights = [tensor for tensor in tensors(root) if tensor.dim() == 4]
             for weight in weights:
-                self._move(weight, house.steps)
+                self._move(weight, context.steps)
             if weights:
                 self._hooks.append(root.register_forward_pre_hook(Hook(self._called), with_kwargs=True))
             layers = [module for module in root.modules() if _is_convolution(module)]
@@ -61,10 +61,10 @@ class ChannelsLast(Knob):
             if tensor.stride() != strides:
                 self._moved.append(Moved(tensor, strides))
 
-    def timed_part_begins(self, house: House) -> None:
+    def timed_part_begins(self, context: GuestContext) -> None:
         _remove(self._checks)
 
-    def revert(self, house: House) -> None:
+    def revert(self, context: GuestContext) -> None:
         _remove(self._hooks)
         _remove(self._checks)
         while self._moved:
@@ -75,7 +75,7 @@ class ChannelsLast(Knob):
                 pass  # No memory for it: its numbers are right where they are.
         while self._weights:
             weight, own = self._weights.pop()
-            for tensor in _beside(weight, house.steps):
+            for tensor in _beside(weight, context.steps):
                 if id(tensor) not in self._known and tensor.stride() == channels_last(tensor.shape):
                     try:
                         tensor.data = in_order(tensor.data, own)
@@ -84,7 +84,7 @@ class ChannelsLast(Knob):
         self._known.clear()
         self._kept.clear()
 
-    def effect(self, value: Any, house: House) -> Optional[bool]:
+    def effect(self, value: Any, context: GuestContext) -> Optional[bool]:
         if any(weight.stride() != channels_last(weight.shape) for weight, _ in self._weights if weight.dim() == 4):
             return False
         return self._seen if self._looks else None

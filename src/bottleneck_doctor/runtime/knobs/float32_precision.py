@@ -12,7 +12,7 @@ from typing import Any, Dict, List, Tuple
 
 import torch
 
-from ..steps import Steps
+from ..loop.steps import Steps
 from ._held import Held
 
 _read = getattr(torch._C, "_get_fp32_precision_getter", None)
