@@ -123,3 +123,17 @@ def test_the_machine_is_described_with_its_device(tmp_path: Path) -> None:
         assert figure is not None
     again = machine.describe(sys.executable, tmp_path, dict(os.environ))
     assert not differences(found.fingerprint, again.fingerprint)
+
+
+def test_an_emptied_cache_is_seen_and_left_out(script: Path) -> None:
+    script.write_text(SCRIPT.replace("optimizer.step()\n", "optimizer.step()\n            torch.cuda.empty_cache()\n"))
+    guest = Guest(Command((sys.executable, str(script)), script.parent))
+    try:
+        ((name, _, line, _),) = guest.found().facts["cleanup_calls"]["lines"]
+        assert name == "torch.cuda.empty_cache"
+        assert script.read_text().splitlines()[line - 1].strip() == "torch.cuda.empty_cache()"
+        as_written, without, again = (guest.window(setting, steps=20) for setting in ({}, {"cleanup_calls": False}, {}))
+        assert (without.status, without.reason, without.effect) == ("ok", "", {"cleanup_calls": True})
+        assert without.seconds < min(as_written.seconds, again.seconds)
+    finally:
+        guest.close()

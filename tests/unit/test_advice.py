@@ -90,3 +90,19 @@ def test_a_line_that_cannot_be_read_is_named(found: Found, tmp_path: Path) -> No
     (only,) = changes_for({"num_workers": 2}, found)
     assert (only.line, only.diff) == (2, "")
     assert "DataLoader is built" in only.note
+
+
+CLEANED: Setting = {"cleanup_calls": False}
+
+
+def test_calls_are_taken_out_where_they_stand(found: Found, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("import gc\n" + SCRIPT + "    gc.collect()\n")
+    helper = tmp_path / "helper.py"
+    lines = [["gc.collect", str(script), 8, 9], ["torch.cuda.empty_cache", str(helper), 3, 9]]
+    here, there = changes_for(CLEANED, replace(found, facts={"cleanup_calls": {"lines": lines, "steps": 9}}))
+    assert (here.file, here.line) == (str(script), 8)
+    assert "-    gc.collect()\n" in here.diff
+    # A file that can't be read any more.
+    assert (there.file, there.line, there.diff) == (str(helper), 3, "")
+    assert there.note == "Take out `torch.cuda.empty_cache()` in line 3."

@@ -13,8 +13,9 @@ from bottleneck_doctor.edits.call import call_change
 from bottleneck_doctor.edits.loader_call import loader_change
 from bottleneck_doctor.edits.memory_format import memory_format_change
 from bottleneck_doctor.edits.named_call import named_change
+from bottleneck_doctor.edits.removal import removal_change
 from bottleneck_doctor.edits.switch import switches_change
-from bottleneck_doctor.knobs import Argument, AutocastBlock, Call, LoaderArgument, MemoryFormat, Switch, Variables
+from bottleneck_doctor.knobs import Argument, AutocastBlock, Call, LoaderArgument, MemoryFormat, Removal, Switch, Variables
 from bottleneck_doctor.runtime.wire.messages import Found, Site
 from bottleneck_doctor.wording import words
 
@@ -49,6 +50,8 @@ def changes_for(setting: Setting, found: Found) -> list[Change]:
                 changes.append(_in_format(edit.name, found.forward_site))
             else:
                 notes.append(f"And {_formatted(edit.name)}")
+        elif isinstance(edit, Removal):
+            changes += _taken_out(edit.calls(found))
         elif isinstance(edit, Variables):
             notes.append(f"And start it with `{edit.code(value, found.device)}` before the command.")
         elif isinstance(edit, Argument):
@@ -163,6 +166,21 @@ def _switched(setting: Setting, found: Found) -> tuple[list[Change], list[str], 
             left = {switch: value for switch, value in left.items() if switch not in edit.found}
     codes = [switch.text.format(value=value) for switch, value in left.items() if not switch.otherwise]
     return changes, codes, [switch.otherwise for switch in left if switch.otherwise]
+
+
+def _taken_out(calls: Sequence[tuple[str, Site]]) -> list[Change]:
+    """The edits that take calls out, a file each."""
+    changes = []
+    for file in dict.fromkeys(site.file for _, site in calls):
+        here = [(name, site.line) for name, site in calls if site.file == file]
+        source = _source(Site(file=file, line=1))
+        edit = None if source is None else removal_change(source, here)
+        if edit is None:
+            note = f"Take out {words.listed([f'`{name}()` in line {line}' for name, line in here])}."
+            changes.append(Change(file=file, line=here[0][1], diff="", note=note))
+        else:
+            changes.append(Change(file=file, line=edit.line, diff=edit.diff, note=edit.note))
+    return changes
 
 
 def _started(setting: Setting, found: Found) -> list[Change]:

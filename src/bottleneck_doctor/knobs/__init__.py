@@ -22,6 +22,7 @@ from bottleneck_doctor.knobs._spec import (
     LoaderArgument,
     Loading,
     MemoryFormat,
+    Removal,
     Switch,
     Variables,
 )
@@ -119,6 +120,6 @@ __all__ = [
     "LoaderArgument",
     "Loading",
     "MemoryFormat",
-    "Switch",
+    "Removal", "Switch",
     "Variables",
 ]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bottleneck_doctor.documents.report import SettingValue
-from bottleneck_doctor.runtime.wire.messages import Found
+from bottleneck_doctor.runtime.wire.messages import Found, Site
 
 Layer = Literal["loader", "process", "session"]
 """Where a knob acts: on how batches are made, on the process that trains, or on a process that starts with it."""
@@ -123,6 +123,18 @@ class Argument:
 
 
 @dataclass(frozen=True)
+class Removal:
+    """Calls of the user's that are taken out. `text` says so where there is no line to show."""
+
+    text: str
+    calls: Callable[[Found], Sequence[tuple[str, Site]]]
+    """What is called, as `gc.collect`, and where."""
+
+    def code(self, value: SettingValue, device: str) -> str | None:
+        return self.text
+
+
+@dataclass(frozen=True)
 class Variables:
     """Variables that are set before the program starts, by the value."""
 
@@ -132,7 +144,7 @@ class Variables:
         return " ".join(f"{name}={shlex.quote(text)}" for name, text in self.of(value).items()) or None
 
 
-Edit = LoaderArgument | Call | AutocastBlock | MemoryFormat | Switch | Argument | Variables
+Edit = LoaderArgument | Call | AutocastBlock | MemoryFormat | Switch | Argument | Removal | Variables
 """How a user makes the change for good. `code(value, device)` is what they write outside of the DataLoader's arguments
 (None: nothing); `device` as in a `Baseline` (`cuda:0`), "" where it is not known."""
 

@@ -56,8 +56,9 @@ def describe(steps: Steps, loop: Loop, loader: Any, device: str) -> Found:
         "optimizer_steps": made,
         "own": own_settings() if steps.callers.own is None else steps.callers.own,
         "obstacles": obstacles(steps),
-        "facts": facts(steps, device),
+        "facts": facts(steps, device, loader),
         "first_batch": wall_clock() - (now() - began),
+        "facts": facts(steps, loader),
     }
     if record is None:
         return Found(

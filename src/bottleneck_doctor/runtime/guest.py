@@ -16,7 +16,7 @@ from torch.utils.data import get_worker_info
 
 from .files import save_hooks
 from .found import describe, device_of
-from .knobs import own_settings
+from .knobs import own_settings, watch
 from .loader import iterators
 from .loader.attributes import batch_size, worker_died
 from .loader.iterators import plain_next
@@ -58,6 +58,7 @@ class Guest:
         self._steps.on_optimizer_step = self._optimizer_stepped
         self._steps.on_backward_ended = self._backward_ended
         self._steps.callers.observe = own_settings
+        watch(self._steps)
         self._steps.tell = self._tell
         self._tell()  # That torch is here says something too.
         iterators.install(self._next, self._get_iterator)

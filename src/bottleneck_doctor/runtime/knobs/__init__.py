@@ -8,6 +8,7 @@ them; they only look whether it obeyed.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import pkgutil
 from typing import Any, Dict, Optional
@@ -37,6 +38,8 @@ class Knob:
     """Whether it is an argument of the DataLoader, which the loader holds under the same name."""
     keeps_batches = False
     """Whether batches that were kept are served in place of the loader's."""
+    gave_up = ""
+    """Why it stopped acting in the middle of its window, which has failed then; "" while it acts."""
 
     def apply(self, value: Any, context: GuestContext) -> None:
         """Change it. May raise; the window then fails with that reason."""
@@ -58,6 +61,18 @@ class Knob:
         return None
 
     @classmethod
+    def watch(cls, steps: Steps) -> None:
+        """Called once, before anything trains: look from now on for what `facts` tells, and keep it in `steps.noted`.
+        May raise."""
+
+    @classmethod
+    def facts(cls, steps: Steps, device: str, loader: Any = None) -> Any:
+        """What was seen of it by the time the loop is found, for its fix to say whether it applies: JSON values, or
+        None. `device`: where the model is (`cuda:0`). `loader` is None in a loop that no loader feeds. Ends what
+        `watch` began. May raise."""
+        return None
+
+    @classmethod
     def own(cls) -> Any:
         """What the user has set it to, as the process shows it now, and can be written as JSON: a bool, a number or a
         string. None where that is seen elsewhere, or the user leaves it as it is. May raise."""
@@ -69,11 +84,9 @@ class Knob:
         where it can. None where it can be applied to any loop. May raise."""
         return None
 
-    @classmethod
-    def facts(cls, steps: Steps, device: str) -> Dict[str, Any]:
-        """What says whether it can be tried, as the model, its optimizers and the machine show it once the loop is
-        found; can be written as JSON. `device`: where the model is (`cuda:0`). May raise."""
-        return {}
+
+class Refused(Exception):
+    """A knob can't be changed here, or a mode can't run; the text says why, for the user to read."""
 
 
 _kinds: Dict[str, Any] = {}
@@ -133,14 +146,19 @@ def obstacles(steps: Steps) -> Dict[str, str]:
     return found
 
 
-def facts(steps: Steps, device: str) -> Dict[str, Dict[str, Any]]:
-    """What every knob has seen of the model and the machine, by name, of those that look. Never raises."""
-    found: Dict[str, Dict[str, Any]] = {}
+def watch(steps: Steps) -> None:
+    """Have every knob look for what it needs to know of a loop. Never raises."""
+    for kind in kinds().values():
+        with contextlib.suppress(Exception):
+            kind.watch(steps)
+
+
+def facts(steps: Steps, device: str, loader: Any = None) -> Dict[str, Any]:
+    """What knobs saw of the loop, the model and the machine, by name, of those that look. Never raises."""
+    seen: Dict[str, Any] = {}
     for name, kind in kinds().items():
-        try:
-            seen = kind.facts(steps, device)
-        except Exception:
-            continue  # Without them its fix isn't tried, and says so.
-        if seen:
-            found[name] = seen
-    return found
+        with contextlib.suppress(Exception):  # Without them its fix isn't tried, and says so.
+            fact = kind.facts(steps, device, loader)
+            if fact:
+                seen[name] = fact
+    return seen

@@ -100,7 +100,7 @@ class ChannelsLast(Knob):
             self._seen = self._seen or output.is_contiguous(memory_format=torch.channels_last)
 
     @classmethod
-    def facts(cls, steps: Steps, device: str) -> Dict[str, Any]:
+    def facts(cls, steps: Steps, device: str, loader: Any = None) -> Dict[str, Any]:
         every = {id(tensor): tensor for root in steps.roots for tensor in tensors(root)}
         # One row alone is a position's, or a scale's, and no convolution's.
         weights = [tensor for tensor in every.values() if tensor.dim() == 4 and tensor.shape[0] > 1]

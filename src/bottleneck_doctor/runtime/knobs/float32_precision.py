@@ -59,7 +59,7 @@ class Float32Precision(Held):
         return value if value != "highest" else None
 
     @classmethod
-    def facts(cls, steps: Steps, device: str) -> Dict[str, Any]:
+    def facts(cls, steps: Steps, device: str, loader: Any = None) -> Dict[str, Any]:
         levels = _levels(device)
         return {
             "levels": levels,

@@ -55,6 +55,8 @@ class Steps:
         self.backward_site: Optional[Site] = None
         self.gradient_for_backward: Optional[Callable[[Any], Any]] = None
         self.records: Dict[int, LoaderRecord] = {}
+        self.noted: Dict[str, Any] = {}
+        """What knobs keep of what they watch until the loop is found, by name."""
         self.optimizers: List[Any] = []
         self.user_scaler = False
         self._optimizer_order: Dict[int, int] = {}

@@ -16,10 +16,7 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, Type
 
 from ..knobs import GuestContext
-
-
-class Refused(Exception):
-    """The mode can't run here; the text says why, for the user to read."""
+from ..knobs import Refused as Refused  # Modes raise it too.
 
 
 class Mode:

@@ -9,11 +9,11 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import torch
 
-from ..knobs import GuestContext, Knob, keeps_batches, registry
+from ..knobs import GuestContext, Knob, Refused, keeps_batches, registry
 from ..loader.attributes import batch_size, worker_died
 from ..loader.feed import READY_SECONDS, Feed, IndexStream
 from ..loop.batches import batch_samples
-from ..modes import Refused, mode_for
+from ..modes import mode_for
 from ..process.originals import now
 from ..process.surroundings import Surroundings
 from ..wire.messages import Grant, WindowDone
@@ -93,6 +93,8 @@ class Run:
             self._knobs[name] = knob
             try:
                 knob.apply(value, self.context)
+            except Refused as refusal:
+                raise WindowFailed(str(refusal)) from None
             except Exception as error:
                 raise WindowFailed(reason(error)) from error
         try:
@@ -133,6 +135,9 @@ class Run:
 
     def done(self) -> WindowDone:
         """The message for the supervisor."""
+        gave_up = next((knob.gave_up for knob in self._knobs.values() if knob.gave_up), "")
+        if gave_up:
+            return WindowDone(window=self.grant.window, status="failed", reason=gave_up)
         memory = device_memory()
         idle = [name for name, seen in self._effect.items() if not seen]
         return WindowDone(

@@ -92,8 +92,9 @@ class Found:
     obstacles: Dict[str, str] = field(default_factory=dict)
     """Why knobs can't be applied to this loop, by name: a sentence's end, "" where they can. Those are not in it that
     can be applied to any loop, or of which nothing could be seen."""
-    facts: Dict[str, Dict[str, Any]] = field(default_factory=dict)
-    """What knobs saw of the model, its optimizers and the machine, by name: by that it is known whether they apply."""
+    facts: Dict[str, Any] = field(default_factory=dict)
+    """What knobs saw of the loop, the model, its optimizers and the machine, by name: what their fixes need to say
+    whether they apply."""
 
 
 @dataclass(frozen=True)
