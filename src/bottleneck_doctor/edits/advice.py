@@ -10,12 +10,13 @@ from bottleneck_doctor import knobs
 from bottleneck_doctor.documents.report import Change, Setting
 from bottleneck_doctor.edits.autocast_block import autocast_change
 from bottleneck_doctor.edits.call import call_change
+from bottleneck_doctor.edits.before_loop import before_loop_change
 from bottleneck_doctor.edits.loader_call import loader_change
 from bottleneck_doctor.edits.memory_format import memory_format_change
 from bottleneck_doctor.edits.named_call import named_change
 from bottleneck_doctor.edits.removal import removal_change
 from bottleneck_doctor.edits.switch import switches_change
-from bottleneck_doctor.knobs import Argument, AutocastBlock, Call, LoaderArgument, MemoryFormat, Removal, Switch, Variables
+from bottleneck_doctor.knobs import Argument, AutocastBlock, BeforeLoop, Call, LoaderArgument, MemoryFormat, Removal, Switch, Variables
 from bottleneck_doctor.runtime.wire.messages import Found, Site
 from bottleneck_doctor.wording import words
 
@@ -52,6 +53,8 @@ def changes_for(setting: Setting, found: Found) -> list[Change]:
                 notes.append(f"And {_formatted(edit.name)}")
         elif isinstance(edit, Removal):
             changes += _taken_out(edit.calls(found))
+        elif isinstance(edit, BeforeLoop):
+            changes += _before_loop(edit, edit.of(value), found)
         elif isinstance(edit, Variables):
             notes.append(f"And start it with `{edit.code(value, found.device)}` before the command.")
         elif isinstance(edit, Argument):
@@ -166,6 +169,19 @@ def _switched(setting: Setting, found: Found) -> tuple[list[Change], list[str], 
             left = {switch: value for switch, value in left.items() if switch not in edit.found}
     codes = [switch.text.format(value=value) for switch, value in left.items() if not switch.otherwise]
     return changes, codes, [switch.otherwise for switch in left if switch.otherwise]
+
+
+def _before_loop(edit: BeforeLoop, lines: Sequence[str], found: Found) -> list[Change]:
+    site = found.forward_site or next(iter(_sites(found)), None)
+    if site is None:
+        return []
+    source = _source(site)
+    change = None if source is None else before_loop_change(source, site.line, lines, edit.imports)
+    if change is not None:
+        return [Change(file=site.file, line=change.line, diff=change.diff, note=change.note)]
+    code = words.listed([f"`{each}`" for each in lines])
+    note = f"Call {code} once before the training loop, when model and data set are made."
+    return [Change(file=site.file, line=site.line, diff="", note=note)]
 
 
 def _taken_out(calls: Sequence[tuple[str, Site]]) -> list[Change]:

@@ -16,6 +16,7 @@ from bottleneck_doctor.knobs._spec import (
     LAYERS,
     Argument,
     AutocastBlock,
+    BeforeLoop,
     Call,
     KnobSpec,
     Layer,
@@ -114,6 +115,7 @@ def own_settings(found: Found) -> Setting:
 __all__ = [
     "Argument",
     "AutocastBlock",
+    "BeforeLoop",
     "Call",
     "KnobSpec",
     "Layer",

@@ -135,6 +135,22 @@ class Removal:
 
 
 @dataclass(frozen=True)
+class BeforeLoop:
+    """Lines that are written before the training loop, once all is made. They hold `{value}` where the value goes."""
+
+    lines: tuple[str, ...]
+    imports: str
+    """The module that they need."""
+
+    def of(self, value: SettingValue) -> list[str]:
+        """The lines for a value."""
+        return [each.format(value=value) for each in self.lines]
+
+    def code(self, value: SettingValue, device: str) -> str | None:
+        return "; ".join(self.of(value))
+
+
+@dataclass(frozen=True)
 class Variables:
     """Variables that are set before the program starts, by the value."""
 
@@ -144,7 +160,7 @@ class Variables:
         return " ".join(f"{name}={shlex.quote(text)}" for name, text in self.of(value).items()) or None
 
 
-Edit = LoaderArgument | Call | AutocastBlock | MemoryFormat | Switch | Argument | Removal | Variables
+Edit = LoaderArgument | Call | BeforeLoop | AutocastBlock | MemoryFormat | Switch | Argument | Removal | Variables
 """How a user makes the change for good. `code(value, device)` is what they write outside of the DataLoader's arguments
 (None: nothing); `device` as in a `Baseline` (`cuda:0`), "" where it is not known."""
 

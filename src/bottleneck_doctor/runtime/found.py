@@ -58,7 +58,6 @@ def describe(steps: Steps, loop: Loop, loader: Any, device: str) -> Found:
         "obstacles": obstacles(steps),
         "facts": facts(steps, device, loader),
         "first_batch": wall_clock() - (now() - began),
-        "facts": facts(steps, loader),
     }
     if record is None:
         return Found(

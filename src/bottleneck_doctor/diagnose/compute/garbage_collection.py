@@ -44,6 +44,6 @@ RULE = Rule(
     source="https://docs.python.org/3/library/gc.html",
     advice="Call `gc.freeze()` after set-up, so that the collector does not go through the whole data set each time. "
     "Call `gc.collect()` at the end of an epoch at most, and not in every step.",
-    fixes=("cleanup-calls",),
+    fixes=("cleanup-calls", "gc-freeze"),
     contradicts=("compute-bound",),
 )

@@ -1,0 +1,119 @@
+"""`gc_freeze`: what the process holds is put out of the garbage collector's sight, and the collector runs once so many
+objects are new (the value). Seen by the collector's own state.
+
+It does what a user would write before the loop: collect, freeze, and a threshold that steps seldom reach. The collector
+stays on, so garbage that refers to itself goes at the threshold, and what it keeps until then is bounded.
+"""
+
+from __future__ import annotations
+
+import gc
+from typing import Any, Dict, Optional, Tuple
+
+from ..originals import now
+from ..steps import Steps
+from . import House, Knob, Refused
+from ._memory import MemoryLimit
+
+NAME = "gc_freeze"
+
+_collect = gc.collect
+
+
+class Collections:
+    """How long the collector ran since training began, until the loop is found."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.seconds = 0.0
+        self._began: Optional[float] = None
+
+    def told(self, moment: str) -> None:
+        if moment == "start":
+            self._began = now()
+        elif self._began is not None:
+            self.seconds += now() - self._began
+            self.count += 1
+            self._began = None
+
+
+class _Stopwatch:
+    """Stands among the callbacks of the collector."""
+
+    def __init__(self, steps: Steps) -> None:
+        self._steps = steps
+
+    def __call__(self, moment: str, info: Dict[str, int]) -> None:
+        if self._steps.started is not None:
+            self._steps.noted.setdefault(NAME, Collections()).told(moment)
+
+
+class GcFreeze(Knob):
+    name = NAME
+
+    def __init__(self) -> None:
+        self._before: Optional[Tuple[int, int, int]] = None
+        self._wanted = 0
+        self._frozen = 0
+        self._memory: Optional[MemoryLimit] = None
+
+    # -- before the loop is found ------------------------------------------------------------------------------------
+
+    @classmethod
+    def watch(cls, steps: Steps) -> None:
+        gc.callbacks.append(_Stopwatch(steps))
+
+    @classmethod
+    def facts(cls, steps: Steps, loader: Any) -> Any:
+        gc.callbacks[:] = [each for each in gc.callbacks if not isinstance(each, _Stopwatch)]
+        if steps.started is None:
+            return None
+        ran = steps.noted.get(NAME) or Collections()
+        return {
+            "share": ran.seconds / max(1e-9, now() - steps.started),
+            "collections": ran.count,
+            "on": _is_on(),
+            "frozen": gc.get_freeze_count() > 0,
+        }
+
+    # -- in a window -------------------------------------------------------------------------------------------------
+
+    def apply(self, value: Any, house: House) -> None:
+        if not _is_on():
+            raise Refused("the script has switched the garbage collector off")
+        if gc.get_freeze_count():
+            raise Refused("the script has called gc.freeze() itself")
+        self._memory = MemoryLimit(house.device)
+        _collect()
+        gc.freeze()
+        self._frozen = gc.get_freeze_count()
+        self._before = gc.get_threshold()
+        self._wanted = max(int(value), self._before[0])
+        gc.set_threshold(self._wanted)
+
+    def before_step(self, house: House) -> None:
+        if self._before is None or self._memory is None:
+            return
+        self.gave_up = self._memory.short()
+        if self.gave_up:
+            self.revert(house)
+            _collect()
+
+    def revert(self, house: House) -> None:
+        before, self._before = self._before, None
+        if before is None:
+            return
+        if gc.get_threshold()[0] == self._wanted:  # Unless the script has set its own meanwhile.
+            gc.set_threshold(*before)
+        if gc.get_freeze_count() <= self._frozen:  # Or has frozen more.
+            gc.unfreeze()
+
+    def effect(self, value: Any, house: House) -> Optional[bool]:
+        return gc.get_freeze_count() > 0 and _is_on() and gc.get_threshold()[0] == self._wanted
+
+
+def _is_on() -> bool:
+    return gc.isenabled() and gc.get_threshold()[0] > 0
+
+
+KNOB = GcFreeze
