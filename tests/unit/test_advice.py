@@ -106,3 +106,29 @@ def test_calls_are_taken_out_where_they_stand(found: Found, tmp_path: Path) -> N
     # A file that can't be read any more.
     assert (there.file, there.line, there.diff) == (str(helper), 3, "")
     assert there.note == "Take out `torch.cuda.empty_cache()` in line 3."
+
+
+WHOLE: Setting = {"batched_fetch": True}
+IMPORTED = SCRIPT.replace("import torch\n", "from torch.utils.data import DataLoader\n")
+WHOLE_SCRIPT = IMPORTED.replace("(data)", "(data, 4)")
+
+
+def test_whole_batches_are_one_edit_with_the_loaders_arguments(found: Found, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(WHOLE_SCRIPT)
+    (both,) = changes_for({**WHOLE, "num_workers": 2}, found)
+    assert (both.line, both.note) == (1, "")
+    assert "+from torch.utils.data import DataLoader, BatchSampler, SequentialSampler\n" in both.diff
+    assert "+    sampler=BatchSampler(SequentialSampler(data), batch_size=4, drop_last=False),\n" in both.diff
+    assert "+    num_workers=2,\n" in both.diff
+
+
+def test_whole_batches_that_no_edit_is_certain_for_are_told(found: Found, tmp_path: Path) -> None:
+    told = "Pass `sampler=BatchSampler(...), batch_size=None` to the DataLoader, without its `shuffle` and `drop_last`."
+    (tmp_path / "train.py").write_text(WHOLE_SCRIPT.replace("(data, 4)", "(data, 4, collate_fn=None)"))
+    (only,) = changes_for(WHOLE, found)
+    assert (only.line, only.diff, only.note) == (2, "", told)
+    (both,) = changes_for({**WHOLE, "num_workers": 2}, found)
+    assert "num_workers=2" in both.diff
+    assert both.note == told
+    (gone,) = changes_for({**WHOLE, "autocast": "bfloat16"}, replace(found, loader_site=None))
+    assert gone.note == f"And p{told[1:]}"

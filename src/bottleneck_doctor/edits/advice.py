@@ -11,12 +11,23 @@ from bottleneck_doctor.documents.report import Change, Setting
 from bottleneck_doctor.edits.autocast_block import autocast_change
 from bottleneck_doctor.edits.call import call_change
 from bottleneck_doctor.edits.before_loop import before_loop_change
+from bottleneck_doctor.edits.diff import as_change
 from bottleneck_doctor.edits.loader_call import loader_change
 from bottleneck_doctor.edits.memory_format import memory_format_change
 from bottleneck_doctor.edits.named_call import named_change
 from bottleneck_doctor.edits.removal import removal_change
 from bottleneck_doctor.edits.switch import switches_change
-from bottleneck_doctor.knobs import Argument, AutocastBlock, BeforeLoop, Call, LoaderArgument, MemoryFormat, Removal, Switch, Variables
+from bottleneck_doctor.edits.whole_batches import whole_batches_change
+from bottleneck_doctor.knobs import Argument, (
+    AutocastBlock,
+    BeforeLoop,
+    Call,
+    LoaderArgument, MemoryFormat,
+    Removal,
+    Switch,
+    Variables,
+    WholeBatches,
+)
 from bottleneck_doctor.runtime.wire.messages import Found, Site
 from bottleneck_doctor.wording import words
 
@@ -34,7 +45,12 @@ def changes_for(setting: Setting, found: Found) -> list[Change]:
     """What has no line that is known, without its end."""
     calls: list[str] = []
     keywords, without = loader_arguments(setting)
-    if keywords:
+    whole = next((each.edit for each in knobs.knobs_of(setting) if isinstance(each.edit, WholeBatches)), None)
+    if whole is not None and found.loader_site is not None:
+        changes.append(_whole_batches(whole, keywords, without, found.loader_site))
+    elif whole is not None:
+        notes.append(f"And pass `{whole.text}` to the DataLoader, without its `shuffle` and `drop_last`.")
+    if keywords and (whole is None or found.loader_site is None):
         if found.loader_site is not None:
             changes.append(_loader(keywords, without, found.loader_site))
         else:
@@ -99,6 +115,23 @@ def _loader(keywords: Setting, without: Sequence[str], site: Site) -> Change:
     if edit is None:
         return Change(file=site.file, line=site.line, diff="", note="Make the change where the DataLoader is built.")
     return Change(file=site.file, line=edit.line, diff=edit.diff, note=edit.note)
+
+
+def _whole_batches(whole: WholeBatches, keywords: Setting, without: Sequence[str], site: Site) -> Change:
+    """The edit of a call that gets a sampler of batches, and with it the arguments that a setting holds besides."""
+    source = _source(site)
+    first = loader_change(source, site.line, keywords, without) if source is not None and keywords else None
+    text = first.edited or source if first is not None else source
+    edit = None if text is None else whole_batches_change(text, site.line)
+    note = first.note if first is not None else ""
+    if source is not None and edit is not None:
+        both = as_change(source, edit.edited, edit.line, note)
+        return Change(file=site.file, line=both.line, diff=both.diff, note=both.note)
+    told = f"Pass `{whole.text}` to the DataLoader, without its `shuffle` and `drop_last`."
+    if keywords and (first is None or not first.diff):
+        told += f" And pass {words.setting_code(keywords)}."
+    line, diff = (first.line, first.diff) if first is not None else (site.line, "")
+    return Change(file=site.file, line=line, diff=diff, note=f"{note} {told}".strip())
 
 
 def _autocast(dtype: str, found: Found, forward: Site) -> Change:

@@ -18,7 +18,7 @@ from bottleneck_doctor.edits.source import SourceText
 LONGEST_LINE = 100
 """Characters up to which an argument is put on a line that holds others already."""
 
-_POSITIONS = (
+POSITIONS = (
     "dataset",
     "batch_size",
     "shuffle",
@@ -35,7 +35,7 @@ _POSITIONS = (
 )
 """Order of positional parameters of `torch.utils.data.DataLoader`, from torch 1.0 to now."""
 
-_LOADER_KEYWORDS = frozenset(_POSITIONS[1:]) | {"prefetch_factor", "persistent_workers", "pin_memory_device"}
+_LOADER_KEYWORDS = frozenset(POSITIONS[1:]) | {"prefetch_factor", "persistent_workers", "pin_memory_device"}
 
 
 def loader_change(
@@ -50,7 +50,7 @@ def loader_change(
     text = SourceText.parse(source)
     if text is None:
         return None
-    calls = _loader_calls(text.tree, line)
+    calls = loader_calls(text.tree, line)
     if not calls:
         return None
     if len(calls) > 1:
@@ -157,7 +157,7 @@ def _arguments(text: SourceText, call: ast.Call) -> tuple[list[_Argument], int] 
     return arguments, close
 
 
-def _loader_calls(tree: ast.Module, line: int) -> list[ast.Call]:
+def loader_calls(tree: ast.Module, line: int) -> list[ast.Call]:
     """The call on `line` that makes a loader; several where the line alone can't tell them apart."""
     calls = [
         node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.lineno <= line <= (node.end_lineno or 0)
@@ -214,7 +214,7 @@ def _holds(text: SourceText, key: _Key, wanted: Mapping[str, object]) -> bool:
     if call is None:
         return False
     said = {keyword.arg: keyword.value for keyword in call.keywords}
-    said.update(zip(_POSITIONS, call.args, strict=False))
+    said.update(zip(POSITIONS, call.args, strict=False))
     return all(name in said and ast.dump(said[name]) == _dump(value) for name, value in wanted.items())
 
 
@@ -231,9 +231,9 @@ def _set_keyword(text: SourceText, key: _Key, name: str, value: object) -> tuple
     present = next((keyword.value for keyword in call.keywords if keyword.arg == name), None)
     if present is None:
         starred = next((number for number, node in enumerate(call.args) if isinstance(node, ast.Starred)), None)
-        place = _POSITIONS.index(name) if name in _POSITIONS else len(_POSITIONS)
+        place = POSITIONS.index(name) if name in POSITIONS else len(POSITIONS)
         known = _called(call) == "DataLoader"
-        if starred is not None and starred <= place < len(_POSITIONS):
+        if starred is not None and starred <= place < len(POSITIONS):
             return _Refusal(f"`{ast.unparse(call.args[starred])}` may hold {name}; set {{wanted}} where it is made.")
         if place < len(call.args):
             if not known:

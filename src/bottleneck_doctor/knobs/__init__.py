@@ -26,6 +26,7 @@ from bottleneck_doctor.knobs._spec import (
     Removal,
     Switch,
     Variables,
+    WholeBatches,
 )
 from bottleneck_doctor.runtime.wire.messages import Found
 
@@ -124,4 +125,5 @@ __all__ = [
     "MemoryFormat",
     "Removal", "Switch",
     "Variables",
+    "WholeBatches",
 ]

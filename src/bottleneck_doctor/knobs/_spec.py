@@ -51,6 +51,16 @@ class LoaderArgument:
 
 
 @dataclass(frozen=True)
+class WholeBatches:
+    """The loader asks its dataset for whole batches: its sampler makes them, and it has no `batch_size` of its own."""
+
+    text: str
+
+    def code(self, value: SettingValue, device: str) -> str | None:
+        return self.text
+
+
+@dataclass(frozen=True)
 class Call:
     """A call before training begins. `text` holds `{value}` where the value goes."""
 
@@ -160,7 +170,7 @@ class Variables:
         return " ".join(f"{name}={shlex.quote(text)}" for name, text in self.of(value).items()) or None
 
 
-Edit = LoaderArgument | Call | BeforeLoop | AutocastBlock | MemoryFormat | Switch | Argument | Removal | Variables
+Edit = LoaderArgument | WholeBatches | Call | BeforeLoop | AutocastBlock | MemoryFormat | Switch | Argument | Removal | Variables
 """How a user makes the change for good. `code(value, device)` is what they write outside of the DataLoader's arguments
 (None: nothing); `device` as in a `Baseline` (`cuda:0`), "" where it is not known."""
 

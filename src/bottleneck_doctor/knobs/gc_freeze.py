@@ -8,7 +8,7 @@ from bottleneck_doctor.runtime.messages import Found
 
 NAME = "gc_freeze"
 THRESHOLD = 50_000
-"""Objects made and not let go: walking so many takes some milliseconds, and Python's own 700 come together in a step."""
+"""Objects made and not let go. Walking so many takes some milliseconds; Python's own 700 come together in any step."""
 
 
 def collecting(found: Found) -> float | None:

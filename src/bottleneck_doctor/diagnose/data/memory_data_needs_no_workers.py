@@ -65,6 +65,6 @@ RULE = Rule(
     source=DATA_GUIDE + "#single-process-data-loading-default",
     advice="Load in the training process (`num_workers=0`), or index whole batches out of the tensors instead of "
     "single samples.",
-    fixes=("no-workers",),
+    fixes=("no-workers", "batched-fetch"),
     contradicts=("compute-bound", "too-few-workers", "many-small-files", "network-file-system", "cold-cache"),
 )

@@ -66,7 +66,7 @@ RULE = Rule(
     source=DATA_GUIDE + "#working-with-collate-fn",
     advice="In the collate function, work on the whole batch at once instead of sample by sample, or move the work "
     "into the dataset.",
-    fixes=("workers", "prefetch-factor", "intra-op-threads"),
+    fixes=("workers", "prefetch-factor", "intra-op-threads", "batched-fetch"),
     yields_to=("memory-data-needs-no-workers",),
     contradicts=("compute-bound",),
 )

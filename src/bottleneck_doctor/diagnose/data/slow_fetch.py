@@ -80,7 +80,7 @@ RULE = Rule(
     judge=judge,
     source=DATA_GUIDE,
     advice="Do once, before training, what this code does for every sample of every epoch.",
-    fixes=("workers", "prefetch-factor", "intra-op-threads"),
+    fixes=("workers", "prefetch-factor", "intra-op-threads", "batched-fetch"),
     yields_to=(
         "many-small-files",
         "network-file-system",

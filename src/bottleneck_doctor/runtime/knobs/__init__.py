@@ -41,6 +41,10 @@ class Knob:
     gave_up = ""
     """Why it stopped acting in the middle of its window, which has failed then; "" while it acts."""
 
+    @classmethod
+    def shape(cls, value: Any, loader: Any) -> None:
+        """Change the copy of the user's loader that a window's batches come from, before its iterator is made."""
+
     def apply(self, value: Any, context: GuestContext) -> None:
         """Change it. May raise; the window then fails with that reason."""
 
@@ -108,6 +112,13 @@ def registry() -> Dict[str, Knob]:
 def arguments(setting: Dict[str, Any]) -> Dict[str, Any]:
     """The part of a setting that the DataLoader takes as arguments."""
     return {name: value for name, value in setting.items() if name in kinds() and kinds()[name].argument}
+
+
+def shape(loader: Any, setting: Dict[str, Any]) -> None:
+    """Make a copy of the user's loader what the setting asks for beyond its arguments."""
+    for name, value in setting.items():
+        if name in kinds():
+            kinds()[name].shape(value, loader)
 
 
 def needs_loader(setting: Dict[str, Any]) -> bool:

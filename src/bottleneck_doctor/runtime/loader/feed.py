@@ -9,6 +9,7 @@ from typing import Any, Dict, Iterator, List, Optional
 
 import torch.utils.data.dataloader as dataloader
 
+from ..knobs import shape
 from ..process import parent_death
 from . import dataset_copies
 from .attributes import is_iterable, worker_died
@@ -57,6 +58,7 @@ class _StreamSampler:
     """Stands in for the loader's sampler: the first pass may be limited, later ones run on."""
 
     def __init__(self, stream: IndexStream, first_pass: Optional[int] = None) -> None:
+        shape(self._shadow, setting)
         self._stream = stream
         self._limit = first_pass
 
@@ -90,6 +92,7 @@ class Feed:
         self._copy = dataset_copies.copy_of(loader, self._shadow.num_workers)
         if self._copy is not None:
             self._shadow.__dict__["dataset"] = self._copy.copy
+        shape(self._shadow, setting)
         self._stream = stream
         self._iterator: Any = None
         self._iterable = is_iterable(loader)

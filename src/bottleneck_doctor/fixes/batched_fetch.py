@@ -1,0 +1,38 @@
+"""`batched-fetch`: take whole batches out of a dataset in memory, in place of row by row."""
+
+from __future__ import annotations
+
+from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer
+from bottleneck_doctor.knobs import batched_fetch
+from bottleneck_doctor.runtime.messages import Found
+
+
+def propose(found: Found) -> Offer | NotApplicable:
+    if not found.has_loader:
+        return NotApplicable("no torch DataLoader feeds this loop")
+    obstacle = batched_fetch.obstacle(found)
+    if obstacle is None:
+        return NotApplicable("how this dataset reads its rows could not be seen")
+    if obstacle:
+        return NotApplicable(obstacle)
+    return Offer(({batched_fetch.NAME: True},))
+
+
+FIX = Fix(
+    id="batched-fetch",
+    title="Take whole batches by one index",
+    why=(
+        "A dataset of tensors or arrays gives a whole batch for a list of indices; row by row it is asked once for "
+        "each, and the collate function stacks as many small tensors."
+    ),
+    source="https://pytorch.org/docs/stable/data.html#disable-automatic-batching",
+    risk="identical",
+    how=(
+        "`DataLoader(dataset, sampler=BatchSampler(RandomSampler(dataset), batch_size=64, drop_last=False), "
+        "batch_size=None)` for one with `batch_size=64, shuffle=True`; `SequentialSampler` without `shuffle`. "
+        "In Lightning return that loader from `train_dataloader`, in transformers from `get_train_dataloader`."
+    ),
+    target="data",
+    propose=propose,
+    order=12,
+)
