@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import threading
+import warnings
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -195,6 +196,19 @@ def test_a_name_taken_before_torch_was_there(counted: list[str], monkeypatch: py
     CleanupCalls.watch(steps)
     assert script.sweep is gc.collect
     assert hasattr(gc.collect, "_doctor_asks")
+
+
+def test_what_is_compiled_meets_what_it_would_meet_without_us(steps: Steps, counted: list[str]) -> None:
+    def step(x: torch.Tensor) -> torch.Tensor:
+        y = x.sin()
+        gc.collect()
+        return y.cos()
+
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        torch.compile(step, backend="eager")(torch.ones(2))
+    assert not [each for each in said if "_getframe" in str(each.message)]
+    assert counted == ["collect"]
 
 
 # -- the machine -------------------------------------------------------------------------------------------------------

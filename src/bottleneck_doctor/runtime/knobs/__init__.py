@@ -159,9 +159,10 @@ def obstacles(steps: Steps) -> Dict[str, str]:
 
 def watch(steps: Steps) -> None:
     """Have every knob look for what it needs to know of a loop. Never raises."""
-    for kind in kinds().values():
-        with contextlib.suppress(Exception):
-            kind.watch(steps)
+    with contextlib.suppress(Exception):
+        for kind in kinds().values():
+            with contextlib.suppress(Exception):
+                kind.watch(steps)
 
 
 def facts(steps: Steps, device: str, loader: Any = None) -> Dict[str, Any]:

@@ -159,8 +159,12 @@ class CleanupCalls(Knob):
 def _asking(steps: Steps, title: str, original: Any, in_use: Callable[[], bool], answer: Any) -> Any:
     """`original`, unless a line of the user's calls that is left out now: that gets `answer`."""
 
+    is_compiling = torch.compiler.is_compiling
+
     @functools.wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
+        if is_compiling():  # What is traced must meet what it would meet without us; what runs comes by below.
+            return original(*args, **kwargs)
         calls = of(steps)
         if calls.watching or calls.without:
             frame = get_frame(1)
