@@ -23,10 +23,10 @@ from torch.utils.data import (
 
 from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.fixes import NotApplicable, Offer, catalogue
-from bottleneck_doctor.runtime.knobs import House, batched_fetch
+from bottleneck_doctor.runtime.knobs import GuestContext, batched_fetch
 from bottleneck_doctor.runtime.knobs.batched_fetch import BatchedFetch, obstacle, same_batch
-from bottleneck_doctor.runtime.loader import Feed, IndexStream
-from bottleneck_doctor.runtime.steps import Steps
+from bottleneck_doctor.runtime.loader.feed import Feed, IndexStream
+from bottleneck_doctor.runtime.loop.steps import Steps
 
 FIX = next(fix for fix in catalogue() if fix.id == "batched-fetch")
 COUNT = 103
@@ -240,16 +240,16 @@ def test_what_is_not_the_same(one: Any, other: Any) -> None:
 
 def test_the_effect_is_seen_on_the_loader() -> None:
     loader: DataLoader[Any] = DataLoader(TENSORS, batch_size=8)
-    house = House(Steps(), "cpu")
-    assert BatchedFetch().effect(True, house) is None
-    house.feed = Feed(loader, ON, None)
-    assert BatchedFetch().effect(True, house) is True
-    house.feed = Feed(DataLoader(Augmented(), batch_size=8), ON, None)
-    assert BatchedFetch().effect(True, house) is False
+    context = GuestContext(Steps(), "cpu")
+    assert BatchedFetch().effect(True, context) is None
+    context.feed = Feed(loader, ON, None)
+    assert BatchedFetch().effect(True, context) is True
+    context.feed = Feed(DataLoader(Augmented(), batch_size=8), ON, None)
+    assert BatchedFetch().effect(True, context) is False
 
 
 def test_it_is_offered_where_the_guest_sees_that_it_can_be() -> None:
-    facts = BatchedFetch.facts(Steps(), DataLoader(TENSORS, batch_size=8))
+    facts = BatchedFetch.facts(Steps(), "cpu", DataLoader(TENSORS, batch_size=8))
     assert FIX.propose(replace(FOUND, facts={"batched_fetch": facts})) == Offer((ON,))
     for found, reason in (
         (replace(FOUND, facts={"batched_fetch": {"obstacle": "a batch is one row"}}), "a batch is one row"),
@@ -259,7 +259,7 @@ def test_it_is_offered_where_the_guest_sees_that_it_can_be() -> None:
         proposal = FIX.propose(found)
         assert isinstance(proposal, NotApplicable)
         assert reason in proposal.reason
-    assert BatchedFetch.facts(Steps(), None) is None
+    assert BatchedFetch.facts(Steps(), "cpu", None) is None
 
 
 def test_a_dataset_whose_source_is_nowhere() -> None:

@@ -16,9 +16,9 @@ from tests.unit.test_fixes import FOUND
 
 from bottleneck_doctor.fixes import NotApplicable, Offer, catalogue
 from bottleneck_doctor.knobs import cleanup_calls as declared
-from bottleneck_doctor.runtime.knobs import House, Refused, _memory, cleanup_calls
+from bottleneck_doctor.runtime.knobs import GuestContext, Refused, _memory, cleanup_calls
 from bottleneck_doctor.runtime.knobs.cleanup_calls import CleanupCalls
-from bottleneck_doctor.runtime.steps import Steps
+from bottleneck_doctor.runtime.loop.steps import Steps
 
 FIX = next(fix for fix in catalogue() if fix.id == "cleanup-calls")
 
@@ -70,7 +70,7 @@ LINE = in_the_loop.__code__.co_firstlineno
 def test_the_lines_are_told(steps: Steps, counted: list[str]) -> None:
     for _ in range(4):
         in_the_loop()
-    assert CleanupCalls.facts(steps, None) == {
+    assert CleanupCalls.facts(steps, "cpu") == {
         "lines": [["gc.collect", __file__, LINE + 1, 4], ["torch.cuda.empty_cache", __file__, LINE + 2, 4]],
         "steps": 4,
     }
@@ -88,7 +88,7 @@ def test_what_is_no_part_of_a_step_is_not_told(steps: Steps, monkeypatch: pytest
     thread = threading.Thread(target=in_the_loop)
     thread.start()
     thread.join()
-    assert CleanupCalls.facts(steps, None) is None
+    assert CleanupCalls.facts(steps, "cpu") is None
 
 
 def test_between_epochs_is_no_step(steps: Steps) -> None:
@@ -97,11 +97,11 @@ def test_between_epochs_is_no_step(steps: Steps) -> None:
 
     steps.records[1] = record = Record()  # type: ignore[assignment]
     in_the_loop()
-    assert CleanupCalls.facts(steps, None) is None
+    assert CleanupCalls.facts(steps, "cpu") is None
     steps.noted.clear()
     record.in_epoch = 3
     in_the_loop()
-    assert CleanupCalls.facts(steps, None) is not None
+    assert CleanupCalls.facts(steps, "cpu") is not None
 
 
 def test_an_empty_cache_of_a_device_that_is_not_used_costs_nothing(
@@ -109,82 +109,82 @@ def test_an_empty_cache_of_a_device_that_is_not_used_costs_nothing(
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
     in_the_loop()
-    told = CleanupCalls.facts(steps, None)
+    told = CleanupCalls.facts(steps, "cpu")
     assert [line[0] for line in told["lines"]] == ["gc.collect"]
 
 
 def test_left_out_in_a_window_and_called_again_behind_it(steps: Steps, counted: list[str]) -> None:
     in_the_loop()
-    CleanupCalls.facts(steps, None)
-    knob, house = CleanupCalls(), House(steps, "cpu")
-    knob.apply(False, house)
+    CleanupCalls.facts(steps, "cpu")
+    knob, context = CleanupCalls(), GuestContext(steps, "cpu")
+    knob.apply(False, context)
     counted.clear()
     assert in_the_loop() == 0, "as `gc.collect` answers that found nothing"
-    knob.before_step(house)
+    knob.before_step(context)
     assert counted == []
     gc.collect()  # From a line that was not seen in a step.
     assert counted == ["collect"]
-    assert knob.effect(False, house) is True
-    knob.revert(house)
+    assert knob.effect(False, context) is True
+    knob.revert(context)
     assert in_the_loop() == 7
     assert counted == ["collect", "collect", "empty_cache"]
 
 
 def test_torchs_own_calls_go_through(steps: Steps, counted: list[str]) -> None:
     in_the_loop()
-    CleanupCalls.facts(steps, None)
-    knob, house = CleanupCalls(), House(steps, "cpu")
-    knob.apply(False, house)
+    CleanupCalls.facts(steps, "cpu")
+    knob, context = CleanupCalls(), GuestContext(steps, "cpu")
+    knob.apply(False, context)
     counted.clear()
     library = compile("def clean():\n    gc.collect()\n", "/opt/lib/site-packages/torch/library.py", "exec")
     scope: dict[str, Any] = {"gc": gc}
     exec(library, scope)
     scope["clean"]()
     assert counted == ["collect"]
-    knob.revert(house)
+    knob.revert(context)
 
 
 def test_calls_that_do_not_come_did_not_take_effect(steps: Steps) -> None:
     for _ in range(4):
         in_the_loop()
-    CleanupCalls.facts(steps, None)
-    knob, house = CleanupCalls(), House(steps, "cpu")
-    knob.apply(False, house)
-    knob.before_step(house)
-    assert knob.effect(False, house) is None, "too early to tell"
+    CleanupCalls.facts(steps, "cpu")
+    knob, context = CleanupCalls(), GuestContext(steps, "cpu")
+    knob.apply(False, context)
+    knob.before_step(context)
+    assert knob.effect(False, context) is None, "too early to tell"
     for _ in range(6):
-        knob.before_step(house)
-    assert knob.effect(False, house) is False
-    knob.revert(house)
+        knob.before_step(context)
+    assert knob.effect(False, context) is False
+    knob.revert(context)
 
 
 def test_nothing_seen_is_nothing_to_leave_out(steps: Steps) -> None:
     with pytest.raises(Refused):
-        CleanupCalls().apply(False, House(steps, "cpu"))
+        CleanupCalls().apply(False, GuestContext(steps, "cpu"))
 
 
 def test_it_gives_up_where_memory_runs_short(steps: Steps, counted: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     in_the_loop()
-    CleanupCalls.facts(steps, None)
+    CleanupCalls.facts(steps, "cpu")
     monkeypatch.setattr(_memory, "host_free", lambda: 4 << 30)
     monkeypatch.setattr(_memory, "LOOKS_EVERY", 0.0)
     held = [1 << 30]
     monkeypatch.setattr(_memory, "resident", lambda: held[0])
-    knob, house = CleanupCalls(), House(steps, "cpu")
-    knob.apply(False, house)
-    knob.before_step(house)
+    knob, context = CleanupCalls(), GuestContext(steps, "cpu")
+    knob.apply(False, context)
+    knob.before_step(context)
     assert knob.gave_up == ""
     held[0] = 4 << 30
     counted.clear()
-    knob.before_step(house)
+    knob.before_step(context)
     assert knob.gave_up == (
         "the memory of the process grew by 3.0 GiB meanwhile, of 4.0 GiB that were free, so it was given up"
     )
     assert counted[0] == "collect", "what was kept goes back at once"
-    knob.before_step(house)
+    knob.before_step(context)
     assert knob.gave_up
     assert in_the_loop() == 7
-    knob.revert(house)
+    knob.revert(context)
 
 
 def test_a_name_taken_before_torch_was_there(counted: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

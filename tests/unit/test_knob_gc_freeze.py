@@ -11,12 +11,12 @@ import pytest
 from tests.unit.test_fixes import FOUND
 
 from bottleneck_doctor.fixes import NotApplicable, Offer, catalogue
-from bottleneck_doctor.runtime.bare_run import BareRun
-from bottleneck_doctor.runtime.knobs import House, Refused, _memory
+from bottleneck_doctor.runtime.knobs import GuestContext, Refused, _memory
 from bottleneck_doctor.runtime.knobs.gc_freeze import GcFreeze
-from bottleneck_doctor.runtime.messages import Grant
-from bottleneck_doctor.runtime.originals import now
-from bottleneck_doctor.runtime.steps import Steps
+from bottleneck_doctor.runtime.loop.steps import Steps
+from bottleneck_doctor.runtime.process.originals import now
+from bottleneck_doctor.runtime.serve.bare_run import BareRun
+from bottleneck_doctor.runtime.wire.messages import Grant
 
 FIX = next(fix for fix in catalogue() if fix.id == "gc-freeze")
 OWN = (651, 9, 8)
@@ -33,56 +33,56 @@ def _as_before() -> Iterator[None]:
 
 
 @pytest.fixture
-def house() -> House:
-    return House(Steps(), "cpu")
+def context() -> GuestContext:
+    return GuestContext(Steps(), "cpu")
 
 
-def test_frozen_in_a_window_and_as_it_was_behind_it(house: House) -> None:
+def test_frozen_in_a_window_and_as_it_was_behind_it(context: GuestContext) -> None:
     knob = GcFreeze()
-    knob.apply(50_000, house)
+    knob.apply(50_000, context)
     assert gc.get_freeze_count() > 1000
     assert gc.get_threshold() == (50_000, *OWN[1:])
     assert gc.isenabled(), "garbage that refers to itself still goes"
-    knob.before_step(house)
-    assert knob.effect(50_000, house) is True
-    knob.revert(house)
+    knob.before_step(context)
+    assert knob.effect(50_000, context) is True
+    knob.revert(context)
     assert (gc.get_freeze_count(), gc.get_threshold()) == (0, OWN)
-    knob.revert(house)
+    knob.revert(context)
 
 
-def test_a_larger_threshold_of_the_users_stays(house: House) -> None:
+def test_a_larger_threshold_of_the_users_stays(context: GuestContext) -> None:
     gc.set_threshold(10**6, *OWN[1:])
     knob = GcFreeze()
-    knob.apply(50_000, house)
+    knob.apply(50_000, context)
     assert gc.get_threshold()[0] == 10**6
-    assert knob.effect(50_000, house) is True
-    knob.revert(house)
+    assert knob.effect(50_000, context) is True
+    knob.revert(context)
     assert gc.get_threshold()[0] == 10**6
 
 
-def test_what_the_script_sets_meanwhile_stays_its_own(house: House) -> None:
+def test_what_the_script_sets_meanwhile_stays_its_own(context: GuestContext) -> None:
     knob = GcFreeze()
-    knob.apply(50_000, house)
+    knob.apply(50_000, context)
     gc.set_threshold(123, 4, 5)
-    assert knob.effect(50_000, house) is False
-    knob.revert(house)
+    assert knob.effect(50_000, context) is False
+    knob.revert(context)
     assert gc.get_threshold() == (123, 4, 5)
 
 
-def test_a_window_that_fails_before_it_was_applied_leaves_everything(house: House) -> None:
-    GcFreeze().revert(house)
+def test_a_window_that_fails_before_it_was_applied_leaves_everything(context: GuestContext) -> None:
+    GcFreeze().revert(context)
     assert gc.get_threshold() == OWN
 
 
-def test_no_window_where_the_script_deals_with_the_collector_itself(house: House) -> None:
+def test_no_window_where_the_script_deals_with_the_collector_itself(context: GuestContext) -> None:
     gc.disable()
     with pytest.raises(Refused, match="off"):
-        GcFreeze().apply(50_000, house)
+        GcFreeze().apply(50_000, context)
     gc.enable()
     gc.freeze()
     try:
         with pytest.raises(Refused, match="freeze"):
-            GcFreeze().apply(50_000, house)
+            GcFreeze().apply(50_000, context)
         assert gc.get_threshold() == OWN
     finally:
         gc.unfreeze()
@@ -96,19 +96,19 @@ def test_how_long_the_collector_runs_is_told() -> None:
     steps.started = now()
     for _ in range(3):
         gc.collect()
-    told = GcFreeze.facts(steps, None)
+    told = GcFreeze.facts(steps, "cpu")
     assert gc.callbacks == callbacks
     assert told["collections"] >= 3
     assert 0.5 < told["share"] <= 1
     assert (told["on"], told["frozen"]) == (True, False)
 
 
-def test_a_window_fails_in_which_memory_ran_short(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_window_fails_in_which_memory_ran_short(context: GuestContext, monkeypatch: pytest.MonkeyPatch) -> None:
     held = [1 << 30]
     monkeypatch.setattr(_memory, "host_free", lambda: 1 << 30)
     monkeypatch.setattr(_memory, "resident", lambda: held[0])
     monkeypatch.setattr(_memory, "LOOKS_EVERY", 0.0)
-    run = BareRun(Grant(7, {"gc_freeze": 50_000}, "timed", 1, 3), house, lambda: None)
+    run = BareRun(Grant(7, {"gc_freeze": 50_000}, "timed", 1, 3), context, lambda: None)
     run.apply()
     assert not run.step_ended()
     held[0] = 2 << 30

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -70,12 +71,12 @@ def test_what_is_not_applied_is_not_put_back() -> None:
 def test_a_knob_that_cannot_look_keeps_no_other_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
     class Blind(knobs.Knob):
         @classmethod
-        def facts(cls, steps: Steps, device: str) -> dict[str, object]:
+        def facts(cls, steps: Steps, device: str, loader: Any = None) -> dict[str, object]:
             raise RuntimeError
 
     class Seeing(knobs.Knob):
         @classmethod
-        def facts(cls, steps: Steps, device: str) -> dict[str, object]:
+        def facts(cls, steps: Steps, device: str, loader: Any = None) -> dict[str, object]:
             return {"device": device}
 
     monkeypatch.setattr(knobs, "_kinds", {"blind": Blind, "plain": knobs.Knob, "seeing": Seeing})

@@ -9,8 +9,8 @@ from pathlib import Path
 from bottleneck_doctor import knobs
 from bottleneck_doctor.documents.report import Change, Setting
 from bottleneck_doctor.edits.autocast_block import autocast_change
-from bottleneck_doctor.edits.call import call_change
 from bottleneck_doctor.edits.before_loop import before_loop_change
+from bottleneck_doctor.edits.call import call_change
 from bottleneck_doctor.edits.diff import as_change
 from bottleneck_doctor.edits.loader_call import loader_change
 from bottleneck_doctor.edits.memory_format import memory_format_change
@@ -18,11 +18,13 @@ from bottleneck_doctor.edits.named_call import named_change
 from bottleneck_doctor.edits.removal import removal_change
 from bottleneck_doctor.edits.switch import switches_change
 from bottleneck_doctor.edits.whole_batches import whole_batches_change
-from bottleneck_doctor.knobs import Argument, (
+from bottleneck_doctor.knobs import (
+    Argument,
     AutocastBlock,
     BeforeLoop,
     Call,
-    LoaderArgument, MemoryFormat,
+    LoaderArgument,
+    MemoryFormat,
     Removal,
     Switch,
     Variables,

@@ -13,23 +13,21 @@ from enum import IntEnum
 
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.report import Setting
-from bottleneck_doctor.examine import judge
+from bottleneck_doctor.examine import judge, ladder
+from bottleneck_doctor.examine.ladder import WORTH_TRYING
 from bottleneck_doctor.explain.explainer import DISTURBED
 from bottleneck_doctor.fixes import NotApplicable, catalogue
-from bottleneck_doctor.knobs import needs_workers, num_workers, replay
+from bottleneck_doctor.knobs import num_workers, replay
 from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure import schedule
 from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.schedule import Probe, probe
 from bottleneck_doctor.wording import words
 
-WORTH_TRYING = 1.02
-"""A fix whose ceiling is below this ratio is not tried, and one that brings less alone is not combined."""
 CLEARLY_LOSING = 0.93
 """Part of the best speed of a fix below which one of its settings is measured no more often than a claim needs."""
 CEILING_SESSIONS = 1
 """Sessions that measure a ceiling. It bounds what fixes can bring and nothing is claimed of it, so one process does."""
-MOST_RUNGS = 4
 WORKER_LIMIT = 8
 """Workers that may be tried on any machine; beyond, four times the usable CPUs."""
 
@@ -321,46 +319,9 @@ class Selection:
         return num_workers.setting_of(best)
 
     def climb(self) -> None:
-        """Choose the ladder of the combination: best fix first, then each that promised a gain alone on top."""
-        speeds = self.speeds()
-        gains: list[tuple[float, str, Setting]] = []
-        workers = self.best_workers()
-        if workers:
-            fix = next(candidate.fix.id for candidate in self.candidates if workers in candidate.settings)
-            gains.append((speeds[labels.key_of(workers)], fix, workers))
-        for candidate in self.candidates:
-            # Of the numbers of workers only the best is built on.
-            settings = [setting for setting in candidate.settings if num_workers.alone(setting) is None]
-            gain, setting = max(
-                ((self._gain({**candidate.base, **each}, speeds), each) for each in settings),
-                key=lambda known: known[0],
-                default=(0.0, {}),
-            )
-            if gain > WORTH_TRYING:
-                gains.append((gain, candidate.fix.id, setting))
-        gains.sort(key=lambda gain: -gain[0])
-        self.rungs = self._rungs(gains[:MOST_RUNGS])
-
-    def _gain(self, setting: Setting, speeds: dict[str, float]) -> float:
-        """How many times as fast a setting is as the best that it holds; 0 where one that changes less is as fast."""
-        speed = speeds.get(labels.key_of(setting), 0.0)
-        tried = [{**candidate.base, **each} for candidate in self.candidates for each in candidate.settings]
-        smaller = [each for each in tried if each.keys() < setting.keys() and labels.key_of(each) in speeds]
-        if any(speed <= WORTH_TRYING * speeds[labels.key_of(each)] for each in smaller):
-            return 0.0
-        held = [speeds[labels.key_of(each)] for each in smaller if each.items() < setting.items()]
-        return speed / max(held, default=1.0)
-
-    def _rungs(self, gains: Sequence[tuple[float, str, Setting]]) -> list[tuple[str, Setting]]:
-        rungs: list[tuple[str, Setting]] = []
-        together: Setting = {}
-        for _, fix, change in gains:
-            if any(name in together and together[name] != value for name, value in change.items()):
-                continue
-            if change.items() <= together.items():
-                continue  # What a fix before it brought along.
-            if needs_workers(change) and not num_workers.under(together, self.found.num_workers):
-                continue
-            together = {**together, **change}
-            rungs.append((fix, together))
-        return rungs if len(rungs) > 1 else []
+        """Choose the ladder of the combination."""
+        tried = {
+            candidate.fix.id: [{**candidate.base, **each} for each in candidate.settings]
+            for candidate in self.candidates
+        }
+        self.rungs = ladder.rungs(tried, self.speeds(), self.best_workers(), self.found.num_workers)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer
 from bottleneck_doctor.knobs import cleanup_calls
-from bottleneck_doctor.runtime.messages import Found
+from bottleneck_doctor.runtime.wire.messages import Found
 
 
 def propose(found: Found) -> Offer | NotApplicable:

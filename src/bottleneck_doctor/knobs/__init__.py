@@ -123,7 +123,8 @@ __all__ = [
     "LoaderArgument",
     "Loading",
     "MemoryFormat",
-    "Removal", "Switch",
+    "Removal",
+    "Switch",
     "Variables",
     "WholeBatches",
 ]

@@ -170,7 +170,18 @@ class Variables:
         return " ".join(f"{name}={shlex.quote(text)}" for name, text in self.of(value).items()) or None
 
 
-Edit = LoaderArgument | WholeBatches | Call | BeforeLoop | AutocastBlock | MemoryFormat | Switch | Argument | Removal | Variables
+Edit = (
+    LoaderArgument
+    | WholeBatches
+    | Call
+    | BeforeLoop
+    | AutocastBlock
+    | MemoryFormat
+    | Switch
+    | Argument
+    | Removal
+    | Variables
+)
 """How a user makes the change for good. `code(value, device)` is what they write outside of the DataLoader's arguments
 (None: nothing); `device` as in a `Baseline` (`cuda:0`), "" where it is not known."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bottleneck_doctor.knobs._spec import KnobSpec, WholeBatches
-from bottleneck_doctor.runtime.messages import Found
+from bottleneck_doctor.runtime.wire.messages import Found
 
 NAME = "batched_fetch"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bottleneck_doctor.knobs._spec import KnobSpec, Removal
-from bottleneck_doctor.runtime.messages import Found, Site
+from bottleneck_doctor.runtime.wire.messages import Found, Site
 
 NAME = "cleanup_calls"
 

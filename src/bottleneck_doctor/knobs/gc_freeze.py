@@ -4,7 +4,7 @@ out of its sight."""
 from __future__ import annotations
 
 from bottleneck_doctor.knobs._spec import BeforeLoop, KnobSpec
-from bottleneck_doctor.runtime.messages import Found
+from bottleneck_doctor.runtime.wire.messages import Found
 
 NAME = "gc_freeze"
 THRESHOLD = 50_000

@@ -11,7 +11,7 @@ from typing import Optional
 
 import torch
 
-from ..originals import now, open_file
+from ..process.originals import now, open_file
 
 LOOKS_EVERY = 0.05
 """Seconds between two looks: one takes some microseconds, and steps may be as short."""

@@ -19,6 +19,7 @@ from typing import Any, Dict, List, Optional, Tuple
 import torch
 from torch.utils.data import (
     BatchSampler,
+    IterableDataset,
     RandomSampler,
     SequentialSampler,
     Subset,
@@ -29,9 +30,9 @@ from torch.utils.data import (
 from torch.utils.data._utils.collate import default_collate, default_convert
 from torch.utils.data.distributed import DistributedSampler
 
-from ..loader import is_iterable, tensors_of
-from ..steps import Steps
-from . import House, Knob
+from ..loop.batches import tensors_of
+from ..loop.steps import Steps
+from . import GuestContext, Knob
 
 NAME = "batched_fetch"
 MOST_ROWS = 256
@@ -50,7 +51,7 @@ class BatchedFetch(Knob):
     layer = "loader"
 
     @classmethod
-    def facts(cls, steps: Steps, loader: Any) -> Any:
+    def facts(cls, steps: Steps, device: str, loader: Any = None) -> Any:
         return None if loader is None else {"obstacle": obstacle(loader)}
 
     @classmethod
@@ -60,8 +61,8 @@ class BatchedFetch(Knob):
             values["sampler"], values["batch_sampler"] = loader.batch_sampler, None
             values["collate_fn"] = default_convert
 
-    def effect(self, value: Any, house: House) -> Optional[bool]:
-        return self.effect_on_loading(value, house.feed)
+    def effect(self, value: Any, context: GuestContext) -> Optional[bool]:
+        return self.effect_on_loading(value, context.feed)
 
     def effect_on_loading(self, value: Any, feed: Any) -> Optional[bool]:
         loader = getattr(feed, "loader", None)
@@ -74,7 +75,7 @@ class BatchedFetch(Knob):
 def obstacle(loader: Any) -> str:
     """Why this loader's batches are not taken as a whole, as the end of a sentence; "" where they can be."""
     dataset = loader.dataset
-    if is_iterable(loader):
+    if isinstance(loader.dataset, IterableDataset):
         return "an iterable dataset is not asked for rows by index"
     if not loader._auto_collation:
         return "already on: the loader asks its dataset for whole batches"

@@ -16,10 +16,10 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import torch
 
-from ..originals import get_frame
-from ..steps import Steps
-from ..user_code import is_users_file
-from . import House, Knob, Refused
+from ..loop.steps import Steps
+from ..process.originals import get_frame
+from ..process.user_code import is_users_file
+from . import GuestContext, Knob, Refused
 from ._memory import MemoryLimit
 
 NAME = "cleanup_calls"
@@ -104,7 +104,7 @@ class CleanupCalls(Knob):
                 _replace(original, _asking(steps, title, original, in_use, None), module, name)
 
     @classmethod
-    def facts(cls, steps: Steps, loader: Any) -> Any:
+    def facts(cls, steps: Steps, device: str, loader: Any = None) -> Any:
         calls = of(steps)
         calls.watching = False
         here = threading.get_ident()
@@ -117,19 +117,19 @@ class CleanupCalls(Knob):
 
     # -- in a window -------------------------------------------------------------------------------------------------
 
-    def apply(self, value: Any, house: House) -> None:
+    def apply(self, value: Any, context: GuestContext) -> None:
         if value:
             return
-        calls = of(house.steps)
+        calls = of(context.steps)
         if not calls.names:
             raise Refused("no call was seen in the steps")
-        self._memory = MemoryLimit(house.device)
-        self._every = sum(calls.counts.values()) / max(1, steps_made(house.steps))
+        self._memory = MemoryLimit(context.device)
+        self._every = sum(calls.counts.values()) / max(1, steps_made(context.steps))
         self._calls = calls
         calls.left_out = 0
         calls.without = True
 
-    def before_step(self, house: House) -> None:
+    def before_step(self, context: GuestContext) -> None:
         self._asked += 1
         if self._calls is None or self._memory is None or not self._calls.without:
             return
@@ -140,11 +140,11 @@ class CleanupCalls(Knob):
             if _cuda_in_use():
                 torch.cuda.empty_cache()
 
-    def revert(self, house: House) -> None:
+    def revert(self, context: GuestContext) -> None:
         if self._calls is not None:
             self._calls.without = False
 
-    def effect(self, value: Any, house: House) -> Optional[bool]:
+    def effect(self, value: Any, context: GuestContext) -> Optional[bool]:
         if self._calls is None:
             return None
         if self._calls.left_out:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import gc
 from typing import Any, Dict, Optional, Tuple
 
-from ..originals import now
-from ..steps import Steps
-from . import House, Knob, Refused
+from ..loop.steps import Steps
+from ..process.originals import now
+from . import GuestContext, Knob, Refused
 from ._memory import MemoryLimit
 
 NAME = "gc_freeze"
@@ -64,7 +64,7 @@ class GcFreeze(Knob):
         gc.callbacks.append(_Stopwatch(steps))
 
     @classmethod
-    def facts(cls, steps: Steps, loader: Any) -> Any:
+    def facts(cls, steps: Steps, device: str, loader: Any = None) -> Any:
         gc.callbacks[:] = [each for each in gc.callbacks if not isinstance(each, _Stopwatch)]
         if steps.started is None:
             return None
@@ -78,12 +78,12 @@ class GcFreeze(Knob):
 
     # -- in a window -------------------------------------------------------------------------------------------------
 
-    def apply(self, value: Any, house: House) -> None:
+    def apply(self, value: Any, context: GuestContext) -> None:
         if not _is_on():
             raise Refused("the script has switched the garbage collector off")
         if gc.get_freeze_count():
             raise Refused("the script has called gc.freeze() itself")
-        self._memory = MemoryLimit(house.device)
+        self._memory = MemoryLimit(context.device)
         _collect()
         gc.freeze()
         self._frozen = gc.get_freeze_count()
@@ -91,15 +91,15 @@ class GcFreeze(Knob):
         self._wanted = max(int(value), self._before[0])
         gc.set_threshold(self._wanted)
 
-    def before_step(self, house: House) -> None:
+    def before_step(self, context: GuestContext) -> None:
         if self._before is None or self._memory is None:
             return
         self.gave_up = self._memory.short()
         if self.gave_up:
-            self.revert(house)
+            self.revert(context)
             _collect()
 
-    def revert(self, house: House) -> None:
+    def revert(self, context: GuestContext) -> None:
         before, self._before = self._before, None
         if before is None:
             return
@@ -108,7 +108,7 @@ class GcFreeze(Knob):
         if gc.get_freeze_count() <= self._frozen:  # Or has frozen more.
             gc.unfreeze()
 
-    def effect(self, value: Any, house: House) -> Optional[bool]:
+    def effect(self, value: Any, context: GuestContext) -> Optional[bool]:
         return gc.get_freeze_count() > 0 and _is_on() and gc.get_threshold()[0] == self._wanted
 
 

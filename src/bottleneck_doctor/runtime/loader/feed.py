@@ -58,7 +58,6 @@ class _StreamSampler:
     """Stands in for the loader's sampler: the first pass may be limited, later ones run on."""
 
     def __init__(self, stream: IndexStream, first_pass: Optional[int] = None) -> None:
-        shape(self._shadow, setting)
         self._stream = stream
         self._limit = first_pass
 
