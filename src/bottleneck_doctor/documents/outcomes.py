@@ -12,16 +12,28 @@ Risk = Literal["identical", "numerics", "semantics"]
 
 
 @dataclass(frozen=True, kw_only=True)
+class Settle:
+    """What would settle what is still open: a command, about how many seconds it takes, and the ids of the fixes that
+    it would decide."""
+
+    seconds: float
+    command: list[str]
+    fixes: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Verdict:
     """One sentence with figures, and the fix it speaks of (None where nothing is faster).
 
     `together`: the sentence promises the combination, and `fix` is the best single one (None where none is faster by
-    itself)."""
+    itself). `settle`: what would settle what is still open and could matter, where nothing is faster; None where more
+    time would not do."""
 
     sentence: str
     finding: str | None = None
     fix: str | None = None
     together: bool = False
+    settle: Settle | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,8 +52,10 @@ class FixOutcome:
 
     `speedup` is the promise: whole epochs of the user's own length, against the baseline. `steady` leaves the epoch's
     start and end out. `over` is the setting that this fix builds on (empty: the baseline) and `added` its own worth
-    on top of that. `confirmed` uses only processes started after the fix was chosen. `memory` and `numerics` are None:
-    no release has written them, and no page draws them.
+    on top of that. `confirmed` uses only processes started after the fix was chosen. `chance`, 0 to 1, is that of being
+    worth an edit; nothing is claimed from it, and it is None where nothing was measured. `settle` would decide a fix
+    that is still open; None where more time would not, and then `reason` says why. `memory` and `numerics` are None: no
+    release has written them, and no page draws them.
     """
 
     id: str
@@ -60,6 +74,8 @@ class FixOutcome:
     memory: dict[str, int] | None = None
     numerics: dict[str, list[float]] | None = None
     more_blocks: int | None = None
+    chance: float | None = None
+    settle: Settle | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,6 +17,7 @@ from pathlib import Path
 from bottleneck_doctor import knobs
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.report import Setting, Window
+from bottleneck_doctor.examine.pair_costs import PAIRS, ROUNDS, all_pairs
 from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.measure import pairing, schedule
 from bottleneck_doctor.measure.budget import Allowance
@@ -28,18 +29,10 @@ from bottleneck_doctor.protection.protector import Protector, protecting
 from bottleneck_doctor.statistics.speedups import Observation
 from bottleneck_doctor.wording import words
 
-PAIRS = schedule.LEAST_SESSIONS
-"""Pairs of processes: as many as a claim needs."""
-ROUNDS = 3
-"""Windows of each process in a pair. Processes differ more than windows do, so they are few, and short."""
 LEAST_ROUNDS = 2
 """Rounds without which a pair says nothing."""
 WINDOW_SECONDS = 0.7
 """What a window's timed part aims at."""
-BURN_IN_WINDOWS = 1
-"""Windows that warming a process up takes, about: they are half as long."""
-TOGETHER = 1.4
-"""How many times as long as one alone several processes take to start at the same time, about."""
 MOST_OF_THE_TIME = 0.6
 """Part of the time left that pairs may take."""
 _APART = 100_000
@@ -80,8 +73,7 @@ class Beside:
         settings = self._selection.to_start()
         costs = Costs(schedule.shape_of(self._selection.found), step_seconds, WINDOW_SECONDS, brief=True)
         window = costs.measuring(schedule.probe(labels.BASELINE, {}))
-        windows = (1 + len(settings)) * (BURN_IN_WINDOWS + ROUNDS) * window
-        seconds = PAIRS * (TOGETHER * self._starter.setup() + windows)
+        seconds = all_pairs(len(settings), self._starter.setup(), window)
         if settings and not live.session.ranks and seconds <= (1.0 if alone else MOST_OF_THE_TIME) * budget.left():
             self._allowance = budget.reserve(seconds, inside=True)
 

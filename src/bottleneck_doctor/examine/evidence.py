@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from bottleneck_doctor import knobs
 from bottleneck_doctor.documents.labels import key_of
 from bottleneck_doctor.documents.report import Risk, Setting, Speedup, Window
+from bottleneck_doctor.examine.settling import Settling
 from bottleneck_doctor.fixes import Fix as Fix
 from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.runtime.wire.messages import Found
@@ -73,6 +74,8 @@ class JudgeEvidence:
     """Most cores that other programs kept busy in a session, on average; None where it was not seen."""
     cut: str = TIME_OVER
     """What ended the measuring."""
+    settling: Settling | None = None
+    """What another examination would take; None where that is not known."""
 
 
 class Estimates:
@@ -93,6 +96,10 @@ class Estimates:
         }
         self.added = speedups.estimate_all(ev.added(made, over), control="")
         self.floor = speedups.noise_floor(self.promised)
+
+    def decisive(self, key: str, base: Setting) -> speedups.SpeedupEstimate:
+        """The estimate that a fix is judged by: against the baseline, or against what it builds on."""
+        return self.added[key] if base and key in self.added else self.promised[key]
 
     def over(self, whole: Setting, part: Setting) -> speedups.SpeedupEstimate | None:
         """What a setting adds to a part of it, from processes that measured both; None where none did."""

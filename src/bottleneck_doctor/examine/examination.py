@@ -317,6 +317,7 @@ class _Examination:
             outcome.Gathered(
                 argv=self.request.discretion.words(self.request.start.entrypoint()),
                 repeat=self.request.repeat(self.seed),
+                settling=self.request.settling,
                 seed=self.seed,
                 budget=self.request.budget or DEFAULT_BUDGET,
                 seconds=self.budget.elapsed(),

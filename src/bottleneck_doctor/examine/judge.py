@@ -27,6 +27,7 @@ from bottleneck_doctor.documents.report import (
 )
 from bottleneck_doctor.edits.advice import changes_for
 from bottleneck_doctor.examine import headline, undecided
+from bottleneck_doctor.examine.doubt import Doubt
 from bottleneck_doctor.examine.evidence import TIME_OVER as TIME_OVER
 from bottleneck_doctor.examine.evidence import Candidate as Candidate
 from bottleneck_doctor.examine.evidence import Estimates as Estimates
@@ -40,6 +41,8 @@ from bottleneck_doctor.measure.schedule import fewest_workers
 from bottleneck_doctor.runtime.wire.messages import Found
 from bottleneck_doctor.statistics import speedups
 from bottleneck_doctor.wording import ranking, words
+from bottleneck_doctor.wording.doubt import TOO_NOISY as TOO_NOISY
+from bottleneck_doctor.wording.doubt import settle_text
 
 RISK_TOLD: dict[Risk, str] = {
     "identical": "",
@@ -47,8 +50,6 @@ RISK_TOLD: dict[Risk, str] = {
     "semantics": "This changes the training itself.",
 }
 """What the verdict says of what it offers."""
-TOO_NOISY = 0.2
-"""Noise floor from which on it, and not how little was measured, is what keeps everything undecided."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,8 @@ def judge(evidence: JudgeEvidence) -> Judgement:
     estimates = Estimates(evidence)
     ladder = _ladder(evidence, estimates)
     outcomes, surely = _outcomes(evidence, estimates, ladder[1:])
+    doubt = Doubt(evidence, estimates)
+    outcomes = [doubt.told(outcome) for outcome in outcomes]
     baseline = _baseline(evidence)
     ceilings = _ceilings(evidence, estimates)
     control = estimates.promised.get(CONTROL)
@@ -77,7 +80,8 @@ def judge(evidence: JudgeEvidence) -> Judgement:
     workers = _workers(evidence, estimates, baseline)
     leading = headline.named(_claims(evidence, outcomes, surely, ladder), estimates.adds)
     combination = _combination(evidence, estimates, ladder, leading)
-    verdict = _verdict(evidence, baseline, outcomes, leading, ceilings, estimates)
+    leading = headline.named(claims, estimates.adds)
+    verdict = _verdict(evidence, baseline, outcomes, leading, ceilings, estimates, doubt)
     return Judgement(baseline, noise, ceilings, outcomes, combination, workers, verdict, estimates.floor)
 
 
@@ -92,7 +96,7 @@ def _outcomes(
         (candidate, _best_setting(candidate, estimates, evidence.best_workers)) for candidate in evidence.candidates
     ]
     tried = [(candidate, setting) for candidate, setting in measured if setting is not None]
-    decisive = [_decisive(candidate, setting, estimates) for candidate, setting in tried]
+    decisive = [estimates.decisive(candidate.key(setting), candidate.base) for candidate, setting in tried]
     together = [estimates.promised[key_of(rung.setting)] for rung in rungs]
     adjusted = speedups.holm([estimate.p_value for estimate in [*decisive, *together]])
     p_of = {id(candidate): p for (candidate, _), p in zip(tried, adjusted, strict=False)}
@@ -146,20 +150,12 @@ def _best_setting(candidate: Candidate, estimates: Estimates, best_workers: Sett
     return max(known, key=lambda setting: estimates.promised[candidate.key(setting)].low)
 
 
-def _decisive(candidate: Candidate, setting: Setting, estimates: Estimates) -> speedups.SpeedupEstimate:
-    """The estimate that a fix is judged by: against the baseline, or against what it builds on."""
-    key = candidate.key(setting)
-    if candidate.base and key in estimates.added:
-        return estimates.added[key]
-    return estimates.promised[key]
-
-
 def _measured(
     evidence: JudgeEvidence, candidate: Candidate, setting: Setting, estimates: Estimates, p_value: float, tried: int
 ) -> FixOutcome:
     whole: Setting = {**candidate.base, **setting}
     key = key_of(whole)
-    decisive = _decisive(candidate, setting, estimates)
+    decisive = estimates.decisive(key, candidate.base)
     status: Status = speedups.verdict(decisive, adjusted_p=p_value, floor=estimates.floor)
     promised, steady = estimates.promised[key], estimates.steady.get(key)
     if status == "faster" and promised.estimate <= 1.0:
@@ -370,6 +366,7 @@ def _verdict(
     leading: Claim | None,
     ceilings: Mapping[str, Speedup],
     estimates: Estimates,
+    doubt: Doubt,
 ) -> Verdict:
     if baseline is None:
         return Verdict(sentence="Cannot tell: no window of the training as written could be measured.")
@@ -384,19 +381,38 @@ def _verdict(
             sentence=f"{sentence} {RISK_TOLD[leading.risk]}".rstrip(), fix=single, together=leading.fix is None
         )
     unsettled = [outcome for outcome in outcomes if outcome.status == "cannot_tell"]
-    if unsettled and estimates.floor > TOO_NOISY:
-        return Verdict(sentence=f"{opening} Cannot tell what would help: {_too_noisy(evidence, estimates.floor)}.")
     if unsettled:
-        decided = [outcome for outcome in outcomes if outcome.status != "cannot_tell" and outcome.speedup is not None]
-        return Verdict(
-            sentence=f"{opening} {undecided.sentence(unsettled, decided, evidence.found.device, evidence.cut)}"
-        )
+        return _undecided(evidence, opening, outcomes, unsettled, estimates, doubt)
     measured = estimates.promised.get(REPLAY)
     free = None
     if measured is not None and "synthetic" in ceilings:
         # As it was measured where that is below 1: what is raised from there is no measurement of free data.
         free = measured.estimate if measured.estimate < 1 else ceilings["synthetic"].estimate
     return Verdict(sentence=undecided.nothing_faster(outcomes, free))
+
+
+def _undecided(
+    evidence: JudgeEvidence,
+    opening: str,
+    outcomes: Sequence[FixOutcome],
+    unsettled: Sequence[FixOutcome],
+    estimates: Estimates,
+    doubt: Doubt,
+) -> Verdict:
+    """The verdict where nothing is faster and something is open, with the next step at its end."""
+    if estimates.floor > TOO_NOISY:
+        return Verdict(
+            sentence=f"{opening} Cannot tell what would help: {_too_noisy(evidence, estimates.floor)}. "
+            f"{undecided.quieter(others=_others_busy(evidence))}"
+        )
+    decided = [outcome for outcome in outcomes if outcome.status != "cannot_tell" and outcome.speedup is not None]
+    told = undecided.sentence(unsettled, decided, evidence.found.device, evidence.cut)
+    step = doubt.next_step(outcomes)
+    if step is None:
+        return Verdict(sentence=f"{opening} {told}")
+    settle, short = step
+    rest = not any(each.id in settle.fixes and each.speedup is not None for each in unsettled)
+    return Verdict(sentence=f"{opening} {told} {settle_text(short, settle.seconds, rest=rest)}", settle=settle)
 
 
 def _best_single(outcomes: Sequence[FixOutcome]) -> str | None:
@@ -409,10 +425,13 @@ def _best_single(outcomes: Sequence[FixOutcome]) -> str | None:
 def _too_noisy(evidence: JudgeEvidence, floor: float) -> str:
     """Others are blamed where they were seen, and only there: training can vary by itself."""
     vary = f"measurements of the same training differ so much that nothing{words.below_text(floor)} is claimed"
-    load = evidence.other_load
-    if load is None or load <= words.OTHER_LOAD:
+    if not _others_busy(evidence):
         return vary
-    return f"other programs kept up to {load:.1f} cores busy meanwhile, and {vary}"
+    return f"other programs kept up to {evidence.other_load:.1f} cores busy meanwhile, and {vary}"
+
+
+def _others_busy(evidence: JudgeEvidence) -> bool:
+    return evidence.other_load is not None and evidence.other_load > words.OTHER_LOAD
 
 
 def opened_by(judged: Judgement, cause: str) -> str:

@@ -29,6 +29,7 @@ from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.examine import judge
 from bottleneck_doctor.examine.beside import Beside
 from bottleneck_doctor.examine.selection import Selection
+from bottleneck_doctor.examine.settling import Command, settling
 from bottleneck_doctor.explain.explainer import Explanation
 from bottleneck_doctor.measure import schedule
 from bottleneck_doctor.runtime.wire.messages import Ended, Found, Hello
@@ -73,6 +74,8 @@ class Gathered:
     """Files of the user's that could not be put back."""
     source: bool = True
     """Whether lines of the user's code may be told."""
+    settling: Command | None = None
+    """The command that examines some of the fixes again; None: nobody is told of one."""
 
     def ended(self, how: Ending) -> list[SessionRecord]:
         """The sessions that ended in this way, in order."""
@@ -96,6 +99,15 @@ def result(gathered: Gathered) -> Result:
                 beside=gathered.beside.observations if gathered.beside is not None else (),
                 other_load=_other_load(gathered),
                 cut=_cut(gathered),
+                settling=settling(
+                    gathered.settling,
+                    selection.measured.windows,
+                    gathered.beside.windows if gathered.beside is not None else (),
+                    gathered.records,
+                    has_loader=selection.found.has_loader,
+                    explains=gathered.explanation is not None,
+                    fresh_runs=gathered.fresh_runs,
+                ),
             )
         )
     told = gathered.explanation or Explanation()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bottleneck_doctor.documents.redaction import Discretion
@@ -10,6 +10,11 @@ from bottleneck_doctor.documents.report import Result
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.explain.explainer import ExplainOptions
 from bottleneck_doctor.session.start import Start
+from bottleneck_doctor.wording import words
+from bottleneck_doctor.wording.durations import typed_duration
+
+LONGEST_COMMAND = 64
+"""Characters of a command that can stand in a sentence as it is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,11 +35,43 @@ class ExaminationRequest:
     discretion: Discretion = field(default_factory=Discretion)
     """What no output may tell."""
 
-    def repeat(self, seed: int) -> list[str]:
-        """The command that does the same again, with what is secret masked: it has to be filled in."""
-        command = ["run", "--seed", str(seed)]
+    def settling(
+        self, only: frozenset[str], skip: frozenset[str], seconds: float, sessions: int | None
+    ) -> tuple[list[str], str]:
+        """The command that examines again in so many seconds, else as this one was given; and the same for a sentence,
+        with `…` for what is left out of it. `only`: ids of the fixes to try alone (none: the same ones again); `skip`:
+        of those to leave out beside. `sessions`: None leaves it to us."""
+        asked = replace(self, budget=seconds, sessions=sessions, only=self.only - skip, skip=self.skip | skip)
+        if only:
+            asked = replace(asked, only=only, skip=frozenset())
+        command = asked.repeat(self.seed)
+        text = words.command_text(command)
+        if len(text) <= LONGEST_COMMAND and "`" not in text:
+            return command, text
+        start = Start(
+            script=None if self.start.script is None else Path(self.start.script.name),
+            module=self.start.module,
+            words=tuple(Path(word).name for word in self.start.words[:1]),
+        )
+        bare = replace(
+            asked,
+            start=start,
+            output=Path("."),
+            fresh_runs=False,
+            seed=None,
+            explain=ExplainOptions(folder=Path(".")),
+        )
+        short = replace(bare, discretion=Discretion()).repeat(None)
+        return command, words.command_text(short).replace("`", "'") + " …"
+
+    def repeat(self, seed: int | None) -> list[str]:
+        """The command that does the same again, with what is secret masked: it has to be filled in. `seed`: None leaves
+        it to chance."""
+        command = ["run"]
+        if seed is not None:
+            command += ["--seed", str(seed)]
         if self.budget is not None:
-            command += ["--budget", f"{self.budget:g}s"]
+            command += ["--budget", typed_duration(self.budget)]
         if self.output != Path("."):
             command += ["-o", str(self.output)]
         if self.explain is not None and self.explain.rate != ExplainOptions.rate:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from bottleneck_doctor.documents.report import FixOutcome, Speedup
 from bottleneck_doctor.statistics import speedups
-from bottleneck_doctor.wording import words
+from bottleneck_doctor.wording import doubt, ranking, words
 
 MOST_DIGITS = 6
 WORTH_NAMING = 1 + speedups.EQUIVALENCE
@@ -54,6 +54,30 @@ def reason(estimate: speedups.SpeedupEstimate | Speedup, *, floor: float, tried:
     return f"{subject} looks slower, {_chance(high, 'ends', tried)}"
 
 
+AND_NEVER = "; "
+"""Between a reason and why more time would not help."""
+PAIRS_TAKEN = "more time would not settle it: no more pairs of processes are taken of it, but another run may"
+
+
+def never(floor: float, *, between: bool) -> str:
+    """Why more time would not decide it. `between`: an estimate like this would not be decided without any spread."""
+    if not between:
+        return "more time would hardly settle it, since processes differ that much, but a quieter machine may"
+    small = words.share_text(speedups.EQUIVALENCE)
+    if floor > speedups.EQUIVALENCE:
+        hidden = words.share_text(floor) if floor < 1 else words.ratio_text(1 + floor, 1)
+        return (
+            f"more time would not settle it: it is between too small to matter ({small}) and what this much noise "
+            f"hides ({hidden})"
+        )
+    return f"more time would hardly settle it: it is too close to {small}, from where on a difference matters"
+
+
+def quieter(*, others: bool) -> str:
+    """What would help where there is too much noise. `others`: whether other programs were seen to be busy."""
+    return "Stop them, then run it again." if others else "Run it again when the machine is quiet."
+
+
 def _chance(end: float, verb: str, tried: int) -> str:
     """The interval is clear of everything, and the claim is one of several."""
     text = _apart(end, 1.0)[0]
@@ -91,21 +115,9 @@ def sentence(unsettled: Sequence[FixOutcome], others: Sequence[FixOutcome], devi
     late = len(unsettled) - len(measured)
     if not measured and not others:
         return f"Cannot tell what would help: {cut} before it could be measured."
-    leading = max(filter(_gains, measured), key=_estimate, default=None)
+    leading = next(filter(_gains, ranking.by_chance(measured)), None)
     if leading is not None and leading.speedup is not None:
-        name = words.setting_code(leading.setting, device)
-        if leading.speedup.sessions < speedups.MINIMUM_SESSIONS:
-            return (
-                f"Cannot tell yet: {name} looked {words.estimate_text(leading.speedup)} as fast, but in "
-                f"{words.count_text(leading.speedup.sessions, 'process')} only, and a claim needs "
-                f"{speedups.MINIMUM_SESSIONS}."
-            )
-        told = f"Cannot tell: {name} measured {words.speedup_text(leading.speedup)}"
-        if leading.added is None and leading.speedup.low < 1 < leading.speedup.high:
-            return f"{told}: it may be slower or faster."  # The interval stands there already.
-        # That it looks faster is told by the figure.
-        rest = re.sub("^it looks faster, (and|but) ", "", leading.reason)
-        return f"{told}: {rest}." if rest != leading.reason else f"{told}, but {rest}."
+        return " ".join(filter(None, (_leads(leading, leading.speedup, device), doubt.is_likely_text(leading.chance))))
     rest = f", and {cut} before {words.count_text(late, 'more fix')} could be measured" if late else ""
     few = [outcome for outcome in measured if _sessions(outcome) < speedups.MINIMUM_SESSIONS]
     if few:
@@ -120,14 +132,28 @@ def sentence(unsettled: Sequence[FixOutcome], others: Sequence[FixOutcome], devi
     return f"Nothing that was measured is faster{rest}." if late else "Nothing we tried is faster."
 
 
+def _leads(leading: FixOutcome, figure: Speedup, device: str) -> str:
+    """What may be said of the fix that has the best chance."""
+    name = words.setting_code(leading.setting, device)
+    if figure.sessions < speedups.MINIMUM_SESSIONS:
+        return (
+            f"Cannot tell yet: {name} looked {words.estimate_text(figure)} as fast in "
+            f"{words.count_text(figure.sessions, 'process')}, and a claim needs {speedups.MINIMUM_SESSIONS}."
+        )
+    told = f"Cannot tell: {name} measured {words.speedup_text(figure)}"
+    reason, _, hopeless = leading.reason.partition(AND_NEVER)
+    more = f" M{hopeless[1:]}." if hopeless else ""
+    if leading.added is None and figure.low < 1 < figure.high:
+        return f"{told}: it may be slower or faster.{more}"  # The interval stands there already.
+    # That it looks faster is told by the figure.
+    rest = re.sub("^it looks faster, (and|but) ", "", reason)
+    return (f"{told}: {rest}." if rest != reason else f"{told}, but {rest}.") + more
+
+
 def _gains(outcome: FixOutcome) -> bool:
     """Whether it looks like a gain worth naming, by itself and not only by what it builds on."""
     figures = [figure for figure in (outcome.speedup, outcome.added) if figure is not None]
     return all(figure.estimate > WORTH_NAMING for figure in figures)
-
-
-def _estimate(outcome: FixOutcome) -> float:
-    return outcome.speedup.estimate if outcome.speedup is not None else 0.0
 
 
 def _sessions(outcome: FixOutcome) -> int:

@@ -16,6 +16,12 @@ def student_t_tail(t: float, df: float) -> float:
     return 0.5 * _incomplete_beta(df / 2, 0.5, x, square / (df + square) if square < df else 1 - x)
 
 
+def student_t_density(t: float, df: float) -> float:
+    """Density of Student's t with `df` degrees of freedom at `t`."""
+    log_constant = math.lgamma((df + 1) / 2) - math.lgamma(df / 2) - 0.5 * math.log(df * math.pi)
+    return math.exp(log_constant - (df + 1) / 2 * math.log1p(t * t / df))
+
+
 @lru_cache(maxsize=1024)
 def student_t_quantile(probability: float, df: float) -> float:
     """The value that Student's t stays below with this probability, for 0.5 ≤ probability < 1.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0}
@@ -31,3 +32,32 @@ def format_duration(seconds: float) -> str:
     if minutes:
         return f"{minutes} min {left} s" if left else f"{minutes} min"
     return f"{left} s"
+
+
+def typed_duration(seconds: float) -> str:
+    """Return `seconds` as people type them, without loss: `5m`, `1h`, `90s`, `2.5s`."""
+    for unit in ("h", "m"):
+        count = seconds / _UNITS[unit]
+        if count >= 1 and count == int(count):
+            return f"{int(count)}{unit}"
+    return f"{seconds:g}s"
+
+
+def spoken_duration(seconds: float) -> str:
+    """Return `seconds` in words: `90 seconds`, `5 minutes`, `1 hour 20 minutes`."""
+    if seconds < 120 and seconds % 60:
+        return _counted(round(seconds), "second")
+    hours, minutes = divmod(round(seconds / 60), 60)
+    parts = [_counted(number, unit) for number, unit in ((hours, "hour"), (minutes, "minute")) if number]
+    return " ".join(parts) or _counted(round(seconds), "second")
+
+
+def round_up(seconds: float) -> float:
+    """Return the next length of time that one would ask for: whole minutes, and steps that grow with it."""
+    steps = ((600.0, 60.0), (3600.0, 300.0), (math.inf, 1800.0))
+    step = next(step for most, step in steps if seconds <= most)
+    return math.ceil(seconds / step) * step
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -35,9 +35,23 @@ def ranked(result: Result) -> list[FixOutcome]:
 
 
 def with_status(result: Result, status: Status) -> list[FixOutcome]:
-    """The fixes of one status: best first where they were measured, else as the catalogue has them."""
+    """The fixes of one status: best first where they were measured, else as the catalogue has them. What is still open
+    goes by its chance."""
     chosen = [fix for fix in result.fixes if fix.status == status]
+    if status == "cannot_tell":
+        return by_chance(chosen)
     return sorted(chosen, key=lambda fix: -words.lower_end(fix.speedup))
+
+
+def by_chance(fixes: Iterable[FixOutcome]) -> list[FixOutcome]:
+    """Fixes that are still open, those first that have the best chance to help; of about equal chances the one that
+    seems to bring more. What was never measured comes last, as the catalogue has it."""
+
+    def place(fix: FixOutcome) -> tuple[bool, float, float]:
+        looked = fix.speedup.estimate if fix.speedup is not None and math.isfinite(fix.speedup.estimate) else 0.0
+        return fix.speedup is None, -round(fix.chance or 0.0, 1), -looked
+
+    return sorted(fixes, key=place)
 
 
 def lead_fix(result: Result) -> FixOutcome | None:

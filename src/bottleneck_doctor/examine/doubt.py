@@ -1,0 +1,110 @@
+"""What is told of fixes of which nothing can be claimed: the chance that each helps, and what would settle it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from bottleneck_doctor.documents.labels import key_of
+from bottleneck_doctor.documents.report import FixOutcome, Settle
+from bottleneck_doctor.examine import undecided
+from bottleneck_doctor.examine.evidence import Candidate, Estimates, JudgeEvidence
+from bottleneck_doctor.examine.pair_costs import PAIRS
+from bottleneck_doctor.examine.settling import Open
+from bottleneck_doctor.measure import pairing
+from bottleneck_doctor.measure.repeats import baseline_changes
+from bottleneck_doctor.statistics import chance, speedups
+from bottleneck_doctor.wording import doubt as wording
+
+
+class Doubt:
+    """What is not yet sure in one examination."""
+
+    def __init__(self, evidence: JudgeEvidence, estimates: Estimates) -> None:
+        self._evidence = evidence
+        self._estimates = estimates
+        self._spread = chance.spread(
+            [*pairing.observations(estimates.pairs), *evidence.beside],
+            baseline_changes(evidence.windows),
+            estimates.promised,
+        )
+
+    def told(self, outcome: FixOutcome) -> FixOutcome:
+        """An outcome with its chance and, where it is still open, with what would settle it."""
+        candidate = self._candidate(outcome)
+        outcome = replace(outcome, chance=self._chance(outcome, candidate))
+        if outcome.status != "cannot_tell":
+            return outcome
+        wanted = self._open(outcome, candidate)
+        if wanted is None:
+            return replace(outcome, reason=f"{outcome.reason}{undecided.AND_NEVER}{self._never(outcome, candidate)}")
+        if self._evidence.settling is None:
+            return outcome
+        return replace(outcome, settle=self._evidence.settling.settle([wanted], self._tried())[0])
+
+    def next_step(self, outcomes: Sequence[FixOutcome]) -> tuple[Settle, str] | None:
+        """What would settle everything that is still open and could matter, and its command for a sentence. What was
+        never measured is left for later where something else may help. None where more time would not do."""
+        unsettled = [(each, self._candidate(each)) for each in outcomes if each.status == "cannot_tell"]
+        found = [(each, self._open(each, candidate)) for each, candidate in unsettled]
+        known = [(each, wanted) for each, wanted in found if wanted is not None]
+        matter = [wanted for each, wanted in known if each.chance is not None and each.chance >= wording.HARDLY]
+        chosen = matter or [wanted for each, wanted in known if each.chance is None]
+        if not chosen or self._evidence.settling is None:
+            return None
+        return self._evidence.settling.settle(chosen, self._tried())
+
+    # -- one outcome -----------------------------------------------------------------------------------------------
+
+    def _tried(self) -> frozenset[str]:
+        return frozenset(each.fix.id for each in self._evidence.candidates if each.settings)
+
+    def _candidate(self, outcome: FixOutcome) -> Candidate:
+        return next(each for each in self._evidence.candidates if each.fix.id == outcome.id)
+
+    def _chance(self, outcome: FixOutcome, candidate: Candidate) -> float | None:
+        """That it is worth its edit: by itself and, where it builds on something, on top of that too."""
+        key = key_of(outcome.setting)
+        if outcome.speedup is None or key not in self._estimates.promised:
+            return None
+        worth = chance.chance_worth(self._estimates.promised[key], self._spread)
+        if candidate.base and key in self._estimates.added:
+            added = self._estimates.added[key]
+            worth = min(worth, chance.chance_worth(added, self._spread.of_differences()))
+        return worth
+
+    def _open(self, outcome: FixOutcome, candidate: Candidate) -> Open | None:
+        """What it takes to decide it; None where more time would not."""
+        bases = self._bases(candidate)
+        fixes = (candidate.fix.id, *(each.fix.id for each in bases))
+        keys = [each.key(setting) for each in (candidate, *bases) for setting in each.settings]
+        best = [key_of(outcome.setting), *([key_of(candidate.base)] if candidate.base else [])]
+        sessions, blocks = speedups.MINIMUM_SESSIONS, 1
+        if outcome.speedup is not None:
+            needed = self._sessions(outcome, candidate)
+            # Of what a process has to be started with, only so many pairs are ever taken.
+            if needed is None or (candidate.starts and outcome.speedup.sessions >= PAIRS):
+                return None
+            sessions, blocks = needed, max(1, round(outcome.speedup.pairs / outcome.speedup.sessions))
+        return Open(fixes, tuple(keys), tuple(best), sessions, blocks, candidate.starts)
+
+    def _bases(self, candidate: Candidate) -> list[Candidate]:
+        """The fixes that have to be tried with it, since it builds on one of their settings."""
+        if candidate.base:
+            return [each for each in self._evidence.candidates if candidate.base in each.settings]
+        if candidate.with_workers and not self._evidence.found.num_workers:
+            return [each for each in self._evidence.candidates if each.sweep and each.settings]
+        return []
+
+    def _sessions(self, outcome: FixOutcome, candidate: Candidate, *, sharp: bool = False) -> int | None:
+        """Sessions that would decide it; `sharp`: if processes and windows did not differ at all."""
+        decisive = self._estimates.decisive(key_of(outcome.setting), candidate.base)
+        spread = self._spread.of_differences() if candidate.base else self._spread
+        if sharp:
+            decisive = replace(decisive, sessions=2, standard_error=0.0, degrees_of_freedom=1e6)
+        return chance.sessions_to_settle(decisive, spread, floor=self._estimates.floor)
+
+    def _never(self, outcome: FixOutcome, candidate: Candidate) -> str:
+        if candidate.starts and self._sessions(outcome, candidate) is not None:
+            return undecided.PAIRS_TAKEN
+        return undecided.never(self._estimates.floor, between=self._sessions(outcome, candidate, sharp=True) is None)

@@ -1,0 +1,20 @@
+"""What settings cost that a process has to be started with: how many pairs of processes, and how long they take. Pure."""
+
+from __future__ import annotations
+
+from bottleneck_doctor.measure import schedule
+
+PAIRS = schedule.LEAST_SESSIONS
+"""Pairs of processes: as many as a claim needs."""
+ROUNDS = 3
+"""Windows of each process in a pair. Processes differ more than windows do, so they are few, and short."""
+BURN_IN_WINDOWS = 1
+"""Windows that warming a process up takes, about: they are half as long."""
+TOGETHER = 1.4
+"""How many times as long as one alone several processes take to start at the same time, about."""
+
+
+def all_pairs(settings: int, setup_seconds: float, window_seconds: float) -> float:
+    """Seconds that all pairs take, for so many settings measured beside the training as written."""
+    windows = (1 + settings) * (BURN_IN_WINDOWS + ROUNDS) * window_seconds
+    return PAIRS * (TOGETHER * setup_seconds + windows)

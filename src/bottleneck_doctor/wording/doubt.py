@@ -1,0 +1,56 @@
+"""Words for what is not yet sure: how likely a fix is to help, what it looked like, and what would settle it. Pure."""
+
+from __future__ import annotations
+
+import math
+
+from bottleneck_doctor.documents.report import FixOutcome, Speedup
+from bottleneck_doctor.statistics.speedups import MINIMUM_SESSIONS
+from bottleneck_doctor.wording import durations, words
+
+LIKELY = 0.8
+"""Chance from which on a fix is said to be likely to help."""
+HARDLY = 0.2
+"""Chance below which it is said to hardly help, and is not worth more time."""
+TOO_NOISY = 0.2
+"""Noise floor from which on it, and not how little was measured, is what keeps everything undecided."""
+
+
+def band(chance: float | None) -> str:
+    """`Likely`, `May help` or `Hardly`; `Not measured` where there is no chance."""
+    if chance is None or not math.isfinite(chance):
+        return "Not measured"
+    return "Likely" if chance >= LIKELY else "Hardly" if chance < HARDLY else "May help"
+
+
+def percent_text(chance: float) -> str:
+    """`97 %`, and never 0 or 100: it is a chance."""
+    percent = round(100 * chance)
+    return "over 99 %" if percent >= 100 else "under 1 %" if percent < 1 else f"{percent} %"
+
+
+def chance_text(fix: FixOutcome) -> str:
+    """`Likely (97 %)`; of a report without chances, `Not yet sure`."""
+    if fix.chance is None:
+        return band(None) if fix.speedup is None else "Not yet sure"
+    return f"{band(fix.chance)} ({percent_text(fix.chance)})"
+
+
+def looked_text(speedup: Speedup) -> str:
+    """What it seems to be worth: `looked 1.85× in 1 process`, `about 1.54× in 3 processes`."""
+    verb = "looked" if speedup.sessions < MINIMUM_SESSIONS else "about"
+    return f"{verb} {words.estimate_text(speedup)} in {words.count_text(speedup.sessions, 'process')}"
+
+
+def is_likely_text(chance: float | None) -> str:
+    """A sentence for the verdict; "" where the chance is no news or not known."""
+    if chance is None or chance < HARDLY:
+        return ""
+    return f"It {'is likely to' if chance >= LIKELY else 'may'} help ({percent_text(chance)})."
+
+
+def settle_text(command: str, seconds: float, *, rest: bool = False) -> str:
+    """`To make sure: `doctor run --budget 5m --only workers train.py`, about 5 minutes.` `rest`: it measures what was
+    not measured yet, and decides nothing that was."""
+    purpose = "To measure the rest" if rest else "To make sure"
+    return f"{purpose}: `{command}`, about {durations.spoken_duration(seconds)}."
