@@ -16,6 +16,7 @@ import math
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from bottleneck_doctor.statistics import chance
 from bottleneck_doctor.statistics.speedups import EQUIVALENCE, Observation, estimate_all
@@ -66,7 +67,7 @@ def simulated(world: World, sessions: int, generator: random.Random) -> tuple[fl
     for session in range(1, sessions + 1):
         luck = world.luck * _heavy(world.tail, generator)
         base = [generator.gauss(0, world.windows * math.sqrt(2 / 3)) for _ in range(2 * PAIRS + 1)]
-        changes += [after - before for before, after in zip(base, base[1:], strict=False)]
+        changes += [after - before for before, after in pairwise(base)]
         for pair in range(PAIRS):
             around = (base[2 * pair] + base[2 * pair + 1]) / 2
             own = generator.gauss(0, world.windows * math.sqrt(2 / 3))
@@ -86,7 +87,7 @@ def grouped(results: Iterable[tuple[float, bool]]) -> list[Row]:
     """Chances and what was true, by group; groups without any are left out."""
     told = list(results)
     rows = []
-    for low, high in zip(GROUPS, GROUPS[1:], strict=False):
+    for low, high in pairwise(GROUPS):
         inside = [each for each in told if low <= each[0] < high or (high == 1.0 and each[0] == 1.0)]
         if inside:
             said = sum(value for value, _ in inside) / len(inside)

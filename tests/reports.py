@@ -1,7 +1,7 @@
 """Results that tests draw: recorded ones (`golden/record.py`) and made-up ones (`golden/build.py`).
 
-Made up are a training on GPUs, one whose every text is an attack, and a `pets` into which tests put figures of their
-own; of that one there is no golden page.
+Made up are a training on GPUs, one whose every text is an attack, one where nothing could be claimed, and a `pets` into
+which tests put figures of their own; of that one there is no golden page.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from bottleneck_doctor.documents.report import Result, from_json
 GOLDEN = Path(__file__).parent / "golden"
 INVENTED = GOLDEN / "invented"
 RECORDED_NAMES = ("pets", "nothing-faster", "bare-loop", "interrupted", "no-baseline")
-INVENTED_NAMES = ("gpu", "hostile")
+INVENTED_NAMES = ("gpu", "hostile", "undecided")
 DRAWN = dict.fromkeys(RECORDED_NAMES, GOLDEN) | dict.fromkeys(INVENTED_NAMES, INVENTED)
 """The folder of each result of which there is a golden page."""
 

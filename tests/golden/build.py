@@ -1,9 +1,9 @@
 """Made-up results, where no recording can stand: `python tests/golden/build.py` writes them to `invented/` as JSON.
 
 The figures are invented but consistent with one another; nothing here was measured. `gpu`: no machine that records has
-GPUs. `hostile`: nobody's program is that. `pets`: what tests of single rules of the page put figures of their own into;
-no golden page is drawn of it. All other golden results are recorded (`record.py`). `report-format-1.json` is written by
-neither: it stays as the first release wrote it.
+GPUs. `hostile`: nobody's program is that. `undecided`: every kind of doubt stands on one page. `pets`: what tests of
+single rules of the page put figures of their own into; no golden page is drawn of it. All other golden results are
+recorded (`record.py`). `report-format-1.json` is written by neither: it stays as the first release wrote it.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ from bottleneck_doctor.documents.report import (
     SamplingProfile,
     SessionRecord,
     Setting,
+    Settle,
     Site,
     Span,
     Speedup,
@@ -445,6 +446,57 @@ def gpu() -> Result:
     )
 
 
+def settle(*fixes: str, minutes: int = 5) -> Settle:
+    """What would settle these."""
+    only = [word for fix in sorted(fixes) for word in ("--only", fix)]
+    command = ["doctor", "run", "--budget", f"{minutes}m", *only, "train.py", "--", "config.json"]
+    return Settle(seconds=60.0 * minutes, command=command, fixes=list(fixes))
+
+
+def undecided() -> Result:
+    """Nothing can be claimed, and fixes are ranked by the chance that they help."""
+    whole = pets()
+    by_id = {fix.id: fix for fix in fixes()}
+    few = "it was measured in {} only, and a claim needs 3: processes differ"
+    open_ones = [
+        replace(
+            by_id["channels-last"],
+            reason="it may be slower or faster: the interval reaches from 0.93× to 1.36×",
+            speedup=speedup(1.125, 0.93, 1.36, 6, 3),
+            chance=0.41,
+            settle=settle("channels-last", minutes=15),
+        ),
+        replace(
+            by_id["workers"],
+            reason=few.format("1 process"),
+            speedup=speedup(1.85, 0.0, 1e4, 2, 1),
+            chance=0.972,
+            settle=settle("workers"),
+        ),
+        replace(by_id["gc"], reason=few.format("2 processes"), speedup=speedup(0.94, 0.81, 1.09, 4, 2), chance=0.012),
+        replace(
+            by_id["prefetch-factor"],
+            reason="the time was over before it could be measured",
+            speedup=None,
+            over={},
+            settle=settle("prefetch-factor", "workers", minutes=6),
+        ),
+    ]
+    plain = [replace(fix, status="cannot_tell", steady=None, confirmed=None, more_blocks=4) for fix in open_ones]
+    return replace(
+        without_evidence(whole),
+        verdict=Verdict(
+            sentence="Training waits for data 73 % of the time. Cannot tell yet: `num_workers=4` looked 1.85× as fast "
+            "in 1 process, and a claim needs 3. It is likely to help (97 %). To make sure: `doctor run --budget 20m "
+            "--only channels-last --only workers train.py …`, about 20 minutes.",
+            settle=settle("workers", "channels-last", minutes=20),
+        ),
+        fixes=[*plain, *(fix for fix in fixes() if fix.id in ("pinned-memory", "compile"))],
+        combination=None,
+        workers=None,
+    )
+
+
 def hostile_finding(attack: str, path: str) -> Finding:
     return Finding(
         id=attack,
@@ -547,9 +599,23 @@ def hostile() -> Result:
         whole,
         entrypoint=Entrypoint(argv=["python", attack, path], cwd=path),
         environment=replace(whole.environment, cpu=attack, variables={attack: attack}, devices=[attack]),
-        verdict=Verdict(sentence=f"`{attack}` {reversed_text}", fix="</style>"),
+        verdict=Verdict(
+            sentence=f"`{attack}` {reversed_text}",
+            fix="</style>",
+            settle=Settle(seconds=60.0, command=[attack, reversed_text], fixes=[attack, reversed_text]),
+        ),
         ceilings={attack: speedup(2.0, 1.9, 2.1)},
-        fixes=[fix, replace(fix, status="failed", speedup=None, id="-->")],
+        fixes=[
+            fix,
+            replace(fix, status="failed", speedup=None, id="-->"),
+            replace(
+                fix,
+                status="cannot_tell",
+                id=reversed_text,
+                chance=0.5,
+                settle=Settle(seconds=60.0, command=[attack, reversed_text], fixes=[attack, reversed_text]),
+            ),
+        ],
         combination=Combination(
             setting={attack: 1},
             speedup=speedup(3.0, 2.9, 3.1),
@@ -574,6 +640,7 @@ def results() -> dict[str, Result]:
         "pets": pets(),
         "gpu": gpu(),
         "hostile": hostile(),
+        "undecided": undecided(),
     }
 
 

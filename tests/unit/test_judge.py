@@ -20,6 +20,7 @@ from bottleneck_doctor.examine.judge import Candidate, JudgeEvidence, Judgement
 from bottleneck_doctor.fixes import catalogue
 from bottleneck_doctor.runtime.wire.messages import Found, Site
 from bottleneck_doctor.statistics import speedups
+from bottleneck_doctor.wording import ranking
 
 BY_ID = {fix.id: fix for fix in catalogue()}
 STEP = 0.02
@@ -534,7 +535,7 @@ def test_what_was_not_reached_is_told_apart_from_what_was_measured() -> None:
 def test_others_are_blamed_only_where_they_were_seen(load: float | None, blamed: bool) -> None:
     experiment = Experiment(timed([(BF16, 1.03)]), luck=0.4, noise=1.0, blocks=2)
     judgement = judged(experiment.windows, [amp()], other_load=load)
-    assert judgement.floor > judge.TOO_NOISY
+    assert judgement.floor > ranking.TOO_NOISY
     sentence = judgement.verdict.sentence
     assert "Cannot tell what would help" in sentence
     assert "measurements of the same training differ so much" in sentence

@@ -106,6 +106,6 @@ def test_more_time_is_offered_and_not_the_same_again(budget: float, command: str
     result = recorded("interrupted")
     method = replace(result.method, command=command.split(), budget_seconds=budget)
     entrypoint = replace(result.entrypoint, argv=["train.py"] if " train.py" in command else ["-m", "pets"])
-    result = replace(result, warnings=[], method=method, entrypoint=entrypoint)
+    result = replace(result, warnings=[], noise=None, method=method, entrypoint=entrypoint)
     text = terminal.render(result, report_path=None, width=None, color=False)
     assert f"give it more time, to decide what is still open: {said}\n" in text

@@ -14,7 +14,7 @@ from bottleneck_doctor.examine.settling import Open
 from bottleneck_doctor.measure import pairing
 from bottleneck_doctor.measure.repeats import baseline_changes
 from bottleneck_doctor.statistics import chance, speedups
-from bottleneck_doctor.wording import doubt as wording
+from bottleneck_doctor.wording import ranking
 
 
 class Doubt:
@@ -48,7 +48,7 @@ class Doubt:
         unsettled = [(each, self._candidate(each)) for each in outcomes if each.status == "cannot_tell"]
         found = [(each, self._open(each, candidate)) for each, candidate in unsettled]
         known = [(each, wanted) for each, wanted in found if wanted is not None]
-        matter = [wanted for each, wanted in known if each.chance is not None and each.chance >= wording.HARDLY]
+        matter = [wanted for each, wanted in known if each.chance is not None and each.chance >= ranking.HARDLY]
         chosen = matter or [wanted for each, wanted in known if each.chance is None]
         if not chosen or self._evidence.settling is None:
             return None

@@ -41,7 +41,6 @@ from bottleneck_doctor.measure.schedule import fewest_workers
 from bottleneck_doctor.runtime.wire.messages import Found
 from bottleneck_doctor.statistics import speedups
 from bottleneck_doctor.wording import ranking, words
-from bottleneck_doctor.wording.doubt import TOO_NOISY as TOO_NOISY
 from bottleneck_doctor.wording.doubt import settle_text
 
 RISK_TOLD: dict[Risk, str] = {
@@ -400,10 +399,10 @@ def _undecided(
     doubt: Doubt,
 ) -> Verdict:
     """The verdict where nothing is faster and something is open, with the next step at its end."""
-    if estimates.floor > TOO_NOISY:
+    if estimates.floor > ranking.TOO_NOISY:
         return Verdict(
             sentence=f"{opening} Cannot tell what would help: {_too_noisy(evidence, estimates.floor)}. "
-            f"{undecided.quieter(others=_others_busy(evidence))}"
+            f"{undecided.quieter(unsettled, evidence.found.device, others=_others_busy(evidence))}"
         )
     decided = [outcome for outcome in outcomes if outcome.status != "cannot_tell" and outcome.speedup is not None]
     told = undecided.sentence(unsettled, decided, evidence.found.device, evidence.cut)

@@ -1,4 +1,4 @@
-"""What settings cost that a process has to be started with: how many pairs of processes, and how long they take. Pure."""
+"""Pairs of processes, for settings that a process has to be started with: how many, and how long they take. Pure."""
 
 from __future__ import annotations
 

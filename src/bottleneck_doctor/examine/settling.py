@@ -49,8 +49,8 @@ class Settling:
     """What things took in this examination, in seconds, and how another one is asked for.
 
     `setup`: a start, until it stands at its loop. `windows`: a window with its lead-in, by key. `baseline`: one as
-    written. `beside`: one in a pair of processes. `ceilings`: whether they are measured. `explains`: whether time is set
-    apart for why it is slow. `fresh_runs`: whether every window is a start of its own.
+    written. `beside`: one in a pair of processes. `ceilings`: whether they are measured. `explains`: whether time is
+    set apart for why it is slow. `fresh_runs`: whether every window is a start of its own.
     """
 
     command: Command

@@ -15,6 +15,8 @@ from bottleneck_doctor.statistics import speedups
 from bottleneck_doctor.wording import doubt, ranking, words
 
 MOST_DIGITS = 6
+WORTH_A_WORD = 0.5
+"""Chance from which on a fix is named where noise hides everything."""
 WORTH_NAMING = 1 + speedups.EQUIVALENCE
 """Estimate above which a setting that is not decided is worth naming: what is nearer to 1 is no difference."""
 
@@ -73,9 +75,15 @@ def never(floor: float, *, between: bool) -> str:
     return f"more time would hardly settle it: it is too close to {small}, from where on a difference matters"
 
 
-def quieter(*, others: bool) -> str:
-    """What would help where there is too much noise. `others`: whether other programs were seen to be busy."""
-    return "Stop them, then run it again." if others else "Run it again when the machine is quiet."
+def quieter(unsettled: Sequence[FixOutcome], device: str, *, others: bool) -> str:
+    """What would help where there is too much noise, and what looks best until then. `others`: whether other programs
+    were seen to be busy."""
+    advice = "Stop those programs, then run it again." if others else "Run it again when the machine is quiet."
+    best = next(iter(ranking.by_chance(unsettled)), None)
+    if best is None or best.chance is None or best.chance < WORTH_A_WORD:
+        return advice
+    name = words.setting_code(best.setting, device)
+    return f"{advice} Best chance so far: {name} ({doubt.percent_text(best.chance)})."
 
 
 def _chance(end: float, verb: str, tried: int) -> str:

@@ -46,6 +46,7 @@ class Page:
     why: findings.Why | None
     cards: list[fixes.Card]
     more_cards: list[fixes.Card]
+    open_cards: list[fixes.OpenCard]
     groups: list[fixes.Group]
     rungs: list[fixes.Rung]
     step: step.Step | None
@@ -112,6 +113,7 @@ def _page(result: Result) -> Page:
         why=findings.why(result),
         cards=cards[:OPEN_CARDS],
         more_cards=cards[OPEN_CARDS:],
+        open_cards=fixes.open_cards(result),
         groups=fixes.groups(result),
         rungs=fixes.rungs(result),
         step=step.step(result),

@@ -12,7 +12,7 @@ from bottleneck_doctor.documents.report import Change, Speedup
 from bottleneck_doctor.render import svg
 from bottleneck_doctor.render.engine import TEXT_LIMIT, engine, unbroken, with_code
 from bottleneck_doctor.render.sections import links
-from bottleneck_doctor.wording import ranking, words
+from bottleneck_doctor.wording import doubt, durations, ranking, words
 
 CODE_LIMIT = 300
 """Characters of one line of the user's code."""
@@ -39,6 +39,9 @@ def environment(cwd: str, device: str = "") -> jinja2.Environment:
         window=lambda window: with_code(words.window_code(window, device)),
         number=words.number_text,
         speedup=_speedup,
+        chance=doubt.chance_text,
+        settle_time=lambda settle: with_code(doubt.settle_time_text(settle)),
+        spoken=durations.spoken_duration,
     )
     made.globals.update(
         count=words.count_text,

@@ -16,7 +16,7 @@ from bottleneck_doctor import knobs
 from bottleneck_doctor.documents.report import FixOutcome, Result, Site
 from bottleneck_doctor.render.console import text_console
 from bottleneck_doctor.render.flame import short_path
-from bottleneck_doctor.wording import ranking, rates, words
+from bottleneck_doctor.wording import doubt, durations, ranking, rates, words
 
 FIRST_ROWS = 5
 FIRST_WARNINGS = 3
@@ -48,7 +48,12 @@ def render(result: Result, *, report_path: str | None, width: int | None, color:
     if faster:
         console.print()
         console.print(_table(faster[:FIRST_ROWS], result))
-    rest = _rest(result, len(faster))
+    likely = ranking.open_fixes(result)
+    if likely:
+        console.print()
+        console.print(Text("Not yet sure, best chance first:", style="bold" if color else ""))
+        console.print(Padding(_open_table(likely[:FIRST_ROWS], result), (0, 0, 0, 2)))
+    rest = _rest(result, len(faster), len(likely))
     if rest:
         console.print(Padding(Text(rest, style="dim" if color else ""), (1, 0, 0, 0)))
     if result.warnings:
@@ -121,6 +126,20 @@ def _table(fixes: list[FixOutcome], result: Result) -> Table:
     return table
 
 
+def _open_table(fixes: list[FixOutcome], result: Result) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=False, collapse_padding=True)
+    table.add_column("Chance", no_wrap=True)
+    table.add_column("Change", overflow="fold", ratio=3)
+    table.add_column("Seen", overflow="fold", ratio=2)
+    for fix in fixes:
+        table.add_row(
+            Text(doubt.chance_text(fix), style=f"bold {ACCENT}" if fix.chance and fix.chance >= ranking.LIKELY else ""),
+            Text(words.visible(_change(fix, result))),
+            Text(doubt.looked_text(fix.speedup) if fix.speedup is not None else ""),
+        )
+    return table
+
+
 def _ratio(fix: FixOutcome) -> str:
     if fix.speedup is None:
         return words.DASH
@@ -138,11 +157,12 @@ def _change(fix: FixOutcome, result: Result) -> str:
     return f"{place}  {setting}".rstrip()
 
 
-def _rest(result: Result, faster: int) -> str:
-    """What isn't in the table, counted: `2 more faster, 3 no difference, 1 cannot tell.`"""
+def _rest(result: Result, faster: int, likely: int) -> str:
+    """What isn't in a table, counted: `2 more faster, 3 no difference, 1 cannot tell.` `likely`: what may help."""
     counts = [(faster - FIRST_ROWS, "more faster")] if faster > FIRST_ROWS else []
     for status in ranking.FOLDED:
         found = sum(1 for fix in result.fixes if fix.status == status)
+        found -= min(likely, FIRST_ROWS) if status == "cannot_tell" else 0
         counts.append((found, words.STATUS_WORDS[status].lower()))
     said = [f"{count} {what}" for count, what in counts if count]
     return ("The rest: " + ", ".join(said) + ".") if said else ""
@@ -162,11 +182,21 @@ def _next(result: Result) -> str:
     interrupted = any(warning.slug == "interrupted" for warning in result.warnings)
     if interrupted and result.baseline is None:
         return f"let it run to its end, to measure what helps: {again}"
+    settle = result.verdict.settle
     if any(fix.status == "cannot_tell" for fix in result.fixes):
-        if interrupted:
+        if interrupted and settle is None:
             return f"let it run to its end, to decide what is still open: {again}"
-        longer = words.command_text(words.visible(word) for word in _longer(result))
-        return f"give it more time, to decide what is still open: {longer}"
+        if settle is not None:
+            command = words.command_text(words.visible(word) for word in settle.command)
+            return f"make sure, in about {durations.spoken_duration(settle.seconds)}: {command}"
+        doubted = any(fix.chance is not None for fix in result.fixes)
+        if ranking.too_noisy(result) or ranking.open_fixes(result):
+            busy = any(warning.slug == "other-load" for warning in result.warnings)
+            quiet = "stop what else runs on this machine, then" if busy else "when the machine is quiet,"
+            return f"{quiet} measure again: {again}"
+        if not doubted or any(fix.status == "cannot_tell" and fix.speedup is None for fix in result.fixes):
+            longer = words.command_text(words.visible(word) for word in _longer(result))
+            return f"give it more time, to decide what is still open: {longer}"
     return f"measure again after your next change: {again}"
 
 

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import math
 
-from bottleneck_doctor.documents.report import FixOutcome, Speedup
+from bottleneck_doctor.documents.report import FixOutcome, Settle, Speedup
 from bottleneck_doctor.statistics.speedups import MINIMUM_SESSIONS
 from bottleneck_doctor.wording import durations, words
-
-LIKELY = 0.8
-"""Chance from which on a fix is said to be likely to help."""
-HARDLY = 0.2
-"""Chance below which it is said to hardly help, and is not worth more time."""
-TOO_NOISY = 0.2
-"""Noise floor from which on it, and not how little was measured, is what keeps everything undecided."""
+from bottleneck_doctor.wording.ranking import HARDLY, LIKELY
 
 
 def band(chance: float | None) -> str:
@@ -47,6 +41,12 @@ def is_likely_text(chance: float | None) -> str:
     if chance is None or chance < HARDLY:
         return ""
     return f"It {'is likely to' if chance >= LIKELY else 'may'} help ({percent_text(chance)})."
+
+
+def settle_time_text(settle: Settle) -> str:
+    """`about 5 minutes, with `--only workers``"""
+    options = " ".join(f"--only {fix}" for fix in settle.fixes)
+    return f"about {durations.spoken_duration(settle.seconds)}, with `{options}`"
 
 
 def settle_text(command: str, seconds: float, *, rest: bool = False) -> str:

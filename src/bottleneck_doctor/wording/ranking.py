@@ -25,6 +25,13 @@ from bottleneck_doctor.knobs import num_workers, of_layer, only_loads
 from bottleneck_doctor.statistics.speedups import MINIMUM_SESSIONS
 from bottleneck_doctor.wording import words
 
+LIKELY = 0.8
+"""Chance from which on a fix is said to be likely to help."""
+HARDLY = 0.2
+"""Chance below which it is said to hardly help, and is not worth more time."""
+TOO_NOISY = 0.2
+"""Noise floor from which on it, and not how little was measured, is what keeps everything undecided."""
+
 FOLDED: tuple[Status, ...] = ("no_difference", "slower", "cannot_tell", "not_applicable", "failed")
 """Outcomes told after the faster ones, in this order."""
 
@@ -45,13 +52,28 @@ def with_status(result: Result, status: Status) -> list[FixOutcome]:
 
 def by_chance(fixes: Iterable[FixOutcome]) -> list[FixOutcome]:
     """Fixes that are still open, those first that have the best chance to help; of about equal chances the one that
-    seems to bring more. What was never measured comes last, as the catalogue has it."""
+    seems to bring more. What was never measured comes last, as the catalogue has it. In a report without chances the
+    lower end decides, as elsewhere."""
 
     def place(fix: FixOutcome) -> tuple[bool, float, float]:
-        looked = fix.speedup.estimate if fix.speedup is not None and math.isfinite(fix.speedup.estimate) else 0.0
-        return fix.speedup is None, -round(fix.chance or 0.0, 1), -looked
+        if fix.chance is None or fix.speedup is None or not math.isfinite(fix.speedup.estimate):
+            return fix.speedup is None, 0.0, -words.lower_end(fix.speedup)
+        return False, -round(fix.chance, 1), -fix.speedup.estimate
 
     return sorted(fixes, key=place)
+
+
+def open_fixes(result: Result) -> list[FixOutcome]:
+    """What may help, best chance first, where nothing is known to be faster; none where something is, or in a report
+    of an older release, which has no chances."""
+    if promise(result) is not None:
+        return []
+    return [fix for fix in with_status(result, "cannot_tell") if (fix.chance or 0.0) >= HARDLY]
+
+
+def too_noisy(result: Result) -> bool:
+    """Whether noise, and not how little was measured, is what keeps everything undecided."""
+    return result.noise is not None and result.noise.floor > TOO_NOISY
 
 
 def lead_fix(result: Result) -> FixOutcome | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -9,7 +10,10 @@ from markupsafe import Markup
 from bottleneck_doctor.documents.report import FixOutcome, LadderStep, Result, Setting, Speedup, Status
 from bottleneck_doctor.render import bars
 from bottleneck_doctor.render.sections import links
-from bottleneck_doctor.wording import ranking, words
+from bottleneck_doctor.wording import doubt, ranking, words
+
+HARDLY_TITLE = "Hardly worth more time"
+UNMEASURED_TITLE = "Not measured yet"
 
 
 @dataclass(frozen=True)
@@ -21,6 +25,18 @@ class Card:
     fix: FixOutcome
     bar: Markup
     reasons: list[links.Link]
+
+
+@dataclass(frozen=True)
+class OpenCard:
+    """One fix that may help as it is drawn: how likely it is, and what it looked like."""
+
+    anchor: str
+    fix: FixOutcome
+    band: str
+    percent: str
+    looked: str
+    mark: Markup
 
 
 @dataclass(frozen=True)
@@ -75,13 +91,34 @@ def cards(result: Result) -> list[Card]:
     ]
 
 
+def open_cards(result: Result) -> list[OpenCard]:
+    """What may help where nothing is known to, best chance first."""
+    anchors = links.fix_anchors(result)
+    anchor_of = {id(fix): anchors[index] for index, fix in enumerate(result.fixes)}
+    fixes = ranking.open_fixes(result)
+    intervals = [fix.speedup for fix in fixes if fix.speedup is not None and words.has_interval(fix.speedup)]
+    reach = bars.interval_reach(intervals)
+    return [
+        OpenCard(
+            anchor=anchor_of[id(fix)],
+            fix=fix,
+            band=doubt.band(fix.chance),
+            percent=doubt.percent_text(fix.chance or 0.0),
+            looked=doubt.looked_text(fix.speedup) if fix.speedup is not None else "",
+            mark=bars.interval_mark(fix.speedup, reach, result.method.equivalence, fix.title)
+            if fix.speedup in intervals and fix.speedup is not None
+            else Markup(""),
+        )
+        for fix in fixes
+    ]
+
+
 def groups(result: Result) -> list[Group]:
     """The others, by what became of them."""
     anchors = links.fix_anchors(result)
     anchor_of = {id(fix): anchors[index] for index, fix in enumerate(result.fixes)}
     found = []
-    for status in ranking.FOLDED:
-        fixes = ranking.with_status(result, status)
+    for status, title, fixes in _kinds(result):
         reach = bars.interval_reach([fix.speedup for fix in fixes])
         rows = [
             Row(
@@ -96,9 +133,22 @@ def groups(result: Result) -> list[Group]:
         if rows:
             measured = any(fix.speedup is not None for fix in fixes)
             # Where nothing is faster, what is still open is the news.
-            is_open = status == "cannot_tell" and not ranking.ranked(result)
-            found.append(Group(status, words.STATUS_WORDS[status], rows, measured, is_open))
+            is_open = status == "cannot_tell" and title == words.STATUS_WORDS[status] and not ranking.ranked(result)
+            found.append(Group(status, title, rows, measured, is_open))
     return found
+
+
+def _kinds(result: Result) -> Iterator[tuple[Status, str, list[FixOutcome]]]:
+    """The fixes that are on no card, by status, each kind with its title. Where some stand open on cards, the rest of
+    what is not decided is told apart: what was measured and hardly helps, and what was not."""
+    carded = {id(fix) for fix in ranking.open_fixes(result)}
+    for status in ranking.FOLDED:
+        fixes = [fix for fix in ranking.with_status(result, status) if id(fix) not in carded]
+        if status == "cannot_tell" and carded:
+            yield status, HARDLY_TITLE, [fix for fix in fixes if fix.speedup is not None]
+            yield status, UNMEASURED_TITLE, [fix for fix in fixes if fix.speedup is None]
+        else:
+            yield status, words.STATUS_WORDS[status], fixes
 
 
 def rungs(result: Result) -> list[Rung]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from bottleneck_doctor.documents.report import Finding, FixOutcome, Result, Site
 from bottleneck_doctor.render.flame import short_path
 from bottleneck_doctor.system.paths import same_file
-from bottleneck_doctor.wording import words
+from bottleneck_doctor.wording import doubt, words
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,8 @@ def title(finding: Finding) -> str:
 def _worth(fix: FixOutcome) -> str:
     if fix.status == "faster" and fix.speedup is not None:
         return f"{words.estimate_text(fix.speedup)} faster"
+    if fix.status == "cannot_tell" and fix.chance is not None:
+        return doubt.chance_text(fix).lower()
     return words.STATUS_WORDS[fix.status].lower()
 
 
