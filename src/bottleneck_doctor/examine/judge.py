@@ -79,7 +79,6 @@ def judge(evidence: JudgeEvidence) -> Judgement:
     workers = _workers(evidence, estimates, baseline)
     leading = headline.named(_claims(evidence, outcomes, surely, ladder), estimates.adds)
     combination = _combination(evidence, estimates, ladder, leading)
-    leading = headline.named(claims, estimates.adds)
     verdict = _verdict(evidence, baseline, outcomes, leading, ceilings, estimates, doubt)
     return Judgement(baseline, noise, ceilings, outcomes, combination, workers, verdict, estimates.floor)
 
