@@ -72,6 +72,34 @@ def test_both_stand_at_their_loops_before_either_trains() -> None:
     )
 
 
+def test_phases_are_told_once_where_none_can_be_judged() -> None:
+    """Later pairs are for the step's time: each would spend a window of both sides on what nobody judges."""
+    checked = Checked(head=lucky(*RESTLESS), pairs=4)
+    told = [[name for name in checked.in_pair(number) if name.startswith("phases")] for number in range(1, 5)]
+    assert told == [["phases base", "phases head"], [], [], []]
+    forward = next(metric for metric in checked.check.metrics if metric.id == "phase_forward")
+    assert forward.verdict == "cannot_tell"
+    assert forward.base == pytest.approx(0.0012, rel=0.01)
+    limits = {**DEFAULTS, "phase_forward": MetricLimit(0.15, "error")}
+    checked = Checked(head=lucky(*RESTLESS), pairs=4, limits=limits)
+    assert [name for name in checked.names if name.startswith("phases")] == ["phases base", "phases head"] * 4
+
+
+def test_phases_of_a_first_pair_that_broke_are_told_in_the_next() -> None:
+    checked = Checked(head=[CRASHES, Training()])
+    told = [[name for name in checked.in_pair(number) if name.startswith("phases")] for number in range(1, 4)]
+    assert told == [[], ["phases base", "phases head"], []]
+
+
+def test_a_regression_tells_the_phases_of_the_pair_that_it_is_explained_by() -> None:
+    checked = Checked(head=SLOWER)
+    last = checked.in_pair(pairs_of(checked))
+    explained = last[last.index("phases base") :]
+    assert explained[:3] == ["phases base", "phases head", "sampled base"]
+    assert not [name for name in checked.in_pair(2) if name.startswith("phases")]
+    assert {each.kind for each in checked.check.culprits} >= {"phase"}
+
+
 def test_starts_are_a_second_apart() -> None:
     """Programs that name folders by the second must not collide, of one pair or of two."""
     starts = [session.started for session in Checked().machine.sessions]
@@ -154,10 +182,20 @@ def test_memory_is_read_after_each_window() -> None:
     assert len(windows) >= 2 * 2 * LEAST_ROUNDS
     for place in windows:
         assert seen[place + 1] == f"memory {seen[place].split()[1]}"
-    # Loader workers come and go with windows: they are looked at while one runs.
     for side in ("base", "head"):
-        places = [place for place, name in enumerate(seen) if name == f"phases {side}"]
-        assert [seen[place - 1] for place in places] == [f"workers {side}"] * 2
+        assert seen.count(f"workers {side}") == 2
+        assert seen[seen.index(f"phases {side}") - 1] == f"workers {side}"
+
+
+def test_workers_are_looked_at_in_every_pair() -> None:
+    """They come and go with windows: a short one is for them, that is not counted."""
+    loaded = Training(workers=2)
+    checked = Checked(loaded, loaded, pairs=3)
+    seen = checked.with_looks()
+    for side in ("base", "head"):
+        places = [place for place, name in enumerate(seen) if name == f"workers {side}"]
+        assert [seen[place + 1] for place in places] == [f"phases {side}"] + [f"burn-in {side}"] * 2
+    assert all(pair.windows == checked.check.pairs[0].windows for pair in checked.check.pairs)
 
 
 def test_memory_that_grew_is_said() -> None:
@@ -205,10 +243,10 @@ def test_it_is_given_up_where_no_pair_would_tell() -> None:
 
 
 def test_no_pair_is_begun_that_does_not_fit() -> None:
-    checked = Checked(pairs=10, budget=34.0)
+    checked = Checked(pairs=10, budget=32.0)
     assert pairs_of(checked) == 4
     assert len(checked.machine.sessions) == 8
-    assert checked.machine.now <= 34.0
+    assert checked.machine.now <= 32.0
     assert checked.check.seconds == pytest.approx(checked.machine.now)
 
 
@@ -224,10 +262,10 @@ def test_a_budget_that_is_over_in_the_middle_leaves_the_pairs_before() -> None:
 
 def test_a_pair_that_was_begun_is_ended_whatever_it_takes() -> None:
     """Else what comes of it would depend on how fast it was."""
-    checked = Checked(head=[Training(), Training(), Training(start=10.5)], budget=28.0)
+    checked = Checked(head=[Training(), Training(), Training(start=10.5)], budget=26.0)
     assert pairs_of(checked) == 3
-    assert checked.in_pair(3)[-4:-2] == ["phases base", "phases head"]
-    assert 28.0 < checked.machine.now < 35.0
+    assert len(checked.windows(3)) == len(checked.windows(2))
+    assert 26.0 < checked.machine.now < 33.0
 
 
 def test_no_pair_at_all_is_an_error() -> None:
@@ -458,7 +496,7 @@ def test_a_regression_that_is_told_when_no_process_stands_has_its_phases() -> No
 
 
 def test_a_pair_that_was_cut_short_is_not_sampled() -> None:
-    checked = Checked(head=[SLOWER, SLOWER, Training(step=0.014, steps=170, code=1)])
+    checked = Checked(head=[SLOWER, SLOWER, Training(step=0.014, steps=150, code=1)])
     assert checked.check.status == "regressed"
     assert checked.warnings == {"culprits-missing", "script-failed-later"}
     assert not [name for name in checked.names if name.startswith("sampled")]

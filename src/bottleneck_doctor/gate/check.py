@@ -25,7 +25,7 @@ from bottleneck_doctor.gate.cause import culprits, hunks
 from bottleneck_doctor.gate.cause.explain import explain
 from bottleneck_doctor.gate.limits import DEFAULTS, MetricLimit
 from bottleneck_doctor.gate.metrics import Judging
-from bottleneck_doctor.gate.paired import MOST_BROKEN_PAIRS, Pairs, environment_of, failure
+from bottleneck_doctor.gate.paired import MOST_BROKEN_PAIRS, Pairs, environment_of, failure, with_phases
 from bottleneck_doctor.gate.sides import revision, steady, worktree
 from bottleneck_doctor.gate.sides.entrypoint import on_base
 from bottleneck_doctor.gate.sides.git import GitFailed
@@ -141,7 +141,7 @@ class _Checking:
     def run(self) -> CheckOutcome:
         self.revisions = revision.find(Path.cwd(), self.request.base_ref, merge_base=self.request.merge_base)
         base, head = self.revisions.base, self.revisions.head
-        self._note_revisions(base, head)
+        self.warnings += _of_revisions(base, head)
         self.progress.stage(f"Checking out {base.name}")
         with worktree.checked_out(self.revisions, **self._tree_options()) as tree:
             self.warnings += tree.warnings
@@ -171,21 +171,6 @@ class _Checking:
         return {"python": self.start.interpreter, "setup": self.request.base_setup, "python_path": given}
 
     # -- both sides --------------------------------------------------------------------------------------------------
-
-    def _note_revisions(self, base: Side, head: Side) -> None:
-        if head.dirty:
-            self.warnings.append(
-                Warning(
-                    slug="head-dirty",
-                    sentence="The head has changes that are not committed. They were measured too.",
-                )
-            )
-        elif head.commit == base.commit:
-            self.warnings.append(
-                Warning(
-                    slug="same-commit", sentence=f"{base.name} and the head are the same commit, so nothing can differ."
-                )
-            )
 
     @contextlib.contextmanager
     def _protectors(self, tree: worktree.Tree, entrypoint: Sequence[str]) -> Iterator[tuple[Protector, Protector]]:
@@ -226,7 +211,8 @@ class _Checking:
             launched=bool(self.start.launcher),
             listen=at[1],
         )
-        return Pairs(base, head, self.starter, random.Random(self.seed))
+        judged = metrics.judges_phases(self.request.limits)
+        return Pairs(base, head, self.starter, random.Random(self.seed), phases=judged)
 
     def _note_lost(self, protector: Protector) -> None:
         if protector.lost:
@@ -335,6 +321,10 @@ class _Checking:
         grew = verdict.growth(self.judged)
         if grew is None:
             return
+        if both is not None and both.broken is None:
+            self.progress.stage("Looking for what grew")
+            with contextlib.suppress(Broken):
+                self.pairs[-1] = with_phases(self.pairs[-1], both)
         if both is None or both.broken is not None:
             self.culprits = culprits.grown_phases(self.pairs, grew)
             self.warnings.append(
@@ -345,7 +335,6 @@ class _Checking:
                 )
             )
             return
-        self.progress.stage("Looking for what grew")
         text = revision.changes(self.revisions)
         differences = hunks.Differences(known=False) if text is None else hunks.read(text)
         found = explain(both, self.roots, self.pairs, grew, differences)
@@ -397,3 +386,14 @@ class _Checking:
             command=request.repeat(self.seed),
         )
         return request.discretion.document(made)
+
+
+def _of_revisions(base: Side, head: Side) -> list[Warning]:
+    """What has to be known of what is compared."""
+    if head.dirty:
+        told = "The head has changes that are not committed. They were measured too."
+        return [Warning(slug="head-dirty", sentence=told)]
+    if head.commit == base.commit:
+        told = f"{base.name} and the head are the same commit, so nothing can differ."
+        return [Warning(slug="same-commit", sentence=told)]
+    return []

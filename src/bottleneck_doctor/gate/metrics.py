@@ -85,6 +85,14 @@ class Series:
         )
 
 
+def judges_phases(limits: Mapping[str, MetricLimit]) -> bool:
+    """Whether phases have to be told apart in every pair: where somebody has set a limit of their own for one. Without,
+    a pair shows them to explain, and none of them gets a verdict."""
+    return any(
+        limit != KINDS[name].limit and limit.level != "off" for name, limit in limits.items() if name.startswith(PHASE)
+    )
+
+
 def record_of(pair: PairSample) -> PairRecord:
     """The pair as the document tells it."""
     (base, head), ratio = pair.means(), pair.ratio()

@@ -36,10 +36,15 @@ _PORT_TAKEN = re.compile(
 
 
 class Pairs:
-    """Starts pairs of a base and a head, whichever chance says first."""
+    """Starts pairs of a base and a head, whichever chance says first. `phases`: whether every pair tells them, and not
+    only the first that gets so far."""
 
-    def __init__(self, base: Side, head: Side, starter: Starter, generator: random.Random) -> None:
+    def __init__(
+        self, base: Side, head: Side, starter: Starter, generator: random.Random, *, phases: bool = False
+    ) -> None:
         self.starter = starter
+        self._phases_wanted = True
+        self._phases_always = phases
         self._sides = (base, head)
         self._generator = generator
 
@@ -56,7 +61,8 @@ class Pairs:
             yield SideBySide(both, starter.budget, starter.outside, window_seconds=plan.WINDOW_SECONDS)
 
     def measure(self, number: int, both: SideBySide) -> PairSample:
-        """Windows of both in turn, then phases and memory. Raises `Broken` where too little could be measured.
+        """Windows of both in turn, then phases or a look at the workers, and memory. Raises `Broken` where too little
+        could be measured.
 
         The time that is left is no limit: a pair that was begun is ended, so that what came of it does not depend on
         how fast it was.
@@ -64,7 +70,12 @@ class Pairs:
         told: Mapping[str, Mapping[str, float] | None] = {}
         try:
             self._rounds(both)
-            told = {live.side.name: phases_of(both, live) for live in both.lives}
+            if self._phases_wanted:
+                self._phases_wanted = self._phases_always
+                told = {live.side.name: phases_of(both, live) for live in both.lives}
+            else:
+                for live in both.lives:
+                    both.note_workers(live)
         except Broken:
             # What only one side could still show is no difference between the revisions.
             told = {}
@@ -136,6 +147,18 @@ def phases_of(some: SideBySide, live: Live) -> dict[str, float] | None:
     usable = [window for window in some.windows(live) if ev.usable(window)]
     step = sum(window.seconds for window in usable) / max(1, sum(window.steps for window in usable))
     return {name: getattr(shares, name) * step for name in shares.__dataclass_fields__}
+
+
+def with_phases(sample: PairSample, both: SideBySide) -> PairSample:
+    """The pair with the phases of its processes, which still stand at their loops. Raises `Broken`."""
+    if sample.base.phases or sample.head.phases:
+        return sample
+    told = {live.side.name: phases_of(both, live) for live in both.lives}
+    return replace(
+        sample,
+        base=replace(sample.base, phases=told[both.lives[0].side.name]),
+        head=replace(sample.head, phases=told[both.lives[1].side.name]),
+    )
 
 
 def sample_of(some: SideBySide, live: Live, told: Mapping[str, float] | None) -> SideSample:

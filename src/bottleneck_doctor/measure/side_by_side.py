@@ -24,6 +24,8 @@ from bottleneck_doctor.measure.starter import Broken, Live
 from bottleneck_doctor.measure.windows import BURN_IN
 from bottleneck_doctor.session.ending import Ending, SessionOver
 
+WORKERS_SECONDS = 0.35
+"""What a window takes in which loader workers are only looked at: two looks fall into it (`memory.EVERY`)."""
 MOST_TO_OUTLIVE = 10
 """Windows in which a process has to come beyond the step at which another one failed."""
 
@@ -125,6 +127,14 @@ class SideBySide:
             told = self.prober(live).explain(live.session, each, seconds, options)
         live.worker_bytes = watch.peak
         return told
+
+    def note_workers(self, live: Live) -> None:
+        """Look at what its loader workers have for themselves: in a short window that is thrown away, or at once where
+        it has none, for others may live below it. Raises `Broken`, which is nobody's fault, as in `explain`."""
+        with self._asking(live, alone=False), self.outside.workers_of(live.session) as watch:
+            if live.loop.num_workers:
+                self._thrown_away(live, WORKERS_SECONDS)()
+        live.worker_bytes = watch.peak
 
     def note_memory(self, live: Live) -> None:
         """Look at what its training processes have held so far."""
