@@ -160,7 +160,7 @@ def test_a_script_that_only_the_head_has_is_new(repository: Path) -> None:
     [
         (("--base-ref", "nowhere", "train.py"), "unknown-ref", Exit.USAGE),
         (("train.py",), "usage", Exit.USAGE),
-        (("--base-ref", "base", "--threshold", "0.01%", "train.py"), "threshold-too-small", Exit.USAGE),
+        (("--base-ref", "base", "--threshold", "0.9%", "train.py"), "threshold-too-small", Exit.USAGE),
         (("--base-ref", "base", "--threshold", "much", "train.py"), "usage", Exit.USAGE),
         (("--base-ref", "base", "--epochs", "3", "train.py"), "usage", Exit.USAGE),
     ],

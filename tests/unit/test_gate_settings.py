@@ -31,8 +31,27 @@ def test_an_absolute_limit_is_meant_to_be_kept() -> None:
     assert configured(said(host_memory=MetricConfig(most=1.0, level="warn")), None)[HOST_MEMORY].level == "warn"
 
 
-def test_a_threshold_that_nothing_repeats_to_is_refused() -> None:
+@pytest.mark.parametrize("threshold", [0.0, 0.002, 0.005, 0.0099])
+def test_a_threshold_that_no_check_can_promise_is_refused(threshold: float) -> None:
+    """Below a percent, times of identical processes differ by as much."""
+    told = f"{100 * threshold:g}%"
+    for config, given in (
+        (Config(), threshold),
+        (said(step_time=MetricConfig(threshold=threshold)), None),
+        (said(phase_forward=MetricConfig(threshold=threshold)), 0.05),
+    ):
+        with pytest.raises(DoctorError) as refused:
+            configured(config, given)
+        assert refused.value.slug == "threshold-too-small"
+        assert told in refused.value.sentence
+        assert "no check can promise" in refused.value.sentence
+        assert refused.value.next_step.startswith("Give 1% or more.")
+    assert configured(Config(), 0.01)[STEP_TIME].threshold == 0.01
+
+
+def test_memory_repeats_better_than_times() -> None:
+    assert configured(said(device_memory=MetricConfig(threshold=0.005)), None)["device_memory"].threshold == 0.005
     with pytest.raises(DoctorError) as refused:
-        configured(said(step_time=MetricConfig(threshold=0.0001)), None)
-    assert refused.value.slug == "threshold-too-small"
-    assert "0.01% for step_time" in refused.value.sentence
+        configured(said(host_memory=MetricConfig(threshold=0.0001)), None)
+    assert "0.01% for host_memory" in refused.value.sentence
+    assert refused.value.next_step.startswith("Give 0.2% or more.")

@@ -210,10 +210,7 @@ def _first(*values: Any) -> Any:
 
 
 def _percent(text: str) -> float:
-    """`3%` or `0.03` as 0.03. Raises `click.BadParameter`, and `threshold-too-small` where no loop repeats to it."""
-    from bottleneck_doctor.errors import DoctorError
-    from bottleneck_doctor.gate.limits import LEAST_THRESHOLD
-
+    """`3%` or `0.03` as 0.03. Raises `click.BadParameter`."""
     number, percent, _ = text.strip().partition("%")
     try:
         share = float(number) / (100 if percent else 1)
@@ -222,10 +219,4 @@ def _percent(text: str) -> float:
     # A bare 5 is more likely five percent than five times.
     if not 0 <= share <= 100 or (share > 1 and not percent):
         raise click.BadParameter(f"{text!r} is not a threshold; write 3% or 0.03.", param_hint="'--threshold'")
-    if share < LEAST_THRESHOLD:
-        raise DoctorError(
-            "threshold-too-small",
-            f"A threshold of {100 * share:g}% is too small: no training repeats that exactly.",
-            f"Give {100 * LEAST_THRESHOLD:g}% or more. Each check says how small a change it can detect.",
-        )
     return share

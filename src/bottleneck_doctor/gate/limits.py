@@ -22,8 +22,9 @@ from bottleneck_doctor.documents.check import (
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.wording.words import PHASE_WORDS
 
-LEAST_THRESHOLD = 0.002
-"""No loop can be held to less: none repeats to better than a tenth of a percent (`stats.MINIMUM_STANDARD_ERROR`)."""
+LEAST_THRESHOLD: Mapping[Unit, float] = {"seconds": 0.01, "bytes": 0.002, "share": 0.002}
+"""Nothing is held to less, by unit. Identical processes differ by about a percent in their times where the machine is
+quiet, and nothing is taken to repeat to better than a tenth of a percent (`stats.MINIMUM_STANDARD_ERROR`)."""
 
 
 @dataclass(frozen=True)
@@ -78,16 +79,35 @@ def configured(config: Config, threshold: float | None) -> dict[str, MetricLimit
     """
     limits = dict(DEFAULTS)
     for name, said in config.metrics.items():
-        if said.threshold is not None and said.threshold < LEAST_THRESHOLD:
-            raise DoctorError(
-                "threshold-too-small",
-                f"{config.source}: a threshold of {100 * said.threshold:g}% for {name} is too small: no training "
-                "repeats that exactly.",
-                f"Give {100 * LEAST_THRESHOLD:g}% or more. Each check says how small a change it can detect.",
-            )
+        if said.threshold is not None:
+            refuse_too_small(said.threshold, name, f"{config.source}: a", f" for {name}")
         level = "error" if said.level is None and said.most is not None else said.level
         given: dict[str, Any] = {"threshold": said.threshold, "level": level, "most": said.most}
         limits[name] = replace(limits[name], **{key: value for key, value in given.items() if value is not None})
     if threshold is not None:
+        refuse_too_small(threshold, STEP_TIME)
         limits[STEP_TIME] = replace(limits[STEP_TIME], threshold=threshold)
     return limits
+
+
+def refuse_too_small(threshold: float, name: str, subject: str = "A", of: str = "") -> None:
+    """Raise `DoctorError` `threshold-too-small` where no check can promise to hold this metric to that.
+
+    `subject`, `of`: the words before and after the threshold, which say where it was given and for what.
+    """
+    least = LEAST_THRESHOLD[KINDS[name].unit]
+    if threshold >= least:
+        return
+    if KINDS[name].unit == "seconds":
+        why = (
+            f"Even processes of the same revision differ by about {100 * least:g}%, so no check can promise to tell "
+            "a slowdown that small from chance."
+        )
+        way = " To find slowdowns that are small and add up, compare with an older revision, such as the last release."
+    else:
+        why, way = "No training repeats that exactly.", " Each check says how small a change it can detect."
+    raise DoctorError(
+        "threshold-too-small",
+        f"{subject} threshold of {100 * threshold:g}%{of} is too small. {why}",
+        f"Give {100 * least:g}% or more.{way}",
+    )
