@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import re
 from dataclasses import replace
 
@@ -10,11 +11,11 @@ import pytest
 from tests.unit.gate_samples import pair, side
 
 from bottleneck_doctor.config import Config, MetricConfig
-from bottleneck_doctor.documents.check import STEP_TIME, Metric
+from bottleneck_doctor.documents.check import HOST_MEMORY, STEP_TIME, Level, Metric
 from bottleneck_doctor.gate import decide, verdict
 from bottleneck_doctor.gate.cause import culprits
 from bottleneck_doctor.gate.limits import DEFAULTS, MetricLimit, configured
-from bottleneck_doctor.gate.metrics import Judging, judged, record_of, sentence
+from bottleneck_doctor.gate.metrics import Judging, Series, judged, judged_series, record_of, sentence
 from bottleneck_doctor.measure.side_pairs import PairSample
 from bottleneck_doctor.wording.check_words import is_shown
 
@@ -318,6 +319,28 @@ def test_metrics_that_can_fail_a_check_share_its_error_rate() -> None:
     two = how(5, host_memory=MetricLimit(0.1, "error"))
     assert two.rate(STEP_TIME) == decide.ERROR_RATE / 2
     assert two.rate("first_step") == decide.ERROR_RATE
+    three = how(5, host_memory=MetricLimit(0.1, "error", most=1 << 31))
+    assert three.rate(STEP_TIME) == three.rate("host_memory") == decide.ERROR_RATE / 3
+
+
+@pytest.mark.parametrize("level", ["warn", "error"])
+def test_an_absolute_limit_is_no_second_chance_for_luck(level: Level) -> None:
+    """Identical revisions that stand at both of their limits: either test alone may be wrong half as often."""
+    generator = random.Random(19)
+    most, checks = 1 << 30, 6000
+    limits = dict.fromkeys(DEFAULTS, MetricLimit(0.05, "off"))
+    limits[HOST_MEMORY] = MetricLimit(0.0, level, most=most)
+    set_out = Judging(limits, decide.InterimLook(6, 1.0), 6, fixed=True)
+
+    def alarm() -> bool:
+        base, head = ([most * (1 + generator.gauss(0, 0.01)) for _ in range(6)] for _ in range(2))
+        logs = [math.log(after / before) for before, after in zip(base, head, strict=True)]
+        (found,) = judged_series([Series(HOST_MEMORY, base, head, logs)], set_out)
+        return found.verdict == "regression"
+
+    alarms = sum(alarm() for _ in range(checks)) / checks
+    assert alarms <= decide.ERROR_RATE + 2 * math.sqrt(decide.ERROR_RATE / checks)
+    assert alarms >= decide.ERROR_RATE / 2, "and it wastes little of it"
 
 
 def test_a_threshold_below_the_noise_is_named_with_the_floor() -> None:

@@ -192,7 +192,7 @@ def _mean(values: Iterable[float | None]) -> float:
 @dataclass(frozen=True)
 class Judging:
     """How it is judged. `look`: None before the first. `most_pairs`: for how many there is room. `fixed`: their number
-    was set. Metrics that can fail the check share the promised error rate."""
+    was set. All tests by which the check can fail share the promised error rate."""
 
     limits: Mapping[str, MetricLimit]
     look: decide.InterimLook | None
@@ -201,11 +201,18 @@ class Judging:
 
     @property
     def alarms(self) -> int:
-        return sum(limit.level == "error" for limit in self.limits.values())
+        """The tests by which the check can fail."""
+        return sum(_tests(limit) for limit in self.limits.values() if limit.level == "error")
 
     def rate(self, name: str) -> float:
-        """The error rate of one metric."""
-        return decide.ERROR_RATE / (self.alarms if self.limits[name].level == "error" else 1)
+        """The error rate of each test of one metric."""
+        limit = self.limits[name]
+        return decide.ERROR_RATE / (self.alarms if limit.level == "error" else _tests(limit))
+
+
+def _tests(limit: MetricLimit) -> int:
+    """How many tests may call a metric worse: one against the base, and one against what it may be at most."""
+    return 1 if limit.most is None else 2
 
 
 def judged(pairs: Sequence[PairSample], how: Judging) -> list[Metric]:
