@@ -94,7 +94,7 @@ def test_a_change_of_the_threshold_itself_is_called_neither_worse_nor_unchanged(
     ends = [simulate(luck, 0.02, 0.02, 14, generator) for _ in range(600)]
     assert share(ends, "regression") <= decide.ERROR_RATE
     assert share(ends, "improvement") <= decide.ERROR_RATE
-    assert share(ends, "unchanged", "improvement") <= decide.INTERVAL_RATE
+    assert share(ends, "unchanged", "improvement") <= decide.PASSING_RATE
 
 
 @pytest.mark.parametrize("luck", LUCKS[:3], ids=str)
@@ -102,7 +102,7 @@ def test_a_slowdown_of_twice_the_threshold_hardly_ever_passes(luck: Luck) -> Non
     """Unless processes differ by far more than the threshold: then it is as rare as of the threshold itself."""
     generator = random.Random(13)
     ends = [simulate(luck, 0.04, 0.02, 20, generator) for _ in range(600)]
-    assert share(ends, "unchanged", "improvement") <= 0.2 * decide.INTERVAL_RATE
+    assert share(ends, "unchanged", "improvement") <= 0.2 * decide.PASSING_RATE
 
 
 @pytest.mark.parametrize(
@@ -222,6 +222,55 @@ def test_all_looks_together_are_wrong_as_often_as_promised(chances: Any, most: i
     luck = 3 * math.sqrt(rate / len(chances))
     assert found <= rate + luck
     assert found >= 0.75 * rate - luck, "and they waste little of it"
+
+
+@pytest.fixture(scope="module")
+def looked_at() -> Any:
+    """Means and standard errors of the first n of 30 normal numbers: two arrays of (checks, 30), n from 1."""
+    numbers = numpy.random.default_rng(17).standard_normal((20_000, decide.most_looked_at()))
+    count = numpy.arange(1, decide.most_looked_at() + 1)
+    means = numbers.cumsum(1) / count
+    squares = numpy.maximum((numbers**2).cumsum(1) - count * means**2, 0.0)
+    return means, numpy.sqrt(squares / numpy.maximum(count - 1, 1) / count)
+
+
+@pytest.mark.parametrize("most", [3, 4, 6, 10, 12, 20, 30])
+def test_intervals_that_are_shown_hold_what_they_say_wherever_it_stops(looked_at: Any, most: int) -> None:
+    """Thresholds and truths as multiples of how much pairs differ."""
+    means, errors = looked_at
+    for threshold in (0.05, 0.2, 0.7, 2.0):
+        for truth in (-0.2, 0.0, 0.5 * threshold, threshold, 1.5 * threshold, 3 * threshold, threshold + 0.5):
+            open_, held = numpy.ones(len(means), bool), 0
+            for pairs in range(decide.LEAST_PAIRS, most + 1):
+                look = decide.interim_look_after(pairs, last=pairs == most)
+                if look is None:
+                    continue
+                off, error = means[:, pairs - 1], errors[:, pairs - 1]
+                alarm, passing = (
+                    student_t_quantile(1 - rate * look.share, pairs - 1) * error
+                    for rate in (decide.ERROR_RATE, decide.PASSING_RATE)
+                )
+                seen = truth + off
+                clear = (seen - alarm > threshold) | (seen + alarm < 0) | (seen + passing < threshold)
+                stops = open_ & (clear | (pairs == most))
+                low, high = decide.interval(GateEstimate(pairs, 0.0, 1.0), look)
+                held += int(((low * error < off) & (off < high * error) & stops).sum())
+                open_ &= ~stops
+            assert 0.94 - 0.004 <= held / len(means) <= 0.97 + 0.004, (threshold, truth)
+
+
+@pytest.mark.parametrize("luck", LUCKS, ids=str)
+def test_what_is_decided_lies_beyond_the_threshold_with_all_of_its_interval(luck: Luck) -> None:
+    generator = random.Random(18)
+    for truth, most in ((0.0, 20), (0.05, 12), (0.1, 5)):
+        ends = [simulate(luck, truth, 0.03, most, generator) for _ in range(60)]
+        for end in ends:
+            look = decide.interim_look_after(end.pairs, last=end.pairs == most)
+            assert look is not None
+            low, high = decide.interval(end.seen, look)
+            assert end.answer != "regression" or low > 0.03
+            assert end.answer != "improvement" or high < 0
+            assert end.answer != "unchanged" or high < 0.03
 
 
 def test_no_look_is_skipped_and_the_last_one_has_what_is_left() -> None:

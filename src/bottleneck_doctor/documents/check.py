@@ -31,8 +31,8 @@ Level = Literal["off", "warn", "error"]
 
 Verdict = Literal["regression", "improvement", "unchanged", "cannot_tell", "gone", "new", "not_measured"]
 """`regression`: worse by more than the threshold. `unchanged`: not worse by as much as that. `improvement`: better for
-certain. `cannot_tell`: the interval holds the threshold. `gone`: measured on the base only, which is a finding.
-`new`: on the head only. `not_measured`: on neither."""
+certain. `cannot_tell`: not sure yet, which takes more than an interval of 95 %, for a check looks often. `gone`:
+measured on the base only, which is a finding. `new`: on the head only. `not_measured`: on neither."""
 
 Status = Literal["passed", "regressed", "cannot_tell", "new"]
 """Of the whole. `new`: the script is not there on the base, and nothing could be compared."""

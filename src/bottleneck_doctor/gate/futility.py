@@ -80,7 +80,7 @@ def _chances(seen: GateEstimate, threshold: float, most_pairs: int, error_rate: 
     error = max(MINIMUM_STANDARD_ERROR, spread * decide.least_part(seen.df) / math.sqrt(alike))
     worse, no_worse = (
         student_t_quantile(1 - rate * look.share, decide.degrees(alike)) * error
-        for rate in (error_rate, decide.INTERVAL_RATE)
+        for rate in (error_rate, decide.PASSING_RATE)
     )
     # How far the mean of all is from that of the pairs so far, which are part of it.
     move = spread * math.sqrt(1 / seen.alike - 1 / alike)

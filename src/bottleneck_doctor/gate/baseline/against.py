@@ -125,7 +125,7 @@ def smallest(
 
 def floor(seen: Against, most: int, *, fixed: bool) -> float | None:
     """What doing nothing looks like at most, as `decide.floor`."""
-    return _seen_beyond(seen, most, fixed, decide.INTERVAL_RATE)
+    return _seen_beyond(seen, most, fixed, decide.PASSING_RATE)
 
 
 def _seen_beyond(seen: Against, most: int, fixed: bool, error_rate: float) -> float | None:
