@@ -39,8 +39,26 @@ Status = Literal["passed", "regressed", "cannot_tell", "new"]
 
 
 @dataclass(frozen=True, kw_only=True)
+class StepPart:
+    """A part of a step, in seconds a step on both sides, that has become worse for certain where the whole has not.
+
+    `change`, `low`, `high` (95 %): by how much it grew, as a share of the base's whole step.
+    """
+
+    title: str
+    base: float
+    head: float
+    change: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Metric:
     """One figure on both sides. `change`, `low`, `high` (95 %) and `threshold` as the module says.
+
+    `part`: what decided in the place of the whole, of a step that regressed by what it waits for data; the interval of
+    the whole may hold the threshold then.
 
     `smallest`: the smallest change that this check would have called a regression of nine in ten times.
     `site`: where in the head's sources the change is explained, if it is.
@@ -60,6 +78,7 @@ class Metric:
     smallest: float | None
     sentence: str
     site: Site | None = None
+    part: StepPart | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

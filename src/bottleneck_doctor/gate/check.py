@@ -20,7 +20,7 @@ from bottleneck_doctor.documents.redaction import Discretion
 from bottleneck_doctor.documents.report import Entrypoint, Tool, Warning
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.examine import outcome
-from bottleneck_doctor.gate import decide, metrics, plan, verdict
+from bottleneck_doctor.gate import decide, metrics, parts, plan, verdict
 from bottleneck_doctor.gate.cause import culprits, hunks
 from bottleneck_doctor.gate.cause.explain import explain
 from bottleneck_doctor.gate.limits import DEFAULTS, MetricLimit
@@ -290,7 +290,8 @@ class _Checking:
         else:
             room = plan.room_for(count, self._pair_seconds(), max(0.0, self._left()))
             most = min(decide.most_looked_at(), room)
-        return Judging(self.request.limits, decide.interim_look_after(count, last=last, fixed=fixed), most, fixed)
+        look = decide.interim_look_after(count, last=last, fixed=fixed)
+        return Judging(self.request.limits, look, most, fixed, parts.has_part(self.pairs))
 
     def _look(self, *, last: bool) -> None:
         self.how = self._how(last=last)

@@ -70,6 +70,11 @@ def futility(
     )
 
 
+def chance_of_worse(seen: GateEstimate, threshold: float, most_pairs: int, error_rate: float) -> float:
+    """The chance that all pairs together will call this worse than the threshold, in the unit of the values."""
+    return _chances(seen, threshold, most_pairs, error_rate)[0]
+
+
 def _chances(seen: GateEstimate, threshold: float, most_pairs: int, error_rate: float) -> tuple[float, float]:
     """The chances that all pairs together will say worse, and not worse, by what is known of mean and spread."""
     look = decide.interim_look_after(most_pairs, last=True)

@@ -25,8 +25,8 @@ from bottleneck_doctor.documents.check import (
     Unit,
     Verdict,
 )
-from bottleneck_doctor.gate import decide
-from bottleneck_doctor.gate.futility import Futility, futility
+from bottleneck_doctor.gate import decide, parts
+from bottleneck_doctor.gate.futility import Futility, chance_of_worse, futility
 from bottleneck_doctor.gate.limits import KINDS, MetricLimit
 from bottleneck_doctor.measure.side_pairs import PairSample
 from bottleneck_doctor.wording.check_words import amount_text, value_text
@@ -192,12 +192,14 @@ def _mean(values: Iterable[float | None]) -> float:
 @dataclass(frozen=True)
 class Judging:
     """How it is judged. `look`: None before the first. `most_pairs`: for how many there is room. `fixed`: their number
-    was set. All tests by which the check can fail share the promised error rate."""
+    was set. `by_part`: whether a step may be called worse by a part of it as well (`parts`). All tests by which the
+    check can fail share the promised error rate."""
 
     limits: Mapping[str, MetricLimit]
     look: decide.InterimLook | None
     most_pairs: int
     fixed: bool = False
+    by_part: bool = False
 
     @property
     def alarms(self) -> int:
@@ -205,7 +207,14 @@ class Judging:
         return sum(_tests(limit) for limit in self.limits.values() if limit.level == "error")
 
     def rate(self, name: str) -> float:
-        """The error rate of each test of one metric."""
+        """The error rate of each test of one metric as a whole."""
+        if name != STEP_TIME or not self.by_part:
+            return self.rate_with_part(name)
+        pairs = decide.SURE_PAIRS if self.look is None else self.look.pairs
+        return parts.rate_of_step(pairs) * self.rate_with_part(name)
+
+    def rate_with_part(self, name: str) -> float:
+        """The same with what its part may use of it."""
         limit = self.limits[name]
         return decide.ERROR_RATE / (self.alarms if limit.level == "error" else _tests(limit))
 
@@ -217,7 +226,22 @@ def _tests(limit: MetricLimit) -> int:
 
 def judged(pairs: Sequence[PairSample], how: Judging) -> list[Metric]:
     """A verdict on every metric that is not switched off."""
-    return judged_series(series(pairs), how)
+    found, part = judged_series(series(pairs), how), parts.data_part(pairs) if how.by_part else None
+    return found if part is None else [by_part(each, part, how) if each.id == STEP_TIME else each for each in found]
+
+
+def by_part(step: Metric, part: parts.DataPart, how: Judging) -> Metric:
+    """The step time as worse where it can't be told by itself, and a part of it alone is worse than a step may be.
+
+    The step's own estimate has to say so too: what another part gained may be as much.
+    """
+    if step.verdict != "cannot_tell" or how.look is None or step.change is None or step.change <= step.threshold:
+        return step
+    worse = part.worse(step.threshold, how.look, how.rate_with_part(step.id))
+    if worse is None:
+        return step
+    made = replace(step, verdict="regression", part=worse)
+    return replace(made, sentence=sentence(made))
 
 
 def judged_series(found: Iterable[Series], how: Judging) -> list[Metric]:
@@ -294,8 +318,11 @@ def _over_the_most(metric: Metric, seen: Series, how: Judging) -> Metric:
     return replace(metric, sentence=f"{metric.sentence} At most {allowed} is allowed.")
 
 
-def futility_of(seen: Series, how: Judging) -> Futility | None:
-    """What all pairs that there is time for would show, the floor in the unit of thresholds; None where nothing."""
+def futility_of(seen: Series, how: Judging, part: parts.DataPart | None = None) -> Futility | None:
+    """What all pairs that there is time for would show, the floor in the unit of thresholds; None where nothing.
+
+    `part`: what may decide in the place of the whole.
+    """
     if len(seen.differences) < 2:
         return None
     limit = how.limits[seen.id]
@@ -305,7 +332,13 @@ def futility_of(seen: Series, how: Judging) -> Futility | None:
         fixed=how.fixed,
         error_rate=how.rate(seen.id),
     )
-    return None if found is None else replace(found, floor=told(found.floor, seen.unit))
+    if found is None:
+        return None
+    if part is not None and seen.known().mean > scaled(limit.threshold, seen.unit):
+        rate = parts.PART_RATE * how.rate_with_part(seen.id)
+        by_it = chance_of_worse(part.weighted(), limit.threshold, how.most_pairs, rate)
+        found = replace(found, chance=max(found.chance, by_it))
+    return replace(found, floor=told(found.floor, seen.unit))
 
 
 def scaled(threshold: float, unit: Unit) -> float:
@@ -336,6 +369,13 @@ def sentence(metric: Metric) -> str:
     if before != after and ((metric.head or 0.0) > (metric.base or 0.0)) == (metric.change > 0):
         by += f", from {figures}"
     limit = amount_text(metric.unit, metric.threshold)
+    if metric.part is not None:
+        part = metric.part
+        return (
+            f"{name}: {part.title.lower()} alone grew by {amount_text(metric.unit, part.change)} of a step, from "
+            f"{value_text(metric, part.base)} to {value_text(metric, part.head)}; the limit is {limit}. All of a step "
+            f"seems to have grown {by}, which may be chance by itself."
+        )
     if metric.verdict == "regression":
         return f"{name}: grew {by}; the limit is {limit}."
     if metric.verdict == "improvement":

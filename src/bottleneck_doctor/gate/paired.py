@@ -174,6 +174,7 @@ def sample_of(some: SideBySide, live: Live, told: Mapping[str, float] | None) ->
         device_bytes=some.prober(live).device_bytes,
         device_reserved_bytes=some.prober(live).device_reserved_bytes,
         phases=told,
+        loads_itself=live.loop.has_loader and live.loop.num_workers == 0,
     )
 
 

@@ -12,6 +12,7 @@ from bottleneck_doctor.gate import metrics as figures
 from bottleneck_doctor.gate.decide import LEAST_PAIRS
 from bottleneck_doctor.gate.futility import Futility
 from bottleneck_doctor.gate.metrics import Judging
+from bottleneck_doctor.gate.parts import data_part
 from bottleneck_doctor.measure.side_pairs import PairSample
 from bottleneck_doctor.wording import words
 from bottleneck_doctor.wording.check_words import amount_text, fails
@@ -58,6 +59,9 @@ def growth(metrics: Sequence[Metric]) -> float | None:
         for metric in metrics
         if metric.verdict == "regression" and metric.base is not None and metric.head is not None
     }
+    for metric in metrics:
+        if metric.part is not None:
+            return metric.part.head - metric.part.base
     phases = [seconds for name, seconds in grown.items() if name.startswith(PHASE)]
     if STEP_TIME in grown:
         return grown[STEP_TIME]
@@ -102,6 +106,13 @@ def _of_steps(step: Metric, base: str, counted: str) -> str:
         return f"The step time could not be compared with {base}."
     times = f"{words.duration_text(step.base)} to {words.duration_text(step.head)}"
     change, limit = words.share_text(abs(step.change)), words.share_text(step.threshold)
+    if step.part is not None:
+        part = step.part
+        waits = f"{words.duration_text(part.base)} to {words.duration_text(part.head)}"
+        return (
+            f"A step waits longer for data than on {base}, by {words.share_text(part.change)} of a step ({waits}); the "
+            f"limit is {limit}. All of a step seems to take {change} longer ({times}), which may be chance by itself."
+        )
     if step.verdict == "regression":
         return f"A step takes {change} longer than on {base} ({times}); the limit is {limit}."
     if step.verdict == "improvement":
@@ -120,8 +131,9 @@ def futilities(
 ) -> list[tuple[Metric, Futility | None]]:
     """Of each deciding metric that can't be told: what more pairs would show."""
     by_name = {series.id: series for series in figures.series(pairs)}
+    part = data_part(pairs) if how.by_part else None
     return [
-        (metric, figures.futility_of(by_name[metric.id], how))
+        (metric, figures.futility_of(by_name[metric.id], how, part if metric.id == STEP_TIME else None))
         for metric in deciding(metrics)
         if metric.verdict == "cannot_tell"
     ]

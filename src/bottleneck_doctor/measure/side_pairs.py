@@ -28,6 +28,7 @@ class SideSample:
     """What one process of a pair showed. `windows`: of the training as written, the round as their block.
 
     `first_step`: seconds from the process's start. `phases`: seconds a step, None where they could not be seen.
+    `loads_itself`: it makes its batches itself, in no worker.
     """
 
     windows: list[Window]
@@ -38,6 +39,7 @@ class SideSample:
     device_bytes: int | None = None
     device_reserved_bytes: int | None = None
     phases: Mapping[str, float] | None = None
+    loads_itself: bool = False
 
     def per_step(self) -> float:
         """Mean samples a step."""
@@ -77,6 +79,11 @@ class SideSample:
         """How many each round's window took."""
         return {window.block: window.samples for window in self.windows if ev.usable(window)}
 
+    def waits(self, per_step: float) -> dict[int, float]:
+        """Seconds that a step of so many samples waits for its batch, by round."""
+        usable = [window for window in self.windows if ev.usable(window)]
+        return {window.block: window.wait_seconds * per_step / window.samples for window in usable}
+
     def wait_share(self) -> float | None:
         """Part of the time that was spent waiting for the next batch; None where no loader feeds the loop."""
         usable = [window for window in self.windows if ev.usable(window)]
@@ -91,6 +98,17 @@ class Ratio:
     """The log of a ratio, and how far off it may be by the rounds of its pair alone; None where there was but one."""
 
     log: float
+    own: Own | None
+
+
+@dataclass(frozen=True)
+class Waits:
+    """Seconds a step that both sides waited for data; `share`: by what part of the base's step the head waited longer,
+    and how far off that may be by the rounds alone, None where there was but one."""
+
+    base: float
+    head: float
+    share: float
     own: Own | None
 
 
@@ -150,6 +168,21 @@ class PairSample:
             total = sum(samples[number] for number in numbers)
             made.append([samples[number] / total for number in numbers])
         return made[0], made[1]
+
+    def waits(self) -> Waits:
+        """What a step of the base's size waited for data on both sides."""
+        per_step, numbers, parts = self.base.per_step(), self._numbers(), self._parts()
+        step = self.means()[0]
+        rounds = [(self.base.waits(per_step)[each], self.head.waits(per_step)[each]) for each in numbers]
+        base, head = (sum(part * each[side] for part, each in zip(parts[side], rounds, strict=True)) for side in (0, 1))
+        off = [
+            own_part * (own - head) - part * (other - base)
+            for part, own_part, (other, own) in zip(*parts, rounds, strict=True)
+        ]
+        error = None
+        if len(off) > 1:
+            error = Own(math.sqrt(variance(off, 0.0) * len(off)) / step, len(off) - 1)
+        return Waits(base, head, (head - base) / step, error)
 
     def ratio(self) -> Ratio:
         """Head over base of a step's mean cost."""
