@@ -6,6 +6,8 @@ not there. What happened is kept in order (`happened`), with what it took. `made
 
 from __future__ import annotations
 
+import math
+import random
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -49,6 +51,8 @@ class Training:
     with these numbers, counted over all processes from 1. `hangs_from`: the number of the first window in which no
     step is made. `others`: threads of other programs that want a CPU at a moment; steps take longer by as much as they
     would on `cpus` CPUs that all of them share.
+    `luck`: by how much what a setting is worth differs between processes, and `noise`: what a step takes
+    between windows; both as standard deviations of logs, and the same in every run.
     """
 
     step: float = 0.01
@@ -75,6 +79,8 @@ class Training:
     """Part of what is computed in a step that the optimizer takes."""
     able: tuple[str, ...] = ()
     """Knobs that can be applied to this loop, of those that can't be to each."""
+    luck: float = 0.0
+    noise: float = 0.0
 
     def coldness(self, made: int) -> float:
         """How many times as long the next step takes, for it comes so early."""
@@ -105,6 +111,8 @@ class Machine(Training):
     now: float = 0.0
     happened: list[Happened] = field(default_factory=list)
     said: list[tuple[str, float, float | None]] = field(default_factory=list)
+    noted: list[tuple[str, float]] = field(default_factory=list)
+    """What stays on the screen, and when it was said."""
     sessions: list[MadeUpSession] = field(default_factory=list)
     order: list[tuple[str, MadeUpSession]] = field(default_factory=list)
     """What happened, and to which process: windows, and what lies around them."""
@@ -290,7 +298,7 @@ class MadeUpSession:
         self.grants.append(grant)
         assert not any(each.trains for each in machine.sessions), "two train at a time"
         machine.granted += 1
-        step = training.step_seconds(grant, self._made) * training.slow.get(machine.granted, 1.0)
+        step = training.step_seconds(grant, self._made) * training.slow.get(machine.granted, 1.0) * self._chance(grant)
         step *= 1.0 + training.others(machine.now) / training.cpus
         unit, most, lead_in = grant.unit, grant.steps, grant.lead_in
         if grant.most_lead_in_seconds:
@@ -317,6 +325,13 @@ class MadeUpSession:
             return
         self._made += whole
         self._next = (machine.now + whole * step, self._done(grant, lead_in, steps, step))
+
+    def _chance(self, grant: Grant) -> float:
+        """How many times as long a step takes by chance."""
+        training, machine = self.training, self.machine
+        window = random.Random(f"window {machine.granted}").gauss(0, training.noise)
+        process = random.Random(f"process {self.number}, {key_of(grant.setting)}").gauss(0, training.luck)
+        return math.exp(window + (process if grant.setting else 0.0))
 
     def _done(self, grant: Grant, lead_in: int, steps: int, step: float) -> WindowDone:
         machine, training = self.machine, self.training
@@ -418,7 +433,8 @@ class Noting:
     def update(self, text: str, spent: float, budget: float | None) -> None:
         self._machine.said.append((text, spent, budget))
 
-    def note(self, text: str) -> None: ...
+    def note(self, text: str) -> None:
+        self._machine.noted.append((text, self._machine.now))
 
     def close(self) -> None: ...
 

@@ -330,3 +330,10 @@ def test_a_shortened_listing_keeps_its_hottest_lines_in_order() -> None:
     assert 77 in [line.line for line in kept.lines]
     assert [line.line for line in kept.lines] == sorted(line.line for line in kept.lines)
     assert len(kept.lines) == 10
+
+
+def test_that_it_ended_because_it_was_sure_stands_beside_what_it_took() -> None:
+    result = load("pets")
+    assert "sure after" not in section(html.render(result), "method")
+    sure = replace(result, method=replace(result.method, seconds=112.0, sure_after_seconds=97.0))
+    assert "took 1 min 52 s, sure after 1 min 37 s" in words_of(section(html.render(sure), "method"))

@@ -225,6 +225,8 @@ class Method:
     """None in reports of earlier releases."""
     source: bool = True
     """Whether lines of the user's code are in the report; with `--no-source` their texts and all diffs are empty."""
+    sure_after_seconds: float | None = None
+    """When measuring ended because more of it would have changed nothing; None where the time ended it."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable
 
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.labels import BASELINE
+from bottleneck_doctor.examine import looks, telling
 from bottleneck_doctor.examine.beside import Beside
 from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.explain.explainer import Explainer
@@ -17,7 +19,7 @@ from bottleneck_doctor.measure.budget import Budget, OutOfTime
 from bottleneck_doctor.measure.prober import Prober
 from bottleneck_doctor.measure.quiet import Quiet
 from bottleneck_doctor.measure.schedule import Plan, Probe, probe
-from bottleneck_doctor.measure.starter import Live, Starter
+from bottleneck_doctor.measure.starter import Live, Side, Starter
 from bottleneck_doctor.measure.windows import BURN_IN
 from bottleneck_doctor.runtime.wire import messages
 from bottleneck_doctor.system.progress import Progress
@@ -50,6 +52,9 @@ class Blocks:
         self.prober = prober
         self.plan = plan
         self.explainer = explainer
+        self.sure_after: float | None = None
+        """Seconds from the start after which a look found that more processes would change nothing."""
+        self._told_sure = False
         self._measured = selection.measured
         self._quiet = Quiet(selection.measured, prober, starter)
         self._starter = starter
@@ -76,9 +81,14 @@ class Blocks:
 
     def wanted(self) -> bool:
         """Whether another session is wanted, and would measure anything."""
-        return self.held() < self.plan.sessions and bool(
-            self.selection.probes(self._starter.number + 1, first_block=True)
-        )
+        return self.sure_after is None and self._planned()
+
+    def _planned(self) -> bool:
+        return self.held() < self.plan.sessions and bool(self._next_probes())
+
+    def _next_probes(self) -> list[Probe]:
+        """What the next session would measure first."""
+        return self.selection.probes(self._starter.number + 1, first_block=True)
 
     def held(self) -> int:
         """Sessions that hold a comparison."""
@@ -93,6 +103,35 @@ class Blocks:
     def _least_measuring(self) -> float:
         """Seconds of windows under which a session that stands at its loop could hold nothing."""
         return (LEAST_WINDOWS if self.prober.has_baseline() else 1) * self.prober.costs.baseline()
+
+    # -- enough ------------------------------------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """Look whether what is known is enough. Not where nothing more would come anyway: that is the end, whatever the
+        figures are, and the judge need not be stricter for it."""
+        more = self._sessions is None and self._planned() and self._budget.left() > self.least_session()
+        if self.sure_after is None and not more:
+            return
+        enough = self.held() >= looks.FIRST and looks.is_enough(
+            looks.evidence_of(self.selection, self.beside), {each.key for each in self._next_probes()}
+        )
+        self.sure_after = self._budget.elapsed() if enough else None
+
+    def measure_beside(self, as_written: Side, patience: Callable[[], float]) -> None:
+        """Pairs of processes, where time was set apart for them; then what is known is looked at again, with what they
+        brought. `patience`: as for `Starter.live`. Raises `OutOfTime`."""
+        try:
+            self.beside.measure(as_written, patience)
+        finally:
+            if self.sure_after is not None and self.beside.observations:
+                self.look()
+        self.tell_sure()
+
+    def tell_sure(self) -> None:
+        """Once, as soon as nothing more is measured that could change it."""
+        if self.sure_after is not None and not self._told_sure:
+            self._told_sure = True
+            self._progress.note(telling.sure(self.sure_after))
 
     # -- in a session --------------------------------------------------------------------------------------------------
 

@@ -74,6 +74,8 @@ class JudgeEvidence:
     """Most cores that other programs kept busy in a session, on average; None where it was not seen."""
     cut: str = TIME_OVER
     """What ended the measuring."""
+    significance: float = speedups.SIGNIFICANCE
+    """How often a claim, and an interval, may be wrong: less where measuring may end because of what is seen."""
     settling: Settling | None = None
     """What another examination would take; None where that is not known."""
 
@@ -84,17 +86,18 @@ class Estimates:
     def __init__(self, evidence: JudgeEvidence) -> None:
         made = ev.pairs(evidence.windows, evidence.epoch_batches)
         self.pairs = made
-        self.promised = speedups.estimate_all([*ev.observations(made), *evidence.beside])
-        self.steady = speedups.estimate_all([*ev.observations(made, steady=True), *evidence.beside])
+        self._level = level = 1 - evidence.significance
+        self.promised = speedups.estimate_all([*ev.observations(made), *evidence.beside], level)
+        self.steady = speedups.estimate_all([*ev.observations(made, steady=True), *evidence.beside], level)
         late = [pair for pair in made if pair.session > evidence.chosen_after]
-        self.confirmed = speedups.estimate_all([*ev.observations(late), *evidence.beside])
+        self.confirmed = speedups.estimate_all([*ev.observations(late), *evidence.beside], level)
         over = {
             candidate.key(setting): key_of(candidate.base)
             for candidate in evidence.candidates
             for setting in candidate.settings
             if candidate.base
         }
-        self.added = speedups.estimate_all(ev.added(made, over), control="")
+        self.added = speedups.estimate_all(ev.added(made, over), level, control="")
         self.floor = speedups.noise_floor(self.promised)
 
     def decisive(self, key: str, base: Setting) -> speedups.SpeedupEstimate:
@@ -104,7 +107,7 @@ class Estimates:
     def over(self, whole: Setting, part: Setting) -> speedups.SpeedupEstimate | None:
         """What a setting adds to a part of it, from processes that measured both; None where none did."""
         key = key_of(whole)
-        return speedups.estimate_all(ev.added(self.pairs, {key: key_of(part)}), control="").get(key)
+        return speedups.estimate_all(ev.added(self.pairs, {key: key_of(part)}), self._level, control="").get(key)
 
     def adds(self, whole: Setting, part: Setting) -> bool:
         """Whether it is sure that a setting is faster than a part of it."""

@@ -104,7 +104,7 @@ class _Examination:
                     self._sessions()
             if self.blocks is not None and self._has_baseline():
                 with contextlib.suppress(OutOfTime):
-                    self.blocks.beside.measure(self._side(), self._patience)
+                    self.blocks.measure_beside(self._side(), self._patience)
             with contextlib.suppress(OutOfTime):
                 self._complete_claims()
             with contextlib.suppress(OutOfTime):
@@ -129,7 +129,8 @@ class _Examination:
         return self._outcome()
 
     def _sessions(self) -> None:
-        """One process after another, a share of the time each, until as many as planned held a block."""
+        """One process after another, a share of the time each, until as many as planned held a block, or what is known
+        is enough."""
         idle = 0
         while self.blocks is None or (self.blocks.wanted() and self.budget.left() > self.blocks.least_session()):
             before = self._gathered()
@@ -137,6 +138,8 @@ class _Examination:
             idle = 0 if self._gathered() > before else idle + 1
             if idle >= MOST_DEAD_SESSIONS or self.times_apart >= MOST_TIMES_APART:
                 return
+            if self.blocks is not None and self._has_baseline():
+                self.blocks.look()
 
     def _gathered(self) -> int:
         return 0 if self.blocks is None else self.blocks.gathered()
@@ -243,6 +246,7 @@ class _Examination:
             if self.budget.left() + explainer.allowance.left() > lacking * cost:
                 with explainer.allowance.lent():
                     self._sessions()
+                blocks.tell_sure()
 
     def _explain_the_rest(self) -> None:
         """What wants a process of its own: lines, and everything else where no session got to it."""
@@ -257,9 +261,11 @@ class _Examination:
 
     def _use_the_rest(self) -> None:
         """Processes that a claim still lacks, where explaining took less than was set apart for it."""
-        if self.explainer is not None and self._has_baseline() and not self.request.fresh_runs:
+        blocks = self.blocks
+        if self.explainer is not None and blocks is not None and self._has_baseline() and not self.request.fresh_runs:
             self.explainer.allowance.give_back()
             self._sessions()
+            blocks.tell_sure()
 
     def _explain_all(self, live: Live) -> None:
         if self.explainer is not None:
@@ -331,6 +337,7 @@ class _Examination:
                 hello=None if last is None else last.session.hello,
                 selection=None if self.blocks is None else self.blocks.selection,
                 has_baseline=self._has_baseline(),
+                sure_after=None if self.blocks is None else self.blocks.sure_after,
                 beside=None if self.blocks is None else self.blocks.beside,
                 explanation=self.explainer.explanation if self.explainer is not None else None,
                 protection=None if protector is None else protector.told(),

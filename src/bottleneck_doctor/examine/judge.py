@@ -108,7 +108,10 @@ def _outcomes(
     surely = [
         rung
         for rung, estimate, p_value in zip(rungs, together, of_rungs, strict=True)
-        if speedups.verdict(estimate, adjusted_p=p_value, floor=estimates.floor) == "faster"
+        if speedups.verdict(
+            estimate, adjusted_p=p_value, floor=estimates.floor, significance=evidence.significance
+        )
+        == "faster"
     ]
     return outcomes, surely
 
@@ -154,7 +157,8 @@ def _measured(
     whole: Setting = {**candidate.base, **setting}
     key = key_of(whole)
     decisive = estimates.decisive(key, candidate.base)
-    status: Status = speedups.verdict(decisive, adjusted_p=p_value, floor=estimates.floor)
+    judged = speedups.verdict(decisive, adjusted_p=p_value, floor=estimates.floor, significance=evidence.significance)
+    status: Status = judged
     promised, steady = estimates.promised[key], estimates.steady.get(key)
     if status == "faster" and promised.estimate <= 1.0:
         # It makes up for some of what its base costs, and no more: not a fix to offer.
@@ -167,7 +171,7 @@ def _measured(
         more = speedups.blocks_needed(decisive, floor=estimates.floor, fixes_tried=tried)
         base = words.setting_code(candidate.base, evidence.found.device) if added is decisive else ""
         reason = undecided.reason(decisive, floor=estimates.floor, tried=tried, over=base)
-        if speedups.verdict(decisive, adjusted_p=p_value, floor=estimates.floor) == "faster":
+        if judged == "faster":
             reason = undecided.reason(promised, floor=estimates.floor, tried=tried)
     changes = changes_for(whole, evidence.found) if status in ("faster", "cannot_tell") else []
     return FixOutcome(

@@ -26,7 +26,7 @@ from bottleneck_doctor.documents.report import (
     Window,
 )
 from bottleneck_doctor.errors import DoctorError, Exit
-from bottleneck_doctor.examine import judge
+from bottleneck_doctor.examine import judge, looks
 from bottleneck_doctor.examine.beside import Beside
 from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.examine.settling import Command, settling
@@ -63,6 +63,8 @@ class Gathered:
     hello: Hello | None
     selection: Selection | None
     has_baseline: bool
+    sure_after: float | None = None
+    """Seconds from the start after which a look ended the measuring; None where nothing but the time did."""
     beside: Beside | None = None
     unmeasured: str = ""
     """The sentence that says why there is none, where that is no interruption."""
@@ -88,15 +90,9 @@ def result(gathered: Gathered) -> Result:
     judged: judge.Judgement | None = None
     if selection is not None and gathered.has_baseline:
         judged = judge.judge(
-            judge.JudgeEvidence(
-                found=selection.found,
-                windows=selection.measured.windows,
-                candidates=selection.outcomes(),
-                rungs=selection.rungs,
-                chosen_after=max(1, selection.chosen_after),
-                epoch_batches=selection.measured.epoch_batches,
-                best_workers=selection.best_workers(),
-                beside=gathered.beside.observations if gathered.beside is not None else (),
+            looks.evidence_of(
+                selection,
+                gathered.beside,
                 other_load=_other_load(gathered),
                 cut=_cut(gathered),
                 settling=settling(
@@ -108,6 +104,7 @@ def result(gathered: Gathered) -> Result:
                     explains=gathered.explanation is not None,
                     fresh_runs=gathered.fresh_runs,
                 ),
+                significance=speedups.SIGNIFICANCE if gathered.sure_after is None else speedups.INTERIM_SIGNIFICANCE,
             )
         )
     told = gathered.explanation or Explanation()
@@ -138,6 +135,7 @@ def result(gathered: Gathered) -> Result:
             seed=gathered.seed,
             budget_seconds=gathered.budget,
             seconds=gathered.seconds,
+            sure_after_seconds=gathered.sure_after,
             ways="fresh-runs" if gathered.fresh_runs else "windows",
             sessions=gathered.records,
             equivalence=speedups.EQUIVALENCE,
@@ -159,10 +157,8 @@ def _best_label(judged: judge.Judgement | None) -> str | None:
     """The label of the windows of the setting that the verdict offers."""
     if judged is None:
         return None
-    if judged.combination is not None and judged.verdict.together:
-        return labels.key_of(judged.combination.setting)
-    best = next((fix for fix in judged.fixes if fix.id == judged.verdict.fix), None)
-    return labels.key_of(best.setting) if best is not None else None
+    best = looks.offered(judged)
+    return None if best is None else labels.key_of(best[0])
 
 
 def _diagnosis(
@@ -265,6 +261,8 @@ def _cut(gathered: Gathered) -> str:
     """What ended the measuring."""
     if gathered.interrupted:
         return "the examination was interrupted"
+    if gathered.sure_after is not None:
+        return "the examination was sure of the rest and ended"
     return "the ranks came apart" if gathered.ended(Ending.APART) else judge.TIME_OVER
 
 

@@ -1,4 +1,4 @@
-"""What the user is told while a window is taken: which one it is, and what was best so far."""
+"""What the user is told meanwhile: which window is taken, what was best so far, and that it is enough."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from bottleneck_doctor.measure.schedule import Probe
 from bottleneck_doctor.measure.windows import BURN_IN
 from bottleneck_doctor.system.progress import Progress
 from bottleneck_doctor.wording import words
+from bottleneck_doctor.wording.durations import format_duration
 
 NAMES = {BASELINE: "the training as written", BURN_IN: "warming up"}
 EXPLAINING = {
@@ -57,3 +58,8 @@ class Telling:
             return "the same batches again"
         text = words.setting_text(setting, self._measured.found.device) if setting else NAMES[BASELINE]
         return f"loading alone, {text}" if key.startswith(labels.LOADER_ONLY) else text
+
+
+def sure(seconds: float) -> str:
+    """That measuring ends so many seconds after the start, for more of it would change nothing."""
+    return f"Sure after {format_duration(seconds)}: measuring more would change nothing"

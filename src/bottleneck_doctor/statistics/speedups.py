@@ -13,7 +13,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, median, variance
+from statistics import NormalDist, fmean, median, variance
 from typing import Literal
 
 from bottleneck_doctor.statistics.distributions import (
@@ -38,6 +38,12 @@ EQUIVALENCE = 0.02
 
 SIGNIFICANCE = 0.05
 """Largest Holm-adjusted p-value with which a difference is claimed."""
+
+INTERIM_SIGNIFICANCE = 0.01
+"""The same at a look after which measuring may end because of what it shows. Intervals have the level that belongs to
+it. So all looks together claim and miss hardly more often than one look at the end alone, which keeps `SIGNIFICANCE`
+(J. L. Haybittle, Repeated assessment of results in clinical trials of cancer treatment, 1971; R. Peto and others,
+Design and analysis of randomized clinical trials, 1976). `benchmarks/intervals.py` simulates it."""
 
 LARGEST_PRIOR_DF = 4.0
 """Most degrees of freedom that the other settings may lend to one setting's spread. Settings differ in spread by
@@ -154,8 +160,16 @@ def noise_floor(estimates: Mapping[str, SpeedupEstimate], control: str = "aa", m
     return max(minimum, _exp(floor) - 1)
 
 
-def verdict(estimate: SpeedupEstimate, *, adjusted_p: float, floor: float, equivalence: float = EQUIVALENCE) -> Verdict:
+def verdict(
+    estimate: SpeedupEstimate,
+    *,
+    adjusted_p: float,
+    floor: float,
+    equivalence: float = EQUIVALENCE,
+    significance: float = SIGNIFICANCE,
+) -> Verdict:
     """What may be said of a setting. `adjusted_p` comes from `holm` over all fixes tried, `floor` from `noise_floor`.
+    `significance`: the largest adjusted p-value with which a difference is claimed.
 
     An interval inside 1 ± `equivalence` is no difference, even one that excludes 1: too small to matter is what the
     equivalence means. The lower bound is 1 / (1 + equivalence), so that faster and slower are judged alike.
@@ -164,7 +178,7 @@ def verdict(estimate: SpeedupEstimate, *, adjusted_p: float, floor: float, equiv
         return "cannot_tell"
     if 1 / (1 + equivalence) <= estimate.low and estimate.high <= 1 + equivalence:
         return "no_difference"
-    if adjusted_p <= SIGNIFICANCE:
+    if adjusted_p <= significance:
         if estimate.low > 1 + floor:
             return "faster"
         if estimate.high < 1 / (1 + floor):
@@ -211,10 +225,15 @@ def sessions_needed(
         return least
     spread = estimate.standard_error * math.sqrt(estimate.sessions)
     distance = abs(estimate.log_mean)
+    normal = NormalDist().inv_cdf((1 + level) / 2)
     for more in range(least, limit + 1):
         sessions = estimate.sessions + more
-        df = estimate.degrees_of_freedom * (sessions - 1) / (estimate.sessions - 1)
         error = max(MINIMUM_STANDARD_ERROR, spread / math.sqrt(sessions))
+        # What would not do with endless degrees of freedom will not with fewer, whose quantile takes long to find.
+        far, near = distance - normal * error > math.log1p(floor), distance + normal * error <= math.log1p(equivalence)
+        if not (far or near):
+            continue
+        df = estimate.degrees_of_freedom * (sessions - 1) / (estimate.sessions - 1)
         half_width = student_t_quantile((1 + level) / 2, df) * error
         corrected = student_t_quantile(1 - SIGNIFICANCE / (2 * max(1, fixes_tried)), df) * error
         if distance + half_width <= math.log1p(equivalence):

@@ -1,0 +1,134 @@
+"""How long an examination takes: it ends once it is sure, and goes on where that pays, on a machine that is made up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from tests.unit.made_up_machine import Examined, Machine, Training
+
+from bottleneck_doctor.documents import labels
+from bottleneck_doctor.documents.report import FixOutcome
+from bottleneck_doctor.errors import Exit
+from bottleneck_doctor.examine import telling
+from bottleneck_doctor.examine.examination import DEFAULT_BUDGET
+from bottleneck_doctor.explain.explainer import ALLOWANCE
+from bottleneck_doctor.measure import pairing
+from bottleneck_doctor.statistics import speedups
+
+KEPT = 1.03
+"""Part of a budget in which all has to be over."""
+WORKERS: Mapping[str, float] = {"num_workers=1": 1.8, "num_workers=2": 2.5, "num_workers=4": 2.4}
+BFLOAT: Mapping[str, float] = {"autocast=bfloat16": 1.5}
+TOGETHER = {**WORKERS, "autocast=bfloat16": 1.3, "autocast=bfloat16,num_workers=2": 3.2}
+
+
+def quick(**changes: Any) -> Machine:
+    """One on which the default budget holds as many processes as there may be."""
+    return Machine(**{"step": 0.1, "start": 4.0, "speeds": WORKERS, **changes})
+
+
+def fix(examined: Examined, name: str) -> FixOutcome:
+    return next(each for each in examined.result.fixes if each.id == name)
+
+
+def processes(examined: Examined) -> int:
+    """Those in which something was compared."""
+    return len({window.session for window in examined.result.windows if window.setting and window.mode == "timed"})
+
+
+def notes(examined: Examined, word: str) -> list[str]:
+    return [text for text, _ in examined.machine.noted if word in text]
+
+
+# -- sure ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("budget", [None, 600.0])
+def test_it_ends_once_it_is_sure(budget: float | None) -> None:
+    examined = Examined(quick(), budget=budget)
+    assert "makes it 2.50× faster" in examined.result.verdict.sentence
+    assert processes(examined) == 3
+    after = examined.result.method.sure_after_seconds
+    assert after is not None
+    ((text, moment),) = [each for each in examined.machine.noted if each[0].startswith("Sure after ")]
+    assert text == telling.sure(after)
+    assert moment == pytest.approx(after, abs=1.0)
+    # All that is left is what explains: nothing that counts is measured any more.
+    counted = [each for each in examined.machine.happened if each.name not in ("phases", "sampled", "trace", "lines")]
+    assert max(each.ended for each in counted) <= after
+    assert "lines" in examined.names
+    assert examined.machine.now < 0.65 * (budget or DEFAULT_BUDGET + ALLOWANCE)
+
+
+def test_nothing_to_explain_is_no_reason_to_go_on() -> None:
+    examined = Examined(quick(), explain=False)
+    assert examined.result.method.sure_after_seconds == pytest.approx(examined.machine.now, abs=1.0)
+
+
+def test_it_does_not_end_for_what_luck_may_have_made() -> None:
+    """Processes differ by a fifth: even 2.5 times as fast is not known well enough after seven of them."""
+    examined = Examined(quick(luck=0.2, noise=0.02))
+    assert processes(examined) >= 7
+    assert examined.result.method.sure_after_seconds is None
+    assert notes(examined, "Sure") == []
+
+
+def test_a_combination_that_may_win_is_waited_for() -> None:
+    """It is measured from the second process on, so it had two by the first look, and a claim needs three."""
+    examined = Examined(quick(speeds=TOGETHER))
+    assert examined.result.verdict.together
+    assert "3.20× faster" in examined.result.verdict.sentence
+    assert processes(examined) == 4
+    assert notes(examined, "Sure")
+
+
+def test_that_nothing_helps_is_known_too() -> None:
+    examined = Examined(quick(speeds={}, luck=0.001, noise=0.001))
+    assert "Nothing we tried is faster" in examined.result.verdict.sentence
+    assert processes(examined) < 8
+    assert notes(examined, "Sure")
+    assert "lines" in examined.names
+
+
+@pytest.mark.parametrize("asked", [{"sessions": 6}, {"fresh_runs": True}])
+def test_who_asks_for_processes_gets_them(asked: dict[str, Any]) -> None:
+    examined = Examined(quick(step=0.02, start=2.0), budget=600.0, explain=False, **asked)
+    assert notes(examined, "Sure") == []
+    assert processes(examined) == asked.get("sessions", 4)
+
+
+def test_intervals_are_those_of_a_look() -> None:
+    """Wider than those of an end that nothing but the time brought: luck had a chance at each look."""
+    result = Examined(quick(luck=0.01, noise=0.005)).result
+    assert result.method.sure_after_seconds is not None
+    made = pairing.observations(pairing.pairs(result.windows, None))
+    shown = {labels.key_of(each.setting): each.speedup for each in result.fixes if each.speedup is not None}
+    for significance, same in ((speedups.INTERIM_SIGNIFICANCE, True), (speedups.SIGNIFICANCE, False)):
+        plain = speedups.estimate_all(made, 1 - significance)["num_workers=2"]
+        speedup = shown["num_workers=2"]
+        assert ((plain.low, plain.high) == pytest.approx((speedup.low, speedup.high))) is same
+
+
+def test_pairs_for_which_time_was_set_apart_are_taken_before_it_is_sure() -> None:
+    steady = Training(step=0.1 / 1.3, start=12.0)
+    machine = quick(start=12.0, kernel=0.3, started_with={"MALLOC_TRIM_THRESHOLD_": steady}, speeds=BFLOAT, wait=0.3)
+    examined = Examined(machine, budget=200.0, explain=False)
+    allocated = fix(examined, "allocator")
+    assert allocated.status == "faster", allocated.reason
+    after = examined.result.method.sure_after_seconds
+    assert after is not None
+    assert after >= max(each.ended for each in machine.happened)
+    assert notes(examined, "Sure after") == [telling.sure(after)]
+
+
+@pytest.mark.parametrize("late", [2.0, 6.0])
+def test_interrupted_while_it_explains_it_tells_what_it_is_sure_of(late: float) -> None:
+    after = Examined(quick()).result.method.sure_after_seconds
+    assert after is not None
+    examined = Examined(quick(interrupted_at=after + late))
+    assert examined.outcome is not None
+    assert examined.outcome.exit_code == Exit.INTERRUPTED
+    assert "makes it 2.50× faster" in examined.result.verdict.sentence
+    assert "interrupted" in {warning.slug for warning in examined.result.warnings}

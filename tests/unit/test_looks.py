@@ -1,0 +1,122 @@
+"""Whether what is known is enough to end an examination: the rule, and how often it ends one wrongly."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.benchmark import load
+from tests.unit.test_judge import BF16, BY_ID, FOUND, WORKERS_1, WORKERS_2, Experiment, timed
+
+from bottleneck_doctor.documents.labels import key_of
+from bottleneck_doctor.documents.report import Setting
+from bottleneck_doctor.examine import judge, looks
+from bottleneck_doctor.examine.judge import Candidate, JudgeEvidence
+from bottleneck_doctor.statistics import speedups
+
+simulation = load("intervals")
+
+
+def evidence(speeds: Sequence[tuple[Setting, float]], **experiment: Any) -> JudgeEvidence:
+    """Three processes of settings whose speeds are known, each of a fix of its own."""
+    windows = Experiment(timed(speeds), **{"sessions": 3, **experiment}).windows
+    fixes = [replace(BY_ID["prefetch-factor"], id=key_of(setting)) for setting, _ in speeds]
+    candidates = [Candidate(fix, settings=[setting]) for fix, (setting, _) in zip(fixes, speeds, strict=True)]
+    return JudgeEvidence(
+        found=FOUND, windows=windows, candidates=candidates, rungs=[], chosen_after=1, epoch_batches=None
+    )
+
+
+def is_enough(speeds: Sequence[tuple[Setting, float]], coming: Collection[Setting] = (), **experiment: Any) -> bool:
+    return looks.is_enough(evidence(speeds, **experiment), {key_of(setting) for setting in coming})
+
+
+CLEAR = [(WORKERS_2, 2.0), (WORKERS_1, 1.3), (BF16, 1.0)]
+
+
+def test_what_is_claimed_and_known_well_is_enough() -> None:
+    assert is_enough(CLEAR)
+    assert is_enough(CLEAR, coming=[WORKERS_2, WORKERS_1, BF16])
+
+
+@pytest.mark.parametrize("sessions", [1, 2])
+def test_nothing_is_enough_before_a_claim_may_be_made(sessions: int) -> None:
+    assert not is_enough(CLEAR, sessions=sessions)
+
+
+def test_a_claim_that_the_end_would_make_is_not_enough_for_a_look() -> None:
+    """Clear of 1 at the level of the end, and not at that of a look, which is stricter."""
+    seen = evidence([(WORKERS_2, 1.2), (WORKERS_1, 1.0), (BF16, 1.0)], luck=0.1, noise=0.02, sessions=4)
+    assert looks.offered(judge.judge(seen)) is not None
+    assert looks.offered(judge.judge(replace(seen, significance=speedups.INTERIM_SIGNIFICANCE))) is None
+    assert not looks.is_enough(seen, ())
+
+
+def test_a_claim_whose_gain_is_hardly_known_is_not_enough() -> None:
+    seen = evidence(CLEAR, luck=0.1, noise=0.02, sessions=4)
+    best = looks.offered(judge.judge(replace(seen, significance=speedups.INTERIM_SIGNIFICANCE)))
+    assert best is not None
+    assert best[1].low < looks.SURE_OF_ESTIMATE * best[1].estimate
+    assert not looks.is_enough(seen, ())
+
+
+def test_what_may_still_win_is_waited_for() -> None:
+    never: Setting = {"num_workers": 3}
+    assert not is_enough(CLEAR, coming=[never]), "nobody has measured it"
+    few: Mapping[str, Sequence[int]] = {key_of(WORKERS_1): (1,)}
+    near = [(WORKERS_2, 2.0), (WORKERS_1, 1.9), (BF16, 1.0)]
+    assert not is_enough(near, coming=[WORKERS_1], only_in=few), "one process says little"
+    assert is_enough(near, coming=[WORKERS_1]), "it had its processes"
+    assert is_enough(CLEAR, coming=[WORKERS_1], only_in=few), "so much slower is no luck"
+
+
+def test_what_looks_faster_than_what_is_claimed_is_waited_for() -> None:
+    """By more than it would take to tell them apart."""
+    one: Setting = {"intra_op_threads": 1}
+    seen = evidence([(WORKERS_2, 1.5), (BF16, 1.0), (one, 1.0)])
+    lucky = {1: 1.0, 2: 1.7, 3: 2.4}
+    wild = [
+        replace(window, setting=WORKERS_1, label=key_of(WORKERS_1), seconds=window.seconds / lucky[window.session])
+        for window in seen.windows
+        if window.setting == BF16
+    ]
+    seen = replace(seen, windows=[*seen.windows, *wild])
+    assert looks.is_enough(seen, {key_of(WORKERS_2)})
+    assert not looks.is_enough(seen, {key_of(WORKERS_2), key_of(WORKERS_1)})
+
+
+def test_that_nothing_helps_is_enough_once_all_is_decided() -> None:
+    nothing = [(WORKERS_2, 1.0), (WORKERS_1, 0.6), (BF16, 1.0)]
+    assert is_enough(nothing, coming=[WORKERS_2, BF16], luck=0.0005, noise=0.0005)
+    assert not is_enough(nothing, coming=[WORKERS_2, BF16], luck=0.03)
+
+
+def test_settings_of_a_start_are_decided_by_pairs_of_their_own() -> None:
+    seen = evidence([(WORKERS_2, 1.0), (WORKERS_1, 0.6), (BF16, 1.0)], luck=0.0005, noise=0.0005)
+    beside = Candidate(BY_ID["allocator"], settings=[{"allocator": "keep"}])
+    assert looks.is_enough(replace(seen, candidates=[*seen.candidates, beside]), ())
+
+
+# -- how often it is wrong ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["shared 1 %, own 1 %", "shared 3 %, own 3 %", "shared 12 %"])
+def test_looking_costs_hardly_any_false_claim_or_interval(name: str) -> None:
+    """Over all looks together: nothing differs, or one setting is 1.5 times as fast."""
+    scenario = next(each for each in simulation.LOOKED_AT if each.name == name)
+    row = simulation.looking(replace(scenario, sessions=6, settings=4), 60, seed=3)
+    print("\n" + simulation.looked_table([row]))
+    assert row.false <= 0.05
+    assert row.held >= 0.9  # 95 %, and the error of 60 examinations
+    assert abs(row.off) <= 0.02
+    assert row.found >= 0.9
+
+
+def test_the_looks_end_an_examination_as_soon_as_it_is_sure() -> None:
+    quiet = simulation.Scenario("quiet", 0.005, 0.003, 0.003, sessions=8, settings=4)
+    ended = [simulation.looked(quiet, [math.log(1.5), 0, 0, 0], random.Random(seed)) for seed in range(10)]
+    assert [end.processes for end in ended] == [3] * 10
