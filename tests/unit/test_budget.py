@@ -41,6 +41,17 @@ def test_what_is_forgiven_is_gone_and_not_spent(now: Passing) -> None:
     assert (budget.elapsed(), budget.spent(), budget.left()) == (4.0, 1.0, 9.0)
 
 
+def test_what_is_extended_is_there_to_measure_and_ends_later(now: Passing) -> None:
+    budget = Budget(10.0, strict=False, now=now)
+    budget.end_by(15.0, 2.0)
+    allowance = budget.reserve(3.0)
+    now.now += 9.0
+    assert (budget.left(), budget.extended) == (1.0, 0.0)
+    budget.extend(20.0)
+    assert (budget.left(), budget.until_end(), budget.total) == (21.0, 24.0, 35.0)
+    assert (budget.seconds, budget.extended, allowance.left()) == (30.0, 20.0, 3.0)
+
+
 def test_the_end_of_all_is_a_limit_to_everything(now: Passing) -> None:
     budget = Budget(10.0, strict=True, now=now)
     allowance = Allowance(budget, 50.0, inside=False)

@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.unit.made_up_machine import Examined, Machine, Training
 
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.report import FixOutcome
 from bottleneck_doctor.errors import Exit
-from bottleneck_doctor.examine import telling
+from bottleneck_doctor.examine import telling, time_wanted
 from bottleneck_doctor.examine.examination import DEFAULT_BUDGET
+from bottleneck_doctor.examine.time_wanted import LONGEST
 from bottleneck_doctor.explain.explainer import ALLOWANCE
 from bottleneck_doctor.measure import pairing
 from bottleneck_doctor.statistics import speedups
@@ -132,3 +135,128 @@ def test_interrupted_while_it_explains_it_tells_what_it_is_sure_of(late: float) 
     assert examined.outcome.exit_code == Exit.INTERRUPTED
     assert "makes it 2.50× faster" in examined.result.verdict.sentence
     assert "interrupted" in {warning.slug for warning in examined.result.warnings}
+
+
+# -- going on ------------------------------------------------------------------------------------------------------
+
+
+def slow(**changes: Any) -> Machine:
+    """One on which the default budget holds two processes, one of them the first."""
+    return Machine(**{"step": 1.0, "start": 40.0, "speeds": BFLOAT, **changes})
+
+
+def test_where_a_claim_takes_longer_it_says_so_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = slow()
+    examined = Examined(machine)
+    default, total = sorted(examined.totals)
+    assert default == pytest.approx(48.0 + DEFAULT_BUDGET + ALLOWANCE)
+    (said,) = notes(examined, "in all")
+    minutes = round(total / 60)
+    assert said == (
+        'torch.autocast("cpu", dtype=torch.bfloat16) looks 1.50× as fast so far. A step takes 1.0 s and a start 48 s: '
+        f"about {minutes} minutes in all. Ctrl-C ends it and the report says what is known by then"
+    )
+    assert machine.now <= KEPT * total
+    assert fix(examined, "amp-bf16").status == "faster"
+    # Once, and for all: what was said before is that of before.
+    shown = [total for _, _, total in machine.said if total is not None]
+    assert shown == sorted(shown)
+    monkeypatch.setattr(time_wanted, "LONGEST", 0.0)
+    assert fix(Examined(slow()), "amp-bf16").status == "cannot_tell", "the default does not suffice"
+
+
+def test_where_the_default_suffices_it_stays() -> None:
+    examined = Examined(quick())
+    assert len(examined.totals) == 1
+    assert notes(examined, "in all") == []
+
+
+@pytest.mark.parametrize("budget", [200.0, 280.0])
+def test_a_budget_that_the_user_set_stays(budget: float) -> None:
+    examined = Examined(slow(), budget=budget)
+    assert examined.totals == {budget}
+    assert notes(examined, "in all") == []
+    assert examined.machine.now <= KEPT * budget
+
+
+def test_that_nothing_helps_takes_three_processes_too() -> None:
+    examined = Examined(slow(speeds={}, wait=0.3))
+    assert len(examined.totals) == 2
+    assert {each.sessions for each in (fix(examined, name).speedup for name in ("workers", "amp-bf16")) if each} == {3}
+
+
+def test_nothing_is_not_waited_for_longer_than_ten_minutes() -> None:
+    examined = Examined(slow(speeds={}, step=3.0, start=60.0))
+    assert len(examined.totals) == 1
+    assert notes(examined, "minutes") == []
+
+
+def test_what_no_ten_minutes_would_settle_is_said() -> None:
+    examined = Examined(slow(step=7.0, start=40.0, speeds=WORKERS))
+    assert len(examined.totals) == 1
+    (said,) = notes(examined, "minutes")
+    assert said.startswith("num_workers=1 looks 1.80× as fast so far. A step takes 7.0 s and a start 1 min 36 s: ")
+    minutes = int(said.rpartition("--budget ")[2].removesuffix("m"))
+    assert f"to be sure would take about {minutes} minutes; for that, give --budget {minutes}m" in said
+    longer = Examined(slow(step=7.0, start=40.0, speeds=WORKERS), budget=60.0 * minutes)
+    assert fix(longer, "workers").status == "faster", "it was enough"
+
+
+def test_a_small_gain_takes_more_processes() -> None:
+    large, small = (
+        Examined(Machine(step=0.3, start=35.0, luck=0.01, wait=0.3, speeds={"autocast=bfloat16": speed}))
+        for speed in (2.0, 1.12)
+    )
+    assert max(small.totals) > max(large.totals)
+    assert "processes to be sure" in notes(small, "in all")[0]
+    assert fix(small, "amp-bf16").status == "faster"
+
+
+@pytest.mark.parametrize("at", [130.0, 180.0, 240.0, 400.0])
+def test_interrupted_while_it_goes_on_it_tells_what_is_known(at: float) -> None:
+    examined = Examined(slow(step=2.7, start=15.0, speeds=WORKERS, interrupted_at=at))
+    assert examined.outcome is not None
+    assert examined.outcome.exit_code == Exit.INTERRUPTED
+    assert examined.result.baseline is not None
+    assert examined.result.findings
+    assert "interrupted" in {warning.slug for warning in examined.result.warnings}
+    assert examined.machine.now <= at + 1.0
+
+
+def test_what_waits_for_its_first_window_may_pay() -> None:
+    """Settings under which steps take long use up the time before the one that helps has its turn."""
+    slowly = {"num_workers=1": 0.3, "num_workers=2": 0.3, "autocast=bfloat16": 1.5}
+    examined = Examined(slow(step=2.0, start=10.0, speeds=slowly))
+    (said,) = notes(examined, "in all")
+    assert said.startswith("A step takes 2.0 s")
+    assert max(examined.totals) == LONGEST
+    assert fix(examined, "amp-bf16").status == "faster"
+
+
+def test_what_was_asked_for_is_what_it_goes_on_for() -> None:
+    examined = Examined(slow(), sessions=5)
+    assert "and 5 processes were asked for: about " in notes(examined, "in all")[0]
+    assert processes(examined) == 5
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    step=st.floats(0.005, 10.0),
+    start=st.floats(0.5, 90.0),
+    late=st.floats(0.7, 2.0),
+    speed=st.sampled_from([0.6, 1.0, 1.1, 1.5, 3.0]),
+    luck=st.floats(0.0, 0.1),
+    explain=st.booleans(),
+)
+def test_whatever_it_takes_is_shown_at_most_twice_and_kept(
+    step: float, start: float, late: float, speed: float, luck: float, explain: bool
+) -> None:
+    machine = Machine(step=step, start=start, late=late, luck=luck, noise=luck / 2, speeds={"autocast=bfloat16": speed})
+    examined = Examined(machine, explain=explain)
+    default, total = min(examined.totals), max(examined.totals)
+    assert len(examined.totals) <= 2
+    assert default == pytest.approx(start + 8 * step + DEFAULT_BUDGET + (ALLOWANCE if explain else 0.0))
+    assert total <= max(LONGEST, default)
+    assert machine.now <= KEPT * total + machine.stopping
+    assert len(notes(examined, "in all")) == len(examined.totals) - 1
+    assert examined.error is None or total == default

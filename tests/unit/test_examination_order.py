@@ -310,14 +310,16 @@ def test_a_budget_is_kept(
 def test_without_one_it_takes_what_is_documented(
     step: float, start: float, late: float, workers: int, explain: bool
 ) -> None:
-    """Three minutes beyond the first start, and one to explain; what is shown is that figure, and it never changes."""
+    """Three minutes beyond the first start, and one to explain. What is shown is that figure; it changes once at most,
+    where that is not enough (`test_ending_early`)."""
     machine = Machine(step=step, start=start, late=late, workers=workers)
     examined = Examined(machine, explain=explain)
     setup = start + 8 * step
     documented = setup + DEFAULT_BUDGET + (ALLOWANCE if explain else 0.0)
-    assert machine.now <= KEPT * documented + machine.stopping
-    (total,) = examined.totals
-    assert total == pytest.approx(documented)
+    default, total = min(examined.totals), max(examined.totals)
+    assert default == pytest.approx(documented)
+    assert len(examined.totals) <= 2
+    assert machine.now <= KEPT * total + machine.stopping
     assert all(spent <= total for _, spent, total in machine.said if total is not None)
 
 

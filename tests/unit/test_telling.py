@@ -9,7 +9,9 @@ from tests.unit.test_selection import FOUND
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import Window
+from bottleneck_doctor.examine import telling as told
 from bottleneck_doctor.examine.telling import Telling
+from bottleneck_doctor.examine.time_wanted import Wanted
 from bottleneck_doctor.measure.budget import Budget
 from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.schedule import Probe, probe
@@ -49,3 +51,25 @@ def _window(each: Probe, seconds: float = 1.0) -> Window:
         lead_in_steps=1, lead_in_seconds=0.1, wait_seconds=0.0, turn_seconds=None, whole_epochs=0, queue_change=0,
         ready_share=None, effect={}, started=2.0, label=each.key,
     )  # fmt: skip
+
+
+def test_how_long_it_takes_is_said_with_the_reason() -> None:
+    assert told.sure(97.4) == "Sure after 1 min 37 s: measuring more would change nothing"
+    assert told.so_far({"num_workers": 2}, 1.804, "cpu") == "num_workers=2 looks 1.80× as fast so far. "
+    end = "Ctrl-C ends it and the report says what is known by then"
+    assert told.longer(Wanted(3, 400.0, 200.0, 0.2), 2.7, 15.0, 550.0) == (
+        f"A step takes 2.7 s and a start 15 s: about 9 minutes in all. {end}"
+    )
+    assert told.longer(Wanted(5, 400.0, 200.0, 0.01), 0.3, 15.0, 550.0) == (
+        f"A step takes 300 ms and a start 15 s, and it takes 5 processes to be sure: about 9 minutes in all. {end}"
+    )
+    assert told.longer(Wanted(6, 400.0, 200.0, 0.12), 0.3, 15.0, 550.0) == (
+        "A step takes 300 ms and a start 15 s, and it takes 6 processes to be sure where windows of the same training "
+        f"differ by 12 %: about 9 minutes in all. {end}"
+    )
+    assert told.longer(Wanted(6, 400.0, 200.0, 0.12, asked=True), 0.3, 15.0, 550.0) == (
+        f"A step takes 300 ms and a start 15 s, and 6 processes were asked for: about 9 minutes in all. {end}"
+    )
+    assert told.too_long(7.0, 96.0, 1020.0) == (
+        "A step takes 7.0 s and a start 1 min 36 s: to be sure would take about 17 minutes; for that, give --budget 17m"
+    )

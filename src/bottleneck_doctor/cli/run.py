@@ -29,7 +29,8 @@ from bottleneck_doctor.cli._start import start, start_options, talk_options
 @click.option(
     "--budget",
     metavar="TIME",
-    help="How long it may take, such as 90s, 5m or 1h (default: about 3 minutes, and 1 more to explain).",
+    help="How long it may take, such as 90s, 5m or 1h (default: about 4 minutes; up to 10 where a claim takes that "
+    "long, which is said). It ends earlier once it is sure.",
 )
 @click.option("--fresh-runs", is_flag=True, help="Start the script again for every measurement.")
 @click.option("--only", metavar="ID", multiple=True, help="Try only this fix; may be repeated (see `doctor fixes`).")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.labels import BASELINE
-from bottleneck_doctor.examine import looks, telling
+from bottleneck_doctor.examine import going_on, looks, telling
 from bottleneck_doctor.examine.beside import Beside
 from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.explain.explainer import Explainer
@@ -55,6 +55,7 @@ class Blocks:
         self.sure_after: float | None = None
         """Seconds from the start after which a look found that more processes would change nothing."""
         self._told_sure = False
+        self._asked = False
         self._measured = selection.measured
         self._quiet = Quiet(selection.measured, prober, starter)
         self._starter = starter
@@ -136,7 +137,18 @@ class Blocks:
     # -- in a session --------------------------------------------------------------------------------------------------
 
     def work(self, live: Live) -> None:
-        """Windows until this session's share of the time is used."""
+        """Windows until this session's share of the time is used. Where all of the time is over before everything was
+        measured once, more is asked for by what is known then. Raises `SessionOver` and `OutOfTime`."""
+        try:
+            self._work(live)
+        except OutOfTime:
+            if self._asked or self._budget.strict or not self.held():
+                raise
+            self._ask_for_time()
+            if self._budget.left() <= self.least_session():
+                raise
+
+    def _work(self, live: Live) -> None:
         self.look_first(live)
         others = max(0, self.plan.sessions - self.held() - 1)
         ends = self._budget.now() + schedule.session_share(
@@ -180,6 +192,7 @@ class Blocks:
             # Chosen by this session alone, so that those to come confirm a choice that they did not make.
             self.selection.climb()
             self.beside.set_apart(live, self.prober.costs.expected_step({}), alone=not self.wanted())
+            self._ask_for_time()
             if self._sessions is None:
                 self._plan_the_rest(live)
             if self.explainer is not None and not self.explainer.done:
@@ -196,6 +209,20 @@ class Blocks:
         if not self._burn_in_is_dear():
             self.burn_in(live)
         self.explainer.begin(live)
+
+    def _ask_for_time(self) -> None:
+        """Once, and where the user set none: the time that is shown changes no second time."""
+        if self._asked or self._budget.strict or not self.wanted():
+            return
+        self._asked = True
+        going_on.ask_for_time(
+            self.selection,
+            self.prober.costs,
+            self._starter,
+            held=self.held(),
+            sessions=self._sessions,
+            explains=self.explainer is not None,
+        )
 
     def _plan_the_rest(self, live: Live) -> None:
         """How many processes more, now that it is known what they will measure and what that takes."""

@@ -325,7 +325,7 @@ class _Examination:
                 repeat=self.request.repeat(self.seed),
                 settling=self.request.settling,
                 seed=self.seed,
-                budget=self.request.budget or DEFAULT_BUDGET,
+                budget=self.request.budget or DEFAULT_BUDGET + self.budget.extended,
                 seconds=self.budget.elapsed(),
                 fresh_runs=self.request.fresh_runs,
                 interrupted=self.interrupted,

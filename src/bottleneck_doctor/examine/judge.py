@@ -108,9 +108,7 @@ def _outcomes(
     surely = [
         rung
         for rung, estimate, p_value in zip(rungs, together, of_rungs, strict=True)
-        if speedups.verdict(
-            estimate, adjusted_p=p_value, floor=estimates.floor, significance=evidence.significance
-        )
+        if speedups.verdict(estimate, adjusted_p=p_value, floor=estimates.floor, significance=evidence.significance)
         == "faster"
     ]
     return outcomes, surely

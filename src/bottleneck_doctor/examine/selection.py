@@ -204,13 +204,23 @@ class Selection:
         standings = self._standings(speeds)
         # Where nothing seems to bring anything, the time is there to make sure of that.
         winning = max((Standing.LEADING, *(standing for _, standing in standings)))
+        promising = [labels.key_of(whole) for whole, standing in standings if standing is Standing.PROMISING]
+        fastest = max(promising, key=lambda key: speeds.get(key, 0.0), default="")
         for whole, standing in standings:
             leads = standing >= Standing.LEADING
             again = first_block or leads or (standing is Standing.BEHIND and not self.chosen_after)
             if again and (standing is winning or not enough(labels.key_of(whole))):
-                add(whole, 3 if standing is Standing.LOSING else 1 if leads and self.chosen_after else 2)
+                add(whole, self._priority(whole, standing, fastest))
         chosen += self._ceilings(session, sessions)
         return [each for each in chosen if self.alive(each)]
+
+    def _priority(self, setting: Setting, standing: Standing, fastest: str) -> int:
+        """Of a probe of one fix. `fastest`: the key of what leads them all, which an answer cannot do without."""
+        if standing is Standing.LOSING:
+            return 3
+        if not self.chosen_after or standing < Standing.PROMISING:
+            return 2
+        return 0 if labels.key_of(setting) == fastest else 1
 
     def _standings(self, speeds: dict[str, float]) -> list[tuple[Setting, Standing]]:
         """Every setting that is still measured, with what it builds on, and how it stands by now."""

@@ -1,13 +1,15 @@
-"""What the user is told meanwhile: which window is taken, what was best so far, and that it is enough."""
+"""What the user is told meanwhile: which window is taken, what was best so far, and how long all of it takes."""
 
 from __future__ import annotations
 
 from bottleneck_doctor import knobs
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.labels import BASELINE
+from bottleneck_doctor.documents.report import Setting
+from bottleneck_doctor.examine.time_wanted import PROCESS_LUCK, Wanted
 from bottleneck_doctor.measure.budget import Budget
 from bottleneck_doctor.measure.measurements import Measurements
-from bottleneck_doctor.measure.schedule import Probe
+from bottleneck_doctor.measure.schedule import LEAST_SESSIONS, Probe
 from bottleneck_doctor.measure.windows import BURN_IN
 from bottleneck_doctor.system.progress import Progress
 from bottleneck_doctor.wording import words
@@ -63,3 +65,34 @@ class Telling:
 def sure(seconds: float) -> str:
     """That measuring ends so many seconds after the start, for more of it would change nothing."""
     return f"Sure after {format_duration(seconds)}: measuring more would change nothing"
+
+
+def so_far(setting: Setting, speed: float, device: str) -> str:
+    """What leads once the first process is done."""
+    return f"{words.setting_text(setting, device)} looks {speed:.2f}{words.TIMES} as fast so far. "
+
+
+def longer(want: Wanted, step_seconds: float, start_seconds: float, total: float) -> str:
+    """That all of it takes `total` seconds now, and why."""
+    why = _costs(step_seconds, start_seconds)
+    if want.asked:
+        why += f", and {want.processes} processes were asked for"
+    elif want.processes > LEAST_SESSIONS:
+        why += f", and it takes {want.processes} processes to be sure"
+        if want.spread > PROCESS_LUCK:
+            why += f" where windows of the same training differ by {words.share_text(want.spread)}"
+    minutes = words.count_text(max(1, round(total / 60)), "minute")
+    return f"{why}: about {minutes} in all. Ctrl-C ends it and the report says what is known by then"
+
+
+def too_long(step_seconds: float, start_seconds: float, budget: float) -> str:
+    """That an answer takes more time than is taken unasked."""
+    minutes = round(budget / 60)
+    why = _costs(step_seconds, start_seconds)
+    return (
+        f"{why}: to be sure would take about {words.count_text(minutes, 'minute')}; for that, give --budget {minutes}m"
+    )
+
+
+def _costs(step_seconds: float, start_seconds: float) -> str:
+    return f"A step takes {words.duration_text(step_seconds)} and a start {words.duration_text(start_seconds)}"

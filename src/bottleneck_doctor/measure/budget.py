@@ -30,6 +30,12 @@ class Budget:
         self._free = 0.0
         self._ends = math.inf
         self._total = total
+        self._extended = 0.0
+
+    @property
+    def extended(self) -> float:
+        """Seconds by which it was extended."""
+        return self._extended
 
     @property
     def seconds(self) -> float:
@@ -70,6 +76,14 @@ class Budget:
         """All of it takes `total` seconds from the start on, the last `ending` of them for writing it down."""
         self._total = total
         self._ends = self._started + total - ending
+
+    def extend(self, seconds: float) -> None:
+        """So many seconds more to measure, and until all of it is over."""
+        self._seconds += seconds
+        self._extended += seconds
+        self._ends += seconds
+        if self._total is not None:
+            self._total += seconds
 
     def forgive(self, seconds: float) -> None:
         """So many of those that are gone are on nobody's bill."""

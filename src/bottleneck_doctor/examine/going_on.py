@@ -1,0 +1,57 @@
+"""Asks for the time that an answer takes, once the first process has shown what leads: the budget is extended, and the
+user is told why. Where the user set a budget, nobody asks.
+"""
+
+from __future__ import annotations
+
+from bottleneck_doctor.documents import labels
+from bottleneck_doctor.documents.labels import BASELINE
+from bottleneck_doctor.examine import telling, time_wanted
+from bottleneck_doctor.examine.selection import WORTH_TRYING, Selection
+from bottleneck_doctor.explain.explainer import ALLOWANCE_SHARE
+from bottleneck_doctor.measure import pairing, schedule
+from bottleneck_doctor.measure.costs import Costs
+from bottleneck_doctor.measure.schedule import probe
+from bottleneck_doctor.measure.starter import Starter
+
+
+def ask_for_time(
+    selection: Selection, costs: Costs, starter: Starter, *, held: int, sessions: int | None, explains: bool
+) -> None:
+    """Extend the budget by what it takes to be sure of what leads, or that nothing helps; by nothing where there is
+    enough, or where more would be for nothing.
+
+    Nothing is known of what helps as long as settings wait for their first window. `held`: processes that hold a
+    comparison. `sessions`: how many the user asked for, None where that is left to us. `explains`: whether a part of a
+    budget that the user sets goes to explaining.
+    """
+    budget, setup, baseline, measured = starter.budget, starter.setup(), costs.baseline(), selection.measured
+    setting = measured.fastest(WORTH_TRYING) if selection.promising() else None
+    lead = probe(labels.key_of(setting), setting) if setting else probe(BASELINE, {})
+    speed = selection.speeds().get(lead.key, 1.0)
+    spread = time_wanted.window_spread(pairing.pairs(measured.windows, measured.epoch_batches))
+    tried = sum(bool(candidate.settings) for candidate in selection.candidates)
+    probes = selection.probes(starter.number + 1, first_block=True, settled=setting is not None)
+    unknown = setting is None and not selection.explored()
+    want = time_wanted.wanted(
+        sessions or time_wanted.processes_for(speed, spread, tried),
+        (0 if selection.unmeasured() else held, 0 if unknown else held),
+        setup,
+        baseline,
+        (
+            schedule.block_seconds(probes, costs.seconds, baseline),
+            schedule.block_seconds([lead], costs.seconds, baseline),
+        ),
+        spread,
+        asked=sessions is not None,
+    )
+    total = budget.total or budget.elapsed() + budget.left()
+    more = time_wanted.extension(want, budget.left(), total, promising=setting is not None or unknown)
+    named = telling.so_far(setting, speed, selection.found.device) if setting else ""
+    if more:
+        budget.extend(more)
+        starter.progress.note(named + telling.longer(want, costs.baseline_step, setup, total + more))
+    elif more is None and named:
+        share = ALLOWANCE_SHARE if explains else 0.0
+        needed = time_wanted.budget_for(want, budget.spent(), setup, share)
+        starter.progress.note(named + telling.too_long(costs.baseline_step, setup, needed))
