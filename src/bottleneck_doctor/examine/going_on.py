@@ -7,7 +7,8 @@ from __future__ import annotations
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.examine import telling, time_wanted
-from bottleneck_doctor.examine.selection import WORTH_TRYING, Selection
+from bottleneck_doctor.examine.ladder import WORTH_TRYING
+from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.explain.explainer import ALLOWANCE_SHARE
 from bottleneck_doctor.measure import pairing, schedule
 from bottleneck_doctor.measure.costs import Costs
