@@ -15,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from tests.unit.made_up_queue import Fed, Queue, fed
 from tests.unit.test_selection import FOUND
 
 from bottleneck_doctor.documents.labels import REPLAY, key_of
@@ -23,6 +24,7 @@ from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.examine.examination import ExaminationOutcome, ExaminationRequest, examine
 from bottleneck_doctor.explain.explainer import ExplainOptions
 from bottleneck_doctor.measure.outside import Outside
+from bottleneck_doctor.measure.schedule import DEFAULT_PREFETCH
 from bottleneck_doctor.runtime.serve.steady_run import LEAST_LEAD_IN
 from bottleneck_doctor.runtime.wire.messages import Ended, Found, Grant, Hello, WindowDone
 from bottleneck_doctor.session.ranks import RankGroup
@@ -42,6 +44,8 @@ SAMPLED = {"__getitem__": 80}
 class Training:
     """One that trains at `step` seconds a step, `wait` of it for data. All figures are seconds of the machine's clock.
 
+    `load`: what a batch takes to be made; where it is given, `step` is what computing takes, and what steps wait for
+    follows from a queue that fills and empties. `loader`: whether one feeds the loop.
     `start`: from the start of a process to its first step. `epoch`: batches of one. `speeds`: how many times as fast a
     setting is, by key. `steps`: how many a process makes before it ends, and `code` with what exit code. `late`: how
     many times as long steps take once the loop is found. `cold`: how many times as long the very first step takes; half
@@ -58,6 +62,8 @@ class Training:
     step: float = 0.01
     start: float = 2.0
     wait: float = 0.7
+    load: float | None = None
+    loader: bool = True
     workers: int = 0
     epoch: int = 100_000
     speeds: Mapping[str, float] = field(default_factory=dict)
@@ -86,13 +92,25 @@ class Training:
         """How many times as long the next step takes, for it comes so early."""
         return 1.0 + (self.cold - 1.0) * float(0.5 ** (made / self.warming))
 
+    def found_step(self, made: int) -> float:
+        """What one of the steps takes in which the loop is found."""
+        load = self.load or 0.0
+        return self.coldness(made) * max(self.step + (0.0 if self.workers else load), load / max(1, self.workers))
+
+    def queue(self, grant: Grant) -> Queue:
+        """The loader's queue in a window, as it begins."""
+        assert self.load is not None
+        workers = 0 if grant.setting.get("replay") else int(grant.setting.get("num_workers", self.workers))
+        prefetch = int(grant.setting.get("prefetch_factor", DEFAULT_PREFETCH))
+        return Queue(0.0 if grant.setting.get("replay") else self.load, workers, prefetch)
+
     def step_seconds(self, grant: Grant, made: int) -> float:
-        """What a step takes in a window that begins after so many."""
+        """What a step takes in a window that begins after so many, beside what it waits for a queue."""
         step = self.step * self.late * self.coldness(made)
         if grant.mode == "loader_only":
-            return step * self.wait
+            return step * self.wait if self.load is None else self.load / max(1, self.workers)
         speed = self.speeds.get(key_of(grant.setting), 1.0)
-        if grant.setting.get("replay"):
+        if grant.setting.get("replay") and self.load is None:
             speed = 1.0 / (1.0 - self.wait)
         return step / speed * (1.02 if grant.mode == "phases" else 1.0)
 
@@ -272,18 +290,19 @@ class MadeUpSession:
             self._ends(machine.now + training.start + training.steps * training.step)
             return
         self._made = FOUND_AFTER
-        seen = sum(training.step * training.coldness(made) for made in range(FOUND_AFTER))
+        seen = sum(training.found_step(made) for made in range(FOUND_AFTER))
         self._next = (machine.now + training.start + seen, self._found())
 
     def _found(self) -> Found:
         training = self.training
         return replace(
             FOUND,
-            step_seconds=[training.step * training.coldness(made) for made in range(1, FOUND_AFTER)],
+            step_seconds=[training.found_step(made) for made in range(1, FOUND_AFTER)],
             wait_seconds=[training.step * training.wait] * FOUND_AFTER,
             num_workers=training.workers,
             prefetch_factor=2 if training.workers else None,
-            epoch_batches=training.epoch,
+            epoch_batches=training.epoch if training.loader else None,
+            has_loader=training.loader,
             setup_seconds=training.start,
             obstacles=dict.fromkeys(training.able, ""),
         )
@@ -310,9 +329,15 @@ class MadeUpSession:
         late = (done for done in range(unit, most, unit) if 0 < grant.most_seconds < done * step)
         steps = next(late, most)
         whole = lead_in + steps
+        seconds = whole * step
+        done = self._done(grant, lead_in, steps, step)
+        if training.load is not None and training.loader and grant.mode != "loader_only":
+            window = fed(training.queue(grant), step, lead_in, steps)
+            steps, whole, seconds = window.steps, lead_in + window.steps, window.lead_in_seconds + window.seconds
+            done = self._done_by_queue(grant, lead_in, window)
         name = NAMES.get(key_of(grant.setting), key_of(grant.setting)) if grant.mode == "timed" else grant.mode
-        self._granted = Happened(self.number, name, machine.now, machine.now + whole * step, steps)
-        self._step = step
+        self._granted = Happened(self.number, name, machine.now, machine.now + seconds, steps)
+        self._step = seconds / whole
         if training.hangs_from is not None and machine.granted >= training.hangs_from:
             self._step = 0.0
             return
@@ -324,7 +349,19 @@ class MadeUpSession:
             self._made = training.steps
             return
         self._made += whole
-        self._next = (machine.now + whole * step, self._done(grant, lead_in, steps, step))
+        self._next = (machine.now + seconds, done)
+
+    def _done_by_queue(self, grant: Grant, lead_in: int, window: Fed) -> WindowDone:
+        training, step = self.training, window.seconds / window.steps
+        wait = window.wait_seconds / window.steps
+        return replace(
+            self._done(grant, lead_in, window.steps, step),
+            lead_in_seconds=window.lead_in_seconds,
+            wait_seconds=window.wait_seconds,
+            queue_change=window.change,
+            ended=self.machine.now + window.lead_in_seconds + window.seconds,
+            detail=_told(grant.mode, window.steps, step, wait, training.optimizer, training.load),
+        )
 
     def _chance(self, grant: Grant) -> float:
         """How many times as long a step takes by chance."""
@@ -396,7 +433,9 @@ class MadeUpSession:
         self.machine.now += self.machine.stopping
 
 
-def _told(mode: str, steps: int, step: float, wait: float, optimizer: float) -> dict[str, Any]:
+def _told(
+    mode: str, steps: int, step: float, wait: float, optimizer: float, load: float | None = None
+) -> dict[str, Any]:
     """The detail of a window that explains."""
     if mode == "lines":
         return {"steps": 0, "functions": []}
@@ -414,10 +453,30 @@ def _told(mode: str, steps: int, step: float, wait: float, optimizer: float) -> 
         "ready": 0,
         "synchronising": [],
         "garbage": {"collections": 0, "seconds": 0.0},
-        "loading": None,
-        "loading_missing": "nobody looked",
+        "loading": None if load is None else _loaded(steps, load),
+        "loading_missing": "nobody looked" if load is None else "",
         "timeline": None,
         "epoch_pause": {"seen": 0, "evaluation": 0, "saving": 0, "rest": 0, "first_batch": 0, "first_batches": 0},
+    }
+
+
+def _loaded(batches: int, load: float) -> dict[str, Any]:
+    """How batches were made, `load` seconds each."""
+    return {
+        "num_workers": 0,
+        "fetch_seconds": [load] * batches,
+        "collate_seconds": 0.0,
+        "samples": 4.0 * batches,
+        "bytes": 0.0,
+        "hand_over_seconds": [],
+        "delivered": batches,
+        "out_of_order": 0,
+        "span": 1.0,
+        "workers": [],
+        "files": None,
+        "fetch_site": None,
+        "collate_site": None,
+        "transforms": [],
     }
 
 
