@@ -168,3 +168,4 @@ def phases_of(explainer: Explainer, told: Told, monkeypatch: pytest.MonkeyPatch,
         explainer.explanation, "read_phases", lambda _, details, __: read.append([each["step"] for each in details])
     )
     monkeypatch.setattr(explainer.explanation, "read_pause", lambda *_: None)
+    monkeypatch.setattr("bottleneck_doctor.explain.explainer._look", lambda *_: None)

@@ -35,6 +35,7 @@ from bottleneck_doctor.measure.schedule import (
     level,
     plan,
     probe,
+    regular,
     session_share,
     typical_step,
     whole_epochs,
@@ -149,6 +150,26 @@ def test_a_window_that_explains_is_cut_to_what_fits(workers: int, period: int, s
 @pytest.mark.parametrize(("step", "steps"), [(0.01, 6), (0.5, 6), (0.75, 4), (1.0, 3), (7.0, 3)])
 def test_long_steps_need_fewer(step: float, steps: int) -> None:
     assert least_steps(step) == steps
+
+
+@pytest.mark.parametrize(("step", "steps"), [(0.5, 6), (1.0, 3), (1.4, 3), (1.5, 2), (7.0, 2)])
+def test_long_steps_that_are_alike_need_two(step: float, steps: int) -> None:
+    assert least_steps(step, regular=True) == steps
+
+
+@pytest.mark.parametrize(
+    ("steps", "alike"),
+    [
+        ([2.5] * 7, True),
+        ([9.0, 4.0, 2.5, 2.55, 2.45, 2.5, 2.52], True),
+        ([2.5, 2.5, 2.5, 2.5, 3.1, 2.5, 2.5], False),
+        ([2.5, 2.5, 2.5], False),
+        ([], False),
+    ],
+)
+def test_steps_are_regular_by_the_last_that_were_seen(steps: list[float], alike: bool) -> None:
+    """The first warm up; of too few it is not known."""
+    assert regular(steps) is alike
 
 
 def test_window_under_the_users_own_workers() -> None:

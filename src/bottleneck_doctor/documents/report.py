@@ -258,6 +258,8 @@ class Result:
     not_judged: list[NotJudged] = field(default_factory=list)
     ranks: list[Rank] = field(default_factory=list)
     """Empty where one process trains."""
+    without_ceilings: str = ""
+    """Why the ceiling of faster loading did not have to be measured; "" where it was, or where it is missing."""
     format: int = FORMAT
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.labels import BASELINE
-from bottleneck_doctor.examine import going_on, looks, telling
+from bottleneck_doctor.examine import going_on, likeliest, looks, telling
 from bottleneck_doctor.examine.beside import Beside
 from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.explain.explainer import Explainer
@@ -64,6 +64,8 @@ class Blocks:
         self._sessions = sessions
         self._generator = generator
         self._ceilings_known = False
+        self._scarce: bool | None = None
+        """Whether there is no time for a whole block in as many processes as a claim needs; None: not known yet."""
         self._here = selection.found
         """The loop as the process that runs found it."""
         self._warm = False
@@ -85,7 +87,7 @@ class Blocks:
         return self.sure_after is None and self._planned()
 
     def _planned(self) -> bool:
-        return self.held() < self.plan.sessions and bool(self._next_probes())
+        return self.held() < self.plan.sessions and any(map(likeliest.is_candidate, self._next_probes()))
 
     def _next_probes(self) -> list[Probe]:
         """What the next session would measure first."""
@@ -150,6 +152,9 @@ class Blocks:
 
     def _work(self, live: Live) -> None:
         self.look_first(live)
+        supply = self.prober.costs.supply
+        if self.selection.chosen_after == 0 and supply is not None:
+            self.selection.heed_supply(supply)
         others = max(0, self.plan.sessions - self.held() - 1)
         ends = self._budget.now() + schedule.session_share(
             self._budget.left(), others, self._starter.setup(), self._least_measuring()
@@ -157,7 +162,10 @@ class Blocks:
         if self.selection.chosen_after == 0:
             self.beside.look_at(live)
         self.burn_in(live)
-        if not self._ceilings_known and self.selection.found.has_loader:
+        if self._scarce is None:
+            self._scarce = self._is_scarce(live)
+        needs_ceilings = self.selection.found.has_loader and not self.selection.without_ceilings
+        if needs_ceilings and not self._ceilings_known and not self._scarce:
             self._measure_ceilings(live)
         exploring = self.selection.chosen_after == 0
         if exploring and self.explainer is not None:
@@ -178,11 +186,12 @@ class Blocks:
                     self.prober.measure(live.session, probe(BASELINE, {}))
             if not probes or (not first and left < 2.5 * self.prober.costs.baseline()):
                 break
-            counts = Counter(window.label for window in self._measured.windows if ev.usable(window))
-            self._run_block(
-                live,
-                schedule.fitting(probes, self.prober.costs.seconds, self.prober.costs.baseline(), left, counts),
-            )
+            fitting = self._fitting(probes, left, exploring=exploring, first=first)
+            if not fitting:
+                break
+            self._run_block(live, fitting)
+            if self._scarce:
+                self.selection.heed_ceilings()
             if not self.selection.chosen_after and self.selection.explored():
                 self.selection.choose(live.session.number)
             first = False
@@ -200,13 +209,55 @@ class Blocks:
                     self.explainer.allowance.inherit()
                 self.explainer.explain(live, self._starter.setup())
 
+    def _is_scarce(self, live: Live) -> bool:
+        """Whether there is no time for a block of all settings in as many processes as a claim needs."""
+        probes = self.selection.probes(live.session.number, first_block=True)
+        if not any(map(likeliest.is_candidate, probes)):
+            return False
+        block = schedule.block_seconds(probes, self._expected(probes), self.prober.costs.baseline())
+        sessions = min(self._sessions or schedule.LEAST_SESSIONS, schedule.LEAST_SESSIONS)
+        return sessions * block + (sessions - 1) * self._starter.setup() > self._budget.left()
+
+    def _expected(self, probes: Sequence[Probe]) -> dict[str, float]:
+        """Seconds that a window of each of them takes, as it did before, or as it should."""
+        costs = self.prober.costs
+        return {each.key: costs.seconds.get(each.key) or costs.measuring(each) for each in probes}
+
+    def _fitting(self, probes: list[Probe], left: float, *, exploring: bool, first: bool) -> list[Probe]:
+        """What of the probes the next block holds, with `left` seconds for it; the first of all in any case.
+
+        Where time is scarce, the likeliest to pay go first. The process that explores measures them one at a time
+        between two baselines, as long as the other processes that a claim needs have time to measure the best of them.
+        """
+        costs = self.prober.costs
+        baseline = costs.baseline()
+        counts = Counter(window.label for window in self._measured.windows if ev.usable(window))
+        if not self._scarce:
+            return schedule.fitting(probes, costs.seconds, baseline, left, counts)
+        found, selection = self.selection.found, self.selection
+        if exploring:
+            probes = selection.news(probes) or probes
+        probes = likeliest.in_turn(probes, selection.candidates, selection.speeds(), costs.supply, found)
+        expected = self._expected(probes)
+        if not exploring:
+            return schedule.fitting(probes, expected, baseline, left, counts)
+        others = max(0, min(self._sessions or schedule.LEAST_SESSIONS, schedule.LEAST_SESSIONS) - 1)
+        kept = others * (self._starter.setup() + LEAST_WINDOWS * baseline)
+        # What has lost needs no others: then another one may be the likeliest, and this process is there already.
+        lost = likeliest.all_lost(selection.candidates, selection.speeds())
+        left = self._budget.left() if lost else min(left, self._budget.left() - kept)
+        fitting = schedule.fitting(probes, expected, baseline if first else 0.0, left, counts)
+        if not first and expected[fitting[0].key] + baseline > left:
+            return []
+        return fitting[:1]
+
     def look_first(self, live: Live) -> None:
         """Where the time goes, before anything else: it needs nothing to be compared with, and whatever ends the
         examination, the report then says why the training is slow. Where it takes little, the process warms up before,
-        else while it is looked at."""
+        else while it is looked at: where steps are long, or a window of them is dear."""
         if self.explainer is None or self.explainer.begun():
             return
-        if not self._burn_in_is_dear():
+        if self.prober.costs.baseline_step < burn_in.LONG_STEP and not self._burn_in_is_dear():
             self.burn_in(live)
         self.explainer.begin(live)
 
@@ -251,7 +302,12 @@ class Blocks:
         self.prober.block += 1
         windows = self._measured.windows
         follows = bool(windows) and windows[-1].label == BASELINE and windows[-1].session == live.session.number
-        for each in schedule.block(probes, probe(BASELINE, {}), self._generator, after_baseline=follows):
+        # Should the time be over before the block is, the likeliest was measured between two baselines.
+        parts = [probes[:1], probes[1:]] if self._scarce and len(probes) > 1 else [probes]
+        order: list[Probe] = []
+        for part in parts:
+            order += schedule.block(part, probe(BASELINE, {}), self._generator, after_baseline=follows or bool(order))
+        for each in order:
             cost = self.prober.costs.seconds.get(each.key, self.prober.costs.baseline())
             if self._budget.left() < 0.5 * cost and self.prober.has_baseline():
                 raise OutOfTime
@@ -267,11 +323,17 @@ class Blocks:
 
     def burn_in(self, live: Live) -> None:
         """Baseline windows, thrown away, until the speed is level."""
-        if self._warm or not burn_in.needed(self._here, self.prober.costs) or self._burn_in_is_dear():
+        explained = [
+            window
+            for window in self._measured.windows
+            if window.session == live.session.number and window.mode not in ev.COUNTED and not window.setting
+        ]
+        if self._warm or not burn_in.needed(self._here, self.prober.costs, explained) or self._burn_in_is_dear():
             return
         # Or as warm as it gets: nobody warms this process up again.
         self._warm = burn_in.burn_in(
             lambda: self.prober.measure(live.session, probe(BURN_IN, {}), seconds=self.plan.window_seconds / 2),
+            last=burn_in.shown_speed(explained[-1]) if explained else None,
             most_seconds=BURN_IN_SHARE * self.plan.session_seconds,
             now=self._budget.now,
         )

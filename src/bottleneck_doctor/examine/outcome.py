@@ -150,6 +150,7 @@ def result(gathered: Gathered) -> Result:
         garbage=told.garbage,
         not_judged=found_out.not_judged,
         ranks=list(gathered.ranks),
+        without_ceilings="" if selection is None or judged is None else selection.without_ceilings,
     )
 
 

@@ -22,12 +22,15 @@ from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure import schedule
 from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.schedule import Probe, probe
+from bottleneck_doctor.measure.supply import HARDLY, Supply
 from bottleneck_doctor.wording import words
 
 CLEARLY_LOSING = 0.93
 """Part of the best speed of a fix below which one of its settings is measured no more often than a claim needs."""
 CEILING_SESSIONS = 1
 """Sessions that measure a ceiling. It bounds what fixes can bring and nothing is claimed of it, so one process does."""
+LEAST_TOLD = 0.0005
+"""A smaller share is none by its figure."""
 WORKER_LIMIT = 8
 """Workers that may be tried on any machine; beyond, four times the usable CPUs."""
 
@@ -54,6 +57,11 @@ def _standing(speed: float, best: float, without: float) -> Standing:
     return Standing.PROMISING if speed >= WORTH_TRYING * without else Standing.LEADING
 
 
+def _pays(candidate: judge.Candidate, speeds: Mapping[str, float]) -> bool:
+    """Whether a setting of it was faster: what bounds it is rough, and can't be right then."""
+    return any(speeds.get(candidate.key(setting), 0.0) >= WORTH_TRYING for setting in candidate.settings)
+
+
 class Selection:
     """The candidates of one examination and what was decided about them. `windows` is the growing list of windows."""
 
@@ -62,6 +70,8 @@ class Selection:
         self.measured = measured
         self.rungs: list[tuple[str, Setting]] = []
         self.chosen_after = 0
+        self.without_ceilings = ""
+        """Why no ceiling has to be measured; "" where they have to be."""
         self._chosen_workers: int | None = None
         self._insist = bool(only)
         self._all = [self._candidate(fix, only, skip) for fix in catalogue()]
@@ -132,9 +142,31 @@ class Selection:
         if wait > 1 / WORTH_TRYING:
             self._drop("compute", f"with free computing, training would be {1 / wait:.3f} times as fast as now")
 
-    def _drop(self, target: str, why: str) -> None:
+    def heed_supply(self, supply: Supply) -> None:
+        """Drop the fixes that cannot pay by what the first look saw of waiting, where that leaves no doubt. Where no
+        fix is left that loads faster, no ceiling has to be measured either."""
+        if self._insist:
+            return
+        if supply.no_reason:
+            share = supply.wait + supply.epoch_start
+            told = words.share_text(share) if share >= LEAST_TOLD else f"under {words.share_text(2 * LEAST_TOLD)}"
+            waits = f"waiting for data takes {told} of the time"
+            why = f"{waits}, as the first look at the phases of a step saw"
+            crowded = supply.crowding >= HARDLY
+            self._drop("data", why, spared=crowded)
+            if not crowded:
+                self.without_ceilings = f"not needed: {waits}"
+        elif supply.bound:
+            busy = words.share_text(1 - supply.wait)
+            self._drop("compute", f"computing takes {busy} of the time, as the first look at the phases of a step saw")
+
+    def _drop(self, target: str, why: str, *, spared: bool = False) -> None:
+        """`spared`: all but those that free CPUs."""
+        speeds = self.speeds()
         for candidate in self.candidates:
-            if candidate.fix.target == target and candidate.settings:
+            if spared and candidate.fix.frees_cpus:
+                continue
+            if candidate.fix.target == target and candidate.settings and not _pays(candidate, speeds):
                 candidate.settings = []
                 candidate.refusal = f"cannot pay: {why}"
 
@@ -247,7 +279,7 @@ class Selection:
 
     def _ceilings(self, session: int, sessions: dict[str, set[int]]) -> Iterator[Probe]:
         """The ceilings that were not measured yet: that of the best number of workers, once it is chosen."""
-        if not self.found.has_loader:
+        if not self.found.has_loader or self.without_ceilings:
             return
         loader_only: list[Setting] = [{}]
         if self.chosen_after and self.best_workers():

@@ -26,6 +26,7 @@ from bottleneck_doctor.documents.report import (
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.explain.details import LinesDetail, TraceDetail, Unreadable, check
 from bottleneck_doctor.explain.explanation import Explanation as Explanation
+from bottleneck_doctor.measure import schedule, supply
 from bottleneck_doctor.measure.budget import Allowance, Budget, OutOfTime
 from bottleneck_doctor.measure.costs import Costs
 from bottleneck_doctor.measure.measurements import Measurements
@@ -218,6 +219,8 @@ class Explainer:
             taken.append((window, detail))
             self.explanation.read_phases(setting, _undisturbed(taken, self._prober.costs), self._measured.found)
             self.explanation.read_pause(live.session.number, detail, self._measured.windows)
+            if first:
+                _look(self._prober.costs, self._measured, self.explanation, window, detail)
             return True
 
         def gather() -> None:
@@ -287,7 +290,7 @@ class Explainer:
                     sentence="torch.profiler could not trace the training: the loop paused too often.",
                 )
                 return
-            self.explanation.device = device_profile(detail, file, [self._kept(file)] if file.exists() else [])
+            self.explanation.device = device_profile(detail, file, [_kept(file)] if file.exists() else [])
 
         # Lines say more than operators do, but on a device; they need a start of their own.
         lines = setup_seconds + self._lines_seconds() if on_cpu else 0.0
@@ -327,7 +330,7 @@ class Explainer:
                 self.explanation.miss(slug="lines-failed", sentence=f"The lines could not be timed: {window.reason}.")
                 return
             check(detail, LinesDetail)
-            self.explanation.lines = line_profile(detail, [self._kept(file)] if file.exists() else [])
+            self.explanation.lines = line_profile(detail, [_kept(file)] if file.exists() else [])
 
         self._progress.stage("Timing the lines that take long")
         self._within("lines", 0.0, gather)
@@ -392,10 +395,21 @@ class Explainer:
         """How long a window may be: as wanted, or its part of a small allowance."""
         return wanted * self._scale
 
-    @staticmethod
-    def _kept(file: Path) -> str:
-        """Where a file will lie beside the report."""
-        return f"{ARTIFACTS_NAME}/{file.name}"
+
+def _kept(file: Path) -> str:
+    """Where a file will lie beside the report."""
+    return f"{ARTIFACTS_NAME}/{file.name}"
+
+
+def _look(
+    costs: Costs, measured: Measurements, explanation: Explanation, window: Window, detail: dict[str, Any]
+) -> None:
+    """What the first window tells of those to come: how batches come, and whether steps are alike."""
+    found = measured.found
+    costs.supply = supply.seen(window, explanation.loading_as_written(), found, measured.epoch_batches)
+    # Its steps are a little longer, for timers and synchronisation: so they are held against one another alone.
+    alike = schedule.alike(detail["step_seconds"])
+    costs.regular = alike and found.period == 1 and schedule.regular(found.step_seconds)
 
 
 _AS_TRACED: Probe = probe("trace:" + BASELINE, {}, mode="trace")

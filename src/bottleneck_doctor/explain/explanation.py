@@ -60,6 +60,10 @@ class Explanation:
         """The machine during these windows, those of the baseline and of the setting labelled `best` in detail."""
         return utilization(self.watches, windows, best)
 
+    def loading_as_written(self) -> Loading | None:
+        """How batches are made as the training is written; None where that was not seen."""
+        return next((each for each in self.loading if not each.setting), None)
+
     def read_phases(self, setting: Setting, details: list[dict[str, Any]], found: messages.Found) -> None:
         """Take in what windows of phases under `setting` told, in place of what was known of it.
 

@@ -53,6 +53,8 @@ class Fix:
     how: str
     target: Target
     propose: Callable[[Found], Offer | NotApplicable] = field(repr=False)
+    frees_cpus: bool = False
+    """Whether it may pay where no step waits for its batch: it keeps workers out of the way of what computes."""
     order: int = 50
     acts_on: tuple[Part, ...] = ()
 

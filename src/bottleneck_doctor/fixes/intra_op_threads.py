@@ -28,5 +28,6 @@ FIX = Fix(
     how="Pass `num_workers=N` to the DataLoader and call `torch.set_num_threads(M)` with N + M near the usable CPUs.",
     target="data",
     propose=propose,
+    frees_cpus=True,
     order=15,
 )

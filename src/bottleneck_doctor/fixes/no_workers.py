@@ -23,5 +23,6 @@ FIX = Fix(
     how="Pass `num_workers=0` to the DataLoader.",
     target="data",
     propose=propose,
+    frees_cpus=True,
     order=11,
 )

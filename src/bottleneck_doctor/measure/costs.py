@@ -14,7 +14,11 @@ from bottleneck_doctor.documents.report import Setting, Window
 from bottleneck_doctor.knobs import num_workers
 from bottleneck_doctor.measure import pairing, schedule
 from bottleneck_doctor.measure.schedule import LoopShape, Probe, WindowSize
+from bottleneck_doctor.measure.supply import Supply
 from bottleneck_doctor.measure.windows import AS_WRITTEN
+
+SHORT_STEP = 0.1
+"""Seconds of a step under which any queue is passed soon enough."""
 
 
 class Costs:
@@ -30,6 +34,10 @@ class Costs:
         """Whether windows are whole epochs."""
         self.baseline_step = step
         """Seconds that a step takes as written."""
+        self.supply: Supply | None = None
+        """How batches come to the training as written, once that was seen."""
+        self.regular = False
+        """Whether one step takes as long as another, as far as was seen."""
         self._brief = brief
         self._step_seconds: dict[str, float] = {}
 
@@ -74,21 +82,45 @@ class Costs:
         computing as it does."""
         step, setting = self.step(each), each.as_setting()
         return schedule.window_size(
-            self.shape, setting, each.mode, step, seconds, epochs=self.epochs, warm=warm, least=self._least(step)
+            self.shape,
+            setting,
+            each.mode,
+            step,
+            seconds,
+            epochs=self.epochs,
+            warm=warm,
+            least=self._least(step),
+            settled=self._settled(each, step),
         )
 
     def explaining_size(self, each: Probe, seconds: float, most_steps: int | None, most_seconds: float) -> WindowSize:
         """The same of one that explains: of `most_steps` and `most_seconds`, lead-in included, where those are less."""
         step = self.expected_step(each.as_setting())
         size = schedule.window_size(
-            self.shape, each.as_setting(), each.mode, step, seconds, epochs=False, least=self._least(step)
+            self.shape,
+            each.as_setting(),
+            each.mode,
+            step,
+            seconds,
+            epochs=False,
+            least=self._least(step),
+            settled=self._settled(each, step),
         )
         if most_steps is not None:
             size = replace(size, steps=min(size.steps, max(most_steps, self.shape.period)))
         return schedule.cut(size, self.shape.period, step, most_seconds)
 
     def _least(self, step: float) -> int:
-        return schedule.least_steps(step) if self._brief else schedule.LEAST_STEPS
+        return schedule.least_steps(step, regular=self.regular) if self._brief else schedule.LEAST_STEPS
+
+    def _settled(self, each: Probe, step: float) -> int | None:
+        """Steps after which the queue stands still, where that was seen, and where they are so long that it matters."""
+        if not self._brief or step < SHORT_STEP or each.mode == "loader_only":
+            return None
+        loading = self.shape.loading(each.as_setting())
+        if loading.workers == 0:
+            return 0
+        return None if self.supply is None else self.supply.settled_after(loading)
 
     def steps(self, size: WindowSize) -> int:
         """Steps of a window with its lead-in, at the most."""

@@ -10,7 +10,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from statistics import fmean, median
+from statistics import fmean, median, pstdev
 from typing import Literal
 
 from bottleneck_doctor import knobs
@@ -24,11 +24,15 @@ BASELINE_EVERY = 3
 DEFAULT_PREFETCH = 2
 PLAIN_LEAD_IN = 2
 """Steps after a change of setting before caches and allocator have settled, where no queue has to."""
+LONG_LEAD_IN = 1.0
+"""Seconds of a step from which one of them is enough for that."""
 
 LEAST_STEPS = 6
 LEAST_LONG_STEPS = 3
 LONG_STEPS_SECONDS = 3.0
 """A window of steps that take half a second or more needs no more of them than last so long, three at the least."""
+LEAST_REGULAR_STEPS = 2
+"""Two are enough of those that last so long together, where each of them takes as long as the other."""
 LEAST_TOLD_STEPS = 2
 """Steps from which a window that explains says something."""
 LONGEST_WINDOW_STEPS = 2000
@@ -127,12 +131,14 @@ def window_size(
     epochs: bool,
     warm: bool = False,
     least: int = LEAST_STEPS,
+    settled: int | None = None,
 ) -> WindowSize:
     """How long a window of `setting` should be. `step_seconds` is what a step is expected to take under it. `warm`: its
-    process has computed in this way before. `least`: steps that it holds at least.
+    process has computed in this way before. `least`: steps that it holds at least. `settled`: steps after which the
+    loader's queue is full and no step waits for it any more; None where that is not known.
 
-    Timed steps are a multiple of the number of workers (waiting comes in bursts of that length) and of the period;
-    lead-in goes past the loader's queue.
+    Where it isn't, timed steps are a multiple of the number of workers (waiting comes in bursts of that length) and
+    lead-in goes past the loader's queue. They are a multiple of the period in any case.
     """
     loading = shape.loading(setting)
     workers = loading.workers
@@ -143,16 +149,23 @@ def window_size(
         # Sums over at least a dozen steps, however short the epochs; over half as many where they are long.
         count = max(count, math.ceil(2 * least / shape.epoch_batches))
         return WindowSize(1 if settles else 0, 0, min(count, LONGEST_WINDOW_STEPS))
-    lead_in = _up(max(PLAIN_LEAD_IN, loading.depth + workers), shape.period)
-    unit = math.lcm(max(1, workers), shape.period)
+    least_lead_in = PLAIN_LEAD_IN
+    if settled is None:
+        settled, unit = loading.depth + workers, math.lcm(max(1, workers), shape.period)
+    else:
+        unit = shape.period
+        if step_seconds >= LONG_LEAD_IN and (warm or not knobs.settling(setting)):
+            least_lead_in = 1
+    lead_in = _up(max(least_lead_in, settled), shape.period)
     wanted = max(least, math.ceil(target_seconds / max(1e-9, step_seconds)))
     return WindowSize(lead_in, _up(min(wanted, LONGEST_WINDOW_STEPS), unit), unit=unit)
 
 
-def least_steps(step_seconds: float) -> int:
-    """Steps that a window holds at least: fewer where they are long, for short budgets hold few windows of those."""
+def least_steps(step_seconds: float, *, regular: bool = False) -> int:
+    """Steps that a window holds at least: fewer where they are long, for short budgets hold few windows of those.
+    `regular`: one takes as long as another."""
     fewest = math.ceil(LONG_STEPS_SECONDS / max(1e-9, step_seconds))
-    return max(LEAST_LONG_STEPS, min(LEAST_STEPS, fewest))
+    return max(LEAST_REGULAR_STEPS if regular else LEAST_LONG_STEPS, min(LEAST_STEPS, fewest))
 
 
 def cut(size: WindowSize, period: int, step_seconds: float, most_seconds: float) -> WindowSize:
@@ -231,6 +244,23 @@ def level(step_seconds: Sequence[float], tolerance: float = 0.05) -> bool:
         return False
     late, earlier = step_seconds[-third:], step_seconds[-2 * third : -third]
     return abs(math.log(max(1e-9, sum(late)) / max(1e-9, sum(earlier)))) < tolerance
+
+
+REGULAR = 0.05
+"""Spread of steps, as a part of their mean, up to which two of them say what a third would say."""
+SURE_OF_STEPS = 4
+"""Steps from which they are known to be alike."""
+
+
+def regular(step_seconds: Sequence[float]) -> bool:
+    """Whether steps repeat within a few percent, by the last ones that were seen: the first of all warm up."""
+    last = step_seconds[-max(SURE_OF_STEPS, len(step_seconds) // 2) :]
+    return len(last) >= SURE_OF_STEPS and alike(last)
+
+
+def alike(step_seconds: Sequence[float]) -> bool:
+    """Whether these steps took equally long, but for a few percent."""
+    return not step_seconds or pstdev(step_seconds) <= REGULAR * fmean(step_seconds)
 
 
 def around_best(measured: Mapping[int, float], limit: int) -> list[int]:

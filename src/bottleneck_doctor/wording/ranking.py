@@ -240,7 +240,10 @@ def not_measured(result: Result) -> list[str]:
     """What this report has no evidence for, in the reader's words."""
     missing: list[tuple[bool, str]] = [
         (result.baseline is None, "The speed of the training as written"),
-        ("synthetic" not in result.ceilings, "How fast training would be if data were free"),
+        (
+            "synthetic" not in result.ceilings and not result.without_ceilings,
+            "How fast training would be if data were free",
+        ),
         (result.noise is None or result.noise.aa_ratio is None, "The control: the baseline against itself"),
         (result.workers is None, "Speed against number of workers"),
         (result.combination is None and len(ranked(result)) > 1, "Fixes together"),

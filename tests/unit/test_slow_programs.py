@@ -1,0 +1,141 @@
+"""What is measured of programs with slow steps and slow starts, on a machine that is made up: the budget is the default
+one, and it holds few windows and few starts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.unit.made_up_machine import FOUND_AFTER, Examined, Machine
+
+from bottleneck_doctor.documents.report import Window
+from bottleneck_doctor.examine.examination import DEFAULT_BUDGET
+from bottleneck_doctor.measure import pairing
+from bottleneck_doctor.measure.schedule import LEAST_SESSIONS
+from bottleneck_doctor.render import html
+
+AMP = "autocast=bfloat16"
+FED: dict[str, Any] = {"workers": 2, "load": 0.01}
+"""Two workers that have next to nothing to do."""
+BARE: dict[str, Any] = {"loader": False, "wait": 0.0}
+EXPLAINING = ("phases", "sampled", "trace", "lines")
+
+
+def examined(step: float, start: float, made: dict[str, Any], **asked: Any) -> Examined:
+    speeds = {AMP: 1.3, **asked.pop("speeds", {})}
+    return Examined(Machine(step=step, start=start, speeds=speeds, **made, **asked))
+
+
+def sessions(ran: Examined) -> dict[str, int]:
+    """Processes in which each setting was measured."""
+    usable = [window for window in ran.result.windows if pairing.usable(window)]
+    return {label: len({each.session for each in usable if each.label == label}) for label in labels(usable)}
+
+
+def labels(windows: list[Window]) -> set[str]:
+    return {window.label for window in windows}
+
+
+def fits(step: float, start: float, window_steps: int) -> bool:
+    """Whether three processes, each with a setting between two windows as written, fit the default budget. The first
+    start is on nobody's bill."""
+    windows = LEAST_SESSIONS * 3 * window_steps * step
+    return (LEAST_SESSIONS - 1) * (start + FOUND_AFTER * step) + windows < DEFAULT_BUDGET
+
+
+@pytest.mark.parametrize("made", [FED, BARE])
+@pytest.mark.parametrize(("step", "start", "window_steps"), [(2.5, 20.0, 3), (0.8, 60.0, 6), (6.0, 5.0, 3)])
+def test_the_likeliest_is_measured_in_as_many_processes_as_a_claim_needs(
+    made: dict[str, Any], step: float, start: float, window_steps: int
+) -> None:
+    """Where that fits at all: with steps of 6 s it takes 2 × 53 s of starts and 9 windows of 18 s."""
+    ran = examined(step, start, made).expects("phases", "sampled", "baseline", AMP, "baseline")
+    assert fits(step, start, window_steps) is (step < 6.0)
+    assert sessions(ran)[AMP] == (LEAST_SESSIONS if step < 6.0 else 2)
+    assert (ran.result.verdict.fix == "amp-bf16") is (step < 6.0)
+
+
+@pytest.mark.parametrize("made", [FED, BARE])
+def test_long_level_steps_are_led_in_by_one_and_timed_by_two(made: dict[str, Any]) -> None:
+    ran = examined(2.5, 20.0, made)
+    timed = [window for window in ran.result.windows if pairing.usable(window)]
+    assert {(window.lead_in_steps, window.steps) for window in timed if window.label == "baseline"} == {(1, 2)}
+    # What bfloat16 compiles or caches in its first step of each process stays out of what is timed.
+    first = {window.session: window for window in reversed(timed) if window.label == AMP}
+    assert {window.lead_in_steps for window in first.values()} == {2}
+
+
+def test_no_ceiling_is_measured_where_none_waits() -> None:
+    ran = examined(2.5, 20.0, FED)
+    result = ran.result
+    assert not {"replay", "loader_only"} & set(ran.names)
+    assert result.ceilings == {}
+    assert result.without_ceilings == "not needed: waiting for data takes under 0.1 % of the time"
+    refused = {fix.id: fix.reason for fix in result.fixes if fix.status == "not_applicable"}
+    for fix in ("workers", "no-workers", "intra-op-threads", "persistent-workers", "prefetch-factor"):
+        assert refused[fix] == (
+            "cannot pay: waiting for data takes under 0.1 % of the time, as the first look at the phases of a step saw"
+        )
+    page = html.render(result)
+    assert "was not measured: not needed: waiting for data takes under 0.1 % of the time." in page
+    assert "How fast training would be if data were free</li>" not in page
+
+
+def test_where_workers_crowd_the_cpus_what_frees_them_is_tried() -> None:
+    """Batches take a fifth of what a step computes, on the two CPUs that it computes with."""
+    ran = examined(2.5, 5.0, {"workers": 2, "load": 0.5}, speeds={"replay=True": 1.2})
+    reasons = {fix.id: fix.reason for fix in ran.result.fixes}
+    assert ran.result.without_ceilings == ""
+    assert reasons["workers"].startswith("cannot pay: ")
+    for fix in ("no-workers", "intra-op-threads"):
+        assert not reasons[fix].startswith("cannot pay: ")
+
+
+@pytest.mark.parametrize(("load", "workers"), [(1.0, 0), (6.0, 2)])
+def test_where_steps_wait_nothing_is_left_out(load: float, workers: int) -> None:
+    ran = examined(2.5, 5.0, {"workers": workers, "load": load})
+    assert ran.result.without_ceilings == ""
+    assert not any(fix.reason.startswith("cannot pay: waiting") for fix in ran.result.fixes)
+
+
+def test_a_loop_that_only_waits_has_nothing_to_compute_faster() -> None:
+    ran = examined(0.001, 5.0, {"workers": 0, "load": 0.5})
+    amp = next(fix for fix in ran.result.fixes if fix.id == "amp-bf16")
+    assert amp.reason.startswith("cannot pay: computing takes 0.2 % of the time, as the first look")
+    assert AMP not in ran.names
+
+
+def test_where_steps_wait_the_number_of_workers_that_keeps_up_comes_first() -> None:
+    """A batch takes as long as the step that it is for."""
+    speeds = {f"num_workers={count}": 1.0 for count in (1, 2, 4)}
+    ran = examined(2.0, 30.0, {"workers": 0, "load": 2.0}, speeds=speeds)
+    first = next(name for name in ran.names if name not in (*EXPLAINING, "baseline", "burn-in"))
+    assert first == "num_workers=1"
+    assert sessions(ran)[first] >= 2
+    workers = next(fix for fix in ran.result.fixes if fix.id == "workers")
+    assert workers.speedup is not None
+    assert workers.speedup.estimate == pytest.approx(2.0, rel=0.02)
+
+
+def test_what_clearly_loses_in_its_first_pair_leaves_its_time_to_the_next() -> None:
+    ran = examined(2.5, 10.0, {"workers": 2, "load": 0.5}, speeds={AMP: 0.8, "num_workers=0": 1.6, "replay=True": 1.2})
+    assert [name for name in ran.names if name not in (*EXPLAINING, "baseline")][:2] == [AMP, "num_workers=0"]
+    measured = sessions(ran)
+    assert measured[AMP] == 1
+    assert measured["num_workers=0"] == LEAST_SESSIONS
+    assert ran.result.verdict.fix == "no-workers"
+
+
+def test_nothing_is_thrown_away_where_long_steps_are_level_by_the_end_of_the_first_look() -> None:
+    """The first steps of all are slow, and it took those of the first look to be done with that."""
+    ran = examined(0.6, 20.0, BARE, cold=4.0, warming=1.1)
+    assert [window.label for window in ran.result.windows[:4]][2:] == ["baseline", AMP]
+    # Where they were not quite done, one window more is enough to see that they are.
+    ran = examined(0.6, 20.0, BARE, cold=4.0, warming=2.0)
+    assert [window.label for window in ran.result.windows[:5]][2:] == ["burn-in", "baseline", AMP]
+
+
+def test_steps_that_are_not_alike_are_timed_by_more_than_two() -> None:
+    ran = examined(2.5, 5.0, BARE, cold=40.0, warming=2.0)
+    timed = [window for window in ran.result.windows if window.label == "baseline"]
+    assert {window.steps for window in timed} == {3}

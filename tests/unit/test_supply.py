@@ -1,0 +1,191 @@
+"""What the first look says of batches, against queues whose truth is known: when steps wait, and when they don't."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from tests.unit.gate_samples import window
+from tests.unit.made_up_queue import Fed, Queue, fed
+from tests.unit.test_selection import FOUND
+
+from bottleneck_doctor.documents.report import Setting, Window
+from bottleneck_doctor.measure import phases, schedule, supply
+from bottleneck_doctor.measure.costs import Costs
+from bottleneck_doctor.measure.pairing import step_cost
+from bottleneck_doctor.measure.schedule import probe
+from bottleneck_doctor.measure.supply import AMPLE, HARDLY, Supply
+
+PHASES = probe("phases:baseline", {}, mode="phases")
+
+
+def truth(compute: float, load: float, workers: int) -> float:
+    """Seconds of a step, in the long run."""
+    return max(compute, load / workers) if workers else compute + load
+
+
+def as_window(made: Fed, **changed: Any) -> Window:
+    return replace(
+        window(1, made.seconds / made.steps),
+        steps=made.steps,
+        samples=float(made.steps),
+        seconds=made.seconds,
+        wait_seconds=made.wait_seconds,
+        queue_change=made.change,
+        turn_seconds=None,
+        **changed,
+    )
+
+
+def looked_at(compute: float, load: float, workers: int, *, threads: int = 1) -> tuple[Costs, Supply]:
+    """What a first window of phases shows of such a loop, as it is sized by what its first steps took."""
+    found = replace(FOUND, num_workers=workers, prefetch_factor=2 if workers else None, threads=threads, usable_cpus=16)
+    costs = Costs(schedule.shape_of(found), truth(compute, load, workers), 1.0, brief=True)
+    size = costs.explaining_size(PHASES, 3.0, None, 18.0)
+    told = as_window(fed(Queue(load, workers, 2), compute, size.lead_in, size.steps))
+    made = phases.loading(
+        [
+            {
+                "loading": {
+                    "num_workers": workers,
+                    "fetch_seconds": [load],
+                    "collate_seconds": 0.0,
+                    "samples": 4.0,
+                    "bytes": 0.0,
+                    "hand_over_seconds": [],
+                    "delivered": 1,
+                    "out_of_order": 0,
+                    "span": 1.0,
+                    "workers": [],
+                    "files": None,
+                    "fetch_site": None,
+                    "collate_site": None,
+                    "transforms": [],
+                }
+            }
+        ],
+        {},
+    )
+    costs.supply = supply.seen(told, made, found, None)
+    assert costs.supply is not None
+    costs.regular = True
+    return costs, costs.supply
+
+
+LOOPS = {
+    "compute": st.floats(0.1, 8.0),
+    "load": st.floats(0.0, 20.0),
+    "workers": st.integers(0, 8),
+}
+
+
+@given(**LOOPS)
+def test_it_never_says_of_a_loop_that_waits_that_it_does_not(compute: float, load: float, workers: int) -> None:
+    """However few steps the first look held: those that a filled queue kept from waiting say nothing."""
+    _, seen = looked_at(compute, load, workers)
+    assume(seen.no_reason)
+    assert 1 - compute / truth(compute, load, workers) < 2 * HARDLY
+
+
+@given(**LOOPS, tried=st.integers(0, 8), prefetch=st.integers(1, 8))
+def test_a_short_lead_in_times_what_a_long_one_would(
+    compute: float, load: float, workers: int, tried: int, prefetch: int
+) -> None:
+    """The trap of the full queue, and that of waiting in bursts: shorter windows fall into neither."""
+    costs, _ = looked_at(compute, load, workers)
+    setting: Setting = {"num_workers": tried, "prefetch_factor": prefetch} if tried else {"num_workers": 0}
+    step = truth(compute, load, tried)
+    size = schedule.window_size(
+        costs.shape,
+        setting,
+        "timed",
+        step,
+        1.0,
+        epochs=False,
+        least=2,
+        settled=None if costs.supply is None else costs.supply.settled_after(costs.shape.loading(setting)),
+    )
+    assume(size.lead_in < tried * (prefetch + 1))
+    timed = as_window(fed(Queue(load, tried, prefetch), compute, size.lead_in, size.steps))
+    assert step_cost(timed, 1.0) == pytest.approx(step, rel=0.02)
+
+
+def test_where_waiting_matters_a_window_goes_past_the_queue() -> None:
+    costs, seen = looked_at(2.0, 3.0, 2)
+    assert seen.use(2) > AMPLE
+    assert not seen.keeps_up
+    size = costs.size(probe("baseline", {}), 1.0)
+    assert (size.lead_in, size.steps) == (6, 2)
+    for workers in (1, 4):
+        assert costs.size(probe("", {"num_workers": workers}), 1.0).lead_in == 3 * workers
+
+
+@pytest.mark.parametrize(
+    ("step", "setting", "lead_in"),
+    [
+        (0.05, {}, 6),
+        (0.5, {}, 2),
+        (2.5, {}, 1),
+        (2.5, {"autocast": "bfloat16"}, 2),
+        (2.5, {"num_workers": 8}, 1),
+        (2.5, {"num_workers": 0}, 1),
+        (2.5, {"replay": True}, 1),
+    ],
+)
+def test_where_none_waits_it_leads_in_as_long_as_something_settles(
+    step: float, setting: dict[str, Any], lead_in: int
+) -> None:
+    costs, _ = looked_at(step, 0.01 * step, 2)
+    assert costs.size(probe("", setting), 1.0).lead_in == lead_in
+
+
+def test_what_autocast_settles_to_is_waited_for_once_in_a_process() -> None:
+    costs, _ = looked_at(2.5, 0.0, 2)
+    each = probe("", {"autocast": "bfloat16"})
+    assert [costs.size(each, 1.0, warm=warm).lead_in for warm in (False, True)] == [2, 1]
+
+
+def test_a_loop_that_a_check_compares_leads_in_as_ever() -> None:
+    """A check has another promise to keep: its windows are alike on both sides, whatever one side shows."""
+    costs, seen = looked_at(2.5, 0.01, 2)
+    gate = Costs(costs.shape, 2.5, 1.0)
+    gate.supply = seen
+    assert gate.size(probe("baseline", {}), 1.0).lead_in == 6
+
+
+def test_loading_alone_is_timed_past_the_queue() -> None:
+    costs, _ = looked_at(2.5, 0.01, 2)
+    assert costs.size(probe("", {}, mode="loader_only"), 1.0).lead_in == 6
+
+
+@pytest.mark.parametrize(("threads", "crowding"), [(14, 0.0), (15, 0.1)])
+def test_workers_stand_in_the_way_where_cpus_are_short(threads: int, crowding: float) -> None:
+    _, seen = looked_at(2.0, 0.2, 2, threads=threads)
+    assert seen.crowding == pytest.approx(crowding)
+    assert replace(seen, batch=None).crowding == (1.0 if crowding else 0.0)
+
+
+def test_starting_an_epoch_is_a_reason_to_load_otherwise() -> None:
+    told = replace(as_window(fed(Queue(0.01, 2, 2), 2.0, 1, 2)), turn_seconds=3.0)
+    found = replace(FOUND, num_workers=2, prefetch_factor=2)
+    short, long = (supply.seen(told, None, found, batches) for batches in (20, 2000))
+    assert short is not None
+    assert long is not None
+    assert short.epoch_start == pytest.approx(3 / 43, rel=0.02)
+    assert long.epoch_start < HARDLY
+
+
+def test_a_loop_without_a_loader_has_no_supply() -> None:
+    told = as_window(fed(Queue(0.0, 0, 2), 2.0, 1, 2))
+    assert supply.seen(told, None, replace(FOUND, has_loader=False), None) is None
+    assert supply.seen(replace(told, steps=0), None, FOUND, None) is None
+
+
+@pytest.mark.parametrize(("load", "bound"), [(3.0, True), (0.5, False)])
+@pytest.mark.parametrize("workers", [0, 1, 4])
+def test_nothing_but_waiting(workers: int, load: float, bound: bool) -> None:
+    _, seen = looked_at(0.02, load * max(1, workers), workers)
+    assert seen.bound is bound
