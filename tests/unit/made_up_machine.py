@@ -117,9 +117,11 @@ class Training:
 
 @dataclass(kw_only=True)
 class Machine(Training):
-    """One on which the same is trained in every process. `stopping`: what it takes to end a process."""
+    """One on which the same is trained in every process. `stopping`: what it takes to end a process. `free`: bytes that
+    further processes may have."""
 
     stopping: float = 0.2
+    free: int = 1 << 40
     kernel: float = 0.0
     """Part of the time in which the kernel works for whoever trains."""
     started_with: Mapping[str, Training] = field(default_factory=dict)
@@ -151,7 +153,7 @@ class Machine(Training):
 
     def outside(self) -> Outside:
         """All that an examination meets outside of itself."""
-        return Outside(**self.given())
+        return Outside(**self.given(), peak_bytes=lambda pids: sum(self.by_pid(pid).training.memory for pid in pids))
 
     def given(self) -> dict[str, Any]:
         """The parts of it by name."""
@@ -177,6 +179,7 @@ class Machine(Training):
             "now": lambda: self.now,
             "sleep": self.sleep,
             "kernel_seconds": lambda pid: self.kernel * self.now,
+            "free_bytes": lambda: self.free,
         }
 
     def called(self, name: str, grant: Grant) -> str:

@@ -4,13 +4,14 @@ and what is said of them."""
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import pytest
 from tests.unit.made_up_machine import Examined, Machine, Training
 
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.report import FixOutcome
-from bottleneck_doctor.examine.pair_costs import PAIRS, ROUNDS
+from bottleneck_doctor.examine.pair_costs import LEAST_ROUNDS, PAIRS, ROUNDS
 from bottleneck_doctor.fixes import allocator as fix
 from bottleneck_doctor.knobs import allocator
 
@@ -25,9 +26,9 @@ def no_other_allocators(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def examined(kept: Training, *, kernel: float = 0.3, budget: float | None = None, **given: float) -> Examined:
+def examined(kept: Training, *, kernel: float = 0.3, budget: float | None = None, **given: Any) -> Examined:
     """A training that the kernel works for, and what it is where it keeps its memory."""
-    machine = Machine(wait=0.02, kernel=kernel, started_with={VARIABLE: kept}, **given)  # type: ignore[arg-type]
+    machine = Machine(wait=0.02, kernel=kernel, started_with={VARIABLE: kept}, **given)
     return Examined(machine, budget=budget, only=frozenset({"allocator"}))
 
 
@@ -79,6 +80,64 @@ def test_there_is_no_time_for_pairs_in_a_small_budget() -> None:
     assert outcome(made).status == "cannot_tell"
     assert "time was over" in outcome(made).reason
     assert made.machine.now <= 25.0
+
+
+# -- where time or memory is short -------------------------------------------------------------------------------------
+
+GIB = 1 << 30
+JEMALLOC = labels.key_of({allocator.NAME: "jemalloc"})
+
+
+@pytest.fixture
+def jemalloc(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another allocator lies here."""
+    monkeypatch.setattr(allocator, "installed", lambda name: "/lib/lib.so" if name == "jemalloc" else None)
+
+
+def pairs_of(made: Examined, key: str) -> int:
+    """Pairs in which a setting was measured."""
+    return len({each.session for each in made.result.windows if each.label == key})
+
+
+def with_both(kept: Training, preloaded: Training, **given: Any) -> Examined:
+    started = {"LD_PRELOAD": preloaded, VARIABLE: kept}
+    machine = Machine(wait=0.02, kernel=0.3, started_with=started, **given)
+    return Examined(machine, only=frozenset({"allocator"}))
+
+
+@pytest.mark.usefixtures("jemalloc")
+@pytest.mark.parametrize(("free", "at_once"), [(3 * GIB, 3), (2 * GIB, 2)])
+def test_as_many_processes_stand_side_by_side_as_memory_has_room_for(free: int, at_once: int) -> None:
+    """Each holds a gibibyte, and the one that is there by then is gone before they start."""
+    made = with_both(Training(step=0.009, wait=0.02), Training(step=0.008, wait=0.02), free=free)
+    starts = [what for what, _ in made.machine.order if what in ("start", "end")]
+    standing, most = 0, 0
+    for what in starts:
+        standing += 1 if what == "start" else -1
+        most = max(most, standing)
+    assert most == at_once
+
+
+@pytest.mark.usefixtures("jemalloc")
+def test_where_one_fits_at_a_time_what_loses_makes_room_for_the_next() -> None:
+    made = with_both(Training(step=0.02, wait=0.02), Training(step=0.008, wait=0.02), free=2 * GIB)
+    assert (pairs_of(made, KEEPS), pairs_of(made, JEMALLOC)) == (1, PAIRS)
+    assert outcome(made).setting == {allocator.NAME: "jemalloc"}
+    assert outcome(made).status == "faster"
+
+
+def test_there_are_no_pairs_where_memory_has_no_room_for_two() -> None:
+    made = examined(Training(step=0.008), free=GIB)
+    assert outcome(made).status == "cannot_tell"
+    assert KEEPS not in {each.label for each in made.result.windows}
+
+
+def test_slow_programs_have_pairs_of_fewer_rounds() -> None:
+    """A start takes 22 s, and a window 5 s: three pairs of three windows would take longer than there is."""
+    made = examined(Training(step=1.2, start=9.0, wait=0.0), step=1.6, start=9.0, loader=False)
+    assert (pairs_of(made, KEEPS), outcome(made).status) == (PAIRS, "faster")
+    rounds = [each for each in made.result.windows if each.label == KEEPS]
+    assert len(rounds) == PAIRS * LEAST_ROUNDS
 
 
 def test_what_is_set_already_is_not_offered(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,9 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
-from bottleneck_doctor.monitor.memory import WorkerWatch, own_bytes, peak_bytes
+from bottleneck_doctor.monitor.memory import WorkerWatch, free_bytes, own_bytes, peak_bytes
 
 linux = pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="this system has no such /proc")
 
@@ -55,3 +56,9 @@ def test_what_a_child_has_for_itself_is_seen() -> None:
         assert (peak_bytes([child.pid]) or 0) > 48 << 20
     finally:
         child.communicate()
+
+
+def test_further_processes_may_have_what_is_free() -> None:
+    free = free_bytes()
+    assert free is not None
+    assert 0 < free <= psutil.virtual_memory().total

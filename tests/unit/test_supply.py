@@ -13,6 +13,7 @@ from tests.unit.made_up_queue import Fed, Queue, fed
 from tests.unit.test_selection import FOUND
 
 from bottleneck_doctor.documents.report import Setting, Window
+from bottleneck_doctor.knobs import Loading
 from bottleneck_doctor.measure import phases, schedule, supply
 from bottleneck_doctor.measure.costs import Costs
 from bottleneck_doctor.measure.pairing import step_cost
@@ -189,3 +190,20 @@ def test_a_loop_without_a_loader_has_no_supply() -> None:
 def test_nothing_but_waiting(workers: int, load: float, bound: bool) -> None:
     _, seen = looked_at(0.02, load * max(1, workers), workers)
     assert seen.bound is bound
+
+
+@given(use=st.floats(0.0, AMPLE), workers=st.integers(1, 8), prefetch=st.integers(1, 8))
+def test_by_then_workers_have_filled_the_queue(use: float, workers: int, prefetch: int) -> None:
+    """Until they have they are busy all of the time, and may stand in the way of computing."""
+    load = use * workers * 2.0
+    _, seen = looked_at(2.0, load, workers)
+    lead_in = seen.settled_after(Loading(workers, prefetch, persistent=False))
+    assume(lead_in is not None)
+    assert lead_in is not None
+    queue = Queue(load, workers, prefetch)
+    for _ in range(max(1, lead_in)):
+        queue.take()
+        queue.now += 2.0
+    # Each may be at the batch that was asked for last.
+    assert queue.ready() >= (prefetch - 1) * workers
+    assert lead_in <= workers * prefetch

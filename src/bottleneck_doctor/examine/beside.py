@@ -8,16 +8,20 @@ taken as a claim needs processes.
 from __future__ import annotations
 
 import contextlib
+import math
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 
 from bottleneck_doctor import knobs
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.report import Setting, Window
-from bottleneck_doctor.examine.pair_costs import PAIRS, ROUNDS, all_pairs
+from bottleneck_doctor.examine.likeliest import LOST
+from bottleneck_doctor.examine.pair_costs import BURN_IN_WINDOWS, PAIRS, ROUNDS, one_pair
 from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.measure import pairing, schedule
 from bottleneck_doctor.measure.budget import Allowance
@@ -33,10 +37,22 @@ LEAST_ROUNDS = 2
 """Rounds without which a pair says nothing."""
 WINDOW_SECONDS = 0.7
 """What a window's timed part aims at."""
+MEMORY_TO_SPARE = 1.2
+"""Times what one process has held until now, which is room enough for one."""
 MOST_OF_THE_TIME = 0.6
 """Part of the time left that pairs may take."""
 _APART = 100_000
 """Added to a pair's number: pairs of processes share their luck with no session."""
+
+
+@dataclass(frozen=True)
+class Design:
+    """Of pairs: settings `at_once` beside the training as written, `rounds` of windows of each. `thin`: less than
+    would be taken if there were time and memory."""
+
+    at_once: int
+    rounds: int
+    thin: bool = False
 
 
 class Beside:
@@ -50,6 +66,8 @@ class Beside:
         self._starter = starter
         self._generator = generator
         self._allowance: Allowance | None = None
+        self._design = Design(0, ROUNDS)
+        self._known: Costs | None = None
         self._looked: tuple[float, float] | None = None
         """A moment, and for how long the kernel had worked for the process by then."""
 
@@ -60,22 +78,47 @@ class Beside:
         kernel = self._kernel_seconds(live)
         self._looked = None if kernel is None else (self._starter.budget.now(), kernel)
 
-    def set_apart(self, live: Live, step_seconds: float, *, alone: bool) -> None:
-        """Set time apart for what can pay by what was seen since then, where that is not too much.
+    def set_apart(self, live: Live, known: Costs, *, alone: bool) -> None:
+        """Set time apart for what can pay by what was seen since then, where that is not too much: for all settings at
+        once, else for as many as memory and time allow, of which one that clearly loses makes room for the next.
 
-        `step_seconds`: what a step takes as written. `alone`: nothing else is to be measured any more.
+        `known`: what windows of the training as written cost. `alone`: nothing else is to be measured any more.
         """
         budget = self._starter.budget
         kernel = self._kernel_seconds(live)
         if self._looked is not None and kernel is not None and budget.now() > self._looked[0]:
             since, before = self._looked
             self._selection.heed_kernel(min(1.0, max(0.0, kernel - before) / (budget.now() - since)))
-        settings = self._selection.to_start()
-        costs = Costs(schedule.shape_of(self._selection.found), step_seconds, WINDOW_SECONDS, brief=True)
+        settings = len(self._selection.to_start())
+        if not settings or live.session.ranks:
+            return
+        self._known = known
+        most = (1.0 if alone else MOST_OF_THE_TIME) * budget.left()
+        here = min(settings, self._most_at_once(live))
+        for design in (Design(here, ROUNDS), Design(here, LEAST_ROUNDS), Design(1, LEAST_ROUNDS)):
+            pair = self._pair_seconds(design)
+            if 0 < design.at_once <= here and PAIRS * pair <= most:
+                self._design = replace(design, thin=design != Design(settings, ROUNDS))
+                # A pair more for each that loses in its first, and makes room for one that waits.
+                self._allowance = budget.reserve(min(most, (PAIRS + settings - design.at_once) * pair), inside=True)
+                return
+
+    def _pair_seconds(self, design: Design) -> float:
+        """What a pair takes, about, with the start of its processes."""
+        assert self._known is not None
+        costs = Costs(self._known.shape, self._known.expected_step({}), WINDOW_SECONDS, brief=True)
+        costs.supply, costs.regular = self._known.supply, self._known.regular
+        warming = 0 if costs.regular else BURN_IN_WINDOWS
         window = costs.measuring(schedule.probe(labels.BASELINE, {}))
-        seconds = all_pairs(len(settings), self._starter.setup(), window)
-        if settings and not live.session.ranks and seconds <= (1.0 if alone else MOST_OF_THE_TIME) * budget.left():
-            self._allowance = budget.reserve(seconds, inside=True)
+        return one_pair(design.at_once, self._starter.setup(), window, rounds=design.rounds, warming=warming)
+
+    def _most_at_once(self, live: Live) -> int:
+        """Processes that memory has room for beside the one as written; this one is gone by then."""
+        outside = self._starter.outside
+        own, free = outside.memory_of(live.session), outside.free_bytes()
+        if own is None or free is None:
+            return len(self._selection.to_start())
+        return int((free + own) / (MEMORY_TO_SPARE * own)) - 1
 
     def _kernel_seconds(self, live: Live) -> float | None:
         hello = live.session.hello
@@ -93,14 +136,18 @@ class Beside:
         self._allowance.give_back()
 
     def _pairs(self, allowance: Allowance, as_written: Side, patience: Callable[[], float]) -> None:
-        left = {labels.key_of(setting): dict(setting) for setting in self._selection.to_start()}
-        now, longest = self._starter.budget.now, 0.0
+        waiting = {labels.key_of(setting): dict(setting) for setting in self._selection.to_start()}
+        left: dict[str, Setting] = {}
+        taken: Counter[str] = Counter()
+        now, longest, number = self._starter.budget.now, 0.0, 0
         with contextlib.ExitStack() as stack:
-            sides = {key: self._side(key, setting, as_written, stack) for key, setting in left.items()}
-            for number in range(1, PAIRS + 1):
-                begun = now()
+            sides = {key: self._side(key, setting, as_written, stack) for key, setting in waiting.items()}
+            while True:
+                for key in list(waiting)[: self._design.at_once - len(left)]:
+                    left[key] = waiting.pop(key)
                 if not left or not allowance.room(longest):
                     return
+                begun, number = now(), number + 1
                 try:
                     with self._started(number, [as_written, *(sides[key] for key in left)], left, patience) as lives:
                         pair = SideBySide(
@@ -109,6 +156,7 @@ class Beside:
                             self._starter.outside,
                             window_seconds=WINDOW_SECONDS,
                             brief=True,
+                            known=self._known,
                         )
                         self._pair(number, pair, left)
                 except Broken as broken:
@@ -117,6 +165,13 @@ class Beside:
                         return  # The training as written ends by itself: nothing can be compared with it.
                     self._selection.measured.rule_out(schedule.probe(key, left.pop(key)), broken.why)
                 longest = max(longest, now() - begun)
+                taken.update(left.keys())
+                left = {key: each for key, each in left.items() if taken[key] < PAIRS and not self._has_lost(key)}
+
+    def _has_lost(self, key: str) -> bool:
+        """Whether a setting was clearly slower by now, where the time is short that others may need."""
+        logs = [each.log_ratio for each in self.observations if each.setting == key]
+        return self._design.thin and bool(logs) and fmean(logs) < math.log(LOST)
 
     def _side(self, key: str, setting: Setting, as_written: Side, stack: contextlib.ExitStack) -> Side:
         """The training started with a setting. It finds no file that another one wrote."""
@@ -145,9 +200,11 @@ class Beside:
     def _rounds(self, names: list[str], what: str) -> Iterator[list[str]]:
         """Who goes first in each round: by chance, and turned round in every second one, so that drift cancels."""
         budget, order = self._starter.budget, names
-        for round_ in range(ROUNDS):
+        for round_ in range(self._design.rounds):
             order = self._generator.sample(names, len(names)) if round_ % 2 == 0 else order[::-1]
-            self._starter.progress.update(f"{what}, round {round_ + 1} of {ROUNDS}", budget.elapsed(), budget.total)
+            self._starter.progress.update(
+                f"{what}, round {round_ + 1} of {self._design.rounds}", budget.elapsed(), budget.total
+            )
             yield order
 
     def _keep(self, number: int, pair: SideBySide, settings: Mapping[str, Setting]) -> None:

@@ -200,7 +200,7 @@ class Blocks:
         if exploring:
             # Chosen by this session alone, so that those to come confirm a choice that they did not make.
             self.selection.climb()
-            self.beside.set_apart(live, self.prober.costs.expected_step({}), alone=not self.wanted())
+            self.beside.set_apart(live, self.prober.costs, alone=not self.wanted())
             self._ask_for_time()
             if self._sessions is None:
                 self._plan_the_rest(live)

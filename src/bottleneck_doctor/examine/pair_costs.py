@@ -14,7 +14,19 @@ TOGETHER = 1.4
 """How many times as long as one alone several processes take to start at the same time, about."""
 
 
+def one_pair(
+    settings: int,
+    setup_seconds: float,
+    window_seconds: float,
+    *,
+    rounds: int = ROUNDS,
+    warming: int = BURN_IN_WINDOWS,
+) -> float:
+    """Seconds that a pair takes, for so many settings at once beside the training as written: each process warms up for
+    `warming` windows, and `rounds` are timed."""
+    return TOGETHER * setup_seconds + (1 + settings) * (warming + rounds) * window_seconds
+
+
 def all_pairs(settings: int, setup_seconds: float, window_seconds: float) -> float:
     """Seconds that all pairs take, for so many settings measured beside the training as written."""
-    windows = (1 + settings) * (BURN_IN_WINDOWS + ROUNDS) * window_seconds
-    return PAIRS * (TOGETHER * setup_seconds + windows)
+    return PAIRS * one_pair(settings, setup_seconds, window_seconds)

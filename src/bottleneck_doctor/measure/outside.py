@@ -18,7 +18,8 @@ class Outside:
     """This machine's own, unless another one is given.
 
     `now`: seconds, of which only differences mean something. `peak_bytes`: the most memory that processes have held.
-    `kernel_seconds`: for how long the kernel has worked for a process, None where that can't be told.
+    `free_bytes`: how much memory further ones may have. `kernel_seconds`: for how long the kernel has worked for a
+    process. None where that can't be told.
     """
 
     start_session: Callable[..., Session] = Session
@@ -29,6 +30,7 @@ class Outside:
     sleep: Callable[[float], None] = time.sleep
     kernel_seconds: Callable[[int], float | None] = memory.kernel_seconds
     peak_bytes: Callable[[Iterable[int]], int | None] = memory.peak_bytes
+    free_bytes: Callable[[], int | None] = memory.free_bytes
     worker_watch: Callable[[Iterable[int]], memory.WorkerWatch] = memory.WorkerWatch
 
     def memory_of(self, session: Session) -> int | None:

@@ -43,8 +43,9 @@ class SideBySide:
 
     `window_seconds`: what a window's timed part aims at. `brief`: whether one of long steps may hold few. `whole`:
     whether windows are whole epochs, where they can be; None: as it fits, in all processes or in none, for what a
-    window holds must be the same. A window that was begun is waited for whatever the budget says, where the user set
-    none: what comes of it must not depend on how fast it was.
+    window holds must be the same. `known`: costs of the same loop, of which it is known how batches come. A window that
+    was begun is waited for whatever the budget says, where the user set none: what comes of it must not depend on how
+    fast it was.
     """
 
     def __init__(
@@ -56,13 +57,14 @@ class SideBySide:
         window_seconds: float,
         whole: bool | None = None,
         brief: bool = False,
+        known: Costs | None = None,
     ) -> None:
         self.lives = tuple(lives)
         self.broken: Broken | None = None
         self.outside = outside
         self._window_seconds = window_seconds
         self._measured = {
-            live.side.name: _Measured(_prober(live, budget, window_seconds, brief, outside)) for live in lives
+            live.side.name: _Measured(_prober(live, budget, window_seconds, brief, outside, known)) for live in lives
         }
         fits = all(each.prober.costs.epochs for each in self._measured.values())
         for live in lives:
@@ -190,9 +192,13 @@ def _can_be_whole(live: Live) -> bool:
     return shape.served and shape.epoch_batches is not None
 
 
-def _prober(live: Live, budget: Budget, window_seconds: float, brief: bool, outside: Outside) -> Prober:
+def _prober(
+    live: Live, budget: Budget, window_seconds: float, brief: bool, outside: Outside, known: Costs | None
+) -> Prober:
     """One for this process alone. Where nobody set a time, a window is waited for as long as its steps may take."""
     found = live.loop
     step = schedule.typical_step(found.step_seconds, found.num_workers, found.period)
     costs = Costs(schedule.shape_of(found), step, window_seconds, brief=brief)
+    if known is not None:
+        costs.supply, costs.regular = known.supply, known.regular
     return Prober(Measurements(found), costs, budget.patient(), run_queue=outside.run_queue)

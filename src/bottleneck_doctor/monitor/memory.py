@@ -8,13 +8,17 @@ alone.
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import threading
+import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 
 import psutil
+
+from bottleneck_doctor.monitor.machine import LinuxMachine
 
 EVERY = 0.15
 """Seconds from one look at the workers to the next: the kernel walks their memory for it."""
@@ -28,6 +32,17 @@ def kernel_seconds(pid: int) -> float | None:
         return float(psutil.Process(pid).cpu_times().system)
     except psutil.Error:
         return None
+
+
+def free_bytes() -> int | None:
+    """Bytes that further processes may have, as this machine and its control group allow; None where that can't be
+    told."""
+    machine = LinuxMachine(os.getpid())
+    try:
+        free = machine.read(time.monotonic()).get("memory_available_bytes")
+    finally:
+        machine.close()
+    return None if free is None else int(free)
 
 
 class WorkerWatch:
