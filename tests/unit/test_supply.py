@@ -12,6 +12,7 @@ from tests.unit.gate_samples import window
 from tests.unit.made_up_queue import Fed, Queue, fed
 from tests.unit.test_selection import FOUND
 
+from bottleneck_doctor.documents.report import Loading as Made
 from bottleneck_doctor.documents.report import Setting, Window
 from bottleneck_doctor.knobs import Loading
 from bottleneck_doctor.measure import phases, schedule, supply
@@ -177,6 +178,28 @@ def test_starting_an_epoch_is_a_reason_to_load_otherwise() -> None:
     assert long is not None
     assert short.epoch_start == pytest.approx(3 / 43, rel=0.02)
     assert long.epoch_start < HARDLY
+
+
+@pytest.mark.parametrize(("computing", "computes"), [(None, True), (0.9, True), (0.1, False)])
+def test_whether_making_a_batch_is_computing(computing: float | None, computes: bool) -> None:
+    told = as_window(fed(Queue(0.5, 2, 2), 2.0, 1, 2))
+    made = Made(
+        setting={},
+        num_workers=2,
+        batches=2,
+        samples_per_batch=4.0,
+        bytes_per_batch=0.0,
+        fetch_ms=500.0,
+        fetch_p95_ms=600.0,
+        collate_ms=20.0,
+        hand_over_ms=5.0,
+        out_of_order_share=0.0,
+        computing=computing,
+    )
+    seen = supply.seen(told, made, replace(FOUND, num_workers=2), None)
+    assert seen is not None
+    assert seen.computes is computes
+    assert seen.batch == pytest.approx(0.625)
 
 
 def test_a_loop_without_a_loader_has_no_supply() -> None:

@@ -95,7 +95,8 @@ def _of_target(candidate: Candidate, supply: Supply | None) -> int:
 
 def likely_workers(candidates: Sequence[Candidate], supply: Supply | None, found: Found) -> int | None:
     """The number of workers to begin with, of those that are offered: the fewest that keep up, by how long a batch
-    takes to be made; as many as there are CPUs where nobody saw that. None where none is offered."""
+    takes to be made, and no more than there are CPUs where that is computing; as many as there are CPUs where nobody
+    saw it. None where none is offered."""
     counts = sorted(
         count
         for each in candidates
@@ -107,5 +108,6 @@ def likely_workers(candidates: Sequence[Candidate], supply: Supply | None, found
         return None
     known = supply is not None and supply.batch is not None and supply.computing > 0
     wanted = supply.use(1) if known and supply is not None else float(found.usable_cpus)
-    within = [count for count in counts if count <= found.usable_cpus] or counts[:1]
+    bounded = supply is None or supply.computes
+    within = [count for count in counts if not bounded or count <= found.usable_cpus] or counts[:1]
     return next((count for count in within if count >= wanted), within[-1])

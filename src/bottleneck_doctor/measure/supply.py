@@ -20,6 +20,8 @@ HARDLY = 0.01
 """Part of the time below which waiting is no reason to try anything: half of what has to be gained to be worth it."""
 AMPLE = 0.5
 """Workers that need no more than this part of the time to keep up have slack enough for a batch that takes longer."""
+MOSTLY = 0.5
+"""Part of making a batch from which computing is what it is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +31,7 @@ class Supply:
     `wait`: spent waiting for batches. `epoch_start`: what starting epochs comes to. `step`: seconds that one takes.
     `batch`: seconds in which one process makes a batch, on the long side; None where nobody saw that. `workers`: who
     make them, 0 where the training process does. `drained`: whether steps lived on batches that were made before.
+    `computes`: whether making one is computing for the most part, as far as was seen, and no waiting for files.
     `crowded`: whether workers and who computes may stand in one another's way, having more threads than there are CPUs.
     """
 
@@ -38,6 +41,7 @@ class Supply:
     batch: float | None
     workers: int
     drained: bool = False
+    computes: bool = True
     crowded: bool = False
 
     @property
@@ -103,5 +107,6 @@ def seen(window: Window, made: Made | None, found: Found, epoch_batches: int | N
         batch=None if made is None else (made.fetch_p95_ms + made.collate_ms + (made.hand_over_ms or 0.0)) / 1000,
         workers=found.num_workers,
         drained=window.queue_change < -tolerance,
+        computes=made is None or made.computing is None or made.computing >= MOSTLY,
         crowded=found.device.startswith("cpu") and found.num_workers + found.threads > found.usable_cpus,
     )

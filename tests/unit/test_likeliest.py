@@ -1,0 +1,81 @@
+"""Who comes first where there is no time for all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.unit.test_selection import FOUND
+
+from bottleneck_doctor.examine.likeliest import all_lost, in_turn, likely_workers
+from bottleneck_doctor.examine.selection import Selection
+from bottleneck_doctor.measure.measurements import Measurements
+from bottleneck_doctor.measure.schedule import probe
+from bottleneck_doctor.measure.supply import Supply
+
+AMP = "autocast=bfloat16"
+WAITS = Supply(wait=0.7, epoch_start=0.0, step=1.0, batch=0.7, workers=0)
+COMPUTES = Supply(wait=0.001, epoch_start=0.0, step=1.0, batch=0.01, workers=0)
+
+
+@pytest.fixture
+def selection() -> Selection:
+    return Selection(Measurements(FOUND), frozenset(), frozenset())
+
+
+def order(selection: Selection, supply: Supply | None, speeds: dict[str, float] | None = None) -> list[str]:
+    probes = selection.probes(1, first_block=True)
+    made = in_turn(probes, selection.candidates, speeds or {}, supply, FOUND)
+    assert [each.priority for each in made] == list(range(len(made)))
+    return [each.key for each in made]
+
+
+def test_where_steps_wait_loading_comes_first_and_computing_elsewhere(selection: Selection) -> None:
+    assert order(selection, WAITS)[0] == "num_workers=2"
+    assert order(selection, COMPUTES)[0] == AMP
+    # Nobody looked: as the catalogue has it.
+    assert order(selection, None)[0] == "num_workers=2"
+
+
+def test_ceilings_come_last_and_other_numbers_of_workers_behind_other_fixes(selection: Selection) -> None:
+    keys = order(selection, WAITS)
+    assert keys[-2:] == ["replay=True", "loader_only:"]
+    assert keys.index("intra_op_threads=1,num_workers=2") < keys.index("num_workers=1") < keys.index(AMP)
+
+
+def test_what_was_fastest_so_far_stays_first_and_what_has_lost_is_out(selection: Selection) -> None:
+    speeds = {"num_workers=2": 1.01, AMP: 1.3, "num_workers=1": 0.9}
+    assert order(selection, WAITS, speeds)[:2] == [AMP, "num_workers=2"]
+    assert "num_workers=1" not in order(selection, WAITS, speeds)
+    everything = dict.fromkeys((each.key for each in selection.probes(1, first_block=True)), 0.5)
+    assert order(selection, WAITS, everything), "where all have lost, that is measured in more processes"
+
+
+def test_whether_all_have_lost(selection: Selection) -> None:
+    assert all_lost(selection.candidates, {})
+    assert all_lost(selection.candidates, {AMP: 0.9, "replay=True": 1.4})
+    assert not all_lost(selection.candidates, {AMP: 0.9, "num_workers=2": 0.95})
+
+
+def test_a_combination_comes_behind_what_it_is_made_of(selection: Selection) -> None:
+    both = probe("both", {"autocast": "bfloat16", "num_workers": 2})
+    probes = [both, *selection.probes(1, first_block=True)]
+    made = in_turn(probes, selection.candidates, {AMP: 1.2, "num_workers=2": 1.1}, WAITS, FOUND)
+    assert [each.key for each in made][:3] == [AMP, "num_workers=2", "both"]
+
+
+@pytest.mark.parametrize(
+    ("batch", "computes", "workers"),
+    [(0.1, True, 1), (0.5, True, 2), (1.5, True, 2), (1.0, False, 4), (9.0, False, 4), (None, True, 2)],
+)
+def test_the_fewest_workers_that_keep_up(
+    selection: Selection, batch: float | None, computes: bool, workers: int
+) -> None:
+    """Of 1, 2 and 4 on two CPUs; a step computes 0.3 s."""
+    supply = replace(WAITS, batch=batch, computes=computes)
+    assert likely_workers(selection.candidates, supply, FOUND) == workers
+
+
+def test_no_number_where_none_is_offered() -> None:
+    selection = Selection(Measurements(replace(FOUND, has_loader=False)), frozenset(), frozenset())
+    assert likely_workers(selection.candidates, WAITS, FOUND) is None
