@@ -93,7 +93,7 @@ RECORDINGS = {
         ("benchmarks/planted/quick_files.py", "--", "--data", "data"),
         lambda result: result.baseline is not None and interrupted(result),
         ("--budget", "60s"),
-        interrupt="Measuring ceilings",
+        interrupt="Measuring ",
     ),
     "no-baseline": GoldenRecording(
         ("benchmarks/planted/sleep_in_transform.py",),

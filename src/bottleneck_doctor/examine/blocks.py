@@ -171,6 +171,8 @@ class Blocks:
         if exploring and self.explainer is not None:
             # Behind the first timed windows: they tell whether that of the phases had neighbours.
             self.selection.heed_phases(self.explainer.shares_as_written())
+        if exploring and self._scarce:
+            self._progress.stage("Measuring the likeliest settings first")
         first = True
         while True:
             left = min(ends - self._budget.now(), self._budget.left())
