@@ -11,7 +11,8 @@ from tests.unit.made_up_machine import Examined, Machine, Training
 
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.report import FixOutcome
-from bottleneck_doctor.examine.pair_costs import LEAST_ROUNDS, PAIRS, ROUNDS
+from bottleneck_doctor.examine.beside import LEAST_ROUNDS
+from bottleneck_doctor.examine.pair_costs import PAIRS, ROUNDS
 from bottleneck_doctor.fixes import allocator as fix
 from bottleneck_doctor.knobs import allocator
 

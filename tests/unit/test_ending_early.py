@@ -145,15 +145,19 @@ def slow(**changes: Any) -> Machine:
     return Machine(**{"step": 1.0, "start": 40.0, "speeds": BFLOAT, **changes})
 
 
+FEW = frozenset({"threads"})
+"""Left out, so that few settings are tried."""
+
+
 def test_where_a_claim_takes_longer_it_says_so_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = slow()
-    examined = Examined(machine)
+    machine = slow(wait=0.1, start=75.0)
+    examined = Examined(machine, skip=FEW)
     default, total = sorted(examined.totals)
-    assert default == pytest.approx(48.0 + DEFAULT_BUDGET + ALLOWANCE)
+    assert default == pytest.approx(83.0 + DEFAULT_BUDGET + ALLOWANCE)
     (said,) = notes(examined, "in all")
     minutes = round(total / 60)
     assert said == (
-        'torch.autocast("cpu", dtype=torch.bfloat16) looks 1.50× as fast so far. A step takes 1.0 s and a start 48 s: '
+        'torch.autocast("cpu", dtype=torch.bfloat16) looks 1.50× as fast so far. A step takes 1.0 s and a start 1 min 23 s: '
         f"about {minutes} minutes in all. Ctrl-C ends it and the report says what is known by then"
     )
     assert machine.now <= KEPT * total
@@ -162,7 +166,9 @@ def test_where_a_claim_takes_longer_it_says_so_and_goes_on(monkeypatch: pytest.M
     shown = [total for _, _, total in machine.said if total is not None]
     assert shown == sorted(shown)
     monkeypatch.setattr(time_wanted, "LONGEST", 0.0)
-    assert fix(Examined(slow()), "amp-bf16").status == "cannot_tell", "the default does not suffice"
+    assert fix(Examined(slow(wait=0.1, start=75.0), skip=FEW), "amp-bf16").status == "cannot_tell", (
+        "the default does not suffice"
+    )
 
 
 def test_where_the_default_suffices_it_stays() -> None:
@@ -180,9 +186,10 @@ def test_a_budget_that_the_user_set_stays(budget: float) -> None:
 
 
 def test_that_nothing_helps_takes_three_processes_too() -> None:
-    examined = Examined(slow(speeds={}, wait=0.3))
+    examined = Examined(slow(speeds={}, wait=0.3), skip=FEW)
     assert len(examined.totals) == 2
-    assert {each.sessions for each in (fix(examined, name).speedup for name in ("workers", "amp-bf16")) if each} == {3}
+    measured = [fix(examined, name).speedup for name in ("workers", "amp-bf16")]
+    assert all(each is not None and each.sessions >= 3 for each in measured)
 
 
 def test_nothing_is_not_waited_for_longer_than_ten_minutes() -> None:
@@ -195,7 +202,7 @@ def test_what_no_ten_minutes_would_settle_is_said() -> None:
     examined = Examined(slow(step=7.0, start=40.0, speeds=WORKERS))
     assert len(examined.totals) == 1
     (said,) = notes(examined, "minutes")
-    assert said.startswith("num_workers=1 looks 1.80× as fast so far. A step takes 7.0 s and a start 1 min 36 s: ")
+    assert said.startswith("num_workers=2 looks 2.50× as fast so far. A step takes 7.0 s and a start 1 min 36 s: ")
     minutes = int(said.rpartition("--budget ")[2].removesuffix("m"))
     assert f"to be sure would take about {minutes} minutes; for that, give --budget {minutes}m" in said
     longer = Examined(slow(step=7.0, start=40.0, speeds=WORKERS), budget=60.0 * minutes)

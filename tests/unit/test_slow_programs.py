@@ -23,7 +23,9 @@ EXPLAINING = ("phases", "sampled", "trace", "lines")
 
 def examined(step: float, start: float, made: dict[str, Any], **asked: Any) -> Examined:
     speeds = {AMP: 1.3, **asked.pop("speeds", {})}
-    return Examined(Machine(step=step, start=start, speeds=speeds, **made, **asked))
+    machine = Machine(step=step, start=start, speeds=speeds, **made, **asked)
+    # One setting that computes faster is enough to see who comes first.
+    return Examined(machine, skip=frozenset({"threads"}))
 
 
 def sessions(ran: Examined) -> dict[str, int]:
@@ -48,11 +50,12 @@ def fits(step: float, start: float, window_steps: int) -> bool:
 def test_the_likeliest_is_measured_in_as_many_processes_as_a_claim_needs(
     made: dict[str, Any], step: float, start: float, window_steps: int
 ) -> None:
-    """Where that fits at all: with steps of 6 s it takes 2 × 53 s of starts and 9 windows of 18 s."""
+    """Also where the default budget doesn't hold that, and more time is taken: with steps of 6 s it takes 2 × 53 s of
+    starts and 9 windows of 18 s."""
     ran = examined(step, start, made).expects("phases", "sampled", "baseline", AMP, "baseline")
     assert fits(step, start, window_steps) is (step < 6.0)
-    assert sessions(ran)[AMP] == (LEAST_SESSIONS if step < 6.0 else 2)
-    assert (ran.result.verdict.fix == "amp-bf16") is (step < 6.0)
+    assert sessions(ran)[AMP] >= LEAST_SESSIONS
+    assert ran.result.verdict.fix == "amp-bf16"
 
 
 @pytest.mark.parametrize("made", [FED, BARE])

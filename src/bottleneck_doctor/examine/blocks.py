@@ -11,6 +11,7 @@ from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.examine import going_on, likeliest, looks, telling
 from bottleneck_doctor.examine.beside import Beside
 from bottleneck_doctor.examine.selection import Selection
+from bottleneck_doctor.examine.warming import Warming
 from bottleneck_doctor.explain.explainer import Explainer
 from bottleneck_doctor.knobs import replay
 from bottleneck_doctor.measure import burn_in, schedule
@@ -20,14 +21,10 @@ from bottleneck_doctor.measure.prober import Prober
 from bottleneck_doctor.measure.quiet import Quiet
 from bottleneck_doctor.measure.schedule import Plan, Probe, probe
 from bottleneck_doctor.measure.starter import Live, Side, Starter
-from bottleneck_doctor.measure.windows import BURN_IN
-from bottleneck_doctor.runtime.wire import messages
 from bottleneck_doctor.system.progress import Progress
 
 EXPLORING_SHARE = 0.45
 """Part of the budget that the first session may take to measure every setting once."""
-BURN_IN_SHARE = 0.1
-"""Part of a session's time that warming up may take."""
 LEAST_WINDOWS = 3
 """Windows without which a session says nothing: a setting between two baselines."""
 
@@ -57,6 +54,7 @@ class Blocks:
         self._told_sure = False
         self._asked = False
         self._measured = selection.measured
+        self.warming = Warming(selection.measured, prober, lambda: self.plan, starter.budget.now)
         self._quiet = Quiet(selection.measured, prober, starter)
         self._starter = starter
         self._budget: Budget = starter.budget
@@ -66,14 +64,6 @@ class Blocks:
         self._ceilings_known = False
         self._scarce: bool | None = None
         """Whether there is no time for a whole block in as many processes as a claim needs; None: not known yet."""
-        self._here = selection.found
-        """The loop as the process that runs found it."""
-        self._warm = False
-        """Whether that process was warmed up, as far as that goes."""
-
-    def stand_at(self, found: messages.Found) -> None:
-        """Another process stands at the loop."""
-        self._here, self._warm = found, False
 
     # -- what there is -------------------------------------------------------------------------------------------------
 
@@ -161,7 +151,7 @@ class Blocks:
         )
         if self.selection.chosen_after == 0:
             self.beside.look_at(live)
-        self.burn_in(live)
+        self.warming.warm_up(live)
         if self._scarce is None:
             self._scarce = self._is_scarce(live)
         needs_ceilings = self.selection.found.has_loader and not self.selection.without_ceilings
@@ -259,8 +249,8 @@ class Blocks:
         else while it is looked at: where steps are long, or a window of them is dear."""
         if self.explainer is None or self.explainer.begun():
             return
-        if self.prober.costs.baseline_step < burn_in.LONG_STEP and not self._burn_in_is_dear():
-            self.burn_in(live)
+        if self.prober.costs.baseline_step < burn_in.LONG_STEP and not self.warming.is_dear():
+            self.warming.warm_up(live)
         self.explainer.begin(live)
 
     def _ask_for_time(self) -> None:
@@ -315,30 +305,6 @@ class Blocks:
                 raise OutOfTime
             if self.selection.alive(each):
                 self._quiet.measure(live.session, each)
-
-    def _burn_in_is_dear(self) -> bool:
-        """Whether one window to warm up would take more than warming up may. Steps that long have warmed up within
-        those in which the loop was found."""
-        seconds = self.prober.costs.measuring(probe(BURN_IN, {}), self.plan.window_seconds / 2)
-        seen = sum(self._here.step_seconds)
-        return seen >= burn_in.WARMED_UP_SECONDS and seconds > BURN_IN_SHARE * self.plan.session_seconds
-
-    def burn_in(self, live: Live) -> None:
-        """Baseline windows, thrown away, until the speed is level."""
-        explained = [
-            window
-            for window in self._measured.windows
-            if window.session == live.session.number and window.mode not in ev.COUNTED and not window.setting
-        ]
-        if self._warm or not burn_in.needed(self._here, self.prober.costs, explained) or self._burn_in_is_dear():
-            return
-        # Or as warm as it gets: nobody warms this process up again.
-        self._warm = burn_in.burn_in(
-            lambda: self.prober.measure(live.session, probe(BURN_IN, {}), seconds=self.plan.window_seconds / 2),
-            last=burn_in.shown_speed(explained[-1]) if explained else None,
-            most_seconds=BURN_IN_SHARE * self.plan.session_seconds,
-            now=self._budget.now,
-        )
 
     def _measure_ceilings(self, live: Live) -> None:
         """What no fix can pass, measured first, so that fixes that cannot pay are not tried."""

@@ -163,7 +163,7 @@ class _Examination:
                 ]
                 if self.blocks is None:
                     self.blocks = self._found(live.loop, self.starter.setups[session.number])
-                self.blocks.stand_at(live.loop)
+                self.blocks.warming.stand_at(live.loop)
                 with contextlib.nullcontext() if self.explainer is None else self.explainer.watching(live):
                     work(live)
         except SessionOver as over:

@@ -26,7 +26,7 @@ def fresh_runs(
     def run(each: Probe, number: int) -> None:
         def measure(live: Live) -> None:
             blocks().look_first(live)
-            blocks().burn_in(live)
+            blocks().warming.warm_up(live)
             prober, windows = blocks().prober, blocks().selection.measured.windows
             prober.measure(live.session, each)
             windows[-1] = replace(windows[-1], session=number)

@@ -62,6 +62,20 @@ def _pays(candidate: judge.Candidate, speeds: Mapping[str, float]) -> bool:
     return any(speeds.get(candidate.key(setting), 0.0) >= WORTH_TRYING for setting in candidate.settings)
 
 
+def _with_failures(candidate: judge.Candidate, measured: Measurements) -> judge.Candidate:
+    """The candidate, with why settings of it failed or took no effect."""
+    out = {}
+    for setting in candidate.settings:
+        why = measured.out(candidate.key(setting), {**candidate.base, **setting})
+        if why is not None:
+            out[candidate.key(setting)] = why
+    return replace(
+        candidate,
+        failures={key: why.reason for key, why in out.items() if not why.idle},
+        idle={key: why.idle for key, why in out.items() if why.idle},
+    )
+
+
 class Selection:
     """The candidates of one examination and what was decided about them. `windows` is the growing list of windows."""
 
@@ -115,19 +129,7 @@ class Selection:
 
     def outcomes(self) -> list[judge.Candidate]:
         """The candidates, each with why settings of it failed or took no effect."""
-        return [self._with_failures(candidate) for candidate in self._all]
-
-    def _with_failures(self, candidate: judge.Candidate) -> judge.Candidate:
-        out = {}
-        for setting in candidate.settings:
-            why = self.measured.out(candidate.key(setting), {**candidate.base, **setting})
-            if why is not None:
-                out[candidate.key(setting)] = why
-        return replace(
-            candidate,
-            failures={key: why.reason for key, why in out.items() if not why.idle},
-            idle={key: why.idle for key, why in out.items() if why.idle},
-        )
+        return [_with_failures(candidate, self.measured) for candidate in self._all]
 
     def heed_ceilings(self) -> None:
         """Drop the fixes whose ceiling says that they cannot pay. Needs the ceilings and baselines of one block."""

@@ -32,5 +32,5 @@ FIX = Fix(
     how="Call `torch.set_num_threads(N)` before training begins.",
     target="compute",
     propose=propose,
-    order=26,
+    order=52,
 )
