@@ -41,7 +41,8 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.delenv("PYTHONPATH", raising=False)
         git(folder, "init", "--quiet", "--initial-branch", "main")
         commit(folder, train_py="1\n")
-        commit(folder, train_py="1\n2\n")
+        # The head's functions lie in line 7, and the loop, in line 12, is as it was.
+        commit(folder, train_py="1\n" + 7 * "2\n")
         patch.chdir(folder)
         yield folder
     assert len(git(folder, "worktree", "list").splitlines()) == 1
@@ -494,6 +495,40 @@ def test_a_regression_is_explained_by_the_processes_that_stand() -> None:
     assert next(each.name for each in checked.check.culprits if each.kind == "function") == "augment"
     assert checked.check.growth
     assert not [name for name in checked.names[: -len(last)] if name.startswith("sampled")]
+
+
+def test_what_was_learnt_is_told_where_it_is_given_up() -> None:
+    """A function that was changed grew for certain, whatever the step did."""
+    seen = {"__getitem__": 80, "augment": 16}
+    heads = [Training(step=0.010 * (1.05 + 3 * offset), sampled=seen) for offset in RESTLESS]
+    checked = Checked(head=heads)
+    assert checked.check.status == "cannot_tell"
+    assert "can't be judged here" in checked.check.sentence
+    (suspect,) = (each for each in checked.check.suspects if each.kind == "function")
+    assert (suspect.name, suspect.changed_here) == ("augment", True)
+    assert suspect.low is not None
+    assert suspect.high is not None
+    assert 0 < suspect.low < suspect.head - suspect.base < suspect.high
+    said = checked.check.sentence
+    assert "Not sure yet, but of what the changes touch, this grew most: `augment`" in said
+    assert said.index("Not sure yet") < said.index("Give ")
+    assert (checked.check.culprits, checked.check.growth) == ([], [])
+    assert "culprits-missing" not in checked.warnings
+
+
+def test_what_luck_makes_of_samples_is_no_suspect() -> None:
+    heads = [Training(step=0.010 * (1.05 + 3 * offset), sampled={"__getitem__": 80, "f": 2}) for offset in RESTLESS]
+    checked = Checked(head=heads)
+    assert checked.check.status == "cannot_tell"
+    assert "sampled base" in checked.names
+    assert checked.check.suspects == []
+    assert "Not sure yet" not in checked.check.sentence
+
+
+def test_where_a_step_seems_faster_nobody_is_sampled() -> None:
+    checked = Checked(head=[Training(step=0.010 * (0.97 + 3 * offset)) for offset in RESTLESS])
+    assert checked.check.status == "cannot_tell"
+    assert not [name for name in checked.names if name.startswith("sampled")]
 
 
 @pytest.mark.parametrize("head", [Training(), Training(step=0.006), lucky(*RESTLESS)])

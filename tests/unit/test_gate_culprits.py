@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import random
+
 from tests.unit.gate_samples import pair
 
+from bottleneck_doctor.documents.check import Culprit
 from bottleneck_doctor.gate.cause import hunks
-from bottleneck_doctor.gate.cause.culprits import Table, grown_functions, grown_lines, grown_phases
+from bottleneck_doctor.gate.cause.culprits import Table, grown_functions, grown_lines, grown_phases, with_interval
 from bottleneck_doctor.gate.cause.reasons import Seen, reasons
 
 EDIT = hunks.read("--- data.py\n+++ data.py\n@@ -10,0 +11,2 @@\n+import time\n+time.sleep(1)\n")
@@ -42,6 +45,27 @@ def test_luck_of_sampling_is_no_growth() -> None:
     assert grown_functions(before, after, 0.003, hunks.Differences()) == []
     sharper = (Table(before.seconds, 1e-5, 0.03), Table(after.seconds, 1e-5, 0.033))
     assert [each.changed_here for each in grown_functions(*sharper, 0.003, hunks.Differences())] == [False]
+
+
+def test_the_interval_of_a_growth_holds_what_samples_may_hide() -> None:
+    """Functions of 3 and 6 ms in steps of 30 and 33, of which 400 samples are taken each."""
+    generator = random.Random(31)
+
+    def sampled(seconds: float, step: float) -> tuple[float, Table]:
+        hits = sum(generator.random() < seconds / step for _ in range(400))
+        return hits * step / 400, Table({}, step / 400, step)
+
+    held = 0
+    for _ in range(400):
+        (before, base), (after, head) = sampled(0.003, 0.030), sampled(0.006, 0.033)
+        grown = Culprit(kind="function", name="f", base=before, head=after, sentence="")
+        seen = with_interval(grown, base, head)
+        assert seen.low is not None
+        assert seen.high is not None
+        held += seen.low <= 0.003 <= seen.high
+    assert 0.92 <= held / 400 <= 0.98
+    phase = Culprit(kind="phase", name="forward", base=0.003, head=0.006, sentence="")
+    assert with_interval(phase, BASE, HEAD) == phase
 
 
 def test_what_was_changed_comes_before_what_grew_with_the_machine() -> None:

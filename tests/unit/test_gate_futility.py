@@ -21,6 +21,7 @@ import bottleneck_doctor.gate.check
 from bottleneck_doctor.cli import main
 from bottleneck_doctor.errors import Exit
 from bottleneck_doctor.gate import decide, limits, metrics, verdict
+from bottleneck_doctor.gate.cause.explain import GrowthExplanation
 from bottleneck_doctor.gate.decide import GateEstimate
 from bottleneck_doctor.gate.futility import futility
 from bottleneck_doctor.measure.side_pairs import PairSample
@@ -142,6 +143,7 @@ def test_the_command_says_what_could_be_judged(
     monkeypatch.chdir(repository)
     monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
     monkeypatch.setattr(bottleneck_doctor.gate.check, "Pairs", _Restless)
+    monkeypatch.setattr(bottleneck_doctor.gate.check, "explain", lambda *_: GrowthExplanation([]))
     (repository / "train.py").write_text("import torch\n")
     arguments = ["--base-ref", "HEAD~1", "--threshold", "1%", "--json", "out.json", "train.py"]
     assert main(["check", "-q", *arguments]) == Exit.DONE

@@ -87,6 +87,8 @@ class Culprit:
 
     `base` and `head`: seconds per step. `changed_here`: the line lies in a hunk that differs between the revisions. Of
     a library's function `site` is the changed line that names it; None where no line of the user's own says anything.
+    `low`, `high` (95 %): seconds a step by which it grew in the pair that was sampled, by the luck of samples alone;
+    None where none were taken of it.
     """
 
     kind: Literal["phase", "function", "line"]
@@ -96,6 +98,8 @@ class Culprit:
     sentence: str
     site: Site | None = None
     changed_here: bool = False
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,6 +206,9 @@ class Check:
     commits: list[str] = field(default_factory=list)
     """Commits from base to head, newest first, as `git log --oneline` prints them."""
     culprits: list[Culprit] = field(default_factory=list)
+    suspects: list[Culprit] = field(default_factory=list)
+    """Functions that were changed and grew in the last pair, the largest first, where the check can't tell whether a
+    step did: not yet sure to be the reason of anything."""
     growth: list[GrowthTree] = field(default_factory=list)
     """Where a step grew, call by call; empty where nothing did, or it could not be sampled."""
     warnings: list[Warning] = field(default_factory=list)

@@ -122,6 +122,7 @@ class _Checking:
         self.lasted: list[float] = []
         self.warnings: list[Warning] = []
         self.culprits: list[Culprit] = []
+        self.suspects: list[Culprit] = []
         self.growth: list[GrowthTree] = []
         self.broken: list[Broken] = []
         self.cut_short: list[Broken | None] = []
@@ -318,29 +319,39 @@ class _Checking:
     # -- why -----------------------------------------------------------------------------------------------------------
 
     def _explain(self, both: SideBySide | None) -> None:
-        """Look for what grew. `both`: the last pair; None where it is gone."""
-        grew = verdict.growth(self.judged)
-        if grew is None:
-            return
-        if both is not None and both.broken is None:
-            self.progress.stage("Looking for what grew")
-            with contextlib.suppress(Broken):
-                self.pairs[-1] = with_phases(self.pairs[-1], both)
+        """Look for what grew, or seems to have. `both`: the last pair; None where it is gone."""
+        grew, seems = verdict.growth(self.judged), verdict.seeming_growth(self.judged)
         if both is None or both.broken is not None:
-            self.culprits = culprits.grown_phases(self.pairs, grew)
-            self.warnings.append(
-                Warning(
-                    slug="culprits-missing",
-                    sentence="The functions and lines that grew could not be found: the last pair of processes had "
-                    "ended.",
-                )
-            )
+            self._explain_by_phases(grew)
+            return
+        if grew is None and seems is None:
             return
         text = revision.changes(self.revisions)
         differences = hunks.Differences(known=False) if text is None else hunks.read(text)
-        found = explain(both, self.roots, self.pairs, grew, differences)
+        if grew is None and not differences.code:
+            return
+        self.progress.stage("Looking for what grew")
+        if grew is not None:
+            try:
+                self.pairs[-1] = with_phases(self.pairs[-1], both)
+            except Broken:
+                self._explain_by_phases(grew)
+                return
+        found = explain(both, self.roots, self.pairs, grew or seems or 0.0, differences)
+        if grew is None:
+            # A line that was rewritten has no like on the base, so that it seems to have grown from nothing.
+            self.suspects = [each for each in found.culprits if each.changed_here and each.kind == "function"]
+            return
         self.culprits, self.growth = found.culprits, found.growth
         self.warnings += found.missing
+
+    def _explain_by_phases(self, grew: float | None) -> None:
+        """No process stands any more: what the pairs have shown is all."""
+        if grew is None:
+            return
+        self.culprits = culprits.grown_phases(self.pairs, grew)
+        told = "The functions and lines that grew could not be found: the last pair of processes had ended."
+        self.warnings.append(Warning(slug="culprits-missing", sentence=told))
 
     def _placed(self, culprit: Culprit) -> Culprit:
         """With the path of its file on the head, as every result names files."""
@@ -357,12 +368,15 @@ class _Checking:
             sentence = f"{script} does not exist on {base.name}: it is new, so there is nothing to compare it with."
         else:
             sentence = verdict.sentence(self.judged, base.name, len(self.pairs), self.culprits)
+            seen = verdict.learnt(self.suspects)
             if self.given_up and verdict.status(self.judged) == "cannot_tell":
-                sentence = verdict.refusal(self.pairs, self.how, self.judged, self._pair_seconds())
+                sentence = verdict.refusal(self.pairs, self.how, self.judged, self._pair_seconds(), seen)
+            elif seen:
+                sentence += f" {seen}"
             self.warnings += verdict.weak_evidence(self.pairs, self.how, self.judged)
         if self.starter.missing_ranks:
             self.warnings.append(outcome.rank_missing(self.starter.missing_ranks))
-        seen = None if new else environment_of(self.starter, steadied=request.steady)
+        environment = None if new else environment_of(self.starter, steadied=request.steady)
         made = Check(
             tool=Tool(name="bottleneck-doctor", version=__version__),
             created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
@@ -381,9 +395,10 @@ class _Checking:
             steady=request.steady,
             commits=self.revisions.commits,
             culprits=[self._placed(each) for each in self.culprits],
+            suspects=[self._placed(each) for each in self.suspects],
             growth=self.growth,
             warnings=self.warnings,
-            environment=seen,
+            environment=environment,
             command=request.repeat(self.seed),
         )
         return request.discretion.document(made)

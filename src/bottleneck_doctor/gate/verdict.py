@@ -15,7 +15,7 @@ from bottleneck_doctor.gate.metrics import Judging
 from bottleneck_doctor.gate.parts import data_part
 from bottleneck_doctor.measure.side_pairs import PairSample
 from bottleneck_doctor.wording import words
-from bottleneck_doctor.wording.check_words import amount_text, fails
+from bottleneck_doctor.wording.check_words import amount_text, change_text, fails
 
 LONG = 1.25
 """A window that takes so many times what is typical of its process was held up."""
@@ -66,6 +66,26 @@ def growth(metrics: Sequence[Metric]) -> float | None:
     if STEP_TIME in grown:
         return grown[STEP_TIME]
     return sum(phases) if phases else None
+
+
+def seeming_growth(metrics: Sequence[Metric]) -> float | None:
+    """Seconds by which a step seems to have grown where the check can't tell; None where it does not seem so."""
+    step = next((metric for metric in deciding(metrics) if metric.id == STEP_TIME), None)
+    if step is None or step.verdict != "cannot_tell" or step.base is None or step.head is None:
+        return None
+    return step.head - step.base if step.head > step.base and (step.change or 0.0) > 0 else None
+
+
+def learnt(suspects: Sequence[Culprit]) -> str:
+    """What was changed and grew most although nobody can tell yet whether a step did; "" where nothing was."""
+    if not suspects:
+        return ""
+    most = suspects[0]
+    by = ""
+    if most.low is not None and most.high is not None:
+        ends = [words.duration_text(max(0.0, each)) for each in (most.low, most.high)]
+        by = f" In the last pair it grew by {ends[0]} to {ends[1]}."
+    return f"Not sure yet, but of what the changes touch, this grew most: {most.sentence}{by}"
 
 
 def sentence(
@@ -153,8 +173,13 @@ def futile(pairs: Sequence[PairSample], how: Judging, metrics: Sequence[Metric])
     )
 
 
-def refusal(pairs: Sequence[PairSample], how: Judging, metrics: Sequence[Metric], pair_seconds: float) -> str:
-    """That the check was given up, with what could be judged here and what would help. In one sentence a metric."""
+def refusal(
+    pairs: Sequence[PairSample], how: Judging, metrics: Sequence[Metric], pair_seconds: float, seen: str = ""
+) -> str:
+    """That the check was given up, with what could be judged here and what would help. In a few sentences a metric.
+
+    `seen`: what was learnt of the step all the same (`learnt`).
+    """
     said = []
     for metric, known in futilities(pairs, how, metrics):
         if known is None:
@@ -163,7 +188,8 @@ def refusal(pairs: Sequence[PairSample], how: Judging, metrics: Sequence[Metric]
         said.append(
             f"{metric.title}: a threshold of {amount} can't be judged here. One pair of processes differs from the "
             f"next so much that {_least_judged(metric, known.floor)}. The check was given up after "
-            f"{words.count_text(len(pairs), 'pair')}. {_way_out(metric, known, pair_seconds)}"
+            f"{words.count_text(len(pairs), 'pair')}, at {change_text(metric)}. "
+            f"{f'{seen} ' if seen and metric.id == STEP_TIME else ''}{_way_out(metric, known, pair_seconds)}"
         )
     return " ".join(said)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 from bottleneck_doctor.documents.check import Culprit
@@ -21,6 +21,8 @@ LEAST_PART = 0.15
 """Part of a step's growth that a culprit explains at least."""
 SIGMAS = 2.5
 """How many times its own luck of sampling a function must have grown by."""
+SAMPLED_95 = 1.96
+"""As many times its luck of sampling, a growth may lie off on each side in 95 % of cases."""
 MOST = 3
 """Culprits of each kind."""
 LEAST_TOLD = 1e-6
@@ -143,6 +145,15 @@ def matters(before: float, after: float, grew: float, base: Table, head: Table) 
     """Whether a growth explains a part of a step's, and is no luck of sampling."""
     luck = math.hypot(base.luck(before), head.luck(after))
     return after - before >= max(LEAST_PART * grew, SIGMAS * luck)
+
+
+def with_interval(found: Culprit, base: Table, head: Table) -> Culprit:
+    """What samples saw grow, with the interval of 95 % of its growth by their luck alone. A phase is not sampled, and
+    of workers that are busy for longer than a step the luck is not known."""
+    grew, luck = found.head - found.base, math.hypot(base.luck(found.base), head.luck(found.head))
+    if found.kind == "phase" or not luck:
+        return found
+    return replace(found, low=grew - SAMPLED_95 * luck, high=grew + SAMPLED_95 * luck)
 
 
 def _most(grown: Mapping[Place, float]) -> Place:

@@ -133,7 +133,7 @@ def explain(
     found.growth = _grown_trees(looked, base, head, differences)
     sources = _sources(looked[1].roots[0])
     seen = Seen(base.table, head.table, grew, differences, found.growth, sources)
-    found.culprits = reasons(seen, found.culprits)
+    found.culprits = [culprits.with_interval(each, base.table, head.table) for each in reasons(seen, found.culprits)]
     return found
 
 

@@ -49,6 +49,11 @@ class Differences:
             shift = hunk.new + (hunk.new_lines == 0) + hunk.new_lines - first - hunk.old_lines
         return path, line + shift
 
+    @property
+    def code(self) -> bool:
+        """Whether lines of Python differ."""
+        return any(path.endswith(".py") for path, hunks in self.hunks.items() if hunks)
+
     def changed(self, path: str, line: int) -> bool:
         """Whether a line of the head is new or was changed."""
         return any(hunk.new <= line < hunk.new + hunk.new_lines for hunk in self.hunks.get(path, ()))
