@@ -246,6 +246,23 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float, float]:
     return centre, centre - half, centre + half
 
 
+def most_of(hits: int, of: int) -> float:
+    """The share that the truth is at most, 95 % sure, where so many of so many were hit (Clopper and Pearson, 1934)."""
+    low, high = hits / max(1, of), 1.0
+    if hits >= of:
+        return 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        as_few = sum(math.comb(of, each) * middle**each * (1 - middle) ** (of - each) for each in range(hits + 1))
+        low, high = (middle, high) if as_few > 0.05 else (low, middle)
+    return high
+
+
+def designed_for(rate: float, hits: int, of: int) -> str:
+    """What is known of a rate that is promised: `designed for at most 1 %; measured 0 of 128, so at most 2.3 %`."""
+    return f"designed for at most {100 * rate:g} %; measured {hits} of {of}, so at most {100 * most_of(hits, of):.1f} %"
+
+
 # -- order, files, tables ----------------------------------------------------------------------------------------------
 
 

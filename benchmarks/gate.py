@@ -35,7 +35,9 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-from _common import WORKLOADS, examination, machine, machine_line, revision, save, say, start, table
+from _common import WORKLOADS, designed_for, examination, machine, machine_line, revision, save, say, start, table
+
+from bottleneck_doctor.gate.decide import ERROR_RATE
 
 FORMAT = 2
 SCRIPT = "gated.py"
@@ -292,7 +294,8 @@ def told(known: Sequence[tuple[Case, dict[str, Any]]]) -> bool:
     identical = [each for case, kept in known if not case.where for each in good(kept)]
     alarms = sum(each["status"] == "regressed" for each in identical)
     strict = sum(len(good(kept)) for case, kept in known if not case.where and case.threshold == 0.02)
-    print(f"False alarms: {alarms} in {len(identical)} checks of identical revisions, {strict} of them at 2 %.")
+    rate = designed_for(ERROR_RATE, alarms, len(identical))
+    print(f"False alarms, of checks of identical revisions, {strict} of them at 2 %: {rate}.")
     caught(known)
     answered(known)
     seen = [

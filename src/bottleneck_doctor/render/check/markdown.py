@@ -108,7 +108,7 @@ def _culprits(culprits: list[Culprit]) -> str:
 
 def _method(check: Check) -> str:
     rows = [
-        "- Error rate: of checks of identical revisions, at most "
+        "- Error rate: designed so that of checks of identical revisions, at most "
         f"{words.share_text(check.error_rate)} find a regression.",
         f"- Time: {check_words.time_text(check)}.",
     ]
