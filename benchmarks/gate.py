@@ -197,6 +197,8 @@ def checked(folder: Path, case: Case, budget: str, seed: int, limit: float) -> d
         "function": functions[:1] == [function],
         "culprits": culprits,
         "logs": [pair["log_ratio"] for pair in found["pairs"]],
+        # What both sides share from pair to pair is in no ratio of theirs.
+        "steps": [(pair["base_step_seconds"], pair["head_step_seconds"]) for pair in found["pairs"]],
     }
 
 
