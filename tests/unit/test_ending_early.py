@@ -158,7 +158,8 @@ def test_where_a_claim_takes_longer_it_says_so_and_goes_on(monkeypatch: pytest.M
     minutes = round(total / 60)
     assert said == (
         'torch.autocast("cpu", dtype=torch.bfloat16) looks 1.50× as fast so far. '
-        f"A step takes 1.0 s and a start 1 min 23 s: about {minutes} minutes in all. Ctrl-C ends it and the report says what is known by then"
+        f"A step takes 1.0 s and a start 1 min 23 s: about {minutes} minutes in all. "
+        "Ctrl-C ends it and the report says what is known by then"
     )
     assert machine.now <= KEPT * total
     assert fix(examined, "amp-bf16").status == "faster"
