@@ -29,8 +29,8 @@ class BareRun(Run):
             if self._lead_left <= 0:
                 self.check_effect()
                 self._timing = True
-                self.mode.resume()
                 self.around.begin()
+                self.mode.resume()
                 self._began = self.clock()
                 self.lead_in_seconds = self._began - self.started
             return self.grant.together and self._left <= 0
@@ -40,6 +40,6 @@ class BareRun(Run):
         if self._left > 0 if self.grant.together else self.steps < self.grant.steps and not late:
             return False
         self.seconds = self.clock() - self._began
-        self.around.end()
         self.mode.suspend()
+        self.around.end()
         return True

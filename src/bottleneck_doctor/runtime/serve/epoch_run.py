@@ -77,8 +77,8 @@ class EpochRun(FedRun):
         seconds = end - self._began - sum(ended - began for began, ended in self._pauses if began < end)
         self._began = None
         if self._timing:
-            self.around.end()
             self.mode.suspend()
+            self.around.end()
             self.seconds += seconds
             self.steps += self._steps_in_epoch
             self.epochs += 1

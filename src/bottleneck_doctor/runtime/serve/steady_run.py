@@ -65,8 +65,8 @@ class SteadyRun(FedRun):
             self._target += self.grant.steps
             return False
         self.seconds += ended - self._segment_began
-        self.around.end()
         self.mode.suspend()
+        self.around.end()  # Whoever times phases must not time the reading of counters.
         self.queue_change = 0 if self._broken else change
         self._finish()
         return True
@@ -112,8 +112,8 @@ class SteadyRun(FedRun):
 
     def _begin_timing(self) -> None:
         self.check_effect()
-        self.mode.resume()
         self.around.begin()
+        self.mode.resume()
         self._segment_began = self.clock()
         if self._segments == 0:
             self.lead_in_seconds = self._segment_began - self._opened
@@ -154,9 +154,9 @@ class SteadyRun(FedRun):
 
     def _stop_timing(self, at: float) -> None:
         self.seconds += at - self._segment_began
-        self.around.end()
         self.mode.interrupted(at)
         self.mode.suspend()
+        self.around.end()
         self.steps += self._asked
         self._timing = False
         self._broken = True
