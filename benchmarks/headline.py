@@ -50,14 +50,14 @@ SMALL: Worth = {("num_workers", 1): 1.1, ("num_workers", 2): 1.12, ("num_workers
 class Row:
     """Deviations are of log speeds: 0.04 is 4 %. `process`: of a setting in a process. `window`: of a window. `heavy`:
     Student's t with 3 degrees of freedom for both. `neighbour`: seconds of a period, seconds of it in which another
-    program is busy, and how many times as long steps take meanwhile."""
+    program is busy, and threads with which it then wants the two CPUs."""
 
     name: str
     worth: Worth
     process: float = 0.01
     window: float = 0.02
     heavy: bool = False
-    neighbour: tuple[float, float, float] = (1.0, 0.0, 1.0)
+    neighbour: tuple[float, float, float] = (1.0, 0.0, 0.0)
     step: float = 0.1
     start: float = 4.0
 
@@ -68,7 +68,7 @@ NOISES: tuple[tuple[str, dict[str, object]], ...] = (
     ("processes 12 %", {"process": 0.12}),
     ("windows 6 %", {"window": 0.06}),
     ("heavy tails, 4 %", {"process": 0.04, "window": 0.04, "heavy": True}),
-    ("busy 5 of 20 s", {"neighbour": (20.0, 5.0, 1.7)}),
+    ("busy 5 of 20 s", {"neighbour": (20.0, 5.0, 2.0)}),
     ("slow steps and starts", {"process": 0.03, "step": 1.5, "start": 15.0}),
 )
 WORTHS: tuple[tuple[str, Worth], ...] = (
@@ -96,33 +96,22 @@ class Noisy(Machine):
 
     row: Row
     generator: random.Random
-    luck: dict[tuple[int, str], float] = field(default_factory=dict)
-    phase: float = 0.0
-    """Seconds of the neighbour's period that are over when the examination begins."""
+    drawn: dict[tuple[int, str], float] = field(default_factory=dict)
+    """The luck of each setting in each process."""
 
     def step_seconds(self, grant: Grant, made: int) -> float:
         session = next(each for each in self.sessions if each.grants and each.grants[-1] is grant)
         key = key_of(grant.setting)
-        if (session.number, key) not in self.luck:
-            self.luck[session.number, key] = self._drawn(self.row.process)
-        noise = self.luck[session.number, key] + self._drawn(self.row.window)
-        own = super().step_seconds(grant, made) / truth(self.row.worth, grant.setting)
-        seconds = own * math.exp(noise)
-        return seconds * self._disturbed(seconds * (grant.lead_in + grant.steps))
+        if (session.number, key) not in self.drawn:
+            self.drawn[session.number, key] = self._draw(self.row.process)
+        noise = self.drawn[session.number, key] + self._draw(self.row.window)
+        return super().step_seconds(grant, made) / truth(self.row.worth, grant.setting) * math.exp(noise)
 
-    def _drawn(self, deviation: float) -> float:
+    def _draw(self, deviation: float) -> float:
         value = self.generator.gauss(0, 1)
         if self.row.heavy:
             value /= math.sqrt(self.generator.gammavariate(1.5, 2) / 3)
         return deviation * value
-
-    def _disturbed(self, seconds: float) -> float:
-        """How many times as long a window of so many seconds takes that begins now."""
-        period, busy, factor = self.row.neighbour
-        if not busy:
-            return 1.0
-        places = [(self.now + self.phase + seconds * part / 20) % period for part in range(20)]
-        return 1.0 + (factor - 1.0) * fmean(place < busy for place in places)
 
 
 def truth(worth: Worth, setting: Setting) -> float:
@@ -144,10 +133,12 @@ class Told:
 def told(row: Row, seed: int) -> Told:
     """One examination of a row."""
     generator = random.Random(f"{row.name} {seed}")
+    period, busy, threads = row.neighbour
+    over = generator.uniform(0, period)
     machine = Noisy(
         row=row,
         generator=generator,
-        phase=generator.uniform(0, row.neighbour[0]),
+        others=lambda now: threads if (now + over) % period < busy else 0.0,
         step=row.step,
         start=row.start,
         wait=0.5,
