@@ -26,7 +26,8 @@ from typing import Literal
 from bottleneck_doctor.documents.labels import BASELINE, key_of
 from bottleneck_doctor.documents.report import Setting, Speedup, Window
 from bottleneck_doctor.examine import looks
-from bottleneck_doctor.examine.judge import Candidate, JudgeEvidence, judge
+from bottleneck_doctor.examine.evidence import Candidate, JudgeEvidence
+from bottleneck_doctor.examine.judge import judge
 from bottleneck_doctor.fixes import catalogue
 from bottleneck_doctor.runtime.wire.messages import Found
 from bottleneck_doctor.statistics import speedups

@@ -30,8 +30,9 @@ from bottleneck_doctor.documents.labels import key_of
 from bottleneck_doctor.documents.redaction import discretion
 from bottleneck_doctor.documents.report import SessionRecord, Setting, Settle
 from bottleneck_doctor.examine import undecided
+from bottleneck_doctor.examine.evidence import Candidate
 from bottleneck_doctor.examine.examination import ExaminationRequest
-from bottleneck_doctor.examine.judge import Candidate, Judgement
+from bottleneck_doctor.examine.judge import Judgement
 from bottleneck_doctor.examine.settling import Open, Settling, settling
 from bottleneck_doctor.explain.explainer import ExplainOptions
 from bottleneck_doctor.fixes import catalogue

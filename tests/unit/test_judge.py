@@ -15,8 +15,8 @@ from bottleneck_doctor.documents.labels import BASELINE, LOADER_ONLY, REPLAY, ke
 from bottleneck_doctor.documents.report import FixOutcome, Setting, Window
 from bottleneck_doctor.examine import judge
 from bottleneck_doctor.examine import outcome as outcome_module
-from bottleneck_doctor.examine.evidence import LARGEST_RATIO
-from bottleneck_doctor.examine.judge import Candidate, JudgeEvidence, Judgement
+from bottleneck_doctor.examine.evidence import LARGEST_RATIO, Candidate, Estimates, JudgeEvidence
+from bottleneck_doctor.examine.judge import Judgement
 from bottleneck_doctor.fixes import catalogue
 from bottleneck_doctor.runtime.wire.messages import Found, Site
 from bottleneck_doctor.statistics import speedups
@@ -200,7 +200,7 @@ def test_many_fixes_tried_need_stronger_evidence() -> None:
     claimed = [each.id for each in judgement.fixes if each.status in ("faster", "slower")]
     assert not set(claimed) - {"amp-bf16"}
     p_value = (
-        judge.Estimates(
+        Estimates(
             JudgeEvidence(
                 found=FOUND, windows=many.windows, candidates=[], rungs=[], chosen_after=1, epoch_batches=None
             )

@@ -15,7 +15,7 @@ from tests.unit.test_judge import BF16, BY_ID, FOUND, WORKERS_1, WORKERS_2, Expe
 from bottleneck_doctor.documents.labels import key_of
 from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.examine import judge, looks
-from bottleneck_doctor.examine.judge import Candidate, JudgeEvidence
+from bottleneck_doctor.examine.evidence import Candidate, JudgeEvidence
 from bottleneck_doctor.statistics import speedups
 
 simulation = load("intervals")

@@ -10,7 +10,7 @@ import pytest
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import Setting, Window
-from bottleneck_doctor.examine import judge
+from bottleneck_doctor.examine.evidence import Candidate
 from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.schedule import Probe, probe
@@ -93,7 +93,7 @@ def keys(probes: list[Probe]) -> set[str]:
     return {each.key for each in probes}
 
 
-def candidate(selection: Selection, fix: str) -> judge.Candidate:
+def candidate(selection: Selection, fix: str) -> Candidate:
     return next(each for each in selection.outcomes() if each.fix.id == fix)
 
 

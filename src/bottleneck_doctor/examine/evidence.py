@@ -9,7 +9,7 @@ from bottleneck_doctor import knobs
 from bottleneck_doctor.documents.labels import key_of
 from bottleneck_doctor.documents.report import Risk, Setting, Speedup, Window
 from bottleneck_doctor.examine.settling import Settling
-from bottleneck_doctor.fixes import Fix as Fix
+from bottleneck_doctor.fixes import Fix
 from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.runtime.wire.messages import Found
 from bottleneck_doctor.statistics import speedups

@@ -28,13 +28,8 @@ from bottleneck_doctor.documents.report import (
 from bottleneck_doctor.edits.advice import changes_for
 from bottleneck_doctor.examine import headline, undecided
 from bottleneck_doctor.examine.doubt import Doubt
-from bottleneck_doctor.examine.evidence import TIME_OVER as TIME_OVER
-from bottleneck_doctor.examine.evidence import Candidate as Candidate
-from bottleneck_doctor.examine.evidence import Estimates as Estimates
-from bottleneck_doctor.examine.evidence import JudgeEvidence as JudgeEvidence
-from bottleneck_doctor.examine.evidence import speedup as speedup
+from bottleneck_doctor.examine.evidence import Candidate, Estimates, JudgeEvidence, speedup
 from bottleneck_doctor.examine.headline import Claim
-from bottleneck_doctor.fixes import Fix as Fix
 from bottleneck_doctor.knobs import num_workers, own_settings
 from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure.schedule import fewest_workers

@@ -14,7 +14,7 @@ from enum import IntEnum
 
 from bottleneck_doctor import knobs
 from bottleneck_doctor.documents import labels
-from bottleneck_doctor.examine.judge import Candidate
+from bottleneck_doctor.examine.evidence import Candidate
 from bottleneck_doctor.knobs import num_workers
 from bottleneck_doctor.measure.schedule import Probe
 from bottleneck_doctor.measure.supply import Supply

@@ -14,7 +14,8 @@ from bottleneck_doctor import knobs
 from bottleneck_doctor.documents.report import Setting, Speedup
 from bottleneck_doctor.examine import judge
 from bottleneck_doctor.examine.beside import Beside
-from bottleneck_doctor.examine.judge import JudgeEvidence, Judgement
+from bottleneck_doctor.examine.evidence import TIME_OVER, Estimates, JudgeEvidence
+from bottleneck_doctor.examine.judge import Judgement
 from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.examine.settling import Settling
 from bottleneck_doctor.statistics import speedups
@@ -39,7 +40,7 @@ def evidence_of(
     beside: Beside | None,
     *,
     other_load: float | None = None,
-    cut: str = judge.TIME_OVER,
+    cut: str = TIME_OVER,
     significance: float = speedups.SIGNIFICANCE,
     settling: Settling | None = None,
 ) -> JudgeEvidence:
@@ -82,7 +83,7 @@ def is_enough(evidence: JudgeEvidence, coming: Collection[str]) -> bool:
         switched = [fix for fix in judged.fixes if not knobs.of_layer(fix.setting, "session")]
         return all(fix.status not in ("faster", "cannot_tell") for fix in switched)
     _, worth = best
-    estimates = judge.Estimates(strict).promised
+    estimates = Estimates(strict).promised
     return _is_narrow(worth) and not any(_may_beat(estimates.get(key), worth) for key in coming)
 
 

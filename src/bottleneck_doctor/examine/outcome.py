@@ -28,6 +28,7 @@ from bottleneck_doctor.documents.report import (
 from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.examine import judge, looks
 from bottleneck_doctor.examine.beside import Beside
+from bottleneck_doctor.examine.evidence import TIME_OVER
 from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.examine.settling import Command, settling
 from bottleneck_doctor.explain.explainer import Explanation
@@ -264,7 +265,7 @@ def _cut(gathered: Gathered) -> str:
         return "the examination was interrupted"
     if gathered.sure_after is not None:
         return "the examination was sure of the rest and ended"
-    return "the ranks came apart" if gathered.ended(Ending.APART) else judge.TIME_OVER
+    return "the ranks came apart" if gathered.ended(Ending.APART) else TIME_OVER
 
 
 def _other_load(gathered: Gathered) -> float | None:

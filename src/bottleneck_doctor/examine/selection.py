@@ -13,10 +13,11 @@ from enum import IntEnum
 
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.report import Setting
-from bottleneck_doctor.examine import judge, ladder
+from bottleneck_doctor.examine import ladder
+from bottleneck_doctor.examine.evidence import Candidate
 from bottleneck_doctor.examine.ladder import WORTH_TRYING
 from bottleneck_doctor.explain.explainer import DISTURBED
-from bottleneck_doctor.fixes import NotApplicable, catalogue
+from bottleneck_doctor.fixes import Fix, NotApplicable, catalogue
 from bottleneck_doctor.knobs import num_workers, replay
 from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure import schedule
@@ -57,12 +58,12 @@ def _standing(speed: float, best: float, without: float) -> Standing:
     return Standing.PROMISING if speed >= WORTH_TRYING * without else Standing.LEADING
 
 
-def _pays(candidate: judge.Candidate, speeds: Mapping[str, float]) -> bool:
+def _pays(candidate: Candidate, speeds: Mapping[str, float]) -> bool:
     """Whether a setting of it was faster: what bounds it is rough, and can't be right then."""
     return any(speeds.get(candidate.key(setting), 0.0) >= WORTH_TRYING for setting in candidate.settings)
 
 
-def _with_failures(candidate: judge.Candidate, measured: Measurements) -> judge.Candidate:
+def _with_failures(candidate: Candidate, measured: Measurements) -> Candidate:
     """The candidate, with why settings of it failed or took no effect."""
     out = {}
     for setting in candidate.settings:
@@ -94,8 +95,8 @@ class Selection:
         self.beside = [each for each in self._all if each.starts]
         """Those that a process has to be started with: measured in processes that train in turn."""
 
-    def _candidate(self, fix: judge.Fix, only: frozenset[str], skip: frozenset[str]) -> judge.Candidate:
-        candidate = judge.Candidate(fix)
+    def _candidate(self, fix: Fix, only: frozenset[str], skip: frozenset[str]) -> Candidate:
+        candidate = Candidate(fix)
         if fix.id in skip or (only and fix.id not in only):
             candidate.refusal = "left out on request"
             return candidate
@@ -127,7 +128,7 @@ class Selection:
     def alive(self, each: Probe) -> bool:
         return self.measured.out(each.key, each.as_setting()) is None
 
-    def outcomes(self) -> list[judge.Candidate]:
+    def outcomes(self) -> list[Candidate]:
         """The candidates, each with why settings of it failed or took no effect."""
         return [_with_failures(candidate, self.measured) for candidate in self._all]
 
