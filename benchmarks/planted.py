@@ -1,6 +1,6 @@
 """Whether the doctor finds the cause: training programs with one known bottleneck each, planted by hand.
 
-    python benchmarks/planted.py --json planted.json
+    python benchmarks/planted.py --json benchmarks/planted.json
 
 Every program in `planted/` is examined as a user would, and what the report says is held against what is known of it:
 is the right finding the first, does it name the right line (those that end in `# the slow line`), do no two findings
@@ -18,6 +18,7 @@ import contextlib
 import shutil
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
@@ -27,8 +28,8 @@ from typing import Any
 
 import msgspec
 import psutil
-from _common import examination, machine, machine_line, save, say, table
-from _planted_truth import CONTRADICTIONS, SCRATCH, SUITE, Planted
+from _common import examination, machine, machine_line, revision, save, say, table
+from _planted_truth import CONTRADICTIONS, PROGRAMS, SCRATCH, SUITE, Planted
 
 FORMAT = 1
 SLIGHT = 0.1
@@ -126,8 +127,10 @@ def examine(program: Planted, budget: str, scratch: Path, reports: Path | None =
         if not failure:
             report = msgspec.json.decode((output / "report.json").read_bytes())
     fixes = [{"id": each["id"], "status": each["status"]} for each in report.get("fixes", [])]
-    return {
+    record = {
         "program": program.fingerprint(),
+        "revision": revision(),
+        "taken": time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
         "exit": code,
         "wall": wall,
         "failure": failure,
@@ -138,6 +141,20 @@ def examine(program: Planted, budget: str, scratch: Path, reports: Path | None =
         "phases": report.get("phases"),
         "warnings": [each["slug"] for each in report.get("warnings", [])],
     }
+    return without_places(record, [PROGRAMS, scratch, Path(sys.prefix)])
+
+
+def without_places(record: Any, folders: Sequence[Path]) -> Any:
+    """A record whose paths begin in one of `folders`: what is published must not name places of one machine."""
+    if isinstance(record, str):
+        for folder in folders:
+            record = record.replace(f"{folder}/", "")
+        return record
+    if isinstance(record, list):
+        return [without_places(each, folders) for each in record]
+    if isinstance(record, dict):
+        return {name: without_places(value, folders) for name, value in record.items()}
+    return record
 
 
 def _seconds(budget: str) -> float:
@@ -369,7 +386,9 @@ def beside_text(records: Sequence[dict[str, Any]]) -> str:
         f"{count} {'alone' if jobs == 1 else f'with {jobs} beside one another'}"
         for jobs, count in sorted(counts.items())
     ]
-    return f"examined: {', '.join(told) or 'none'}"
+    revisions = Counter(record.get("revision", "unknown") for record in records)
+    at = ", ".join(f"{count} at {name}" for name, count in revisions.items())
+    return f"examined: {', '.join(told) or 'none'}; revisions: {at or 'none'}"
 
 
 def _run(

@@ -270,15 +270,28 @@ def test_examinations_beside_one_another_have_a_folder_each(tmp_path: Path, monk
     assert kept == [1, 2], "kept as they come"
     assert len(set(folders)) == 2
     assert not [folder for folder in folders if folder.exists()]
-    assert planted.beside_text(list(records.values())) == "examined: 2 with 2 beside one another"
+    assert (
+        planted.beside_text(list(records.values())) == "examined: 2 with 2 beside one another; revisions: 2 at unknown"
+    )
     # Nothing is left to do, so nothing is examined.
     planted._run(programs, records, options, lambda: kept.append(0))
     assert kept == [1, 2]
 
 
 def test_what_ran_alone_and_what_did_not_is_told() -> None:
-    told = planted.beside_text([record(), record(jobs=1), record(jobs=2)])
-    assert told == "examined: 2 alone, 1 with 2 beside one another"
+    told = planted.beside_text([record(), record(jobs=1), {**record(jobs=2), "revision": "abc1234"}])
+    assert told == "examined: 2 alone, 1 with 2 beside one another; revisions: 2 at unknown, 1 at abc1234"
+
+
+def test_a_kept_examination_names_no_folder_of_the_machine(tmp_path: Path) -> None:
+    program = planted.SUITE[0]
+    site = {"file": str(program.file), "line": 3}
+    kept = planted.without_places(
+        {"findings": [{"site": site, "sentence": f"{tmp_path}/data is slow", "weight": 0.5}]},
+        [program.file.parent, tmp_path],
+    )
+    told = {"site": {"file": program.file.name, "line": 3}, "sentence": "data is slow", "weight": 0.5}
+    assert kept == {"findings": [told]}
 
 
 def test_an_interrupted_run_keeps_what_is_done_and_ends_the_rest(
