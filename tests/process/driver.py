@@ -21,6 +21,7 @@ from bottleneck_doctor.documents.report import SettingValue
 from bottleneck_doctor.explain import details
 from bottleneck_doctor.protection.protector import Protector
 from bottleneck_doctor.runtime.wire import messages
+from bottleneck_doctor.runtime.wire.expected import Expected
 from bottleneck_doctor.session.session import Command, Exited, Session
 
 Setting = Mapping[str, SettingValue]
@@ -102,8 +103,8 @@ class Plain:
 class Guest:
     """A script under a guest. Windows are granted one by one; `close` ends it and all that it started."""
 
-    def __init__(self, command: Command, protector: Protector | None = None) -> None:
-        self.session = Session(command, 1, protector=protector)
+    def __init__(self, command: Command, protector: Protector | None = None, expected: Expected | None = None) -> None:
+        self.session = Session(command, 1, protector=protector, expected=expected)
         self.ended: messages.Ended | None = None
         self.output = ""
         self._windows = 0

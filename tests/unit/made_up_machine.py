@@ -26,7 +26,8 @@ from bottleneck_doctor.explain.explainer import ExplainOptions
 from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.schedule import DEFAULT_PREFETCH
 from bottleneck_doctor.runtime.serve.steady_run import LEAST_LEAD_IN
-from bottleneck_doctor.runtime.wire.messages import Ended, Found, Grant, Hello, WindowDone
+from bottleneck_doctor.runtime.wire.expected import Expected
+from bottleneck_doctor.runtime.wire.messages import Ended, Found, Grant, Hello, Site, WindowDone
 from bottleneck_doctor.session.ranks import RankGroup
 from bottleneck_doctor.session.session import Command, Exited
 from bottleneck_doctor.session.start import Start
@@ -34,6 +35,8 @@ from bottleneck_doctor.session.start import Start
 NAMES = {REPLAY: "replay"}
 FOUND_AFTER = 8
 """Steps in which a guest finds the loop."""
+FOUND_AGAIN_AFTER = 4
+"""The same of one that knows which loop to expect."""
 FIRST_PID = 5_000_000
 """More than Linux gives to any process."""
 SAMPLED = {"__getitem__": 80}
@@ -158,8 +161,8 @@ class Machine(Training):
     def given(self) -> dict[str, Any]:
         """The parts of it by name."""
 
-        def session(command: Command, number: int, **_: Any) -> Any:
-            self.sessions.append(MadeUpSession(self, command, number))
+        def session(command: Command, number: int, *, expected: Expected | None = None, **_: Any) -> Any:
+            self.sessions.append(MadeUpSession(self, command, number, expected))
             return self.sessions[-1]
 
         def sampler(pid: int, folder: Path, *, name: str = "py-spy", **_: Any) -> Any:
@@ -251,8 +254,9 @@ class MadeUpSampler:
 class MadeUpSession:
     """One process: found after its start and a few steps, then as many windows as are granted before it ends."""
 
-    def __init__(self, machine: Machine, command: Command, number: int) -> None:
+    def __init__(self, machine: Machine, command: Command, number: int, expected: Expected | None = None) -> None:
         self.number = number
+        self.found_after = FOUND_AFTER if expected is None else FOUND_AGAIN_AFTER
         self.machine = machine
         self.command = command
         self.who, self.training = machine.trained_by(command)
@@ -289,19 +293,21 @@ class MadeUpSession:
         self.started = machine.now
         if training.unstartable:
             raise OSError(12, "Cannot allocate memory")
-        if training.steps is not None and training.steps < FOUND_AFTER:
+        if training.steps is not None and training.steps < self.found_after:
             self._ends(machine.now + training.start + training.steps * training.step)
             return
-        self._made = FOUND_AFTER
-        seen = sum(training.found_step(made) for made in range(FOUND_AFTER))
+        self._made = self.found_after
+        seen = sum(training.found_step(made) for made in range(self.found_after))
         self._next = (machine.now + training.start + seen, self._found())
 
     def _found(self) -> Found:
         training = self.training
         return replace(
             FOUND,
-            step_seconds=[training.found_step(made) for made in range(1, FOUND_AFTER)],
-            wait_seconds=[training.step * training.wait] * FOUND_AFTER,
+            step_seconds=[training.found_step(made) for made in range(1, self.found_after)],
+            wait_seconds=[training.step * training.wait] * self.found_after,
+            seen_alone=training.loader,
+            loader_site=Site("train.py", 9) if training.loader else None,
             num_workers=training.workers,
             prefetch_factor=2 if training.workers else None,
             epoch_batches=training.epoch if training.loader else None,

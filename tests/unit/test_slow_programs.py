@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.made_up_machine import FOUND_AFTER, Examined, Machine
+from tests.unit.made_up_machine import FOUND_AFTER, FOUND_AGAIN_AFTER, Examined, Machine
 
 from bottleneck_doctor.documents.report import Window
 from bottleneck_doctor.examine.examination import DEFAULT_BUDGET
@@ -56,6 +56,21 @@ def test_the_likeliest_is_measured_in_as_many_processes_as_a_claim_needs(
     assert fits(step, start, window_steps) is (step < 6.0)
     assert sessions(ran)[AMP] >= LEAST_SESSIONS
     assert ran.result.verdict.fix == "amp-bf16"
+
+
+def test_processes_after_the_first_find_the_loop_that_it_had_in_fewer_steps() -> None:
+    ran = examined(2.5, 20.0, FED)
+    first, *later = (session.setup_seconds for session in ran.result.method.sessions)
+    assert len(later) >= 2
+    assert first == pytest.approx(20.0 + 2.5 * FOUND_AFTER, rel=0.05)
+    assert later == pytest.approx([20.0 + 2.5 * FOUND_AGAIN_AFTER] * len(later), rel=0.05)
+
+
+def test_short_steps_are_looked_at_anew_in_each_process() -> None:
+    """They are over before the process is warm, and say how it goes."""
+    ran = examined(0.8, 20.0, FED)
+    setups = [session.setup_seconds for session in ran.result.method.sessions]
+    assert setups == pytest.approx([20.0 + 0.8 * FOUND_AFTER] * len(setups), rel=0.05)
 
 
 @pytest.mark.parametrize("made", [FED, BARE])

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 
 from bottleneck_doctor.documents.redaction import Discretion
 from bottleneck_doctor.documents.report import SessionRecord
@@ -20,6 +21,7 @@ from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.waiting import await_event
 from bottleneck_doctor.protection.protector import Protector
 from bottleneck_doctor.runtime.wire import messages
+from bottleneck_doctor.runtime.wire.expected import Expected
 from bottleneck_doctor.runtime.wire.seen import Counts
 from bottleneck_doctor.session import launch
 from bottleneck_doctor.session.ending import Ending, SessionOver, ended
@@ -30,6 +32,9 @@ LONGEST_SETUP = 600.0
 """Seconds that the first set-up may take when the user set no budget."""
 SECONDS_BETWEEN_STARTS = 1.05
 """Programs that name folders by the second collide when two starts fall into one."""
+LONG_STEP = 1.0
+"""Seconds of a step from which a process is told what loop another one of its side had, so that it finds it some steps
+sooner. Shorter steps are over before a process has warmed up."""
 _POLL = 0.1
 """Seconds that one of several is listened to before the next one is."""
 
@@ -162,6 +167,7 @@ class Starter:
             listen=side.listen or launch.slurm_address(os.environ),
             protector=side.protector,
             discretion=self.discretion,
+            expected=self._expected(side),
         )
         live = Live(side, session)
         lives.append(live)
@@ -177,6 +183,14 @@ class Starter:
                 "Check the interpreter given by --python, and that this machine can start more processes.",
                 Exit.ENTRYPOINT_FAILED,
             ) from error
+
+    def _expected(self, side: Side) -> Expected | None:
+        """The loop that the side's last process had, where its steps are so long that finding it again takes time."""
+        last = self.last.get(side.name)
+        if last is None or last.found is None or last.session.ranks:
+            return None
+        steps = last.found.step_seconds
+        return Expected.of(last.found) if steps and median(steps) >= LONG_STEP else None
 
     def _await_loops(self, lives: Sequence[Live], what: str, patience: float) -> None:
         """Wait until all stand at their loops. Where one fails, the others are waited for: who fails alone is told."""

@@ -15,6 +15,7 @@ from .loop.steps import Steps
 from .process.originals import now, process_started, wall_clock
 from .process.rank_place import place, ranks_here
 from .process.suitability import usable_cpus, workers_unsafe
+from .wire.expected import likeness
 from .wire.messages import Found
 
 
@@ -83,6 +84,7 @@ def describe(steps: Steps, loop: Loop, loader: Any, device: str) -> Found:
         epoch_batches=epoch_length(loader),
         epoch_batches_seen=lengths[-1] if lengths else None,
         made_anew=record.made_anew,
+        seen_alone=not lengths and steps.batches == record.batches,
         start_method=_start_method(loader),
         workers_unsafe=workers_unsafe(loader, _start_method(loader), dataset_copies.for_workers(loader)),
         open_handle=dataset_copies.opened_early(loader),
@@ -91,6 +93,12 @@ def describe(steps: Steps, loop: Loop, loader: Any, device: str) -> Found:
         **own_setting(loader),
         **common,
     )
+
+
+def like_of(loader: Any) -> List[Any]:
+    """By what a loader is known again in another process."""
+    made_at, length, size = construction_site(loader), epoch_length(loader), whole(batch_size(loader))
+    return likeness(made_at, type(loader).__name__, type(loader.dataset).__name__, size, length)
 
 
 def _start_method(loader: Any) -> str:

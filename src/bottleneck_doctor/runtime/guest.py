@@ -15,7 +15,7 @@ import torch
 from torch.utils.data import get_worker_info
 
 from .files import save_hooks
-from .found import describe, device_of
+from .found import describe, device_of, like_of
 from .knobs import own_settings, watch
 from .loader import iterators
 from .loader.attributes import batch_size, worker_died
@@ -31,6 +31,7 @@ from .serve.bare_server import BareServer
 from .serve.loader_server import LoaderServer
 from .serve.window import TheirError
 from .wire.channel import VARIABLE, Channel
+from .wire.expected import NAME, Expected
 from .wire.liveness import Liveness
 from .wire.messages import Crashed, End, Ended, Grant, Hello, Trouble, WindowDone
 from .wire.seen import Seen
@@ -51,6 +52,7 @@ class Guest:
         self._ending = False
         self._forked = False
         self._seen: Optional[Seen] = None
+        self._expected: Optional[Expected] = Expected.read(json.loads(invitation).get(NAME))
 
     def attach(self) -> None:
         """Hook torch. Called once torch is executed."""
@@ -97,7 +99,7 @@ class Guest:
         if self._off:
             return plain_next(iterator)
         if self._server is None:
-            loop = look(self._steps)
+            loop = look(self._steps, self._expected_of(loader))
             if loop is not None and loop.record is not None and loop.record.loader() is loader:
                 self._begin(loop, iterator, loader)
         server = self._server
@@ -116,6 +118,16 @@ class Guest:
             self._tell()
             return batch
         return self._observe(iterator, loader)
+
+    def _expected_of(self, loader: Any) -> Optional[Expected]:
+        """What is expected of the loop over this loader; None where another one was expected."""
+        if self._expected is not None:
+            try:
+                if self._expected.loader == like_of(loader):
+                    return self._expected
+            except Exception:  # A loader unlike any: its loop is found as any is, by more steps.
+                self._expected = None
+        return None
 
     def _served(self, server: LoaderServer, iterator: Any) -> Any:
         """A batch from the server. The user's own errors come out as if there were no server."""

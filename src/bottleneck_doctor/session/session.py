@@ -24,6 +24,7 @@ from bottleneck_doctor.monitor import LoadWatch
 from bottleneck_doctor.protection import scratch
 from bottleneck_doctor.protection.protector import Protector
 from bottleneck_doctor.protection.retention import NEVER, Moments
+from bottleneck_doctor.runtime.wire import expected as expected_loop
 from bottleneck_doctor.runtime.wire import messages
 from bottleneck_doctor.runtime.wire import seen as seen_so_far
 from bottleneck_doctor.session import process_tree, shown
@@ -63,8 +64,10 @@ class Session:
         listen: tuple[str, int] | None = None,
         protector: Protector | None = None,
         discretion: Discretion | None = None,
+        expected: expected_loop.Expected | None = None,
     ) -> None:
         self.number = number
+        self._expected = expected
         self._protector = protector if protector is not None else Protector()
         self._moments: Moments | None = None
         self.started = 0.0
@@ -106,6 +109,8 @@ class Session:
     def start(self) -> None:
         """Start the process. Raises `OSError` where it can't be started at all, and `DoctorError` `listen-failed`."""
         invitation = self._lines.open()
+        if self._expected is not None:
+            invitation[expected_loop.NAME] = self._expected.told()
         self._scratch.mkdir()
         self.started = time.monotonic()
         self._set_forward = _set_forward()

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import gc
 import math
-from typing import Optional, Tuple
+from typing import List, Optional, Tuple
 
 import torch
 from torch.utils.data import DataLoader
 
 from ..process.originals import now
-from .period import MINIMUM_STEPS, find_period, find_rhythm, long_gaps
+from ..wire.expected import Expected
+from .period import MINIMUM_STEPS, Signature, find_period, find_rhythm, long_gaps
 from .records import Alone, LoaderRecord
 from .steps import Steps
 
@@ -46,12 +47,17 @@ class Loop:
         self.record = record
 
 
-def look(steps: Steps) -> Optional[Loop]:
-    """The loop, as soon as enough was seen; None until then."""
+def look(steps: Steps, expected: Optional[Expected] = None) -> Optional[Loop]:
+    """The loop, as soon as enough was seen; None until then.
+
+    `expected`: the loop that the loader in use had in another process; None where that is not known.
+    """
     if steps.started is None:
         return None
     record = _training_record(steps)
     if record is not None and record.credited:
+        if expected is not None and expected.is_seen("optimizer step", _signatures(record)):
+            return Loop("optimizer step", expected.period, True, record)
         return _loader_loop(record, "optimizer step", "optimizer")
     if steps.bare_steps.count >= 2 * MINIMUM_STEPS:
         return _bare_loop(steps, "optimizer step", steps.bare_steps)
@@ -74,8 +80,7 @@ def _training_record(steps: Steps) -> Optional[LoaderRecord]:
 
 
 def _loader_loop(record: LoaderRecord, rung: str, event: str) -> Optional[Loop]:
-    # The first entry's signature belongs to what came before the first batch.
-    signatures = [entry[2] for entry in record.requests][1:]
+    signatures = _signatures(record)
     if len(signatures) < MINIMUM_STEPS:
         return None
     period = find_period(signatures)
@@ -85,6 +90,11 @@ def _loader_loop(record: LoaderRecord, rung: str, event: str) -> Optional[Loop]:
     if event and not any(kind == event for entry in tail for kind, _ in entry) and period is not None:
         return None
     return Loop(rung, period or 1, period is not None, record)
+
+
+def _signatures(record: LoaderRecord) -> List[Signature]:
+    """What happened in each step so far. The first entry's belongs to what came before the first batch."""
+    return [entry[2] for entry in record.requests][1:]
 
 
 def _bare_loop(steps: Steps, rung: str, row: Alone) -> Optional[Loop]:

@@ -82,6 +82,9 @@ class Found:
     loader_site: Optional[Site] = None
     forward_site: Optional[Site] = None
     backward_site: Optional[Site] = None
+    seen_alone: bool = False
+    """Until the loop was found, training took batches from this loader only, in its first epoch: another process of
+    the same program comes to this loop first."""
     setup_seconds: float = 0.0
     position: int = 0
     optimizer_steps: int = 0

@@ -1,0 +1,63 @@
+"""The loop that an earlier process of the same program had. A guest that is told of it finds it again in fewer steps.
+
+It is a part of the invitation. Where a step takes seconds, the six or more steps that say what a loop repeats are half
+a minute, and each process would take them again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Dict, List, Optional, Sequence
+
+from .messages import Found, Site
+
+NAME = "expected"
+"""Its key in the invitation."""
+REPEATS = 2
+"""How often the work of a period must be seen to be the one that was expected."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """`loader`: what `likeness` says of it. `period`: in batches, as in `Found`."""
+
+    rung: str
+    period: int
+    loader: List[Any]
+
+    @classmethod
+    def of(cls, found: Found) -> Optional[Expected]:
+        """What another process may expect. None where no loader feeds the loop, its work does not repeat, or something
+        else may come before it."""
+        if not (found.has_loader and found.periodic and found.seen_alone) or found.loader_site is None:
+            return None
+        loader = likeness(
+            found.loader_site, found.loader_type, found.dataset_type, found.batch_size, found.epoch_batches
+        )
+        return cls(found.rung, found.period, loader)
+
+    @classmethod
+    def read(cls, told: Any) -> Optional[Expected]:
+        """From what the invitation holds under `NAME`; None where that is nothing."""
+        return cls(told["rung"], told["period"], told["loader"]) if isinstance(told, dict) else None
+
+    def told(self) -> Dict[str, Any]:
+        return asdict(self)
+
+    def is_seen(self, rung: str, signatures: Sequence[Any]) -> bool:
+        """Whether the last steps repeat as expected. `signatures`: what happened in each step, oldest first."""
+        span = REPEATS * self.period
+        tail = list(signatures[-span:])
+        return rung == self.rung and len(tail) == span and tail[self.period :] == tail[: -self.period]
+
+
+def likeness(
+    site: Optional[Site],
+    loader_type: str,
+    dataset_type: str,
+    batch_size: Optional[int],
+    epoch_batches: Optional[int],
+) -> List[Any]:
+    """By what a loader is known again in another process."""
+    where = None if site is None else [site.file, site.line]
+    return [where, loader_type, dataset_type, batch_size, epoch_batches]

@@ -1,0 +1,92 @@
+"""A process that is told which loop an earlier one had finds it in fewer steps, and finds nothing else in its place."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from tests.process.driver import LOOP, PRELUDE, Guest, write
+
+from bottleneck_doctor.runtime.wire.expected import Expected
+from bottleneck_doctor.runtime.wire.messages import Found
+from bottleneck_doctor.session.session import Command
+
+TWO_LOADERS = PRELUDE + (
+    "first = DataLoader(Rows(), batch_size=4)\n"
+    "second = DataLoader(Rows(), batch_size=4)\n"
+    "for number, batch in enumerate(first):\n"
+    "    train_on(batch)\n"
+    "    if number == 4:\n"
+    "        break\n"
+    "for epoch in range(100000):\n"
+    "    for batch in second:\n"
+    "        train_on(batch)\n"
+)
+"""A few steps on another loader come first, as where a learning rate is looked for."""
+
+ACCUMULATED = PRELUDE + (
+    "loader = DataLoader(Rows(), batch_size=1)\n"
+    "for epoch in range(100000):\n"
+    "    for number, batch in enumerate(loader):\n"
+    "        model(batch[0]).mean().backward()\n"
+    "        if number % 4 == 3:\n"
+    "            optimizer.step()\n"
+)
+"""An optimizer step after every fourth batch."""
+
+
+def found_in(folder: Path, text: str, expected: Expected | None) -> Found:
+    script = write(folder, text)
+    guest = Guest(Command((sys.executable, str(script)), folder), expected=expected)
+    try:
+        return guest.found()
+    finally:
+        guest.close()
+
+
+def same(found: Found) -> Found:
+    """All of it but the moment and the place at which it was found."""
+    return replace(
+        found, position=0, optimizer_steps=0, step_seconds=[], wait_seconds=[], setup_seconds=0.0, first_batch=0.0
+    )
+
+
+def expected_of(found: Found) -> Expected:
+    known = Expected.of(found)
+    assert known is not None
+    return known
+
+
+def test_a_known_loop_is_found_in_fewer_steps(tmp_path: Path) -> None:
+    first = found_in(tmp_path, LOOP, None)
+    again = found_in(tmp_path, LOOP, expected_of(first))
+    assert again.position == 3 < first.position
+    assert same(again) == same(first)
+    assert Expected.of(again) == Expected.of(first), "a third process is told the same"
+
+
+def test_a_loop_that_accumulates_gradients_is_seen_for_two_whole_periods(tmp_path: Path) -> None:
+    first = found_in(tmp_path, ACCUMULATED, None)
+    again = found_in(tmp_path, ACCUMULATED, expected_of(first))
+    assert (first.period, again.period) == (4, 4)
+    assert again.position == 9 < first.position
+
+
+def test_a_loop_that_does_not_come_first_is_not_expected(tmp_path: Path) -> None:
+    found = found_in(tmp_path, TWO_LOADERS, None)
+    assert not found.seen_alone
+    assert Expected.of(found) is None
+
+
+def test_another_loader_than_the_expected_one_is_looked_at_as_any(tmp_path: Path) -> None:
+    first = found_in(tmp_path, LOOP, None)
+    known = expected_of(first)
+    other = replace(known, loader=[*known.loader[:-1], 5])
+    assert found_in(tmp_path, LOOP, other).position == first.position
+
+
+def test_a_loop_that_repeats_otherwise_than_expected_is_found_as_it_is(tmp_path: Path) -> None:
+    known = expected_of(found_in(tmp_path, ACCUMULATED, None))
+    wrong = replace(known, period=3)
+    assert found_in(tmp_path, ACCUMULATED, wrong).period == 4
