@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -29,3 +30,24 @@ def test_two_steps_behind_one_say_what_a_step_takes(guest: StartGuest) -> None:
         told.append((setting, done.seconds / done.steps))
     for setting, step in told:
         assert step == pytest.approx(COMPUTE + (0.0 if setting else 4 * LOAD), rel=0.05), setting
+
+
+BRIEF = LOOP.replace("batch_size=4", "batch_size=4, num_workers=4").replace(
+    "    for batch in loader:", "    time.sleep(0.5)\n    for batch in loader:"
+)
+"""Epochs of sixteen batches: workers start in each, and between them half a second passes."""
+
+
+@pytest.mark.timed
+@pytest.mark.parametrize("lead_in", [12, 40])
+def test_a_window_is_over_in_time_where_epochs_are_mostly_their_starts(guest: StartGuest, lead_in: int) -> None:
+    """The timed part would take a hundred epochs: a limit on what is timed is no limit on those."""
+    script = guest(BRIEF)
+    script.found()
+    begun = time.monotonic()
+    done = script.window(lead_in=lead_in, steps=400, most_seconds=60.0, most_wall_seconds=3.0)
+    assert done.status == "ok"
+    assert 1 <= done.steps < 100
+    assert 3.0 <= time.monotonic() - begun < 9.0
+    # Whoever comes next is timed as planned.
+    assert script.window(lead_in=2, steps=6).steps == 6

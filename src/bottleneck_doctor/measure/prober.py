@@ -33,6 +33,9 @@ SLOW_SHARE = 0.25
 TOO_LONG = 3.0
 """A lead-in or a timed part that has lasted this many times as long as planned ends where it is: what made it so slow
 (the setting, a neighbour) is seen by then, and the time belongs to other windows."""
+MOST_WALL = 2.0
+"""A window that explains may take this many times as long in all as its timed part may. Where epochs are short and
+workers are many, nearly all of its time is the starting of epochs, which is not timed."""
 EXPLAINING_GRACE = 5.0
 """How long a window that explains may go on past any budget: cut short, all of its time would have been for nothing."""
 GRACE_SECONDS = 30.0
@@ -138,7 +141,15 @@ class Prober:
         planned = self.costs.timed(each, size)
         # What is expected may come from a few steps that a full queue fed: then it ends early, at a step's end.
         late = min(TOO_LONG * max(seconds, planned), max(most_seconds, planned))
-        event = self._granted(session, each, size, options, grace=self._grace(EXPLAINING_GRACE), most_seconds=late)
+        event = self._granted(
+            session,
+            each,
+            size,
+            options,
+            grace=self._grace(EXPLAINING_GRACE),
+            most_seconds=late,
+            most_wall_seconds=MOST_WALL * late,
+        )
         if not isinstance(event, messages.WindowDone):
             raise ended(event)
         window = kept(session.number, self.block, each, event, self._runnable)
@@ -164,6 +175,7 @@ class Prober:
         *,
         grace: float = 0.0,
         most_seconds: float = 0.0,
+        most_wall_seconds: float = 0.0,
     ) -> Any:
         """Grant a window and wait for it: its `WindowDone`, or what came instead. Raises `OutOfTime`."""
         step = self.costs.step(each)
@@ -184,6 +196,7 @@ class Prober:
                 most_seconds,
                 size.unit,
                 most_lead_in_seconds=most_lead_in,
+                most_wall_seconds=most_wall_seconds,
             )
         )
         time_left = min(max(1.0, self._budget.left()) + grace, self._budget.until_end())

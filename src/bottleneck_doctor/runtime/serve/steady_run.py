@@ -52,9 +52,14 @@ class SteadyRun(FedRun):
             self._led += 1
             self._lead_left -= 1
             self._cut_lead_in()
+            if self.overdue():
+                if self.steps:
+                    self._finish()
+                    return True
+                self._lead_left = 0
             return False
         self.steps += 1
-        late = self.late(self.seconds + now() - self._segment_began)
+        late = self.late(self.seconds + now() - self._segment_began) or self.overdue()
         if self.steps < self._target and not late:
             return False
         ended = self.clock()

@@ -128,6 +128,12 @@ class Run:
         most = self.grant.most_seconds
         return not self.grant.together and 0 < most < timed_seconds and self.steps % max(1, self.grant.unit) == 0
 
+    def overdue(self) -> bool:
+        """Whether the whole window took so long that it has to do as it is: where epochs are short, most of it may be
+        their starts."""
+        most = self.grant.most_wall_seconds
+        return not self.grant.together and 0 < most < now() - self.started
+
     def clock(self) -> float:
         """Now, with the device's queue empty."""
         self._synchronise()

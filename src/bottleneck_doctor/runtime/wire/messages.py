@@ -108,6 +108,8 @@ class Grant:
     A timed part that has lasted `most_seconds` (0: no limit) is over at the next multiple of `unit` steps, or epoch's
     end. A lead-in of steps that has lasted `most_lead_in_seconds` (0: no limit) beyond its first step is over once each
     worker has given a batch.
+    A window of steps that has lasted `most_wall_seconds` (0: no limit) in all, with its lead-ins and with the pauses
+    between epochs that count as neither, ends at the next step's end.
     `together`: several ranks run this window, so it takes exactly `lead_in + steps` steps whatever happens meanwhile.
     """
 
@@ -123,6 +125,7 @@ class Grant:
     unit: int = 1
     together: bool = False
     most_lead_in_seconds: float = 0.0
+    most_wall_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
