@@ -241,6 +241,17 @@ def test_rare_slow_samples_are_jitter_before_they_are_a_slow_fetch() -> None:
     assert "one batch in twenty takes 880 ms or more to fetch, instead of 90 ms on average" in made.findings[0].sentence
 
 
+def test_rare_slow_samples_make_windows_differ_without_a_neighbour() -> None:
+    """One window had four slow batches in forty, where others had two. Beside other programs nobody knows."""
+    steps = replace(STEPS, mean_ms=160.0, p50_ms=5.0, p95_ms=900.0, jitter=180.0, wait_mean_ms=145.0, wait_p95_ms=890.0)
+    evidence = replace(healthy(0.95, loop=loading(fetch_ms=90.0, fetch_p95_ms=880.0)), steps=steps)
+    assert evidence.baseline is not None
+    assert steps.mean_ms > 1.5 * evidence.baseline.step_ms
+    assert diagnose(evidence).findings[0].id == "step-jitter"
+    busy = replace(evidence, utilization=use(others_cpu=1.0))
+    assert "was disturbed" in diagnose(busy, [BY_ID["step-jitter"]]).not_judged[0].reason
+
+
 def test_bursts_of_workers_are_not_jitter() -> None:
     steps = replace(STEPS, p50_ms=20.0, p95_ms=300.0, jitter=15.0, wait_mean_ms=80.0, wait_p95_ms=290.0)
     assert finding("step-jitter", replace(healthy(0.8, loop=in_workers(4)), steps=steps)) is None

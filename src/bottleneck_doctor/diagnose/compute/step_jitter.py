@@ -22,8 +22,9 @@ DATA_EXPLAINS = 0.5
 
 
 DISTURBED = 1.5
-"""If the window that timed single steps has a mean step this many times that of all timed windows, something else ran
-beside it, and its steps say nothing about the others. Ours; windows of phases are taken again for the same reason."""
+"""If the window that timed single steps has a mean step this many times that of all timed windows, something else may
+have run beside it, and then its steps say nothing about the others. Ours; windows of phases are taken again for the
+same reason."""
 
 
 def judge(evidence: Evidence) -> Statement | Unjudged | None:
@@ -32,8 +33,6 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         return None
     if evidence.found.period > 1 or not evidence.found.periodic:
         return Unjudged("the steps of this loop may do different work, so some may well take longer")
-    if evidence.baseline is not None and steps.mean_ms > DISTURBED * evidence.baseline.step_ms > 0:
-        return Unjudged("the window in which each step was timed was disturbed: its steps took longer than usual")
     often = steps.outliers / steps.steps
     if steps.jitter < JITTER and often < OUTLIERS:
         return None
@@ -41,10 +40,15 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     of_data = spread > 0 and (steps.wait_p95_ms - steps.wait_mean_ms) > DATA_EXPLAINS * spread
     loading = evidence.as_written
     uneven = loading is not None and loading.fetch_p95_ms >= UNEVEN * loading.fetch_ms > 0
+    others = _usage.others(evidence) or 0.0
+    usual = evidence.baseline.step_ms if evidence.baseline is not None else 0.0
+    # Rare slow batches are why: one window holds more of them than another.
+    by_chance = of_data and uneven and others <= words.OTHER_LOAD
+    if 0 < DISTURBED * usual < steps.mean_ms and not by_chance:
+        return Unjudged("the window in which each step was timed was disturbed: its steps took longer than usual")
     # Workers bring batches in bursts, however even their work is. That is waiting for data, and said there.
     if of_data and not uneven:
         return None
-    others = _usage.others(evidence) or 0.0
     if not of_data and others > words.OTHER_LOAD:
         return Unjudged(f"other programs kept {others:.1f} cores busy, which by itself makes steps differ")
     lost = clamp((steps.mean_ms - steps.p50_ms) / steps.mean_ms) if steps.mean_ms > 0 else 0.0
