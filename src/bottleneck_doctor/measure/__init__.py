@@ -1,1 +1,1 @@
-"""Where a live process is asked for windows: sized, granted, awaited, kept, paired, within a budget."""
+"""The engine: asks live processes for windows within a budget. Sizes, grants, awaits, keeps and pairs windows."""

@@ -1,4 +1,4 @@
-"""Who is to blame for a window that failed or a session that ended in one, and which settings are out for it."""
+"""Decides which setting is to blame if a window fails or a session ends in one, and rules that setting out."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Blame:
         self._crashes: Counter[str] = Counter()
         self._memory_kills: int | None = None
         self._loaded_here: tuple[int, Probe] | None = None
-        """The session and the probe that last loaded in the main process, where the user has workers."""
+        """The session and the probe that last loaded in the main process although the user has workers."""
 
     def begin(self) -> None:
-        """A window begins: what happens to the machine from now on may be its doing."""
+        """A window begins: it may cause what happens to the machine from now on."""
         self._memory_kills = autopsy.memory_kills()
 
     def ended(self, each: Probe, window: Window) -> None:
-        """A window ended and its session goes on. A setting that failed in it, or had no effect, is out."""
+        """A window ended and its session goes on. Rules its setting out if it failed or had no effect."""
         if window.status in ("ok", "discarded") and window.steps:
             if self._shape.num_workers and num_workers.asked(each.as_setting()) == 0:
                 self._loaded_here = (window.session, each)
@@ -46,11 +46,10 @@ class Blame:
             self._rule_out(each, cause(self._failure(each, words=window.reason)))
 
     def died(self, session: int, each: Probe, event: Any) -> Cause | None:
-        """A session died in a window. A setting that does so twice, or is known to be to blame, has failed; anything
-        else may have been the script's own end, and is tried once more.
+        """A session died in a window. Rules its setting out if the setting is known to be to blame, or if it is the
+        second time. Otherwise the script may have ended by itself, and the setting is tried once more.
 
-        `event`: what came instead of the window. Returns why the window failed; None where it is not its setting's
-        fault.
+        `event`: what came instead of the window. Returns why the window failed; None if its setting is not to blame.
         """
         hung = isinstance(event, Hung)
         if isinstance(event, Hung):
@@ -65,7 +64,7 @@ class Blame:
             return None
         if each.key in AS_WRITTEN:
             if hung and self._loaded_here is not None and self._loaded_here[0] == session:
-                # As written it has hung nowhere else: what loading here left behind, its workers did not bear.
+                # As written it has hung nowhere else. So the cause is what loading in the main process left behind.
                 self._rule_out(
                     self._loaded_here[1],
                     Cause("workers that were started after loading in the main process hung, so it was not pursued"),
@@ -84,7 +83,7 @@ class Blame:
     def _failure(
         self, each: Probe, *, words: str = "", signal: str = "", hung: bool = False, stacks: Sequence[Stack] = ()
     ) -> Failure:
-        """What is known of a probe that failed just now."""
+        """What is known about a probe that has just failed."""
         kills, before = autopsy.memory_kills(), self._memory_kills
         return Failure(
             setting=each.as_setting(),

@@ -1,7 +1,7 @@
-"""How much time there is, what of it is spent, and by when all of it has to be over. Pure but for `now`.
+"""How much time there is, how much of it is spent, and when everything has to be over. Pure except for `now`.
 
-A `Budget` is what may be spent on measuring. An `Allowance` is time that was set apart from it, for something else.
-Both are in seconds, and nobody else writes what they hold.
+A `Budget` is time that may be spent on measuring. An `Allowance` is time reserved for something else. Both are in
+seconds, and only this module writes their fields.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class OutOfTime(Exception):
 
 
 class Budget:
-    """Time to measure: `seconds` from now on. `strict`: the user set it, and nothing comes on top of it. `total`: as
+    """Time to measure: `seconds` from now on. `strict`: the user set it, and nothing may be added to it. `total`: see
     the property."""
 
     def __init__(
@@ -34,12 +34,12 @@ class Budget:
 
     @property
     def extended(self) -> float:
-        """Seconds by which it was extended."""
+        """Seconds that were added to it by `extend`."""
         return self._extended
 
     @property
     def seconds(self) -> float:
-        """What may be spent on measuring, from the start on."""
+        """Seconds that may be spent on measuring, counted from the start."""
         return self._seconds
 
     @property
@@ -49,11 +49,11 @@ class Budget:
 
     @property
     def total(self) -> float | None:
-        """What all of it may take from the start on, as the user is told; None as long as that is not known."""
+        """Seconds that everything may take, counted from the start, as shown to the user; None until it is known."""
         return self._total
 
     def now(self) -> float:
-        """The moment, by the clock that this goes by."""
+        """The time on this budget's clock, in seconds."""
         return self._now()
 
     def elapsed(self) -> float:
@@ -61,24 +61,24 @@ class Budget:
         return self.now() - self._started
 
     def spent(self) -> float:
-        """Seconds of the budget that are gone."""
+        """Seconds of the budget that are spent."""
         return self.now() - self._started - self._free
 
     def left(self) -> float:
-        """Seconds that may still be spent on what is going on now."""
+        """Seconds that may still be spent on the current work."""
         return min(self._seconds - self.spent(), self.until_end())
 
     def until_end(self) -> float:
-        """Seconds until whatever runs is ended, so that there is time to write down what was learnt."""
+        """Seconds until whatever runs has to end, so that there is time to write down what was learnt."""
         return self._ends - self.now()
 
     def end_by(self, total: float, ending: float) -> None:
-        """All of it takes `total` seconds from the start on, the last `ending` of them for writing it down."""
+        """Set the end: everything takes `total` seconds from the start; the last `ending` of them are for writing."""
         self._total = total
         self._ends = self._started + total - ending
 
     def extend(self, seconds: float) -> None:
-        """So many seconds more to measure, and until all of it is over."""
+        """Add `seconds` to measuring, and move the end by as much."""
         self._seconds += seconds
         self._extended += seconds
         self._ends += seconds
@@ -86,18 +86,19 @@ class Budget:
             self._total += seconds
 
     def forgive(self, seconds: float) -> None:
-        """So many of those that are gone are on nobody's bill."""
+        """Don't count `seconds` of the time that has passed."""
         self._free += seconds
 
     def reserve(self, seconds: float, *, inside: bool | None = None) -> Allowance:
-        """Set time apart: out of this budget if the user set it, else on top, unless `inside` says which."""
+        """Reserve time for something else: taken from this budget if `inside`, on top of it otherwise. By default, it
+        is taken from the budget if the user set it."""
         inside = self._strict if inside is None else inside
         if inside:
             self._seconds -= seconds
         return Allowance(self, seconds, inside=inside)
 
     def patient(self) -> Budget:
-        """One for windows that are waited for even where this budget ends: twice as much, and no end where the user set
+        """A budget for windows that are waited for even after this one ends: twice as long, or endless if the user set
         none."""
         made = Budget(2 * self._seconds if self._strict else math.inf, strict=False, now=self._now)
         made._started = self._started
@@ -105,7 +106,7 @@ class Budget:
 
 
 class Allowance:
-    """Time set apart from a budget, which what is spent on it does not touch."""
+    """Time that was reserved. Spending it leaves the budget as it is."""
 
     def __init__(self, budget: Budget, seconds: float, *, inside: bool) -> None:
         self._budget = budget
@@ -116,20 +117,20 @@ class Allowance:
 
     @property
     def seconds(self) -> float:
-        """All of it, what is spent of it included."""
+        """Seconds that were reserved, including what is spent."""
         return self._seconds
 
     def left(self) -> float:
-        """Seconds of it that are not spent."""
+        """Seconds that are not spent yet."""
         return max(0.0, min(self._seconds - self._spent, self._budget.until_end()))
 
     def room(self, seconds: float) -> bool:
-        """Whether so many seconds are left; where it is being spent, until the end of all."""
+        """Whether `seconds` are left. While this allowance is being spent, only the end of everything limits it."""
         return seconds <= self._budget.until_end() and (self._charging or self._spent + seconds <= self._seconds)
 
     @contextlib.contextmanager
     def charged(self) -> Iterator[None]:
-        """Time spent in here is spent on this, and not on the budget. May be entered again inside."""
+        """Time spent inside this context counts for the allowance and not for the budget. Contexts may be nested."""
         if self._charging:
             yield
             return
@@ -147,7 +148,7 @@ class Allowance:
 
     @contextlib.contextmanager
     def lent(self) -> Iterator[None]:
-        """What is left of it serves measuring in here; what that does not take comes back."""
+        """Inside this context, the budget may use what is left of the allowance; what it does not use comes back."""
         budget, lent = self._budget, self.left()
         budget._seconds += lent
         try:
@@ -158,13 +159,13 @@ class Allowance:
             self._seconds = self._spent + back
 
     def inherit(self) -> None:
-        """Nothing more is to be measured, or nothing fits the time: what that leaves of the budget goes to this."""
+        """Take over what is left of the budget, because nothing more is measured or nothing fits the time."""
         left = max(0.0, self._budget.left())
         self._seconds += left
         self._budget._seconds -= left
 
     def give_back(self) -> None:
-        """Nothing more is to be spent on this: what is left goes to measuring, if it was taken from there."""
+        """Nothing more is spent on this: what is left goes back to the budget if it was taken from there."""
         left, self._seconds = self.left(), self._spent
         if self._inside:
             self._budget._seconds += left

@@ -1,4 +1,4 @@
-"""Warming a process up: windows that are thrown away until its speed is level."""
+"""Warms a process up: windows that are thrown away until its speed no longer changes."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from bottleneck_doctor.measure.costs import Costs
 from bottleneck_doctor.runtime.wire.messages import Found
 
 LEVEL = 0.05
-"""Two windows in a row whose speeds differ by less than this are level."""
+"""Two windows in a row are level if their speeds differ by less than this part."""
 MOST_WINDOWS = 3
 LONG_STEP = 0.5
-"""Seconds of a step from which timers, synchronisation and py-spy cost less than `LEVEL` of it."""
+"""Steps of this many seconds or more lose less than `LEVEL` to timers, synchronisation and py-spy."""
 WARMED_UP_SECONDS = 1.0
-"""Where windows are whole epochs, the rest of the epoch in which the loop was found warms up if it is this long."""
+"""If windows are whole epochs, an epoch of more seconds than this warms the process up, since its rest comes first."""
 
 
 def needed(found: Found, costs: Costs, explained: Sequence[Window] = ()) -> bool:
-    """Whether a process that stands at the loop which it `found` may still be cold. `explained`: windows as written
-    that it has run since, which were there to explain."""
+    """Whether a process that stands at its loop may still be cold. `explained`: windows as written that it has run
+    since to explain."""
     warms_itself = costs.epochs and costs.epoch_seconds > WARMED_UP_SECONDS
     return not (warms_itself or schedule.level(found.step_seconds) or _levelled(explained))
 
 
 def _levelled(explained: Sequence[Window]) -> bool:
-    """Whether windows that explain warmed the process up, as any that is thrown away would have: where their steps are
-    long, what they put on changes them by far less than warming up does."""
+    """Whether windows that explain have warmed the process up. If steps are long, timers and profilers change them by
+    far less than warming up does, so these windows serve as well as those that are thrown away."""
     speeds = [speed for speed in map(shown_speed, explained) if speed is not None][-2:]
     return len(speeds) == 2 and abs(math.log(speeds[1] / speeds[0])) < LEVEL
 
 
 def shown_speed(explained: Window) -> float | None:
-    """Samples a second in a window that explains; None where steps are so short that what it put on has slowed them."""
+    """Samples a second in a window that explains; None if steps are so short that timers or profilers slowed them."""
     if not explained.samples or explained.seconds < LONG_STEP * explained.steps:
         return None
     return explained.samples / explained.seconds
@@ -48,10 +48,10 @@ def burn_in(
     most_seconds: float = math.inf,
     now: Callable[[], float] = time.monotonic,
 ) -> bool:
-    """Take windows until two in a row are level, or as many as warming up may take. No further one is begun once
-    `most_seconds` are over. `last`: samples a second in the window before, where there was one.
+    """Take windows until two in a row are level, `MOST_WINDOWS` at most. None is begun after `most_seconds`. `last`:
+    samples a second in the window before, if there was one.
 
-    Returns False where a window timed nothing, so that nobody knows.
+    Returns False if a window timed nothing, so that nothing is known about the speed.
     """
     begun = now()
     for _ in range(MOST_WINDOWS):

@@ -1,6 +1,6 @@
 """What windows cost: how long a step takes, how long a window should be, and what it takes with its lead-in. Pure.
 
-All of it is in seconds, expected from the steps in which the loop was found until windows have shown more.
+All figures are expectations in seconds. They come from the steps in which the loop was found, until windows show more.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from bottleneck_doctor.measure.supply import Supply
 from bottleneck_doctor.measure.windows import AS_WRITTEN
 
 SHORT_STEP = 0.1
-"""Seconds of a step under which any queue is passed soon enough."""
+"""If steps are shorter than this many seconds, going past any queue takes little time."""
 
 
 class Costs:
-    """Of windows of one loop. `step`: what one of its steps takes, about; `window_seconds`: what a window's timed part
-    aims at. `brief`: whether a window of long steps may hold few of them."""
+    """The costs of windows of one loop. `step`: seconds that a step takes, about. `window_seconds`: what the timed part
+    of a window aims at. `brief`: whether a window may hold fewer steps if steps are long."""
 
     def __init__(self, shape: LoopShape, step: float, window_seconds: float, *, brief: bool = False) -> None:
         self.shape = shape
         self.window_seconds = window_seconds
         self.seconds: dict[str, float] = {}
-        """What the last window of each probe cost, lead-in and all, by its key."""
+        """Seconds that the last window of each probe took with its lead-in, by the probe's key."""
         self.epochs = schedule.whole_epochs(shape, step, window_seconds)
         """Whether windows are whole epochs."""
         self.baseline_step = step
         """Seconds that a step takes as written."""
         self.supply: Supply | None = None
-        """How batches come to the training as written, once that was seen."""
+        """How batches come to the training as written; None until that was seen."""
         self.regular = False
-        """Whether one step takes as long as another, as far as was seen."""
+        """Whether all steps take equally long, as far as was seen."""
         self._brief = brief
         self._step_seconds: dict[str, float] = {}
 
@@ -47,21 +47,22 @@ class Costs:
         return (self.shape.epoch_batches or 0) * self.baseline_step
 
     def learnt(self, each: Probe, window: Window) -> None:
-        """A window of this probe was timed."""
+        """Learn from a timed window of this probe."""
         step = window.seconds / window.steps
         self._step_seconds[each.key] = step
         if each.key in AS_WRITTEN:
             self.baseline_step = step
 
     def learnt_first(self, window: Window) -> None:
-        """One that explains was timed before any that counts: until then, what is known of a step are the few in which
+        """Learn from a window that explains, before any that counts: until then, only the few steps are known in which
         the loop was found."""
         self.baseline_step = window.seconds / window.steps
 
     # -- steps ---------------------------------------------------------------------------------------------------------
 
     def expected_step(self, setting: Setting) -> float:
-        """Seconds that a step takes under a setting: as measured, or by what the workers that it lacks did at once."""
+        """Seconds that a step takes under a setting: as measured. If it was not measured and has fewer workers than the
+        training as written, longer in proportion."""
         known = self._step_seconds.get(labels.key_of(setting))
         if known is not None:
             return known
@@ -78,8 +79,8 @@ class Costs:
     # -- sizes ---------------------------------------------------------------------------------------------------------
 
     def size(self, each: Probe, seconds: float, *, warm: bool = False) -> WindowSize:
-        """How long a window that counts is to be, for `seconds` of timed part. `warm`: its process has settled to
-        computing as it does."""
+        """How long a window that counts should be, for a timed part of `seconds`. `warm`: its process has computed
+        under such a setting before."""
         step, setting = self.step(each), each.as_setting()
         return schedule.window_size(
             self.shape,
@@ -94,7 +95,7 @@ class Costs:
         )
 
     def explaining_size(self, each: Probe, seconds: float, most_steps: int | None, most_seconds: float) -> WindowSize:
-        """The same of one that explains: of `most_steps` and `most_seconds`, lead-in included, where those are less."""
+        """The same for a window that explains: at most `most_steps` timed steps, and `most_seconds` with lead-in."""
         step = self.expected_step(each.as_setting())
         size = schedule.window_size(
             self.shape,
@@ -114,7 +115,8 @@ class Costs:
         return schedule.least_steps(step, regular=self.regular) if self._brief else schedule.LEAST_STEPS
 
     def _settled(self, each: Probe, step: float) -> int | None:
-        """Steps after which the queue stands still, where that was seen, and where they are so long that it matters."""
+        """Steps after which the queue is full and stays so; None if that is not known, or steps are so short that it
+        does not matter."""
         if not self._brief or step < SHORT_STEP or each.mode == "loader_only":
             return None
         loading = self.shape.loading(each.as_setting())
@@ -123,7 +125,7 @@ class Costs:
         return None if self.supply is None else self.supply.settled_after(loading)
 
     def steps(self, size: WindowSize) -> int:
-        """Steps of a window with its lead-in, at the most."""
+        """Steps of a window with its lead-in, at most."""
         if size.epochs:
             # One more: the rest of the epoch in which the window was granted.
             return (size.epochs + size.lead_in + 1) * (self.shape.epoch_batches or 1)
@@ -132,27 +134,27 @@ class Costs:
     # -- seconds -------------------------------------------------------------------------------------------------------
 
     def baseline(self) -> float:
-        """What a window as written takes with its lead-in."""
+        """Seconds that a window as written takes with its lead-in."""
         known = self.seconds.get(BASELINE)
         return known if known is not None else self.measuring(schedule.probe(BASELINE, {}))
 
     def measuring(self, each: Probe, seconds: float | None = None) -> float:
-        """What a window that counts would take with its lead-in, about."""
+        """Seconds that a window that counts would take with its lead-in, about."""
         return self.whole(each, self.size(each, seconds or self.window_seconds))
 
     def explaining(
         self, each: Probe, seconds: float, *, most_steps: int | None = None, most_seconds: float = math.inf
     ) -> float:
-        """What one that explains would take with its lead-in, about."""
+        """Seconds that a window that explains would take with its lead-in, about."""
         return self.whole(each, self.explaining_size(each, seconds, most_steps, most_seconds))
 
     def whole(self, each: Probe, size: WindowSize) -> float:
-        """What a window of that size is expected to take with its lead-in."""
-        # Of the epoch in which an epoch's window is granted, half is still to come.
+        """Seconds that a window of that size is expected to take with its lead-in."""
+        # A window of whole epochs is granted in the middle of an epoch, on average: half of that epoch comes first.
         lead_in = (size.lead_in + 0.5) * (self.shape.epoch_batches or 1) if size.epochs else size.lead_in
         return self.timed(each, size) + lead_in * self.step(each)
 
     def timed(self, each: Probe, size: WindowSize) -> float:
-        """What its timed part is expected to take."""
+        """Seconds that the timed part of such a window is expected to take."""
         steps = size.epochs * (self.shape.epoch_batches or 1) if size.epochs else size.steps
         return steps * self.step(each)

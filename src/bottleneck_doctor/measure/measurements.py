@@ -1,4 +1,4 @@
-"""What came of windows so far: those that were kept, and the settings that are measured no more."""
+"""The results so far: the windows that were kept, and the settings that are no longer measured."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bottleneck_doctor.runtime.wire.messages import Found
 
 @dataclass(frozen=True)
 class Out:
-    """Why a setting is measured no more: it crashed or hung for a reason, or these of its knobs took no effect."""
+    """Why a setting is no longer measured: the reason why it crashed or hung, or its knobs that took no effect."""
 
     reason: str = ""
     idle: tuple[str, ...] = ()
@@ -30,14 +30,14 @@ class Measurements:
         self.epoch_batches = found.epoch_batches_seen or found.epoch_batches
         self._out: dict[str, Out] = {}
         self._workers_out: tuple[Out, frozenset[str]] | None = None
-        """Why no further number of workers is measured, and the settings that had been measured by then."""
+        """Why no other number of workers is measured any more, and the settings that had been measured by then."""
 
     def speeds(self) -> dict[str, float]:
         """Rough speed of each setting relative to the baseline, by key."""
         return pairing.quick_speeds(self.windows, self.epoch_batches)
 
     def fastest(self, least: float) -> Setting | None:
-        """The fastest setting so far that a user may have; None where none is as many times as fast as written."""
+        """The fastest setting so far that a user may choose; None if none is over `least` times as fast as written."""
         speeds = self.speeds()
         tried = {
             window.label: window.setting
@@ -48,7 +48,7 @@ class Measurements:
         return tried[best] if best is not None and speeds.get(best, 0.0) > least else None
 
     def has_baseline(self) -> bool:
-        """Whether the training as written was measured."""
+        """Whether a window of the training as written was counted."""
         return any(pairing.usable(window) and window.label == BASELINE for window in self.windows)
 
     def sessions_by_key(self) -> dict[str, set[int]]:
@@ -59,22 +59,22 @@ class Measurements:
                 sessions.setdefault(window.label, set()).add(window.session)
         return sessions
 
-    # -- measured no more ----------------------------------------------------------------------------------------------
+    # -- ruled out -----------------------------------------------------------------------------------------------------
 
     def rule_out(self, each: Probe, reason: str) -> None:
-        """A setting crashed or hung: it is measured no more."""
+        """A setting crashed or hung: don't measure it again."""
         self._out[each.key] = Out(reason)
 
     def rule_out_idle(self, each: Probe, knobs: Iterable[str]) -> None:
-        """These knobs of a setting took no effect: it is measured no more."""
+        """These knobs of a setting took no effect: don't measure it again."""
         self._out[each.key] = Out(idle=tuple(knobs))
 
     def rule_out_workers(self, reason: str) -> None:
-        """Workers fail here whatever their number: none is tried any more but those that were measured."""
+        """Any number of workers fails here: don't measure settings with workers, except those measured before."""
         self._workers_out = Out(reason), frozenset(self.sessions_by_key())
 
     def out(self, key: str, setting: Setting) -> Out | None:
-        """Why a setting is measured no more; None where it may be."""
+        """Why a setting is no longer measured; None if it may be."""
         known = self._out.get(key)
         if known is None and self._workers_out is not None and num_workers.under(setting, 0) > 0:
             why, measured = self._workers_out

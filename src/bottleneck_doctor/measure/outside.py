@@ -1,5 +1,5 @@
-"""What the engine meets outside of itself: the clock, processes, and what looks at them. A test of an order gives in a
-machine that is made up."""
+"""What the engine needs from outside: the clock, the processes, and what watches them. Tests of the order of
+measurements pass in a made-up machine."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from bottleneck_doctor.session.session import Session
 
 @dataclass(frozen=True)
 class Outside:
-    """This machine's own, unless another one is given.
+    """By default, the clock and the processes of this machine.
 
-    `now`: seconds, of which only differences mean something. `peak_bytes`: the most memory that processes have held.
-    `free_bytes`: how much memory further ones may have. `kernel_seconds`: for how long the kernel has worked for a
-    process. None where that can't be told.
+    `now`: seconds; only differences mean something. `peak_bytes`: the most memory that processes have held.
+    `free_bytes`: how much memory more processes may use. `kernel_seconds`: seconds that the kernel has worked for a
+    process. The last three return None if that can't be known.
     """
 
     start_session: Callable[..., Session] = Session
@@ -34,11 +34,11 @@ class Outside:
     worker_watch: Callable[[Iterable[int]], memory.WorkerWatch] = memory.WorkerWatch
 
     def memory_of(self, session: Session) -> int | None:
-        """The most bytes that the processes which train in a session have held; None where that can't be told."""
+        """The most bytes that the training processes of a session have held; None if that can't be known."""
         return self.peak_bytes(_pids(session))
 
     def workers_of(self, session: Session) -> memory.WorkerWatch:
-        """Looks at what a session's loader workers have for themselves, as long as the context lasts."""
+        """A context that watches how much memory a session's loader workers have for themselves."""
         return self.worker_watch(_pids(session))
 
 

@@ -1,7 +1,7 @@
-"""From windows to comparable numbers: seconds a step, paired with the baseline around, promised over whole epochs.
+"""From windows to comparable numbers: each window is paired with the baseline windows around it.
 
-Pure. Windows as measured come in, log ratios for `stats` go out. Two ratios are made of every pair: the steady one
-(steps alone) and the promised one, in which the start and end of an epoch weigh by the real epoch length. The
+Pure. Windows as measured come in, log ratios for `statistics.speedups` go out. Every pair has two ratios: the *steady*
+one counts steps alone; the *promised* one adds what an epoch's start and end cost, at the real epoch length. The
 baseline is worked out for the load of other programs that the window met (`statistics.neighbours`).
 """
 
@@ -36,7 +36,7 @@ class Pair:
 
 
 def usable(window: Window) -> bool:
-    """Whether a window can be counted: it ran to its end, took effect, and was neither burn-in nor there to explain."""
+    """Whether a window counts: it ran to its end, took effect, and was neither burn-in nor a window that explains."""
     return window.status == "ok" and _timed(window)
 
 
@@ -54,8 +54,8 @@ def samples_per_step(windows: Iterable[Window]) -> float:
 def step_cost(window: Window, per_step: float) -> float:
     """Seconds that a step of average size takes in this window.
 
-    A queue that ran down by q of n batches means that q of them were made before the window began: what can be kept
-    up is n - q.
+    If the queue lost q batches during n steps, q of the batches were made before the window began. So loading can
+    sustain only n - q batches in that time.
     """
     sustained = 1.0
     if window.mode == "timed" and window.queue_change < -max(1.0, QUEUE_TOLERANCE * window.steps):
@@ -64,12 +64,12 @@ def step_cost(window: Window, per_step: float) -> float:
 
 
 def middle(window: Window) -> float:
-    """The moment that a window stands for, in seconds of the guest's clock."""
+    """The middle of a window's timed part, in seconds of the guest's clock."""
     return window.started + window.lead_in_seconds + window.seconds / 2
 
 
 def load_beside(window: Window) -> float | None:
-    """How much other programs loaded the machine meanwhile (`neighbours.load`); None where that was not seen."""
+    """How much other programs loaded the machine meanwhile (`neighbours.load`); None if that was not seen."""
     around = window.around
     if around is None or around.others_wanted is None or not around.cpus:
         return None
@@ -77,8 +77,8 @@ def load_beside(window: Window) -> float | None:
 
 
 class _Beside:
-    """The training as written beside other programs: what load costs it, as its windows in all sessions tell, those
-    too that were disturbed and taken again."""
+    """What the load of other programs costs the training as written, from its windows in all sessions. That includes
+    windows that were disturbed and repeated."""
 
     def __init__(self, windows: Sequence[Window], per_step: float) -> None:
         self._seen = {
@@ -94,9 +94,9 @@ class _Beside:
 
     def added(self, windows: Sequence[Window], at: Window) -> tuple[list[float], float]:
         """What load added to the log cost of each of these windows of the training as written, and what the load that
-        `at` met would add. 0 for all where one of them is not known.
+        `at` met would add. All are 0 if one of the loads is not known.
 
-        A window of the training as written has no part in the slope that it is judged by.
+        If `at` is a window of the training as written itself, the slope is computed without it.
         """
         slope = self._slope
         if slope and (own := self._index[id(at)]) in self._seen:
@@ -106,7 +106,7 @@ class _Beside:
         known = [load for load in loads if load is not None]
         if not slope or here is None or len(known) < len(loads):
             return [0.0] * len(loads), 0.0
-        # Nothing is known of loads beyond those that it was seen under.
+        # Nothing is known about loads outside of the range that was seen.
         least, most = self._range
         return [slope * load for load in known], slope * min(most, max(least, here))
 
@@ -114,7 +114,7 @@ class _Beside:
 def pairs(windows: Sequence[Window], epoch_batches: int | None) -> list[Pair]:
     """Every counted window against the baseline windows around it in the same session, under the load that it met.
 
-    A baseline window that stands between two others is the control: what a fix that does nothing would look like.
+    A baseline window between two others is the control: it shows what a fix that changes nothing would look like.
     """
     counted = [window for window in windows if usable(window)]
     per_step = samples_per_step(counted)
@@ -156,7 +156,8 @@ def pairs(windows: Sequence[Window], epoch_batches: int | None) -> list[Pair]:
 
 
 def quick_speeds(windows: Sequence[Window], epoch_batches: int | None) -> dict[str, float]:
-    """Rough speed of each setting relative to the baseline so far, by key. It steers; nothing is claimed from it."""
+    """Rough speed of each setting relative to the baseline so far, by key. It decides what is measured next, and
+    nothing is claimed from it."""
     by_key: dict[str, list[float]] = {}
     for pair in pairs(windows, epoch_batches):
         by_key.setdefault(pair.key, []).append(pair.promised)
@@ -168,9 +169,9 @@ def _loader_part(setting: Setting) -> tuple[tuple[str, object], ...]:
 
 
 def _epoch_overheads(windows: Sequence[Window]) -> dict[tuple[int | None, tuple[tuple[str, object], ...]], float]:
-    """What starting an epoch costs under each set-up of the loader, in seconds: mean by session, and over all.
+    """What starting an epoch costs under each set-up of the loader, in seconds: the mean of each session, and over all.
 
-    Means of raw figures, some of which may be below 0 by chance: cut off at 0 they would be too large.
+    Some figures may be below 0 by chance. They stay as they are, since means of figures cut off at 0 would be too high.
     """
     seen: dict[tuple[int | None, tuple[tuple[str, object], ...]], list[float]] = defaultdict(list)
     for window in windows:
@@ -183,12 +184,13 @@ def _epoch_overheads(windows: Sequence[Window]) -> dict[tuple[int | None, tuple[
 
 
 def observations(made: Iterable[Pair], *, steady: bool = False) -> list[Observation]:
-    """Pairs as the statistics take them."""
+    """Pairs in the form that the statistics take."""
     return [Observation(pair.session, pair.block, pair.key, pair.steady if steady else pair.promised) for pair in made]
 
 
 def added(made: Sequence[Pair], over: dict[str, str]) -> list[Observation]:
-    """What settings add to the settings they build on (`over`: key to key), pair by pair within a session."""
+    """What settings add to the settings that they build on, pair by pair within a session. `over`: from the key of a
+    setting to the key of the one that it builds on."""
     means: dict[tuple[str, int], list[float]] = defaultdict(list)
     for pair in made:
         means[pair.key, pair.session].append(pair.promised)
@@ -207,9 +209,9 @@ def wait_share(windows: Iterable[Window]) -> float | None:
 
 
 def baseline_epoch_overhead(windows: Sequence[Window]) -> float | None:
-    """Mean seconds that starting an epoch costs the user now; None where whole epochs were timed or none was seen.
+    """Mean seconds that starting an epoch costs the user now; None if whole epochs were timed or no start was seen.
 
-    A mean that chance puts below 0 is 0.
+    A mean that is below 0 by chance becomes 0.
     """
     overhead = _epoch_overheads([window for window in windows if usable(window)]).get((None, _loader_part({})))
     return None if overhead is None else max(0.0, overhead)

@@ -1,7 +1,7 @@
 """What `phases` windows found, as parts of the result.
 
-`WindowDone.detail` of one or more windows of the same setting in, result types out; seconds are summed over windows
-before anything is divided. The shape of a detail is told in `runtime/modes/phases.py`. Pure.
+`WindowDone.detail` of one or more windows of the same setting in, result types out. Seconds are summed over windows
+before anything is divided. `runtime/modes/phases.py` describes the shape of a detail. Pure.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ OUTLIER_SIGMAS = 3.0
 SMALLEST_DRAWN = 1 / 4000
 """Stretches shorter than this part of a timeline can't be seen in it and are left out."""
 NOTHING_OF_ITS_OWN = 0.01
-"""Part of fetching below which a transform that only calls others is left out."""
+"""A transform that only calls other transforms is left out if it takes less than this part of fetching by itself."""
 NOWHERE: Mapping[str, Any] = {"file": "", "line": 0}
 
 
@@ -74,10 +74,10 @@ def step_times(details: Sequence[Detail], first_step_seconds: float | None) -> S
 
 
 def epoch_pause(details: Sequence[Detail], epoch_overhead: float | None = None) -> EpochPause | None:
-    """What lies between epochs, in the mean over all processes. None where no epoch ended.
+    """What lies between epochs, on average over all processes. None if no epoch ended.
 
-    `details` come in the order of their windows; of each session only the last, since totals grow over a process's
-    life. `epoch_overhead` (what an epoch's start and end cost in a window) stands in where no first batch was timed.
+    `details`: only the last of each session, since its totals cover the process's whole life. `epoch_overhead`: what an
+    epoch's start and end cost in a window; it is used if no first batch was timed.
     """
     totals: defaultdict[str, float] = defaultdict(float)
     for detail in details:
@@ -102,7 +102,7 @@ def epoch_pause(details: Sequence[Detail], epoch_overhead: float | None = None) 
 
 
 def synchronising(details: Sequence[Detail]) -> list[SynchronisingCall]:
-    """Places that take values out of tensors, the costliest first."""
+    """Places that take values out of tensors, the slowest first."""
     steps = _steps(details)
     if not steps:
         return []
@@ -120,7 +120,7 @@ def synchronising(details: Sequence[Detail]) -> list[SynchronisingCall]:
 
 
 def garbage(details: Sequence[Detail]) -> GarbageCollection | None:
-    """What Python's collector took during the steps. None where nothing was timed."""
+    """What Python's garbage collector took during the steps. None if nothing was timed."""
     steps, wall = _steps(details), sum(detail.get("seconds", 0.0) for detail in details)
     if not steps or wall <= 0:
         return None
@@ -133,7 +133,7 @@ def garbage(details: Sequence[Detail]) -> GarbageCollection | None:
 
 
 def loading(details: Sequence[Detail], setting: Mapping[str, SettingValue]) -> Loading | None:
-    """How batches are made under `setting`. None where no window could see it: `loading_missing` says why."""
+    """How batches are made under `setting`. None if no window could see it; `loading_missing` then says why."""
     parts = [detail["loading"] for detail in details if detail.get("loading")]
     fetches = [seconds for part in parts for seconds in part["fetch_seconds"]]
     if not fetches:
@@ -167,7 +167,7 @@ def loading(details: Sequence[Detail], setting: Mapping[str, SettingValue]) -> L
 
 
 def loading_missing(details: Sequence[Detail]) -> str:
-    """Why `loading` is None, in words; "" where it is not."""
+    """Why `loading` is None, in words; "" if it is not."""
     if any(detail.get("loading") for detail in details):
         return ""
     return next((detail["loading_missing"] for detail in details if detail.get("loading_missing")), "no window ran")
@@ -202,7 +202,7 @@ def _steps(details: Sequence[Detail]) -> int:
 
 
 def _joined(events: Iterable[Sequence[Any]]) -> list[list[Any]]:
-    """Events with stretches of one lane, kind and batch that touch made one."""
+    """The events, with neighbouring ones merged that belong to the same lane, kind and batch."""
     joined: list[list[Any]] = []
     for lane, kind, start, seconds, batch in events:
         last = joined[-1] if joined else None
@@ -214,7 +214,7 @@ def _joined(events: Iterable[Sequence[Any]]) -> list[list[Any]]:
 
 
 def _transforms(parts: Sequence[Mapping[str, Any]], fetched: float, samples: float) -> list[TransformCost]:
-    # They are found in the same order in every window, so one is known by its place.
+    # Transforms are found in the same order in every window, so the place identifies one.
     seconds: defaultdict[int, float] = defaultdict(float)
     named: dict[int, Mapping[str, Any]] = {}
     for part in parts:
@@ -224,7 +224,7 @@ def _transforms(parts: Sequence[Mapping[str, Any]], fetched: float, samples: flo
     costs = []
     for place, element in named.items():
         share = seconds[place] / fetched if fetched > 0 else 0.0
-        # Never called, as those of an evaluation; or no more than the others that it calls.
+        # It was never called, such as one of an evaluation, or it only calls other transforms.
         if seconds[place] <= 0 or (element.get("holds") and share < NOTHING_OF_ITS_OWN):
             continue
         site, made = element["site"] or NOWHERE, element.get("made") or NOWHERE
@@ -243,7 +243,7 @@ def _transforms(parts: Sequence[Mapping[str, Any]], fetched: float, samples: flo
 
 
 def _part_of_making(parts: Sequence[Mapping[str, Any]], fetched: float, name: str) -> float | None:
-    """Seconds called `name` a second in which batches were made; None where nobody looked."""
+    """The part of the time spent making batches that `name` took, from 0 to 1; None if some window did not see it."""
     seconds = fetched + sum(part["collate_seconds"] for part in parts)
     known = all(part.get(name) is not None for part in parts)
     return sum(part[name] for part in parts) / seconds if known and seconds > 0 else None

@@ -1,4 +1,4 @@
-"""Runs one window in a live session: grants and awaits it, and keeps what came back."""
+"""Runs one window in a live session: grants it, waits for it, and keeps the result."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ from bottleneck_doctor.session.session import Session
 
 HANG_SECONDS = 30.0
 HANG_FACTOR = 12.0
-"""A training that makes no step for this many times as long as its whole window should take (and for `HANG_SECONDS` at
-least) hangs. As long as it makes steps it is slow."""
+"""A training hangs if it makes no step for this many times as long as its whole window should take, and for at least
+`HANG_SECONDS`. As long as it makes steps, it is only slow."""
 SLOW_SHARE = 0.25
-"""Part of the time left that a window of a setting may take where its steps are slow: the rest belongs to others."""
+"""Part of the time left that a window of a setting may take if its steps are slow: the rest is for other settings."""
 TOO_LONG = 3.0
-"""A lead-in or a timed part that has lasted this many times as long as planned ends where it is: what made it so slow
-(the setting, a neighbour) is seen by then, and the time belongs to other windows."""
+"""A lead-in or a timed part ends early after this many times its planned time. By then it is seen how slow it is, and
+the time belongs to other windows."""
 MOST_WALL = 2.0
-"""A window that explains may take this many times as long in all as its timed part may. Where epochs are short and
-workers are many, nearly all of its time is the starting of epochs, which is not timed."""
+"""A window that explains may take in all this many times what its timed part may take. With short epochs and many
+workers, nearly all of its time is the starting of epochs, which is not timed."""
 EXPLAINING_GRACE = 5.0
-"""How long a window that explains may go on past any budget: cut short, all of its time would have been for nothing."""
+"""Seconds that a window that explains may last past any budget: if it were cut short, all of its time would be lost."""
 GRACE_SECONDS = 30.0
-"""How long a window may go on past a budget that the user did not set."""
+"""Seconds that a window may last past a budget that the user did not set."""
 
 HARDLY_WORTH = 0.5
-"""A window for less than this part of which there is time is not begun: its time belongs to what still fits."""
+"""A window is not begun if there is time for less than this part of it: the time belongs to windows that still fit."""
 MOST_OF_AN_EPOCH = 1.5
-"""Epochs that pass, about, until one is timed from its start to its end."""
+"""About how many epochs pass until one has been timed from its start to its end."""
 
 
 class Prober:
-    """Measures probes in sessions that train one loop. `tell`: hears of each window that is begun, by
-    the number of its session and its probe. `run_queue`: looks at the machine while a window lasts."""
+    """Measures probes in sessions that train one loop. `tell` is called at the start of each window with the number of
+    its session and its probe. `run_queue`: watches the machine while a window lasts."""
 
     def __init__(
         self,
@@ -62,27 +62,27 @@ class Prober:
         self.costs = costs
         self.device_bytes: int | None = None
         self.device_reserved_bytes: int | None = None
-        """The most device memory that tensors had and that the allocator held so far; None without a device."""
+        """The most bytes of device memory that tensors used, and that the allocator held; None without a device."""
         self.block = 0
         self.spare = 0.0
-        """Seconds beyond the time left that the training as written may take until it was measured once: with nothing
-        to compare with, nothing that they were set apart for can be had."""
+        """Seconds that the first window of the training as written may take beyond the time left. They are reserved for
+        explaining, which is worth nothing if there is no baseline."""
         self._measured = measured
         self._blame = Blame(measured, costs.shape)
         self._budget = budget
         self._tell = tell
         self._run_queue = run_queue
         self._runnable: float | None = None
-        """Threads of the whole machine that ran or were ready to during the window that was taken last."""
+        """Threads of the whole machine that ran or were ready to run during the last window, on average."""
         self._number = 0
 
     def has_baseline(self) -> bool:
-        """Whether the training as written was measured."""
+        """Whether a window of the training as written was counted."""
         return self._measured.has_baseline()
 
     def measure(self, session: Session, each: Probe, *, seconds: float | None = None) -> Window:
-        """Run one window of about `seconds` and keep it. Raises `SessionOver` where the session does not survive it,
-        and `OutOfTime` where the budget ends first, or would before the window could tell anything."""
+        """Run one window of about `seconds` and keep it. Raises `SessionOver` if the session does not survive it, and
+        `OutOfTime` if the budget ends first, or would end before the window could show anything."""
         begun = self._budget.now()
         costs, seconds = self.costs, seconds or self.costs.window_seconds
         warm = self._computed(session, each)
@@ -90,7 +90,7 @@ class Prober:
         first = each.key in AS_WRITTEN and not self.has_baseline()
         grace = self._grace(self.spare if first else 0.0)
         there = min(self._budget.left() + grace, self._budget.until_end())
-        # Of the very first window it is not known how long it takes: a guess from the first steps is no reason to end.
+        # How long the very first window takes is only guessed from the first steps, which is no reason to end.
         guessed = first and not any(window.status in ("ok", "discarded") for window in self._measured.windows)
         if first and costs.epochs and not guessed and there < MOST_OF_AN_EPOCH * costs.epoch_seconds:
             costs.epochs = False
@@ -131,15 +131,16 @@ class Prober:
         most_steps: int | None = None,
         most_seconds: float = math.inf,
     ) -> tuple[Window, dict[str, Any]]:
-        """Run one window that explains, and return it with what its mode found. It is kept, and never counted.
+        """Run one window that explains, and return it with what its mode found. It is kept, but never counted.
 
-        `most_seconds`: what it may take with its lead-in, about; where steps are too long for that it is cut, to a step
-        of lead-in and two that count at the least. A window that fails is returned as such, with nothing found. Raises
-        `SessionOver` and `OutOfTime` as `measure`.
+        `most_seconds`: about how long it may take with its lead-in. If steps are too long for that, it is cut, at most
+        down to one step of lead-in and two timed steps. A window that fails is returned with the status `failed` and
+        nothing found. Raises `SessionOver` and `OutOfTime` as `measure` does.
         """
         size = self.costs.explaining_size(each, seconds, most_steps, most_seconds)
         planned = self.costs.timed(each, size)
-        # What is expected may come from a few steps that a full queue fed: then it ends early, at a step's end.
+        # The expectation may come from a few steps that a full queue fed. If it was too short, the window ends early,
+        # at the end of a step.
         late = min(TOO_LONG * max(seconds, planned), max(most_seconds, planned))
         event = self._granted(
             session,
@@ -159,7 +160,7 @@ class Prober:
         return window, event.detail
 
     def _computed(self, session: Session, each: Probe) -> bool:
-        """Whether the session has settled to computing as this probe does: kernels were picked for it."""
+        """Whether the session has already computed in the way that this probe does, so that kernels are chosen."""
         wanted = knobs.settling(each.as_setting())
         return any(
             window.session == session.number and window.status == "ok" and knobs.settling(window.setting) == wanted
@@ -200,7 +201,7 @@ class Prober:
             )
         )
         time_left = min(max(1.0, self._budget.left()) + grace, self._budget.until_end())
-        # Without the training as written nothing can be had, and what it takes is its own.
+        # Nothing can be measured without the training as written, so it may take as long as it needs.
         patience = max(limit, SLOW_SHARE * time_left) if each.setting or each.mode == "loader_only" else math.inf
         with self._run_queue() as queue:
             event = awaited(session, limit, self._budget.now() + time_left, patience, self._budget.now)
@@ -217,7 +218,7 @@ class Prober:
         return event
 
     def _grace(self, strict: float) -> float:
-        """How long a window may go on past the time left: `strict` where the user set it."""
+        """Seconds that a window may last past the time left: `strict` if the user set the budget."""
         return strict if self._budget.strict else GRACE_SECONDS
 
     def _keep(self, session: Session, each: Probe, done: messages.WindowDone) -> Window:
@@ -230,7 +231,7 @@ class Prober:
 
 
 def _stacks(session: Session) -> list[Stack]:
-    """Where a session that hangs stands."""
+    """The stacks of a session that hangs."""
     here = session.hello is not None and session.hello.host in ("", socket.gethostname())
     return autopsy.stacks(session.hello.pid) if here and session.hello is not None else []
 

@@ -1,9 +1,9 @@
-"""Takes a window again that other programs disturbed, once they are quiet again or were waited for long enough.
+"""Repeats a window that other programs disturbed, once they are quiet again or after waiting long enough for them.
 
-What decides is how much others wanted of the machine meanwhile, never how fast the window was: so it is the same for
-every setting, and favours none. The second window counts where it was not disturbed, else the first: the one of two
-that seems to have had less beside it would be the one whose load is underrated. A neighbour that stays is this machine
-as it is, and costs one or two tries.
+Only the load of the other programs decides, never how fast the window was, so no setting is favoured. The second window
+counts if it was not disturbed, otherwise the first. Taking the one with the smaller load would be wrong: it would often
+be the one whose load is underestimated. A program that keeps running belongs to this machine, and costs one or two
+repeats.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from bottleneck_doctor.session.session import Session
 from bottleneck_doctor.statistics import neighbours
 
 MOST_AGAIN = 2
-"""Windows that are taken again in one process: who disturbs more of them stays."""
+"""Windows that are repeated in one process, at most: a program that disturbs more of them will keep running."""
 SHARE = 0.1
-"""Part of the budget that waiting and taking windows again may take."""
+"""Part of the budget that waiting and repeating windows may take."""
 WAIT_SECONDS = 4.0
-"""How long a neighbour is waited for."""
+"""How long to wait for other programs."""
 LOOK_SECONDS = 0.5
-"""How long it is looked whether it is gone: shorter than bursts that are worth waiting for."""
+"""How long one look at the load takes: shorter than the bursts that are worth waiting for."""
 LEAST_LIKE = 2
-"""Windows of a process that tell what its usual load is."""
+"""Windows of a process that are needed to know its usual load."""
 REASON = "other programs wanted more of the machine than beside other windows, and another one counts in its place"
 
 
 class Quiet:
-    """Measures by `prober`, and again where a window was disturbed."""
+    """Measures with `prober`, and repeats a window that was disturbed."""
 
     def __init__(self, measured: Measurements, prober: Prober, starter: Starter) -> None:
         self._measured = measured
@@ -47,8 +47,7 @@ class Quiet:
         self._spent = 0.0
 
     def measure(self, session: Session, each: Probe) -> Window:
-        """As `Prober.measure`. Where a window is taken again and its process ends or the time is over, the first one
-        counts."""
+        """As `Prober.measure`. If the process or the time ends while a window is repeated, the first one counts."""
         window = self._prober.measure(session, each)
         usual = self._usual(session.number)
         cost = WAIT_SECONDS + self._prober.costs.seconds.get(each.key, 0.0)
@@ -67,26 +66,26 @@ class Quiet:
             self._spent += self._budget.now() - begun
 
     def _usual(self, session: int) -> list[float]:
-        """Loads beside the windows of a process that were taken before its last one."""
+        """The loads of other programs during the windows of a process, without its last window."""
         mine = [window for window in self._measured.windows if window.session == session and pairing.usable(window)]
         loads = [pairing.load_beside(window) for window in mine[:-1]]
         return [load for load in loads if load is not None]
 
     def _wait(self, session: int, usual: list[float], cpus: float) -> None:
-        """Until others want no more than usual, or were waited for long enough."""
+        """Wait until other programs want no more than usual, but no longer than `WAIT_SECONDS`."""
         ends = self._budget.now() + WAIT_SECONDS
         while self._budget.now() < ends:
             said = f"Process {session}: waiting for another program, which takes more of the machine than before"
             self._progress.update(said, self._budget.elapsed(), self._budget.total)
             with self._outside.run_queue() as queue:
                 self._outside.sleep(LOOK_SECONDS)
-            # The process that trains stands: all that wants a CPU is others.
+            # The training process stands still, so every thread that wants a CPU belongs to another program.
             wanted = queue.mean()
             if wanted is None or not neighbours.disturbed(neighbours.load(wanted, cpus), usual):
                 return
 
     def _chosen(self, first: Window, second: Window, usual: list[float]) -> Window:
-        """The one of two windows of the same that counts."""
+        """The window that counts, of two under the same setting."""
         here = pairing.load_beside(second)
         if second.status != "ok" or here is None:
             return second

@@ -1,4 +1,4 @@
-"""How far windows of the training as written differ from one another inside a process. Pure."""
+"""How much windows of the training as written differ from one another inside a process. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bottleneck_doctor.measure import pairing
 
 
 def baseline_changes(windows: Sequence[Window]) -> list[float]:
-    """Log of what a step cost in each counted baseline window, relative to the one before it in the same session."""
+    """Logs of the cost of a step in a counted baseline window, relative to the one before it in the same session."""
     counted = [window for window in windows if pairing.usable(window) and window.label == BASELINE]
     per_step = pairing.samples_per_step(counted)
     changes = []

@@ -1,4 +1,4 @@
-"""A window under py-spy: a live session in, py-spy's raw file out, or why there is none."""
+"""Runs a window under py-spy: a live session in; py-spy's raw file out, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ AS_SAMPLED: Probe = probe("sampled:" + BASELINE, {}, mode="sampled")
 
 
 def elsewhere(hello: messages.Hello) -> bool:
-    """Whether this process runs on another host, where its process id means nothing to us."""
+    """Whether this process runs on another host, so that its process id means nothing here."""
     return hello.host not in ("", socket.gethostname())
 
 
 def not_sampled_elsewhere(hello: messages.Hello) -> Warning:
-    """That py-spy was not asked, for the process runs on another host."""
+    """The warning that py-spy was not used because the process runs on another host."""
     sentence = f"py-spy can't look into rank {hello.rank}, which runs on another host ({hello.host})."
     return Warning(slug="sampling-elsewhere", sentence=sentence)
 
@@ -32,7 +32,7 @@ def not_sampled_elsewhere(hello: messages.Hello) -> Warning:
 def sampled(
     sampler: PySpySampler, prober: Prober, session: Session, seconds: float, *, most_seconds: float = math.inf
 ) -> Path | Warning:
-    """Run a window of the training as written under py-spy: its raw file, or why there is none.
+    """Run a window of the training as written under py-spy. Returns its raw file, or the warning why there is none.
 
     Raises what `Prober.explain` raises; then no file is left.
     """
@@ -40,7 +40,7 @@ def sampled(
         sampler.start()
         prober.explain(session, AS_SAMPLED, seconds, {}, most_seconds=most_seconds)
     except BaseException:
-        # Whoever interrupts should not wait until a file is written that nobody will read.
+        # A user who interrupts should not have to wait for a file that nobody will read.
         sampler.abandon()
         raise
     return sampler.stop()

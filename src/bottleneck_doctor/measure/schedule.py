@@ -1,4 +1,4 @@
-"""Which window comes next: how long it is, what a block holds, in which order, and what fits the time left.
+"""The schedule: how long windows are, what a block holds and in which order, and what fits the time left.
 
 Pure: costs in seconds and a random generator come in, orders and sizes go out. Nothing here knows a process or a clock.
 """
@@ -23,18 +23,18 @@ BASELINE_EVERY = 3
 
 DEFAULT_PREFETCH = 2
 PLAIN_LEAD_IN = 2
-"""Steps after a change of setting before caches and allocator have settled, where no queue has to."""
+"""Steps of lead-in for caches and allocator to settle after a change of setting, if there is no queue to fill."""
 LONG_LEAD_IN = 1.0
-"""Seconds of a step from which one of them is enough for that."""
+"""If a step takes this many seconds or more, one step of lead-in is enough."""
 
 LEAST_STEPS = 6
 LEAST_LONG_STEPS = 3
 LONG_STEPS_SECONDS = 3.0
-"""A window of steps that take half a second or more needs no more of them than last so long, three at the least."""
+"""If steps take half a second or more, a window needs only as many as last this long, but at least three."""
 LEAST_REGULAR_STEPS = 2
-"""Two are enough of those that last so long together, where each of them takes as long as the other."""
+"""If these steps all take equally long, two are enough."""
 LEAST_TOLD_STEPS = 2
-"""Steps from which a window that explains says something."""
+"""Timed steps that a window that explains needs at least."""
 LONGEST_WINDOW_STEPS = 2000
 
 Mode = Literal["timed", "loader_only", "sampled", "phases", "lines", "trace"]
@@ -44,7 +44,7 @@ synchronisation, under line_profiler, under torch.profiler."""
 
 @dataclass(frozen=True)
 class Probe:
-    """One setting to be measured, by its key. Lower `priority` goes first when time is short."""
+    """One setting to be measured, with its key. A lower `priority` goes first if time is short."""
 
     key: str
     setting: tuple[tuple[str, bool | int | float | str], ...]
@@ -62,19 +62,19 @@ def probe(key: str, setting: Setting, *, mode: Mode = "timed", priority: int = 5
 
 @dataclass(frozen=True)
 class LoopShape:
-    """What of the loop decides window sizes. `epoch_batches` is None where epochs have no known end."""
+    """The facts about a loop that decide window sizes. `epoch_batches` is None if epochs have no known end."""
 
     period: int
     epoch_batches: int | None
     num_workers: int
     prefetch_factor: int
     served: bool
-    """Whether a loader feeds the loop, so that the guest serves its batches."""
+    """Whether a loader feeds the loop, so that the guest can serve its batches."""
     usable_cpus: int = 1
     persistent: bool = False
 
     def loading(self, setting: Setting) -> Loading:
-        """How batches are made under a setting; without workers where no loader feeds the loop."""
+        """How batches are made under a setting; without workers if no loader feeds the loop."""
         own = Loading(self.num_workers, self.prefetch_factor or DEFAULT_PREFETCH, self.persistent)
         made = knobs.loading(setting, own)
         return made if self.served else replace(made, workers=0)
@@ -95,9 +95,9 @@ def shape_of(found: Found) -> LoopShape:
 
 @dataclass(frozen=True)
 class WindowSize:
-    """Steps to lead in with and to time; with `epochs` > 0 both are whole epochs (`lead_in` and `epochs`).
+    """How many steps to lead in with, and how many to time. With `epochs` > 0, `lead_in` and `epochs` count epochs.
 
-    `unit`: steps of which the timed part is a multiple.
+    `unit`: the timed part is a multiple of this many steps.
     """
 
     lead_in: int
@@ -107,16 +107,16 @@ class WindowSize:
 
 
 def whole_epochs(shape: LoopShape, step_seconds: float, target_seconds: float) -> bool:
-    """Whether windows should be whole epochs: where an epoch is about as long as a window would be anyway.
+    """Whether windows should be whole epochs: if an epoch is about as long as a window would be anyway.
 
-    Then the start and end of every epoch is in the window, and the promise is measured and not computed.
+    Then every window includes the start and end of its epochs, and the promised speedup is measured, not computed.
     """
     if shape.epoch_batches is None or not shape.served:
         return False
     seconds = shape.epoch_batches * step_seconds
     if seconds <= 2.5 * target_seconds or shape.epoch_batches <= 8:
         return True
-    # Where a queue's lead-in would eat most of an epoch, windows inside epochs would hardly ever be timed.
+    # If the lead-in of a queue took most of an epoch, windows inside epochs would hardly ever be timed.
     settled = shape.usable_cpus * (DEFAULT_PREFETCH + 1) + max(LEAST_STEPS, target_seconds / step_seconds)
     return shape.epoch_batches < 2 * settled and seconds <= 4 * target_seconds
 
@@ -133,12 +133,12 @@ def window_size(
     least: int = LEAST_STEPS,
     settled: int | None = None,
 ) -> WindowSize:
-    """How long a window of `setting` should be. `step_seconds` is what a step is expected to take under it. `warm`: its
-    process has computed in this way before. `least`: steps that it holds at least. `settled`: steps after which the
-    loader's queue is full and no step waits for it any more; None where that is not known.
+    """How long a window of `setting` should be. `step_seconds`: what a step is expected to take under it. `warm`: its
+    process has computed in this way before. `least`: timed steps that it holds at least. `settled`: steps after which
+    the loader's queue is full and no step waits for it any more; None if that is not known.
 
-    Where it isn't, timed steps are a multiple of the number of workers (waiting comes in bursts of that length) and
-    lead-in goes past the loader's queue. They are a multiple of the period in any case.
+    If `settled` is not known, lead-in goes past the loader's queue, and timed steps are a multiple of the number of
+    workers, because waiting comes in bursts of that length. Timed steps are always a multiple of the period.
     """
     loading = shape.loading(setting)
     workers = loading.workers
@@ -146,7 +146,7 @@ def window_size(
         assert shape.epoch_batches is not None
         count = max(1, round(target_seconds / max(1e-9, shape.epoch_batches * step_seconds)))
         settles = (workers > 0 and loading.persistent) or (bool(knobs.settling(setting)) and not warm)
-        # Sums over at least a dozen steps, however short the epochs; over half as many where they are long.
+        # At least a dozen steps together, however short the epochs are; fewer if `least` allows it, for long steps.
         count = max(count, math.ceil(2 * least / shape.epoch_batches))
         return WindowSize(1 if settles else 0, 0, min(count, LONGEST_WINDOW_STEPS))
     least_lead_in = PLAIN_LEAD_IN
@@ -162,15 +162,15 @@ def window_size(
 
 
 def least_steps(step_seconds: float, *, regular: bool = False) -> int:
-    """Steps that a window holds at least: fewer where they are long, for short budgets hold few windows of those.
-    `regular`: one takes as long as another."""
+    """Timed steps that a window holds at least. There are fewer if steps are long, because a short budget has little
+    time for long windows. `regular`: all steps take equally long."""
     fewest = math.ceil(LONG_STEPS_SECONDS / max(1e-9, step_seconds))
     return max(LEAST_REGULAR_STEPS if regular else LEAST_LONG_STEPS, min(LEAST_STEPS, fewest))
 
 
 def cut(size: WindowSize, period: int, step_seconds: float, most_seconds: float) -> WindowSize:
-    """`size`, cut to what `most_seconds` hold of it, for a window that explains: one step of lead-in and two that count
-    at the least, whole periods and, where they fit, as many as there are workers."""
+    """`size`, cut to `most_seconds`, for a window that explains. One step of lead-in and two timed steps remain at
+    least. Timed steps stay whole periods, and a multiple of the number of workers if that fits."""
     step = max(1e-9, step_seconds)
     if (size.lead_in + size.steps) * step <= most_seconds:
         return size
@@ -187,13 +187,13 @@ def _up(number: int, unit: int) -> int:
 def block(
     probes: Sequence[Probe], baseline: Probe, generator: random.Random, *, after_baseline: bool = False
 ) -> list[Probe]:
-    """One window of every probe in random order, with the baseline first, last and every few windows between.
+    """One window of every probe in random order, with a baseline window first, last and after every few windows.
 
-    `after_baseline`: the window before this block was one of the baseline's in the same session, and is its first.
+    `after_baseline`: the window before this block was a baseline window in the same session, and serves as the first.
     """
     shuffled = list(probes)
     generator.shuffle(shuffled)
-    # Two gaps at least: a baseline window between two others is the control, the baseline measured as if it were a fix.
+    # At least two gaps: the baseline window in the middle is the control, the baseline measured as if it were a fix.
     gaps = max(min(2, len(shuffled)), math.ceil(len(shuffled) / BASELINE_EVERY))
     order = [] if after_baseline else [baseline]
     for gap in range(gaps):
@@ -206,10 +206,10 @@ def block(
 def fitting(
     probes: Sequence[Probe], costs: Mapping[str, float], baseline_cost: float, seconds: float, counts: Mapping[str, int]
 ) -> list[Probe]:
-    """The probes that fit into `seconds`, by priority and then by how seldom they were measured (`counts`).
+    """The probes that fit into `seconds`, by priority, and then those first that were measured least (`counts`).
 
-    A probe's cost includes its share of the baseline windows between. The first always fits: a block without any
-    setting tells nothing.
+    A probe's cost includes its share of the baseline windows in between. The first probe always fits, because a block
+    without any setting shows nothing.
     """
     ordered = sorted(probes, key=lambda each: (each.priority, counts.get(each.key, 0)))
     chosen: list[Probe] = []
@@ -224,10 +224,11 @@ def fitting(
 
 
 def typical_step(step_seconds: Sequence[float], num_workers: int, period: int = 1) -> float:
-    """Seconds that a step seems to take, to plan by; nothing is claimed from it. 0.1 where no step was timed.
+    """Seconds that a step seems to take, for planning; nothing is claimed from it. 0.1 if no step was timed.
 
-    The median shrugs off a stall of a busy machine. With workers, waiting comes in bursts that a median does not see;
-    nor does it see what lies in one step of each `period` only, so it is that of whole periods.
+    Without workers it is the median, which ignores a stall of a busy machine. With workers it is the mean, because
+    waiting comes in bursts that a median would miss. If the loop has a `period`, whole periods are averaged first,
+    since a median would also miss work that only one step of each period does.
     """
     steps = step_seconds[1:] or step_seconds
     if period > 1 and len(steps) >= period:
@@ -238,7 +239,7 @@ def typical_step(step_seconds: Sequence[float], num_workers: int, period: int = 
 
 
 def level(step_seconds: Sequence[float], tolerance: float = 0.05) -> bool:
-    """Whether the last steps observed were as fast as those before them, so that nothing is left to warm up."""
+    """Whether the last third of the steps was as fast as the third before it, so that nothing is left to warm up."""
     third = len(step_seconds) // 3
     if third < 2:
         return False
@@ -247,25 +248,25 @@ def level(step_seconds: Sequence[float], tolerance: float = 0.05) -> bool:
 
 
 REGULAR = 0.05
-"""Spread of steps, as a part of their mean, up to which two of them say what a third would say."""
+"""Standard deviation of steps, as a part of their mean, up to which two steps say as much as three."""
 SURE_OF_STEPS = 4
-"""Steps from which they are known to be alike."""
+"""Steps that are needed to know that all are alike."""
 
 
 def regular(step_seconds: Sequence[float]) -> bool:
-    """Whether steps repeat within a few percent, by the last ones that were seen: the first of all warm up."""
+    """Whether steps take equally long within a few percent. Only the last ones count, because the first warm up."""
     last = step_seconds[-max(SURE_OF_STEPS, len(step_seconds) // 2) :]
     return len(last) >= SURE_OF_STEPS and alike(last)
 
 
 def alike(step_seconds: Sequence[float]) -> bool:
-    """Whether these steps took equally long, but for a few percent."""
+    """Whether these steps took equally long within a few percent."""
     return not step_seconds or pstdev(step_seconds) <= REGULAR * fmean(step_seconds)
 
 
 def around_best(measured: Mapping[int, float], limit: int) -> list[int]:
-    """Worker counts to add to a sweep: beyond its top where that is still the best, and between the best and its
-    neighbours. `measured` is speed by number of workers; `limit` the most workers worth starting."""
+    """Worker counts to add to a sweep: twice the largest if that is still the best, and counts between the best and its
+    neighbours. `measured`: speed by number of workers. `limit`: the most workers worth starting."""
     counts = sorted(measured)
     positive = [count for count in counts if count > 0]
     if not positive:
@@ -283,14 +284,14 @@ def around_best(measured: Mapping[int, float], limit: int) -> list[int]:
 
 
 def fewest_workers(measured: Mapping[int, float], tolerance: float = 0.02) -> int:
-    """The smallest worker count whose speed is within `tolerance` of the best: more processes must earn their place."""
+    """The smallest worker count whose speed is within `tolerance` of the best: more workers have to bring something."""
     best = max(measured.values())
     return min(count for count, speed in measured.items() if speed >= best * (1 - tolerance))
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How an examination divides its time: sessions, seconds a session, and seconds a timed window."""
+    """How an examination divides its time: sessions, seconds for each session, and seconds for each timed window."""
 
     sessions: int
     session_seconds: float
@@ -299,12 +300,12 @@ class Plan:
 
 LEAST_SESSIONS = 3
 LEAST_SESSION_SECONDS = 20.0
-"""Seconds of measuring a session below which fewer sessions are planned: many thin ones hold too few settings each."""
+"""If sessions would measure for less than this many seconds, fewer are planned: short ones hold too few settings."""
 
 
 def plan(budget: float, setup_seconds: float, step_seconds: float, probes: int, sessions: int | None) -> Plan:
-    """Divide `budget` seconds. One session explores and three confirm, since processes differ; where starting is dear,
-    the first must do both."""
+    """Divide `budget` seconds. One session explores and three confirm, because processes differ. If starts are slow,
+    the first session counts as one of the three."""
     if sessions is None:
         sessions = LEAST_SESSIONS + 1
         if budget / sessions - setup_seconds < max(LEAST_SESSION_SECONDS, 0.7 * setup_seconds):
@@ -316,25 +317,25 @@ def plan(budget: float, setup_seconds: float, step_seconds: float, probes: int, 
 
 
 def session_share(left: float, others: int, setup_seconds: float, least: float) -> float:
-    """Seconds of measuring for a session that stands at its loop, with `left` seconds to go and `others` to come.
+    """Seconds of measuring for a session that stands at its loop, if `left` seconds are left and `others` are to come.
 
-    Those start first, which is on nobody's bill yet; one that could not measure for `least` seconds after that will not
-    come, and leaves its time to the rest.
+    The others first have to start, which also takes time. A session that could not measure for `least` seconds after
+    its start will not come, and leaves its time to the rest.
     """
     coming = min(others, max(0, int((left - least) // (setup_seconds + least))))
     return (left - coming * setup_seconds) / (coming + 1)
 
 
 def block_seconds(probes: Sequence[Probe], costs: Mapping[str, float], baseline_cost: float) -> float:
-    """About how long a block of these probes takes, with the baseline windows between them."""
+    """About how many seconds a block of these probes takes, with the baseline windows between them."""
     windows = sum(costs.get(each.key, baseline_cost) for each in probes)
     return windows + baseline_cost * (1 + math.ceil(len(probes) / BASELINE_EVERY))
 
 
 MOST_CONFIRMING = 7
-"""Sessions after the first: from eight on, another one narrows an interval by a few percent only."""
+"""Most sessions after the first: from the eighth on, another one narrows an interval by only a few percent."""
 WORTH_A_START = 0.6
-"""Part of its windows that a last session must have room for: the best of each fix are the first of them."""
+"""Part of its windows that the last session must have time for: the best setting of each fix comes first."""
 
 
 def confirming(
@@ -347,13 +348,12 @@ def confirming(
     *,
     news: bool,
 ) -> Plan:
-    """The plan once `held` sessions have chosen what is worth measuring, with `left` seconds to go.
+    """The plan for the `left` seconds, after `held` sessions have chosen what is worth measuring.
 
-    Processes differ more than the windows of one process do, so time goes into as many sessions as hold one block, and
-    not into further blocks of fewer. `blocks`: seconds of a block while settings still lack the sessions that a claim
-    needs, and of one that measures only what is worth more than those. Where there is less time than that, settings
-    that were chosen but not measured yet (`news`) still get the sessions that a claim needs, if each has room for a
-    setting between two baselines.
+    Processes differ more than the windows of one process do. So there are as many sessions as can hold one block each,
+    instead of more blocks in fewer sessions. `blocks`: seconds of a block as long as settings lack the sessions that a
+    claim needs, and of the shorter blocks after that. If time is short, settings that were chosen but not measured yet
+    (`news`) still get the sessions that a claim needs, if each has time for a setting between two baselines.
     """
     whole, later = (setup_seconds + window_seconds + block for block in blocks)
     more = min(int(left // whole), max(0, LEAST_SESSIONS - held))

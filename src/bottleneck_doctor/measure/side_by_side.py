@@ -1,7 +1,7 @@
-"""Processes that stand at their loops side by side, whose windows are granted in turn.
+"""Measures processes that stand at their loops side by side: their windows are granted in turn.
 
-All stand at a step's boundary, and only one of them trains at a time: so none takes anything from another, and drift of
-the machine meets all of them. One process alone is the same with one side.
+All stand at a step's boundary, and only one trains at a time. So none takes anything from another, and drift of the
+machine meets all of them. A single process is the case with one side.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from bottleneck_doctor.measure.windows import BURN_IN
 from bottleneck_doctor.session.ending import Ending, SessionOver
 
 WORKERS_SECONDS = 0.35
-"""What a window takes in which loader workers are only looked at: two looks fall into it (`memory.EVERY`)."""
+"""Seconds of a window that only serves to look at loader workers: enough for two looks (`memory.EVERY`)."""
 MOST_TO_OUTLIVE = 10
-"""Windows in which a process has to come beyond the step at which another one failed."""
+"""Windows that a process gets to train beyond the step at which another one failed."""
 
 
 @dataclass
 class _Measured:
-    """What one process is asked with, and the windows of it that count."""
+    """The prober of one process, and its windows that count."""
 
     prober: Prober
     windows: list[Window] = field(default_factory=list)
 
 
 class SideBySide:
-    """Measures `lives` as written. `broken`: how the first one that is gone ended; nothing more can be asked then.
+    """Measures `lives` as written. `broken`: how the first process that ended did so; after that, nothing can be asked.
 
-    `window_seconds`: what a window's timed part aims at. `brief`: whether one of long steps may hold few. `whole`:
-    whether windows are whole epochs, where they can be; None: as it fits, in all processes or in none, for what a
-    window holds must be the same. `known`: costs of the same loop, of which it is known how batches come. A window that
-    was begun is waited for whatever the budget says, where the user set none: what comes of it must not depend on how
-    fast it was.
+    `window_seconds`: what a window's timed part aims at. `brief`: whether a window may hold fewer steps if steps are
+    long. `whole`: whether windows are whole epochs if they can be; None: whole epochs only if that suits all processes,
+    because windows of all of them must hold the same. `known`: costs of the same loop, for which it is known how
+    batches come. If the user set no budget, a window that was begun is awaited even after the budget's end: whether it
+    counts must not depend on how fast it was.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class SideBySide:
         return self._measured[live.side.name].prober
 
     def windows(self, live: Live) -> list[Window]:
-        """Its windows that count, in order, with the number of their round as their block."""
+        """The windows of that process that count, in order. Their block is the number of their round."""
         return self._measured[live.side.name].windows
 
     @property
@@ -88,7 +88,7 @@ class SideBySide:
         return all(each.prober.costs.epochs for each in self._measured.values())
 
     def cost_seconds(self) -> float:
-        """What a window takes with its lead-in, about, on the slowest side; known before the first was measured."""
+        """About how many seconds a window takes with its lead-in on the slowest side; known before the first window."""
         return max(self._cost_seconds(live) for live in self.lives)
 
     def _cost_seconds(self, live: Live) -> float:
@@ -100,14 +100,14 @@ class SideBySide:
         return (size.lead_in + size.steps) * step
 
     def burn_in(self) -> None:
-        """Windows of each process that are thrown away, until its speed is level. Raises `Broken`."""
+        """Run windows of each process that are thrown away, until its speed no longer changes. Raises `Broken`."""
         for live in self.lives:
             if burn_in.needed(live.loop, self.prober(live).costs):
                 with self._asking(live):
                     burn_in.burn_in(self._thrown_away(live, self._window_seconds / 2))
 
     def rounds(self, order: Iterable[Sequence[str]]) -> None:
-        """A window of each side that a round names, one after another. Raises `Broken`."""
+        """Run rounds: in each, one window of every side that it names, one after another. Raises `Broken`."""
         for block, names in enumerate(order, 1):
             for name in names:
                 live = self.live(name)
@@ -117,36 +117,38 @@ class SideBySide:
                     window = prober.measure(live.session, probe(BASELINE, {}))
                     self.windows(live).append(window)
                     live.trained += window.lead_in_steps + window.steps
-                    # Of a process that has ended nothing can be read any more.
+                    # Once a process has ended, its memory can't be read any more.
                     self.note_memory(live)
 
     def explain(
         self, live: Live, each: Probe, seconds: float, options: dict[str, Any]
     ) -> tuple[Window, dict[str, Any]]:
-        """A window that explains, as `Prober.explain`. Its workers are looked at meanwhile, for nothing of it is
-        counted. Raises `Broken`, and whoever breaks in here may owe it to our timers: it is nobody's fault."""
+        """A window that explains, as `Prober.explain`. The workers are watched meanwhile, which disturbs nothing that
+        counts. Raises `Broken`. A process that breaks in here may do so because of doctor's timers, so no side is
+        blamed."""
         with self._asking(live, alone=False), self.outside.workers_of(live.session) as watch:
             told = self.prober(live).explain(live.session, each, seconds, options)
         live.worker_bytes = watch.peak
         return told
 
     def note_workers(self, live: Live) -> None:
-        """Look at what its loader workers have for themselves: in a short window that is thrown away, or at once where
-        it has none, for others may live below it. Raises `Broken`, which is nobody's fault, as in `explain`."""
+        """Look at how much memory its loader workers have for themselves, in a short window that is thrown away.
+        Without workers, look at once, because other children may exist. Raises `Broken`, for which no side is blamed,
+        as in `explain`."""
         with self._asking(live, alone=False), self.outside.workers_of(live.session) as watch:
             if live.loop.num_workers:
                 self._thrown_away(live, WORKERS_SECONDS)()
         live.worker_bytes = watch.peak
 
     def note_memory(self, live: Live) -> None:
-        """Look at what its training processes have held so far."""
+        """Look at how much memory its training processes have held so far."""
         seen = self.outside.memory_of(live.session)
         if seen is not None:
             live.own_bytes = max(seen, live.own_bytes or 0)
 
     def outlived(self, failed: Live) -> bool:
         """Whether all others train on beyond the step at which this one failed."""
-        # How far it came in the window that it failed in is not known.
+        # It is not known how far it came in the window in which it failed.
         kept = [window for each in self._measured.values() for window in each.windows]
         goal = failed.trained + 2 * max((window.lead_in_steps + window.steps for window in kept), default=0)
         return all(self._comes_beyond(live, goal) for live in self.lives if live is not failed)
@@ -162,7 +164,7 @@ class SideBySide:
         return False
 
     def _thrown_away(self, live: Live, seconds: float) -> Callable[[], Window]:
-        """Takes a window that is not counted."""
+        """Returns a function that runs a window which is not counted."""
 
         def taken() -> Window:
             window = self.prober(live).measure(live.session, probe(BURN_IN, {}), seconds=seconds)
@@ -173,7 +175,7 @@ class SideBySide:
 
     @contextlib.contextmanager
     def _asking(self, live: Live, *, alone: bool = True) -> Iterator[None]:
-        """Whatever ends the process in here is told as `Broken`."""
+        """If something ends the process inside this context, raise it as `Broken`."""
         try:
             yield
         except SessionOver as over:
@@ -195,7 +197,7 @@ def _can_be_whole(live: Live) -> bool:
 def _prober(
     live: Live, budget: Budget, window_seconds: float, brief: bool, outside: Outside, known: Costs | None
 ) -> Prober:
-    """One for this process alone. Where nobody set a time, a window is waited for as long as its steps may take."""
+    """A prober for this process alone. If the user set no budget, a window is awaited as long as its steps may take."""
     found = live.loop
     step = schedule.typical_step(found.step_seconds, found.num_workers, found.period)
     costs = Costs(schedule.shape_of(found), step, window_seconds, brief=brief)

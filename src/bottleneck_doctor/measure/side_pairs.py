@@ -1,7 +1,7 @@
-"""Two sides whose windows were taken in turn: windows in; what a step costs on each, and one ratio a pair, out. Pure.
+"""Two sides whose windows took turns: windows in; what a step costs on each, and one ratio for each pair, out. Pure.
 
-What a step costs is what the user pays for it: in a loop that takes samples it is the same number of them on both
-sides, and the starts and ends of epochs are part of it.
+The cost of a step is what the user pays for it. If the loop takes samples, a step is the same number of samples on both
+sides. The starts and ends of epochs are part of the cost.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bottleneck_doctor.measure import pairing as ev
 
 @dataclass(frozen=True)
 class Own:
-    """How far off a pair's number may be by its windows alone: a standard error, and its degrees of freedom."""
+    """How far off a pair's number may be because of its windows alone: a standard error and its degrees of freedom."""
 
     error: float
     degrees: int
@@ -25,10 +25,10 @@ class Own:
 
 @dataclass(frozen=True, kw_only=True)
 class SideSample:
-    """What one process of a pair showed. `windows`: of the training as written, the round as their block.
+    """What one process of a pair showed. `windows`: of the training as written; their block is the round.
 
-    `first_step`: seconds from the process's start. `phases`: seconds a step, None where they could not be seen.
-    `loads_itself`: it makes its batches itself, in no worker.
+    `first_step`: seconds from the process's start. `phases`: seconds of each phase in a step; None if they could not be
+    seen. `loads_itself`: the process makes its batches itself, without workers.
     """
 
     windows: list[Window]
@@ -46,12 +46,11 @@ class SideSample:
         return ev.samples_per_step(self.windows)
 
     def epoch_overhead(self) -> float | None:
-        """What an epoch's start and end cost, in seconds, 0 or more; None where whole epochs were timed or none was
-        seen."""
+        """Seconds that an epoch's start and end cost, 0 or more; None if whole epochs were timed or none was seen."""
         seen = [window.turn_seconds for window in self.windows if ev.usable(window) and not window.whole_epochs]
         known = [each for each in seen if each is not None]
-        # A window's is what its lead-in took beyond its steps, so one of next to nothing may come out below nothing.
-        # The mean is cut off, and not each of them: what lies above and below by luck has to cancel first.
+        # A window's overhead is what its lead-in took beyond its steps, so a tiny one may come out below 0 by chance.
+        # Only the mean is cut off at 0: before that, random differences in both directions have to cancel.
         return max(0.0, fmean(known)) if known else None
 
     @property
@@ -60,10 +59,10 @@ class SideSample:
         return bool(self.epoch_overhead() is not None and self.epoch_batches)
 
     def costs(self, per_step: float | None, *, overhead: bool = True) -> dict[int, float]:
-        """Seconds that a step of the user's loop takes, by round; `overhead`: with the epochs' starts and ends, where
+        """Seconds that a step of the user's loop takes, by round. `overhead`: include the starts and ends of epochs, if
         they are known.
 
-        `per_step`: the samples of the step that is meant; None: of a step of its own.
+        `per_step`: how many samples a step holds; None: as many as this side's own steps.
         """
         own = self.per_step()
         size = own if per_step is None else per_step
@@ -76,7 +75,7 @@ class SideSample:
         return {number: cost + share for number, cost in steps.items()}
 
     def samples(self) -> dict[int, float]:
-        """How many each round's window took."""
+        """How many samples each round's window took."""
         return {window.block: window.samples for window in self.windows if ev.usable(window)}
 
     def waits(self, per_step: float) -> dict[int, float]:
@@ -85,7 +84,7 @@ class SideSample:
         return {window.block: window.wait_seconds * per_step / window.samples for window in usable}
 
     def wait_share(self) -> float | None:
-        """Part of the time that was spent waiting for the next batch; None where no loader feeds the loop."""
+        """Part of the time that was spent waiting for the next batch; None if no loader feeds the loop."""
         usable = [window for window in self.windows if ev.usable(window)]
         seconds = sum(window.seconds for window in usable)
         if not self.has_loader or seconds <= 0:
@@ -95,7 +94,7 @@ class SideSample:
 
 @dataclass(frozen=True)
 class Ratio:
-    """The log of a ratio, and how far off it may be by the rounds of its pair alone; None where there was but one."""
+    """The log of a ratio, and how far off it may be because of its pair's rounds alone; None if there was only one."""
 
     log: float
     own: Own | None
@@ -103,8 +102,8 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Waits:
-    """Seconds a step that both sides waited for data; `share`: by what part of the base's step the head waited longer,
-    and how far off that may be by the rounds alone, None where there was but one."""
+    """Seconds that a step waited for data on each side. `share`: by which part of the base's step the head waited
+    longer. `own`: how far off that may be because of the rounds alone; None if there was only one."""
 
     base: float
     head: float
@@ -122,12 +121,13 @@ class PairSample:
 
     @property
     def one_side_knows_overhead(self) -> bool:
-        """Whether what an epoch's start and end take is known of one side only."""
+        """Whether the cost of an epoch's start and end is known for one side only."""
         return self.base.knows_epoch_overhead != self.head.knows_epoch_overhead
 
     def rounds(self) -> list[tuple[float, float]]:
-        """What a step cost on the base and on the head in each round. Of loops that take samples it is the same number
-        of them: a step of the base's size. Epochs' starts and ends are part of it unless only one side's are known."""
+        """Seconds that a step cost on the base and on the head in each round. If both loops take samples, both steps
+        have the size of the base's. The starts and ends of epochs are included, unless they are known for one side
+        only."""
         costs = self._costs()
         return [(costs[0][number], costs[1][number]) for number in self._numbers()]
 
@@ -142,8 +142,8 @@ class PairSample:
         return sorted(base.keys() & head.keys())
 
     def phases(self) -> tuple[Mapping[str, float], Mapping[str, float]] | None:
-        """Seconds of each phase of a step on the base and on the head, as `rounds` has steps; None where either side's
-        could not be seen."""
+        """Seconds of each phase of a step on the base and on the head, for steps of the same size as in `rounds`; None
+        if the phases of a side could not be seen."""
         base, head = self.base.phases, self.head.phases
         if not base or not head:
             return None
@@ -153,7 +153,7 @@ class PairSample:
         return base, {name: seconds * size for name, seconds in head.items()}
 
     def means(self) -> tuple[float, float]:
-        """A step's mean cost on both sides, over all samples of the rounds: a window that was cut short weighs less."""
+        """A step's mean cost on both sides over all samples of the rounds, so that a window cut short weighs less."""
         rounds, (base, head) = self.rounds(), self._parts()
         return (
             sum(part * cost for part, (cost, _) in zip(base, rounds, strict=True)),
@@ -161,7 +161,7 @@ class PairSample:
         )
 
     def _parts(self) -> tuple[list[float], list[float]]:
-        """Each round's part of all samples, of both sides."""
+        """Each round's part of all samples, for both sides."""
         numbers = self._numbers()
         made = []
         for samples in (self.base.samples(), self.head.samples()):
@@ -170,7 +170,7 @@ class PairSample:
         return made[0], made[1]
 
     def waits(self) -> Waits:
-        """What a step of the base's size waited for data on both sides."""
+        """How long a step of the base's size waited for data on both sides."""
         per_step, numbers, parts = self.base.per_step(), self._numbers(), self._parts()
         step = self.means()[0]
         rounds = [(self.base.waits(per_step)[each], self.head.waits(per_step)[each]) for each in numbers]
@@ -187,7 +187,7 @@ class PairSample:
     def ratio(self) -> Ratio:
         """Head over base of a step's mean cost."""
         base, head = self.means()
-        # Of sums and not of rounds: a stall now and then weighs as much in short windows as in long ones.
+        # A ratio of sums, not a mean of ratios: so an occasional stall weighs as much in short windows as in long ones.
         known = head / base
         off = [
             own_part * own - known * part * other

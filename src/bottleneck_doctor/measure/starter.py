@@ -1,4 +1,5 @@
-"""Starts what is measured, one process or several side by side: brought to their loops, recorded, ended."""
+"""Starts the processes that are measured, one alone or several side by side, brings them to their loops, records and
+ends them."""
 
 from __future__ import annotations
 
@@ -31,18 +32,17 @@ from bottleneck_doctor.system.progress import Progress
 LONGEST_SETUP = 600.0
 """Seconds that the first set-up may take when the user set no budget."""
 SECONDS_BETWEEN_STARTS = 1.05
-"""Programs that name folders by the second collide when two starts fall into one."""
+"""Programs that name folders by the second would collide if two starts fell into the same second."""
 LONG_STEP = 1.0
-"""Seconds of a step from which a process is told what loop another one of its side had, so that it finds it some steps
-sooner. Shorter steps are over before a process has warmed up."""
+"""Seconds of a step from which a process is told the loop of its side's last process, so that it finds it in fewer
+steps. Shorter steps are over before a process has warmed up."""
 _POLL = 0.1
-"""Seconds that one of several is listened to before the next one is."""
+"""Seconds to listen to one of several processes before the next one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
-    """What is started. `name`: by which sides are told apart; `said`: how it is called in sentences, where there are
-    several."""
+    """What is started. `name`: identifies the side. `said`: what sentences call it, if there are several sides."""
 
     name: str
     said: str = ""
@@ -58,21 +58,21 @@ class Side:
 
 @dataclass
 class Live:
-    """One process. It stands at its loop once that is `found`."""
+    """One process. It stands at its loop once `found` is set."""
 
     side: Side
     session: Session
     found: messages.Found | None = None
     over: SessionOver | None = None
-    """How it ended, where it did so by itself."""
+    """How it ended, if it ended by itself."""
     told: str = "told to end"
-    """Why it ended, where it did not."""
+    """Why it was ended, if it did not end by itself."""
     trained: int = 0
-    """Steps that it has made in windows, those that lead in among them."""
+    """Steps that it has made in windows, including lead-in."""
     own_bytes: int | None = None
-    """The most that its training processes held, as long as they lived."""
+    """The most bytes of memory that its training processes held; None if that was not seen."""
     worker_bytes: int | None = None
-    """The most that its loader workers had for themselves; None where that was not seen."""
+    """The most bytes of memory that its loader workers had for themselves; None if that was not seen."""
 
     @property
     def loop(self) -> messages.Found:
@@ -81,8 +81,8 @@ class Live:
 
 
 class Broken(SessionOver):
-    """A process ended before all was measured. `alone`: the others train, for as long as was looked. `everywhere`: all
-    of them failed before they stood at their loops."""
+    """A process ended before everything was measured. `alone`: the others still train, as far as was seen.
+    `everywhere`: all of them failed before they stood at their loops."""
 
     def __init__(self, live: Live, over: SessionOver, *, alone: bool = True, everywhere: bool = False) -> None:
         super().__init__(over.ending, over.reason, tail=over.tail, hung=over.hung)
@@ -93,7 +93,7 @@ class Broken(SessionOver):
 
 @dataclass
 class Starter:
-    """Starts sides. What it keeps is of all its processes, in the order in which they were started."""
+    """Starts sides. Its records cover all processes that it started, in order."""
 
     budget: Budget
     progress: Progress
@@ -101,34 +101,35 @@ class Starter:
     verbose: bool = False
     discretion: Discretion | None = None
     number: int = 0
-    """Of the process that was started last, from 1."""
+    """The number of the process that was started last, from 1."""
     setups: dict[int, float] = field(default_factory=dict)
-    """Seconds that each took until its loop was found, by its number."""
+    """Seconds that each process took until its loop was found, by its number."""
     setup_seconds: float = 0.0
-    """What the last start took until all that were started stood at their loops."""
+    """Seconds that the last start took until all of its processes stood at their loops."""
     records: list[SessionRecord] = field(default_factory=list)
     endings: dict[int, Ending] = field(default_factory=dict)
-    """How those ended that did so by themselves, by their number."""
+    """How processes ended that ended by themselves, by their number."""
     last: dict[str, Live] = field(default_factory=dict)
-    """The last process of each side that stood at its loop when all did, by the side's name."""
+    """The last process of each side for which all sides stood at their loops, by the side's name."""
     farewell: messages.Ended | None = None
     seen: Counts | None = None
-    """What was seen in the last process that has ended, of which no loop may have been made."""
+    """What was seen in the last process that has ended, even if it was not enough to find a loop."""
     missing_ranks: set[int] = field(default_factory=set)
     """Ranks that showed no training loop, on any side."""
     _last_start: float = -math.inf
 
     def setup(self) -> float:
-        """Seconds that another start takes until its loop is found, about. The first may have had caches to make."""
+        """About how many seconds another start takes until its loop is found: the shortest of the last three, because
+        the first may have built caches."""
         return min(list(self.setups.values())[-3:])
 
     @contextlib.contextmanager
     def live(self, sides: Sequence[Side], *, what: str, patience: Callable[[], float]) -> Iterator[list[Live]]:
         """A process of each side that stands at its loop, in the order of `sides`; ended and recorded whatever happens.
 
-        `what`: as it is called meanwhile (`Process 1`). `patience`: for how many seconds loops are waited for, asked
-        once all are started. Raises `Broken` where a process does not get there, `OutOfTime` where that takes too long,
-        and `DoctorError` `entrypoint-unstartable` where it can't be started.
+        `what`: what the progress line calls it (`Process 1`). `patience`: seconds to wait for the loops, asked once all
+        are started. Raises `Broken` if a process does not get to its loop, `OutOfTime` if that takes too long, and
+        `DoctorError` `entrypoint-unstartable` if a process can't be started.
         """
         lives: list[Live] = []
         with contextlib.ExitStack() as stack:
@@ -193,7 +194,7 @@ class Starter:
         return Expected.of(last.found) if steps and median(steps) >= LONG_STEP else None
 
     def _await_loops(self, lives: Sequence[Live], what: str, patience: float) -> None:
-        """Wait until all stand at their loops. Where one fails, the others are waited for: who fails alone is told."""
+        """Wait until all stand at their loops. If one fails, wait for the others, to know whether it failed alone."""
         now, progress = self.budget.now, f"{what}: waiting for the script's first training steps"
         self.progress.update(progress, self.budget.elapsed(), self.budget.total)
         deadline = now() + patience
@@ -201,7 +202,7 @@ class Starter:
             left = deadline - now()
             if left <= 0:
                 if any(live.over is not None and live.over.crashed for live in lives):
-                    break  # That says more than that another one took too long.
+                    break  # A crash says more than a timeout.
                 raise OutOfTime
             for live in waiting:
                 event = await_event(live.session, left if len(lives) == 1 else min(left, _POLL), now)
@@ -215,7 +216,7 @@ class Starter:
         failed = [(live, live.over) for live in lives if live.over is not None]
         if failed:
             live, over = failed[0]
-            # Alike on all sides, so that no side is to blame.
+            # All sides failed in the same way, so no side is to blame.
             everywhere = len(failed) == len(lives) and all(each.crashed for _, each in failed)
             raise Broken(live, over, alone=any(each.found is not None for each in lives), everywhere=everywhere)
 
@@ -232,7 +233,7 @@ class Starter:
                 setup_seconds=self.setups.get(session.number, 0.0),
                 seconds=self.budget.now() - session.started,
                 ended=live.told if live.over is None else live.over.why,
-                # Where several stand side by side, each would count the others of ours as other programs.
+                # Processes side by side would count each other as other programs.
                 other_load=session.load.mean() if alone else None,
             )
         )
@@ -244,10 +245,11 @@ def _tell(lives: Sequence[Live], why: str) -> None:
 
 
 def _own_port(environment: Mapping[str, str]) -> dict[str, str]:
-    """A free port for the ranks of one side to meet at: all sides are alive at once, and can't meet at one.
+    """Variables with a free port at which the ranks of one side meet. All sides run at once and need different ports.
 
-    torch and its launcher read these (torchrun's options as PET_ and their name); of a port that was set for the other
-    side as well only the number is another.
+    torch and its launcher read these variables; torchrun reads its options from `PET_` and the option's name. If the
+    user has set such a port already, only its number changes. If they have set a rendezvous (`PET_RDZV_...`), nothing
+    is set.
     """
     if any(name.startswith("PET_RDZV_") for name in (*environment, *os.environ)):
         return {}

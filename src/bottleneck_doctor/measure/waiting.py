@@ -1,4 +1,4 @@
-"""Waits for what a session says next, and tells a hang from slow steps."""
+"""Waits for a session's next event, and tells a hang from slow steps and from an evaluation."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from bottleneck_doctor.session.ending import Ending, Hung, SessionOver, TooSlow
 from bottleneck_doctor.session.session import Session
 
 LOOKS_EVERY = 1.0
-"""Seconds after which it is looked again whether steps are made."""
+"""Seconds between two looks at whether steps are made."""
 AWAY_SECONDS = 120.0
-"""How long beyond that an evaluation, or whatever else lies between steps, is waited for."""
+"""Seconds to wait beyond that limit for an evaluation, or for other work between steps."""
 
 
 def await_event(session: Session, seconds: float, now: Callable[[], float] = time.monotonic) -> Any:
@@ -30,11 +30,12 @@ def await_event(session: Session, seconds: float, now: Callable[[], float] = tim
 
 
 def awaited(session: Session, limit: float, until: float, patience: float, now: Callable[[], float]) -> Any:
-    """The next event; `Hung` where no step was made for `limit` seconds, `TooSlow` where steps are made and none came
-    within `patience`, None where the time is over (`until`). What the user does between steps is no part of them.
+    """The next event of the session. `Hung` if no step was made for `limit` seconds. `TooSlow` if steps are made, but no
+    event came within `patience` seconds. None if the time is over (`until`). Work of the user's between steps, such as
+    an evaluation, counts for neither.
 
-    Where steps can't be seen, as on other hosts, `limit` is that of the whole window. Raises `OutOfTime`, and
-    `SessionOver` where the user's own work takes too long to be waited for.
+    If steps can't be seen, as on other hosts, `limit` applies to the whole window. Raises `OutOfTime`, and
+    `SessionOver` if the user's work between steps takes too long.
     """
     begun = since = now()
     steps = session.progress()
@@ -63,7 +64,7 @@ def awaited(session: Session, limit: float, until: float, patience: float, now: 
 
 
 def _await_return(session: Session, until: float, now: Callable[[], float]) -> Any:
-    """Wait until the training goes on. What happens meanwhile is returned, such as the end of the process."""
+    """Wait until the training goes on. Returns an event that comes meanwhile, such as the end of the process."""
     back_by = now() + AWAY_SECONDS
     while session.is_away():
         event = await_event(session, 0.2, now)
@@ -72,6 +73,6 @@ def _await_return(session: Session, until: float, now: Callable[[], float]) -> A
         if now() > until:
             raise OutOfTime
         if now() > back_by:
-            # Another process begins with training.
+            # A new process begins with training, not with an evaluation.
             raise SessionOver(Ending.AWAY)
     return None

@@ -1,4 +1,4 @@
-"""What a guest says of a window in, the `Window` that the result holds out. Pure."""
+"""What a guest reports of a window in; the `Window`, as the result holds it, out. Pure."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ BURN_IN = "burn-in"
 AS_WRITTEN = (BASELINE, BURN_IN)
 """Keys of windows in which nothing was changed."""
 DIGITS = 4
-"""Decimals that are kept of shares and cores: counters are no finer."""
+"""Decimals that are kept for shares and cores: the counters are no finer."""
 
 
 def kept(session: int, block: int, each: Probe, done: messages.WindowDone, runnable: float | None = None) -> Window:
-    """The window of `each` as the result holds it. Of several ranks, it is that of the slowest. `runnable`: threads of
-    the whole machine that ran or were ready to during its timed part, on average, where that is known."""
+    """The window of `each` as the result holds it; with several ranks, that of the slowest. `runnable`: threads of the
+    whole machine that ran or were ready to run during its timed part, on average; None if that is not known."""
     return Window(
         session=session,
         rank=done.slowest if isinstance(done, Together) else 0,
@@ -51,7 +51,7 @@ def kept(session: int, block: int, each: Probe, done: messages.WindowDone, runna
 
 
 def surroundings(told: Mapping[str, float], runnable: float | None = None) -> Surroundings | None:
-    """Counters over the timed part, as the guest tells them, as shares and cores; None where it told nothing."""
+    """The kernel's counters over the timed part, as shares and cores; None if the guest reported none."""
     seconds, capacity = told.get("seconds", 0.0), told.get("capacity", 0.0)
     if seconds <= 0:
         return None
@@ -64,10 +64,10 @@ def surroundings(told: Mapping[str, float], runnable: float | None = None) -> Su
     if runnable is not None and own is not None and queued is not None:
         wanted = round(max(0.0, runnable - (own + queued) / seconds), DIGITS)
     return Surroundings(
-        # Over a short time, ticks make it a little more or less than it is.
+        # Ticks are coarse: over a short time, they make it a little more or less than it is.
         cpus=float(max(1, round(capacity / seconds))) if capacity > 0 else None,
         own_cpu=over("own", seconds),
-        # Busy time is counted in ticks and our own to the nanosecond: over a short time, a little less than nothing.
+        # Busy time is counted in ticks, but our own time in nanoseconds, so the difference may come out below 0.
         others_cpu=None if busy is None or own is None else round(max(0.0, busy - own) / seconds, DIGITS),
         steal_share=over("stolen", capacity),
         throttled_share=over("throttled", told.get("periods", 0.0)),
@@ -79,7 +79,7 @@ def surroundings(told: Mapping[str, float], runnable: float | None = None) -> Su
 
 
 def _parts(done: messages.WindowDone) -> list[RankPart]:
-    """Each rank's own figures; none where one process trains."""
+    """Each rank's own figures; empty if one process trains alone."""
     parts = (done.parts or {}) if isinstance(done, Together) else {}
     return [
         RankPart(
