@@ -1,1 +1,1 @@
-"""A request in; what was measured, judged and found out: the order of an examination."""
+"""The order of an examination: a request in; what was measured, judged and found, out."""

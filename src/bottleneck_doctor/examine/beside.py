@@ -1,8 +1,8 @@
-"""Settings that a process has to be started with, such as another memory allocator.
+"""Measures settings that a process has to be started with, such as another memory allocator.
 
-They can't be switched while a process trains. So a process that was started with one and a process as written stand at
-their loops side by side, and windows of both take turns. Each pair of processes gives one number, and as many pairs are
-taken as a claim needs processes.
+They can't be switched while a process trains. So a process started with the setting and a process as written stand at
+their loops side by side, and their windows take turns. Each pair of processes gives one number. There are as many pairs
+as a claim needs processes.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ from bottleneck_doctor.statistics.speedups import Observation
 from bottleneck_doctor.wording import words
 
 LEAST_ROUNDS = 2
-"""Rounds without which a pair says nothing."""
+"""Rounds that a pair needs at least to count."""
 WINDOW_SECONDS = 0.7
 """What a window's timed part aims at."""
 MEMORY_TO_SPARE = 1.2
-"""Times what one process has held until now, which is room enough for one."""
+"""How many times the memory that one process has held so far is reserved for each process."""
 MOST_OF_THE_TIME = 0.6
-"""Part of the time left that pairs may take."""
+"""Part of the time left that all pairs together may take."""
 _APART = 100_000
-"""Added to a pair's number: pairs of processes share their luck with no session."""
+"""Added to a pair's number, so that no pair counts as the same process as a session."""
 
 
 @dataclass(frozen=True)
 class Design:
-    """Of pairs: settings `at_once` beside the training as written, `rounds` of windows of each. `thin`: less than
-    would be taken if there were time and memory."""
+    """How pairs are made: `at_once` settings beside the training as written, `rounds` windows of each. `thin`: fewer
+    than there would be with enough time and memory."""
 
     at_once: int
     rounds: int
@@ -56,8 +56,8 @@ class Design:
 
 
 class Beside:
-    """Measures the settings of `selection` that a process has to be started with. `observations` and `windows`: what
-    came of it so far."""
+    """Measures the settings of `selection` that a process has to be started with. `observations` and `windows`: the
+    results so far."""
 
     def __init__(self, selection: Selection, starter: Starter, generator: random.Random) -> None:
         self.observations: list[Observation] = []
@@ -69,20 +69,21 @@ class Beside:
         self._design = Design(0, ROUNDS)
         self._known: Costs | None = None
         self._looked: tuple[float, float] | None = None
-        """A moment, and for how long the kernel had worked for the process by then."""
+        """A time, and for how many seconds the kernel had worked for the process by then."""
 
     # -- what can pay --------------------------------------------------------------------------------------------------
 
     def look_at(self, live: Live) -> None:
-        """From now on it counts for how long the kernel works for this process."""
+        """Begin to count for how long the kernel works for this process."""
         kernel = self._kernel_seconds(live)
         self._looked = None if kernel is None else (self._starter.budget.now(), kernel)
 
     def set_apart(self, live: Live, known: Costs, *, alone: bool) -> None:
-        """Set time apart for what can pay by what was seen since then, where that is not too much: for all settings at
-        once, else for as many as memory and time allow, of which one that clearly loses makes room for the next.
+        """Reserve time for the settings that can pay, by what `look_at` has seen since, unless it would be too much.
 
-        `known`: what windows of the training as written cost. `alone`: nothing else is to be measured any more.
+        All settings are measured at once if memory and time allow, otherwise fewer; then a setting that clearly loses
+        makes room for the next. `known`: what windows of the training as written cost. `alone`: nothing else will be
+        measured any more.
         """
         budget = self._starter.budget
         kernel = self._kernel_seconds(live)
@@ -99,12 +100,12 @@ class Beside:
             pair = self._pair_seconds(design)
             if 0 < design.at_once <= here and PAIRS * pair <= most:
                 self._design = replace(design, thin=design != Design(settings, ROUNDS))
-                # A pair more for each that loses in its first, and makes room for one that waits.
+                # One more pair for each setting that waits until another one loses and makes room.
                 self._allowance = budget.reserve(min(most, (PAIRS + settings - design.at_once) * pair), inside=True)
                 return
 
     def _pair_seconds(self, design: Design) -> float:
-        """What a pair takes, about, with the start of its processes."""
+        """About how many seconds a pair takes, with the start of its processes."""
         assert self._known is not None
         costs = Costs(self._known.shape, self._known.expected_step({}), WINDOW_SECONDS, brief=True)
         costs.supply, costs.regular = self._known.supply, self._known.regular
@@ -113,7 +114,7 @@ class Beside:
         return one_pair(design.at_once, self._starter.setup(), window, rounds=design.rounds, warming=warming)
 
     def _most_at_once(self, live: Live) -> int:
-        """Processes that memory has room for beside the one as written; this one is gone by then."""
+        """How many processes fit into memory beside the one as written. The process of `live` has ended by then."""
         outside = self._starter.outside
         own, free = outside.memory_of(live.session), outside.free_bytes()
         if own is None or free is None:
@@ -127,8 +128,8 @@ class Beside:
     # -- pairs ---------------------------------------------------------------------------------------------------------
 
     def measure(self, as_written: Side, patience: Callable[[], float]) -> None:
-        """Pairs of processes in the time that was set apart, until there are enough. A setting whose process fails is
-        out. `patience`: as for `Starter.live`."""
+        """Measure pairs of processes in the reserved time, until there are enough. A setting whose process fails is
+        ruled out. `patience`: as for `Starter.live`."""
         if self._allowance is None:
             return
         with self._allowance.charged():
@@ -169,12 +170,12 @@ class Beside:
                 left = {key: each for key, each in left.items() if taken[key] < PAIRS and not self._has_lost(key)}
 
     def _has_lost(self, key: str) -> bool:
-        """Whether a setting was clearly slower by now, where the time is short that others may need."""
+        """Whether a setting is clearly slower so far, and others may need its time."""
         logs = [each.log_ratio for each in self.observations if each.setting == key]
         return self._design.thin and bool(logs) and fmean(logs) < math.log(LOST)
 
     def _side(self, key: str, setting: Setting, as_written: Side, stack: contextlib.ExitStack) -> Side:
-        """The training started with a setting. It finds no file that another one wrote."""
+        """The side of a setting. It has its own protection of files, so it finds none that another side wrote."""
         in_place = type(as_written.protector) is Protector
         protector = Protector() if in_place else protecting(Path.cwd(), as_written.argv)
         stack.callback(protector.close)
@@ -198,7 +199,7 @@ class Beside:
             self._keep(number, pair, settings)
 
     def _rounds(self, names: list[str], what: str) -> Iterator[list[str]]:
-        """Who goes first in each round: by chance, and turned round in every second one, so that drift cancels."""
+        """The order of the sides in each round: random, and reversed in every second round, so that drift cancels."""
         budget, order = self._starter.budget, names
         for round_ in range(self._design.rounds):
             order = self._generator.sample(names, len(names)) if round_ % 2 == 0 else order[::-1]
@@ -208,7 +209,7 @@ class Beside:
             yield order
 
     def _keep(self, number: int, pair: SideBySide, settings: Mapping[str, Setting]) -> None:
-        """What a pair showed: windows for the report, and one number for each setting that has as many as its like."""
+        """Keep what a pair showed: windows for the report, and one number for each setting with enough rounds."""
         base = self._sample(pair, labels.BASELINE)
         self.windows += [replace(window, label=labels.BESIDE) for window in base.windows]
         for key, setting in settings.items():

@@ -1,4 +1,5 @@
-"""What an examination measures in a session: ceilings, then blocks of windows, of which it chooses what goes on."""
+"""What an examination measures in one session: ceilings, then blocks of windows, and the choice of what is measured
+further."""
 
 from __future__ import annotations
 
@@ -26,12 +27,12 @@ from bottleneck_doctor.system.progress import Progress
 EXPLORING_SHARE = 0.45
 """Part of the budget that the first session may take to measure every setting once."""
 LEAST_WINDOWS = 3
-"""Windows without which a session says nothing: a setting between two baselines."""
+"""Windows that a session needs at least: a setting between two baselines."""
 
 
 class Blocks:
-    """Measures in sessions of one loop. `plan`: made anew once it is known what is worth measuring. `sessions`: how
-    many the user asked for, None where that is left to us."""
+    """Measures in sessions of one loop. `plan`: made again once it is known what is worth measuring. `sessions`: how
+    many the user asked for; None if doctor decides."""
 
     def __init__(
         self,
@@ -50,7 +51,7 @@ class Blocks:
         self.plan = plan
         self.explainer = explainer
         self.sure_after: float | None = None
-        """Seconds from the start after which a look found that more processes would change nothing."""
+        """Seconds from the start when an interim look found that more processes would change nothing; None if not."""
         self._told_sure = False
         self._asked = False
         self._measured = selection.measured
@@ -63,17 +64,17 @@ class Blocks:
         self._generator = generator
         self._ceilings_known = False
         self._scarce: bool | None = None
-        """Whether there is no time for a whole block in as many processes as a claim needs; None: not known yet."""
+        """Whether time is too short for a whole block in as many processes as a claim needs; None: not known yet."""
 
     # -- what there is -------------------------------------------------------------------------------------------------
 
     def gathered(self) -> int:
-        """Windows that say something."""
+        """How many windows have shown something."""
         told = sum(window.status == "ok" and window.mode not in ev.COUNTED for window in self._measured.windows)
         return told + sum(ev.usable(window) for window in self._measured.windows)
 
     def wanted(self) -> bool:
-        """Whether another session is wanted, and would measure anything."""
+        """Whether another session is planned, and would measure something."""
         return self.sure_after is None and self._planned()
 
     def _planned(self) -> bool:
@@ -90,18 +91,18 @@ class Blocks:
         )
 
     def least_session(self) -> float:
-        """Seconds under which another session could hold nothing."""
+        """Seconds that another session needs at least to measure something."""
         return self._starter.setup() + self._least_measuring()
 
     def _least_measuring(self) -> float:
-        """Seconds of windows under which a session that stands at its loop could hold nothing."""
+        """Seconds of windows that a session at its loop needs at least to measure something."""
         return (LEAST_WINDOWS if self.prober.has_baseline() else 1) * self.prober.costs.baseline()
 
     # -- enough ------------------------------------------------------------------------------------------------------
 
     def look(self) -> None:
-        """Look whether what is known is enough. Not where nothing more would come anyway: that is the end, whatever the
-        figures are, and the judge need not be stricter for it."""
+        """Take an interim look: is what is known enough? No look is taken if no further session would come anyway: then
+        the examination ends whatever the figures are, and the judge need not be stricter because of a look."""
         more = self._sessions is None and self._planned() and self._budget.left() > self.least_session()
         if self.sure_after is None and not more:
             return
@@ -111,8 +112,8 @@ class Blocks:
         self.sure_after = self._budget.elapsed() if enough else None
 
     def measure_beside(self, as_written: Side, patience: Callable[[], float]) -> None:
-        """Pairs of processes, where time was set apart for them; then what is known is looked at again, with what they
-        brought. `patience`: as for `Starter.live`. Raises `OutOfTime`."""
+        """Measure pairs of processes, if time was reserved for them. Then take another interim look, which includes
+        their results. `patience`: as for `Starter.live`. Raises `OutOfTime`."""
         try:
             self.beside.measure(as_written, patience)
         finally:
@@ -121,7 +122,7 @@ class Blocks:
         self.tell_sure()
 
     def tell_sure(self) -> None:
-        """Once, as soon as nothing more is measured that could change it."""
+        """Tell the user that the result is sure: once, as soon as nothing that is still measured could change it."""
         if self.sure_after is not None and not self._told_sure:
             self._told_sure = True
             self._progress.note(telling.sure(self.sure_after))
@@ -129,8 +130,8 @@ class Blocks:
     # -- in a session --------------------------------------------------------------------------------------------------
 
     def work(self, live: Live) -> None:
-        """Windows until this session's share of the time is used. Where all of the time is over before everything was
-        measured once, more is asked for by what is known then. Raises `SessionOver` and `OutOfTime`."""
+        """Measure windows until this session's share of the time is used. If the whole time is over before everything
+        was measured once, ask for more, based on what is known by then. Raises `SessionOver` and `OutOfTime`."""
         try:
             self._work(live)
         except OutOfTime:
@@ -159,7 +160,7 @@ class Blocks:
             self._measure_ceilings(live)
         exploring = self.selection.chosen_after == 0
         if exploring and self.explainer is not None:
-            # Behind the first timed windows: they tell whether that of the phases had neighbours.
+            # After the first timed windows, because they show whether other programs disturbed the window of phases.
             self.selection.heed_phases(self.explainer.shares_as_written())
         if exploring and self._scarce:
             self._progress.stage("Measuring the likeliest settings first")
@@ -170,10 +171,10 @@ class Blocks:
                 left = max(left, EXPLORING_SHARE * self._budget.seconds - self._budget.spent())
             probes = self.selection.probes(live.session.number, first_block=first)
             if exploring and not first and self._goes_on():
-                # Repeating what is known here would take the time of another process, which would tell more.
+                # Repeating windows here would take time from another process, which would tell more.
                 probes = self.selection.news(probes)
             if first and not probes and not self.prober.has_baseline():
-                # Nothing can be changed in this loop from outside; how fast it is, and why, is told all the same.
+                # No setting applies to this loop. Its speed, and the reason for it, are reported all the same.
                 for _ in range(LEAST_WINDOWS):
                     self.prober.measure(live.session, probe(BASELINE, {}))
             if not probes or (not first and left < 2.5 * self.prober.costs.baseline()):
@@ -190,7 +191,7 @@ class Blocks:
         if not self.selection.chosen_after:
             self.selection.choose(live.session.number)
         if exploring:
-            # Chosen by this session alone, so that those to come confirm a choice that they did not make.
+            # Only this session chooses, so that the later ones confirm a choice that they did not make.
             self.selection.climb()
             self.beside.set_apart(live, self.prober.costs, alone=not self.wanted())
             self._ask_for_time()
@@ -202,7 +203,7 @@ class Blocks:
                 self.explainer.explain(live, self._starter.setup())
 
     def _is_scarce(self, live: Live) -> bool:
-        """Whether there is no time for a block of all settings in as many processes as a claim needs."""
+        """Whether time is too short for a block of all settings in as many processes as a claim needs."""
         probes = self.selection.probes(live.session.number, first_block=True)
         if not any(map(likeliest.is_candidate, probes)):
             return False
@@ -211,15 +212,15 @@ class Blocks:
         return sessions * block + (sessions - 1) * self._starter.setup() > self._budget.left()
 
     def _expected(self, probes: Sequence[Probe]) -> dict[str, float]:
-        """Seconds that a window of each of them takes, as it did before, or as it should."""
+        """Seconds that a window of each probe takes: as measured before, or else as expected."""
         costs = self.prober.costs
         return {each.key: costs.seconds.get(each.key) or costs.measuring(each) for each in probes}
 
     def _fitting(self, probes: list[Probe], left: float, *, exploring: bool, first: bool) -> list[Probe]:
-        """What of the probes the next block holds, with `left` seconds for it; the first of all in any case.
+        """The probes that the next block holds, with `left` seconds for it. The first block is never empty.
 
-        Where time is scarce, the likeliest to pay go first. The process that explores measures them one at a time
-        between two baselines, as long as the other processes that a claim needs have time to measure the best of them.
+        If time is scarce, the likeliest to pay go first. Then the exploring process measures them one at a time between
+        two baselines, as long as the other processes that a claim needs have time to measure the best of them.
         """
         costs = self.prober.costs
         baseline = costs.baseline()
@@ -235,7 +236,8 @@ class Blocks:
             return schedule.fitting(probes, expected, baseline, left, counts)
         others = max(0, min(self._sessions or schedule.LEAST_SESSIONS, schedule.LEAST_SESSIONS) - 1)
         kept = others * (self._starter.setup() + LEAST_WINDOWS * baseline)
-        # What has lost needs no others: then another one may be the likeliest, and this process is there already.
+        # If all settings so far have lost, no other process has to confirm them, so all of the time may go into trying
+        # the next ones in this process.
         lost = likeliest.all_lost(selection.candidates, selection.speeds())
         left = self._budget.left() if lost else min(left, self._budget.left() - kept)
         fitting = schedule.fitting(probes, expected, baseline if first else 0.0, left, counts)
@@ -244,9 +246,9 @@ class Blocks:
         return fitting[:1]
 
     def look_first(self, live: Live) -> None:
-        """Where the time goes, before anything else: it needs nothing to be compared with, and whatever ends the
-        examination, the report then says why the training is slow. Where it takes little, the process warms up before,
-        else while it is looked at: where steps are long, or a window of them is dear."""
+        """Look where the time goes, before anything else. This needs no comparison, so the report says why the training
+        is slow even if the examination ends early. The process warms up before, if that takes little time. If steps
+        are long or a warm-up window would take too much time, these windows are the warm-up."""
         if self.explainer is None or self.explainer.begun():
             return
         if self.prober.costs.baseline_step < burn_in.LONG_STEP and not self.warming.is_dear():
@@ -254,7 +256,7 @@ class Blocks:
         self.explainer.begin(live)
 
     def _ask_for_time(self) -> None:
-        """Once, and where the user set none: the time that is shown changes no second time."""
+        """Ask for more time if the user set no budget. Only once, so that the total that is shown changes only once."""
         if self._asked or self._budget.strict or not self.wanted():
             return
         self._asked = True
@@ -268,7 +270,7 @@ class Blocks:
         )
 
     def _plan_the_rest(self, live: Live) -> None:
-        """How many processes more, now that it is known what they will measure and what that takes."""
+        """Plan how many more processes there are, now that it is known what they will measure and what that takes."""
         cost = self.prober.costs.baseline()
 
         def block(settled: bool) -> float:
@@ -287,14 +289,14 @@ class Blocks:
         )
 
     def _goes_on(self) -> bool:
-        """Whether it is left to us how many processes there are, and there is time for another."""
+        """Whether doctor decides how many processes there are, and there is time for another."""
         return self._sessions is None and self._budget.left() > self.least_session()
 
     def _run_block(self, live: Live, probes: list[Probe]) -> None:
         self.prober.block += 1
         windows = self._measured.windows
         follows = bool(windows) and windows[-1].label == BASELINE and windows[-1].session == live.session.number
-        # Should the time be over before the block is, the likeliest was measured between two baselines.
+        # So the likeliest has been measured between two baselines even if the time ends before the block does.
         parts = [probes[:1], probes[1:]] if self._scarce and len(probes) > 1 else [probes]
         order: list[Probe] = []
         for part in parts:
@@ -307,7 +309,7 @@ class Blocks:
                 self._quiet.measure(live.session, each)
 
     def _measure_ceilings(self, live: Live) -> None:
-        """What no fix can pass, measured first, so that fixes that cannot pay are not tried."""
+        """Measure what no fix can exceed. This comes first, so that fixes that cannot pay are not tried."""
         self._ceilings_known = True
         self.prober.block += 1
         self._progress.stage("Measuring ceilings")

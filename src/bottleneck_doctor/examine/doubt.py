@@ -1,4 +1,4 @@
-"""What is told of fixes of which nothing can be claimed: the chance that each helps, and what would settle it. Pure."""
+"""What the report says about undecided fixes: the chance that each one helps, and what would settle it. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bottleneck_doctor.wording import ranking
 
 
 class Doubt:
-    """What is not yet sure in one examination."""
+    """The chances of fixes in one examination, and what would settle those that are open."""
 
     def __init__(self, evidence: JudgeEvidence, estimates: Estimates) -> None:
         self._evidence = evidence
@@ -30,7 +30,7 @@ class Doubt:
         )
 
     def told(self, outcome: FixOutcome) -> FixOutcome:
-        """An outcome with its chance and, where it is still open, with what would settle it."""
+        """An outcome with its chance and, if it is still open, with what would settle it."""
         candidate = self._candidate(outcome)
         outcome = replace(outcome, chance=self._chance(outcome, candidate))
         if outcome.status != "cannot_tell":
@@ -43,8 +43,8 @@ class Doubt:
         return replace(outcome, settle=self._evidence.settling.settle([wanted], self._tried())[0])
 
     def next_step(self, outcomes: Sequence[FixOutcome]) -> tuple[Settle, str] | None:
-        """What would settle everything that is still open and could matter, and its command for a sentence. What was
-        never measured is left for later where something else may help. None where more time would not do."""
+        """What would settle everything that is still open and could matter, and its command for a sentence. Fixes that
+        were never measured are included only if nothing else may help. None if more time would not settle anything."""
         unsettled = [(each, self._candidate(each)) for each in outcomes if each.status == "cannot_tell"]
         found = [(each, self._open(each, candidate)) for each, candidate in unsettled]
         known = [(each, wanted) for each, wanted in found if wanted is not None]
@@ -63,7 +63,7 @@ class Doubt:
         return next(each for each in self._evidence.candidates if each.fix.id == outcome.id)
 
     def _chance(self, outcome: FixOutcome, candidate: Candidate) -> float | None:
-        """That it is worth its edit: by itself and, where it builds on something, on top of that too."""
+        """The chance that it is worth its edit: by itself and, if it builds on something, also on top of that."""
         key = key_of(outcome.setting)
         if outcome.speedup is None or key not in self._estimates.promised:
             return None
@@ -74,7 +74,7 @@ class Doubt:
         return worth
 
     def _open(self, outcome: FixOutcome, candidate: Candidate) -> Open | None:
-        """What it takes to decide it; None where more time would not."""
+        """What it takes to decide it; None if more time would not help."""
         bases = self._bases(candidate)
         fixes = (candidate.fix.id, *(each.fix.id for each in bases))
         keys = [each.key(setting) for each in (candidate, *bases) for setting in each.settings]
@@ -82,14 +82,14 @@ class Doubt:
         sessions, blocks = speedups.MINIMUM_SESSIONS, 1
         if outcome.speedup is not None:
             needed = self._sessions(outcome, candidate)
-            # Of what a process has to be started with, only so many pairs are ever taken.
+            # For a setting that a process has to be started with, there are never more than `PAIRS` pairs.
             if needed is None or (candidate.starts and outcome.speedup.sessions >= PAIRS):
                 return None
             sessions, blocks = needed, max(1, round(outcome.speedup.pairs / outcome.speedup.sessions))
         return Open(fixes, tuple(keys), tuple(best), sessions, blocks, candidate.starts)
 
     def _bases(self, candidate: Candidate) -> list[Candidate]:
-        """The fixes that have to be tried with it, since it builds on one of their settings."""
+        """The fixes that have to be tried together with it, because it builds on one of their settings."""
         if candidate.base:
             return [each for each in self._evidence.candidates if candidate.base in each.settings]
         if candidate.with_workers and not self._evidence.found.num_workers:
@@ -97,7 +97,7 @@ class Doubt:
         return []
 
     def _sessions(self, outcome: FixOutcome, candidate: Candidate, *, sharp: bool = False) -> int | None:
-        """Sessions that would decide it; `sharp`: if processes and windows did not differ at all."""
+        """How many sessions would decide it. `sharp`: if processes and windows did not differ at all."""
         decisive = self._estimates.decisive(key_of(outcome.setting), candidate.base)
         spread = self._spread.of_differences() if candidate.base else self._spread
         if sharp:

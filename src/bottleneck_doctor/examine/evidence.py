@@ -1,4 +1,4 @@
-"""What an examination gathered, as it is judged: the candidates, the windows, and the estimates made of them. Pure."""
+"""What an examination gathered for the judge: the candidates, the windows, and the estimates made from them. Pure."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Candidate:
     settings: list[Setting] = field(default_factory=list)
     with_workers: bool = False
     sweep: bool = False
-    """Whether its settings are numbers of workers, around the best of which more are tried."""
+    """Whether its settings are numbers of workers; then more numbers around the best one are tried."""
     offered_risk: Risk | None = None
-    """The risk of what is tried, where it is another than the fix has in general."""
+    """The risk of the settings that are tried; None if it is the fix's own."""
     base: Setting = field(default_factory=dict)
     of_kernel: bool = False
-    """Its settings save time in which the kernel works."""
+    """Whether its settings can only save time in which the kernel works."""
     failures: dict[str, str] = field(default_factory=dict)
     """Why windows of a setting failed, by key."""
     idle: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -41,43 +41,43 @@ class Candidate:
 
     @property
     def risk(self) -> Risk:
-        """What may become of the training."""
+        """How the fix may change the training's results."""
         return self.offered_risk or self.fix.risk
 
     @property
     def starts(self) -> bool:
-        """Whether a process has to be started with its settings."""
+        """Whether its settings have to be set when a process starts."""
         return any(knobs.of_layer(setting, "session") for setting in self.settings)
 
     def key(self, setting: Setting) -> str:
-        """The key of one of its settings, with what it builds on."""
+        """The key of one of its settings, including the setting that it builds on."""
         return key_of({**self.base, **setting})
 
 
 @dataclass(frozen=True)
 class JudgeEvidence:
-    """All that was gathered, for judging."""
+    """Everything that was gathered, for the judge."""
 
     found: Found
     windows: Sequence[Window]
     candidates: Sequence[Candidate]
     rungs: Sequence[tuple[str, Setting]]
-    """The combination ladder as chosen: fix added last and the setting by then."""
+    """The combination ladder as chosen: for each rung, the fix that it adds and the whole setting."""
     chosen_after: int
-    """The last session whose windows chose the best settings; later ones confirm."""
+    """The last session whose windows chose the best settings; later sessions confirm."""
     epoch_batches: int | None
     best_workers: Setting = field(default_factory=dict)
-    """The number of workers that dependent fixes and the ladder were built on; empty where it is the user's own."""
+    """The number of workers that dependent fixes and the ladder build on; empty if it is the user's own."""
     beside: Sequence[Observation] = ()
-    """Settings that a process has to be started with: pairs of such a process and one as written, numbered from 1."""
+    """One observation for each pair of a process started with a setting and a process as written."""
     other_load: float | None = None
-    """Most cores that other programs kept busy in a session, on average; None where it was not seen."""
+    """Most cores that other programs kept busy in a session, on average; None if that was not seen."""
     cut: str = TIME_OVER
     """What ended the measuring."""
     significance: float = speedups.SIGNIFICANCE
-    """How often a claim, and an interval, may be wrong: less where measuring may end because of what is seen."""
+    """How often a claim, or an interval, may be wrong: less often if measuring may end because of what is seen."""
     settling: Settling | None = None
-    """What another examination would take; None where that is not known."""
+    """What another examination would take; None if that is not known."""
 
 
 class Estimates:
@@ -105,7 +105,7 @@ class Estimates:
         return self.added[key] if base and key in self.added else self.promised[key]
 
     def over(self, whole: Setting, part: Setting) -> speedups.SpeedupEstimate | None:
-        """What a setting adds to a part of it, from processes that measured both; None where none did."""
+        """What a setting adds to a part of it, from processes that measured both; None if no process did."""
         key = key_of(whole)
         return speedups.estimate_all(ev.added(self.pairs, {key: key_of(part)}), self._level, control="").get(key)
 
@@ -116,7 +116,7 @@ class Estimates:
 
 
 def speedup(estimate: speedups.SpeedupEstimate) -> Speedup:
-    """As it stands in the result: bounded, since JSON has no infinity."""
+    """An estimate in the form of the result: bounded, because JSON has no infinity."""
     return Speedup(
         estimate=min(LARGEST_RATIO, estimate.estimate),
         low=min(LARGEST_RATIO, max(0.0, estimate.low)),

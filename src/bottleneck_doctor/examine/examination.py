@@ -1,7 +1,8 @@
-"""The order of an examination: discover, look where time goes, measure, choose, again in fresh processes, look closer.
+"""The order of an examination: find the loop, look where time goes, measure, choose, measure again in new processes,
+look closer.
 
-`examine` runs sessions until the plan or the budget is done and hands what was gathered to `outcome`. Whatever ends it
-early, what was learnt is returned.
+`examine` runs sessions until the plan or the budget is done, and hands what was gathered to `outcome`. If something
+ends it early, it returns what was learnt by then.
 """
 
 from __future__ import annotations
@@ -38,23 +39,23 @@ from bottleneck_doctor.system.progress import Progress
 from bottleneck_doctor.wording import words
 
 DEFAULT_BUDGET = 180.0
-"""Seconds for an ordinary script; the first set-up, which may have to make caches, comes on top."""
+"""Seconds for an ordinary script. The first set-up, which may have to build caches, comes on top."""
 ENDING_SECONDS = 2.0
-"""Of all of the time, for what comes last: to end the process, to put files back, to judge and to write the report."""
+"""Seconds kept for the end: ending the process, putting files back, judging, and writing the report."""
 ENDING_SHARE = 0.1
-"""Of a small budget it is no larger a part."""
+"""The largest part of a small budget that is kept for the end."""
 LAUNCHED_ENDING_SECONDS = 6.0
-"""How much longer a launcher may take to end its ranks."""
+"""How many seconds longer a launcher may take to end its ranks."""
 
 MOST_DEAD_SESSIONS = 3
 MOST_TIMES_APART = 2
-"""Ranks that came apart in as many processes will do so in the next."""
+"""If ranks have come apart in this many processes, they will come apart in the next one too."""
 
 
 def examine(request: ExaminationRequest, progress: Progress, outside: Outside | None = None) -> ExaminationOutcome:
-    """Examine the entrypoint. Raises `DoctorError` where nothing could be learnt at all.
+    """Examine the entrypoint. Raises `DoctorError` if nothing could be learnt at all.
 
-    `outside`: the clock, the processes and what looks at them; without, this machine's own.
+    `outside`: the clock, the processes and what watches them; by default, those of this machine.
     """
     with terminate_as_interrupt():
         return _Examination(request, progress, outside or Outside()).run()
@@ -88,7 +89,7 @@ class _Examination:
         return budget
 
     def _ending(self, total: float) -> float:
-        """Seconds kept for what comes last."""
+        """Seconds kept for the end of an examination that takes `total` seconds."""
         seconds = ENDING_SECONDS + (LAUNCHED_ENDING_SECONDS if self.request.start.launcher else 0.0)
         return min(seconds, ENDING_SHARE * total)
 
@@ -96,7 +97,7 @@ class _Examination:
         try:
             entrypoint = self.request.start.entrypoint()
             self.protector = Protector() if self.request.start.in_place else protecting(Path.cwd(), entrypoint)
-            # The explanation has time of its own, so it goes on where the time to measure is over.
+            # Explaining has its own reserved time, so it goes on even if the time to measure is over.
             with contextlib.suppress(OutOfTime):
                 if self.request.fresh_runs:
                     fresh_runs(self._at_loop, self._in_session, self.budget, self.generator)
@@ -119,7 +120,7 @@ class _Examination:
                 raise
             self.error = error
         except Exception as error:
-            # A bug of ours costs what was left to do, and nothing that was measured.
+            # If doctor itself has a bug, the rest is lost, but nothing that was measured.
             if not self._has_baseline():
                 raise
             self.bug = error
@@ -129,8 +130,8 @@ class _Examination:
         return self._outcome()
 
     def _sessions(self) -> None:
-        """One process after another, a share of the time each, until as many as planned held a block, or what is known
-        is enough."""
+        """Run one process after another, with a share of the time each, until as many as planned have held a block, or
+        what is known is enough."""
         idle = 0
         while self.blocks is None or (self.blocks.wanted() and self.budget.left() > self.blocks.least_session()):
             before = self._gathered()
@@ -151,8 +152,8 @@ class _Examination:
     # -- one session -----------------------------------------------------------------------------------------------
 
     def _in_session(self, work: Callable[[Live], None]) -> None:
-        """Start a process and work in it once it stands at its loop. Where nothing can be had from one that ended by
-        itself, raises the `DoctorError` that says why."""
+        """Start a process and work in it once it stands at its loop. If it ends by itself before anything was learnt,
+        raises the `DoctorError` that says why."""
         what = f"Process {self.starter.number + 1}"
         self.progress.stage(f"Starting the script ({what[0].lower()}{what[1:]})")
         try:
@@ -185,12 +186,12 @@ class _Examination:
         )
 
     def _patience(self) -> float:
-        """Seconds that a loop is waited for."""
+        """Seconds to wait for a loop."""
         first = not self.starter.setups and not self.budget.strict
         return LONGEST_SETUP if first else max(0.0, self.budget.left())
 
     def _found(self, found: messages.Found, setup: float) -> Blocks:
-        """The loop is known: lay out the selection and the plan."""
+        """The loop is known: make the selection and the plan."""
         step = schedule.typical_step(found.step_seconds, found.num_workers, found.period)
         measured = Measurements(found)
         selection = Selection(measured, self.request.only, self.request.skip)
@@ -234,8 +235,8 @@ class _Examination:
     # -- why ------------------------------------------------------------------------------------------------------
 
     def _complete_claims(self) -> None:
-        """Where something seems to help, the processes that its claim still lacks go before the lines: the place to
-        look is known by then, and what it would bring is not."""
+        """If a setting seems to help, run the processes that its claim still lacks, before the lines are timed. By then
+        it is known where the time goes, but not yet what the setting brings."""
         explainer, blocks = self.explainer, self.blocks
         if explainer is None or blocks is None or not explainer.done or self.request.fresh_runs:
             return
@@ -249,7 +250,7 @@ class _Examination:
                 blocks.tell_sure()
 
     def _explain_the_rest(self) -> None:
-        """What wants a process of its own: lines, and everything else where no session got to it."""
+        """Run what needs its own process: the line timings, and everything else that no session got to."""
         explainer, blocks = self.explainer, self.blocks
         if explainer is None or blocks is None or not self._has_baseline():
             return
@@ -260,7 +261,7 @@ class _Examination:
         self._explain_in_a_session(explainer, explainer.lines)
 
     def _use_the_rest(self) -> None:
-        """Processes that a claim still lacks, where explaining took less than was set apart for it."""
+        """Run processes that a claim still lacks, if explaining took less time than was reserved for it."""
         blocks = self.blocks
         if self.explainer is not None and blocks is not None and self._has_baseline() and not self.request.fresh_runs:
             self.explainer.allowance.give_back()
@@ -283,15 +284,15 @@ class _Examination:
         return self.blocks is not None and self.blocks.prober.has_baseline()
 
     def _has_reason(self) -> bool:
-        """Whether it is known where the time of the training as written goes."""
+        """Whether it is known where the training as written spends its time."""
         return self.explainer is not None and self.explainer.explanation.phases is not None
 
     def _give_up_on(self, over: SessionOver) -> None:
-        """Raise the right error where a session ended before the training as written could be measured."""
+        """Raise the right error if a session ended before the training as written could be measured."""
         if self._has_baseline():
             return
         if self.explainer is not None and self.explainer.busy:
-            # Timers or py-spy may have broken what would have gone on without: the next process is measured at once.
+            # Timers or py-spy may have broken the process. So the next one is measured at once, without them.
             self.explainer.busy = False
             return
         if over.ours:
@@ -304,7 +305,7 @@ class _Examination:
             raise outcome.no_training(self.starter.farewell, over.tail)
 
     def _unmeasured(self) -> DoctorError:
-        """Why the training as written was not measured."""
+        """The error that says why the training as written was not measured."""
         ended = [self.starter.endings.get(record.number) is Ending.END for record in self.starter.records]
         if self.blocks is not None and (all(ended) or self.budget.left() > self.blocks.least_session()):
             return outcome.no_training(self.starter.farewell, "")

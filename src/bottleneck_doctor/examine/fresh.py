@@ -1,4 +1,4 @@
-"""The slow way that the quick one is tested against: every probe a start of the entrypoint of its own."""
+"""`--fresh-runs`: starts the entrypoint again for every probe. This slow way is the reference for the quick one."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def fresh_runs(
     budget: Budget,
     generator: random.Random,
 ) -> None:
-    """Every probe in a process of its own, which `in_session` starts; a round of them counts as one session. `blocks`:
-    known once the first process stands at its loop. Raises `OutOfTime`."""
+    """Measure every probe in its own process, which `in_session` starts. A round of processes counts as one session.
+    `blocks`: known once the first process stands at its loop. Raises `OutOfTime`."""
 
     def run(each: Probe, number: int) -> None:
         def measure(live: Live) -> None:

@@ -1,5 +1,5 @@
-"""Asks for the time that an answer takes, once the first process has shown what leads: the budget is extended, and the
-user is told why. Where the user set a budget, nobody asks.
+"""Asks for the time that an answer takes, once the first process has shown which setting leads: extends the budget, and
+tells the user why. Not used if the user set a budget.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from bottleneck_doctor.measure.starter import Starter
 def ask_for_time(
     selection: Selection, costs: Costs, starter: Starter, *, held: int, sessions: int | None, explains: bool
 ) -> None:
-    """Extend the budget by what it takes to be sure of what leads, or that nothing helps; by nothing where there is
-    enough, or where more would be for nothing.
+    """Extend the budget by the time that it takes to be sure of the leading setting, or to be sure that nothing helps.
+    Don't extend it if the time is enough, or if even the longest time would bring no answer.
 
-    Nothing is known of what helps as long as settings wait for their first window. `held`: processes that hold a
-    comparison. `sessions`: how many the user asked for, None where that is left to us. `explains`: whether a part of a
-    budget that the user sets goes to explaining.
+    As long as settings wait for their first window, it is not known what helps. `held`: processes that hold a
+    comparison. `sessions`: how many the user asked for; None if doctor decides. `explains`: whether a part of a budget
+    that the user sets goes to explaining.
     """
     budget, setup, baseline, measured = starter.budget, starter.setup(), costs.baseline(), selection.measured
     setting = measured.fastest(WORTH_TRYING) if selection.promising() else None

@@ -1,4 +1,4 @@
-"""Which of the settings that are faster the verdict names: the best that asks for nothing without need. Pure."""
+"""Which of the faster settings the verdict names: the best one, without any change that adds nothing. Pure."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from bottleneck_doctor.wording import words
 
 @dataclass(frozen=True)
 class Claim:
-    """A setting that is faster than the training as written, and may be said to be. `fix`: the one that it belongs to;
-    None where it is several fixes together."""
+    """A setting that may be claimed to be faster than the training as written. `fix`: the fix that it belongs to; None
+    for several fixes together."""
 
     setting: Setting
     figure: Speedup
@@ -21,11 +21,12 @@ class Claim:
 
 
 def named(claims: Sequence[Claim], adds: Callable[[Setting, Setting], bool]) -> Claim | None:
-    """The claim that leads; None where there is none.
+    """The claim that the verdict names; None if there is none.
 
-    That is the one whose interval begins highest, unless one that changes less is as good. `adds`: whether the first
-    setting is faster than the second, which changes a part of the same knobs. It has to show in windows of the same
-    processes: each further change is work for the user and may cost something, so none is asked for by chance.
+    It is the claim whose interval has the highest lower end, unless a claim that changes less is as good. `adds`:
+    whether the first setting is surely faster than the second, which changes only a part of the same knobs. Windows of
+    the same processes have to show that: each further change is work for the user and may have its own cost, so none is
+    recommended because of a random difference.
     """
     leading = max(claims, key=_lower_end, default=None)
     while leading is not None:
@@ -41,5 +42,5 @@ def _lower_end(claim: Claim) -> float:
 
 
 def _is_part(claim: Claim, whole: Claim) -> bool:
-    """Whether the other claim changes every knob that this one changes, to whatever value, and more."""
+    """Whether `whole` changes every knob that `claim` changes, to whatever value, and more."""
     return claim.setting.keys() < whole.setting.keys()

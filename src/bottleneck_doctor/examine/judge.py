@@ -1,4 +1,5 @@
-"""From evidence to outcomes: estimates, verdicts of fixes, ceilings, curve, combination, and the one sentence.
+"""From evidence to outcomes: estimates, verdicts on fixes, ceilings, the curve of workers, the combination, and the
+verdict's sentence.
 
 Pure: a `JudgeEvidence` goes in, the parts of a `Result` come out.
 """
@@ -43,7 +44,7 @@ RISK_TOLD: dict[Risk, str] = {
     "numerics": "This changes rounding: compare the loss curves before you keep it.",
     "semantics": "This changes the training itself.",
 }
-"""What the verdict says of what it offers."""
+"""What the verdict says about the risk of the setting that it names."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Judgement:
 
 
 def judge(evidence: JudgeEvidence) -> Judgement:
-    """Everything that may be said of the evidence. Needs at least one counted baseline window."""
+    """Everything that the evidence allows to be said. Needs at least one counted baseline window."""
     estimates = Estimates(evidence)
     ladder = _ladder(evidence, estimates)
     outcomes, surely = _outcomes(evidence, estimates, ladder[1:])
@@ -84,7 +85,7 @@ def judge(evidence: JudgeEvidence) -> Judgement:
 def _outcomes(
     evidence: JudgeEvidence, estimates: Estimates, rungs: Sequence[LadderStep]
 ) -> tuple[list[FixOutcome], list[LadderStep]]:
-    """What became of each fix, and the rungs that may be said to be faster: each is one more that was tried."""
+    """The outcome of each fix, and the rungs that may be claimed to be faster. Each rung counts as one more trial."""
     measured = [
         (candidate, _best_setting(candidate, estimates, evidence.best_workers)) for candidate in evidence.candidates
     ]
@@ -115,7 +116,7 @@ def _claims(
     surely: Sequence[LadderStep],
     ladder: Sequence[LadderStep],
 ) -> list[Claim]:
-    """Everything that may be said to be faster. `surely`: the rungs of the ladder of which that is so."""
+    """Everything that may be claimed to be faster. `surely`: the rungs of the ladder that may."""
     claims = [
         Claim(outcome.setting, outcome.speedup, outcome.risk, outcome.id)
         for outcome in outcomes
@@ -154,7 +155,7 @@ def _measured(
     status: Status = judged
     promised, steady = estimates.promised[key], estimates.steady.get(key)
     if status == "faster" and promised.estimate <= 1.0:
-        # It makes up for some of what its base costs, and no more: not a fix to offer.
+        # It only makes up for some of what its base costs, so it is no fix to offer.
         status = "no_difference" if promised.high <= 1 + speedups.EQUIVALENCE else "cannot_tell"
     confirmed = estimates.confirmed.get(key)
     added = estimates.added.get(key) if candidate.base else None
@@ -240,12 +241,12 @@ def _baseline(evidence: JudgeEvidence) -> Baseline | None:
 
 
 def _counts_samples(found: Found, per_step: float) -> bool:
-    """Whether samples were counted: not without a loader, nor where its batches hold nothing that tells how many."""
+    """Whether samples were counted. They can't be without a loader, or if the batches don't show how many they hold."""
     return found.has_loader and not (per_step == 1.0 and (found.batch_size or 1) > 1)
 
 
 def _ceilings(evidence: JudgeEvidence, estimates: Estimates) -> dict[str, Speedup]:
-    """What was measured without one of the costs; none is below what was measured of the settings that it bounds."""
+    """The ceilings. None of them is below the measured speed of a setting that it bounds."""
     measured = [
         (window.label, window.setting)
         for window in evidence.windows
@@ -313,13 +314,13 @@ def _workers(evidence: JudgeEvidence, estimates: Estimates, baseline: Baseline |
 
 
 def _ladder(evidence: JudgeEvidence, estimates: Estimates) -> list[LadderStep]:
-    """Fixes on top of one another, as far as they were measured; empty where there are not two."""
+    """Fixes on top of one another, as far as they were measured; empty if there are fewer than two."""
     ladder: list[LadderStep] = []
     for fix, setting in evidence.rungs:
         estimate = estimates.promised.get(key_of(setting))
         if estimate is None:
             break
-        # A rung that does not go higher is not climbed: fewer changes for the same speed.
+        # Leave out a rung that brings nothing: fewer changes for the same speed.
         if ladder and estimate.estimate < ladder[-1].speedup.estimate * (1 + 0.5 * speedups.EQUIVALENCE):
             continue
         more = estimates.over(setting, ladder[-1].setting) if ladder else None
@@ -331,7 +332,7 @@ def _ladder(evidence: JudgeEvidence, estimates: Estimates) -> list[LadderStep]:
 def _combination(
     evidence: JudgeEvidence, estimates: Estimates, ladder: Sequence[LadderStep], leading: Claim | None
 ) -> Combination | None:
-    """The fixes together: as far up the ladder as the verdict goes, or all of them where it names a single fix."""
+    """The fixes together: up to the rung that the verdict names, or all of them if it names a single fix."""
     if not ladder:
         return None
     named = [rung for rung in ladder if leading is not None and leading.fix is None and rung.setting == leading.setting]
@@ -348,7 +349,7 @@ def _combination(
 
 
 def _gravest(evidence: JudgeEvidence, fixes: Sequence[str]) -> Risk:
-    """The risk of several fixes made together."""
+    """The gravest risk of several fixes."""
     order: tuple[Risk, ...] = ("identical", "numerics", "semantics")
     risks = [candidate.risk for candidate in evidence.candidates if candidate.fix.id in fixes]
     return max(risks, key=order.index, default="identical")
@@ -381,7 +382,7 @@ def _verdict(
     measured = estimates.promised.get(REPLAY)
     free = None
     if measured is not None and "synthetic" in ceilings:
-        # As it was measured where that is below 1: what is raised from there is no measurement of free data.
+        # If it was measured below 1, take the measured value: the ceiling was raised above it and not measured.
         free = measured.estimate if measured.estimate < 1 else ceilings["synthetic"].estimate
     return Verdict(sentence=undecided.nothing_faster(outcomes, free))
 
@@ -394,7 +395,7 @@ def _undecided(
     estimates: Estimates,
     doubt: Doubt,
 ) -> Verdict:
-    """The verdict where nothing is faster and something is open, with the next step at its end."""
+    """The verdict if nothing is faster and something is open, with the next step at its end."""
     if estimates.floor > ranking.TOO_NOISY:
         return Verdict(
             sentence=f"{opening} Cannot tell what would help: {_too_noisy(evidence, estimates.floor)}. "
@@ -411,14 +412,14 @@ def _undecided(
 
 
 def _best_single(outcomes: Sequence[FixOutcome]) -> str | None:
-    """The best of the fixes that are faster by themselves; None where none is."""
+    """The best of the fixes that are faster by themselves; None if none is."""
     faster = [outcome for outcome in outcomes if outcome.status == "faster"]
     best = max(faster, key=lambda outcome: words.lower_end(outcome.speedup), default=None)
     return None if best is None else best.id
 
 
 def _too_noisy(evidence: JudgeEvidence, floor: float) -> str:
-    """Others are blamed where they were seen, and only there: training can vary by itself."""
+    """Why there is too much noise. Other programs are blamed only if they were seen: training can vary by itself."""
     vary = f"measurements of the same training differ so much that nothing{words.below_text(floor)} is claimed"
     if not _others_busy(evidence):
         return vary

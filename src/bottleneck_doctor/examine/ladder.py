@@ -1,6 +1,6 @@
-"""The ladder of the combination: which fix comes first, and which may bring something on top. Pure.
+"""The ladder of the combination: which fix comes first, and which fixes may bring something on top of it. Pure.
 
-Ratios used here are rough (`pairing.quick_speeds`): they say what is measured, and nothing is claimed from them.
+Ratios used here are rough (`pairing.quick_speeds`): they decide what is measured, and nothing is claimed from them.
 """
 
 from __future__ import annotations
@@ -12,17 +12,19 @@ from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.knobs import needs_workers, num_workers
 
 WORTH_TRYING = 1.02
-"""A fix whose ceiling is below this ratio is not tried, and one that brings less alone is not combined."""
+"""A fix is not tried if its ceiling is below this ratio, and not combined if it brings less by itself."""
 MOST_RUNGS = 4
 
 
 def rungs(
     tried: Mapping[str, Sequence[Setting]], speeds: Mapping[str, float], workers: Setting, own_workers: int
 ) -> list[tuple[str, Setting]]:
-    """The best fix first, then each that promised a gain alone on top; empty where there are not two.
+    """The rungs: the best fix first, then each other fix that promised a gain by itself; empty if there are fewer than
+    two.
 
-    `tried`: settings by fix, with what they build on. `speeds`: those of settings, by key. `workers`: the best number
-    of workers, empty where that is the user's own (`own_workers`). A rung is its fix and all that is set by then.
+    `tried`: settings by fix, including what they build on. `speeds`: those of settings, by key. `workers`: the best
+    number of workers, empty if that is the user's own (`own_workers`). A rung is the fix that it adds, and the whole
+    setting.
     """
     gains: list[tuple[float, str, Setting]] = []
     if workers:
@@ -30,7 +32,7 @@ def rungs(
         gains.append((speeds[labels.key_of(workers)], fix, workers))
     everything = [setting for settings in tried.values() for setting in settings]
     for fix, settings in tried.items():
-        # Of the numbers of workers only the best is built on.
+        # Only the best number of workers is combined with other fixes.
         others = [setting for setting in settings if num_workers.alone(setting) is None]
         gain, setting = max(
             ((_gain(each, everything, speeds), each) for each in others), key=lambda known: known[0], default=(0.0, {})
@@ -42,7 +44,7 @@ def rungs(
 
 
 def _gain(setting: Setting, tried: Sequence[Setting], speeds: Mapping[str, float]) -> float:
-    """How many times as fast a setting is as the best that it holds; 0 where one that changes less is as fast."""
+    """How many times as fast a setting is as the best part of it; 0 if a setting that changes less is as fast."""
     speed = speeds.get(labels.key_of(setting), 0.0)
     smaller = [each for each in tried if each.keys() < setting.keys() and labels.key_of(each) in speeds]
     if any(speed <= WORTH_TRYING * speeds[labels.key_of(each)] for each in smaller):
@@ -58,7 +60,7 @@ def _stacked(gains: Sequence[tuple[float, str, Setting]], own_workers: int) -> l
         if any(name in together and together[name] != value for name, value in change.items()):
             continue
         if change.items() <= together.items():
-            continue  # What a fix before it brought along.
+            continue  # An earlier fix has set all of this already.
         if needs_workers(change) and not num_workers.under(together, own_workers):
             continue
         together = {**together, **change}

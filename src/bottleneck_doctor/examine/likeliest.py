@@ -1,8 +1,7 @@
-"""What is measured first where there is no time for all: what is the likeliest to pay. Pure.
+"""The order of settings if there is no time for all of them: the likeliest to pay first. Pure.
 
-Before anything was measured, the first look says what that is: where steps wait for batches it is loading, elsewhere
-computing. Then it is what was the fastest so far, for a claim needs it in further processes, and a setting that was
-measured in one process only is none.
+Before anything was measured, the first look decides: loading if steps wait for batches, otherwise computing. After
+that, the fastest settings so far come first, because a claim needs them in more than one process.
 """
 
 from __future__ import annotations
@@ -21,15 +20,15 @@ from bottleneck_doctor.measure.supply import Supply
 from bottleneck_doctor.runtime.wire.messages import Found
 
 WAITING = 0.15
-"""Part of the time from which waiting for batches promises more than most of what computes faster brings."""
+"""If waiting for batches takes this part of the time or more, faster loading promises more than faster computing."""
 LOST = 0.93
-"""Part of the speed as written below which a setting has lost in its first pair, and leaves its time to others."""
+"""A setting that is below this part of the speed as written in its first pair has lost: others get its time."""
 
 Place = tuple[float, ...]
 
 
 class Turn(IntEnum):
-    """Whose turn it is."""
+    """Groups of probes, in the order of their turns."""
 
     MEASURED = 0
     TOGETHER = 1
@@ -46,11 +45,11 @@ def in_turn(
     supply: Supply | None,
     found: Found,
 ) -> list[Probe]:
-    """`probes`, the likeliest to pay first, and none with the priority of another; without those that have lost, as
-    long as there are others.
+    """`probes`, the likeliest to pay first, each with its own priority. Probes that have lost are left out as long as
+    there are others.
 
-    `speeds`: so far, relative to the baseline, by key. `supply`: None where nobody looked, and then the catalogue's
-    order says what is likely.
+    `speeds`: so far, relative to the baseline, by key. `supply`: None if there was no first look; then the catalogue's
+    order decides.
     """
     of = {labels.key_of({**each.base, **setting}): each for each in candidates for setting in each.settings}
     likely = likely_workers(candidates, supply, found)
@@ -81,12 +80,12 @@ def all_lost(candidates: Sequence[Candidate], speeds: Mapping[str, float]) -> bo
 
 
 def is_candidate(each: Probe) -> bool:
-    """Whether it is a setting that a user could choose, and no ceiling."""
+    """Whether it is a setting that a user could choose, and not a ceiling."""
     return each.mode == "timed" and not knobs.is_ceiling(each.as_setting())
 
 
 def _of_target(candidate: Candidate, supply: Supply | None) -> int:
-    """Which half of the catalogue it is in: the one that the first look speaks for is the first."""
+    """0 if its target (loading or computing) is the one that the first look suggests, or nothing is known; else 1."""
     if supply is None:
         return 0
     waits = supply.wait + supply.epoch_start >= WAITING
@@ -94,9 +93,9 @@ def _of_target(candidate: Candidate, supply: Supply | None) -> int:
 
 
 def likely_workers(candidates: Sequence[Candidate], supply: Supply | None, found: Found) -> int | None:
-    """The number of workers to begin with, of those that are offered: the fewest that keep up, by how long a batch
-    takes to be made, and no more than there are CPUs where that is computing; as many as there are CPUs where nobody
-    saw it. None where none is offered."""
+    """The number of workers to begin with, out of those offered: the fewest that keep up, by the time that making a
+    batch takes. If making batches is computing, it is no more than there are CPUs. If that time is not known, it is the
+    number of CPUs. None if no number is offered."""
     counts = sorted(
         count
         for each in candidates

@@ -1,8 +1,8 @@
-"""A look at what is known so far, between two processes: is it enough to end the examination?
+"""Interim looks between two processes: is what is known enough to end the examination?
 
-Pure: the selection and its windows come in, as the judge takes them, and the answer goes out. The judge itself is asked
-(`judge.judge`), at a stricter level than it has at the end: whoever looks several times and ends where the figures
-please gives luck as many chances (docs/statistics.md, *Ending early*).
+Pure: the selection and its windows come in, and the answer goes out. The judge itself is asked (`judge.judge`), at a
+stricter level than at the end. Each look at which measuring may end is another chance for a false claim, and the
+stricter level makes up for that (docs/statistics.md, *Ending early*).
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from bottleneck_doctor.statistics import speedups
 from bottleneck_doctor.wording import words
 
 FIRST = speedups.MINIMUM_SESSIONS
-"""Processes after which the first look is taken: with fewer nothing is claimed."""
+"""Processes before the first look: with fewer, nothing is claimed."""
 SURE_OF_ESTIMATE = 0.9
-"""Part of the estimated speed that the lower end of an interval has to promise, for it to be narrow enough."""
+"""An interval is narrow enough if its lower end is at least this part of the estimated speed,"""
 SURE_OF_GAIN = 0.5
-"""And part of the estimated gain, which for small gains is more."""
+"""and at least this part of the estimated gain. For small gains, the second condition is the stricter one."""
 WORTH_WAITING = 1.05
-"""How many times as fast as the best a setting has to look for an examination to go on for it. What is nearer to it may
-take as many processes again to be told apart, and is hardly worth that."""
+"""The examination goes on for a setting that looks at least this many times as fast as the best one. To tell smaller
+differences apart may take as many processes again, and is hardly worth that."""
 MOST_LUCK = 1.25
-"""How many times as fast as it looks in one or two processes a setting is taken to be at the most, where its interval
-says nothing: identical processes of nets bound by memory were seen to differ by 12 to 17 %."""
+"""If a setting was measured in only one or two processes, its interval says little. Then its true speed is taken to be
+at most this many times its estimate: identical processes of networks bound by memory differed by 12 to 17 %."""
 
 
 def evidence_of(
@@ -44,7 +44,7 @@ def evidence_of(
     significance: float = speedups.SIGNIFICANCE,
     settling: Settling | None = None,
 ) -> JudgeEvidence:
-    """What was gathered, for the judge. The last four as in `JudgeEvidence`."""
+    """What was gathered, for the judge. The last four arguments are those of `JudgeEvidence`."""
     return JudgeEvidence(
         found=selection.found,
         windows=selection.measured.windows,
@@ -62,7 +62,7 @@ def evidence_of(
 
 
 def offered(judged: Judgement) -> tuple[Setting, Speedup] | None:
-    """The setting that the verdict offers, with what it is worth; None where nothing is claimed."""
+    """The setting that the verdict names, with its speedup; None if nothing is claimed."""
     if judged.verdict.together and judged.combination is not None:
         return judged.combination.setting, judged.combination.speedup
     claimed = (fix for fix in judged.fixes if fix.id == judged.verdict.fix and fix.status == "faster")
@@ -72,9 +72,10 @@ def offered(judged: Judgement) -> tuple[Setting, Speedup] | None:
 def is_enough(evidence: JudgeEvidence, coming: Collection[str]) -> bool:
     """Whether another process would change nothing that a user acts on. Needs a counted window as written.
 
-    Something is claimed, its interval is narrow enough, and nothing that is still measured may beat it; or all is
-    decided, and nothing helps. `coming`: the keys of the settings that the next process would measure. Settings that a
-    process has to be started with are left out: pairs of their own decide on them, whatever is known here.
+    That is so in two cases. Either something is claimed, its interval is narrow enough, and nothing that is still
+    measured may beat it. Or everything is decided, and nothing helps. `coming`: the keys of the settings that the next
+    process would measure. Settings that a process has to be started with don't count here: pairs of processes decide
+    about them.
     """
     strict = replace(evidence, significance=speedups.INTERIM_SIGNIFICANCE)
     judged = judge.judge(strict)
@@ -88,15 +89,15 @@ def is_enough(evidence: JudgeEvidence, coming: Collection[str]) -> bool:
 
 
 def _is_narrow(worth: Speedup) -> bool:
-    """Whether it is known well enough what the gain is."""
+    """Whether the gain is known well enough."""
     low = words.lower_end(worth)
     gain = max(worth.estimate - 1, 0.0)
     return low >= SURE_OF_ESTIMATE * worth.estimate and low >= 1 + SURE_OF_GAIN * gain
 
 
 def _may_beat(seen: speedups.SpeedupEstimate | None, best: Speedup) -> bool:
-    """Whether a setting that is still measured may turn out faster than the best. One that has had the processes which
-    a claim needs has to look so, by enough to wait for."""
+    """Whether a setting that is still measured may turn out faster than the best one. If it already has the processes
+    that a claim needs, it has to look faster by `WORTH_WAITING`."""
     if seen is None:
         return True
     if seen.sessions < FIRST:

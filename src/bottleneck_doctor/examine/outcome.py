@@ -1,4 +1,4 @@
-"""What an examination hands back: a `Result` with its warnings, or the one error that says why there is none."""
+"""What an examination hands back: a `Result` with its warnings, or the error that says why there is none."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from bottleneck_doctor.wording import words
 NOISY_FLOOR = 0.05
 _NO_TORCH = re.compile(r"(ModuleNotFound|Import)Error: No module named '?torch'?$")
 RUNGS = {"backward": "backward passes", "gradient scaler": "those of the gradient scaler"}
-"""Some of `Found.rung` as a part of a sentence."""
+"""Values of `Found.rung`, as parts of a sentence."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,15 +60,15 @@ class Gathered:
     interrupted: bool
     records: list[SessionRecord]
     endings: Mapping[int, Ending]
-    """How those sessions ended that did so by themselves, by their number."""
+    """How sessions ended that ended by themselves, by their number."""
     hello: Hello | None
     selection: Selection | None
     has_baseline: bool
     sure_after: float | None = None
-    """Seconds from the start after which a look ended the measuring; None where nothing but the time did."""
+    """Seconds from the start when an interim look ended the measuring; None if no look did."""
     beside: Beside | None = None
     unmeasured: str = ""
-    """The sentence that says why there is none, where that is no interruption."""
+    """The sentence that says why there is no baseline, unless the user interrupted."""
     explanation: Explanation | None = None
     ranks: Sequence[Rank] = ()
     missing_ranks: Sequence[int] = ()
@@ -76,9 +76,9 @@ class Gathered:
     lost_files: Sequence[str] = ()
     """Files of the user's that could not be put back."""
     source: bool = True
-    """Whether lines of the user's code may be told."""
+    """Whether the report may show lines of the user's code."""
     settling: Command | None = None
-    """The command that examines some of the fixes again; None: nobody is told of one."""
+    """Makes the command that examines some of the fixes again; None: no command is shown."""
 
     def ended(self, how: Ending) -> list[SessionRecord]:
         """The sessions that ended in this way, in order."""
@@ -86,7 +86,7 @@ class Gathered:
 
 
 def result(gathered: Gathered) -> Result:
-    """The result of what was gathered, judged where there is a baseline to judge by."""
+    """The result of what was gathered. Fixes are judged only if there is a baseline."""
     selection = gathered.selection
     judged: judge.Judgement | None = None
     if selection is not None and gathered.has_baseline:
@@ -156,7 +156,7 @@ def result(gathered: Gathered) -> Result:
 
 
 def _best_label(judged: judge.Judgement | None) -> str | None:
-    """The label of the windows of the setting that the verdict offers."""
+    """The label of the windows of the setting that the verdict names."""
     if judged is None:
         return None
     best = looks.offered(judged)
@@ -166,8 +166,8 @@ def _best_label(judged: judge.Judgement | None) -> str | None:
 def _diagnosis(
     gathered: Gathered, judged: judge.Judgement | None, seen: Environment, used: Utilization | None
 ) -> Diagnosis:
-    """What the evidence says of the cause; nothing where the training was not looked into. Where its time goes can be
-    told without anything to compare it with."""
+    """What the evidence says about the cause; nothing if nothing was gathered to explain it. Phases alone are enough,
+    without a baseline, because they need no comparison."""
     told = gathered.explanation
     if gathered.selection is None or told is None or (judged is None and told.phases is None):
         return Diagnosis([], [])
@@ -196,7 +196,7 @@ def _diagnosis(
 
 
 def _verdict(gathered: Gathered, judged: judge.Judgement | None, found_out: Diagnosis) -> Verdict:
-    """The judge's sentence, opened by the cause where one was found."""
+    """The judge's sentence. It opens with the cause, if one was found."""
     cause = headline(found_out.findings, found_out.clauses)
     if judged is None:
         sentence = gathered.unmeasured or "Interrupted before the training as written could be measured."
@@ -209,7 +209,7 @@ def _verdict(gathered: Gathered, judged: judge.Judgement | None, found_out: Diag
 
 
 def _warnings(gathered: Gathered, judged: judge.Judgement | None) -> list[Warning]:
-    """Whatever makes the figures weaker."""
+    """Everything that makes the figures less certain."""
     found = []
     if gathered.interrupted:
         found.append(
@@ -252,7 +252,7 @@ def _warnings(gathered: Gathered, judged: judge.Judgement | None) -> list[Warnin
 
 
 def failed_later(record: SessionRecord, windows: Sequence[Window]) -> Warning:
-    """That the script failed after it had been measured: perhaps for what was switched in that process before."""
+    """The warning that the script failed after it had been measured, perhaps because of a setting switched before."""
     sentence = f"After some windows were measured, {record.ended.rstrip('.')}."
     if any(window.session == record.number and window.setting for window in windows):
         sentence += " By then, settings had been switched in that process, which may be the reason."
@@ -269,7 +269,7 @@ def _cut(gathered: Gathered) -> str:
 
 
 def _other_load(gathered: Gathered) -> float | None:
-    """Most cores that others kept busy in a session; None where that was never seen."""
+    """Most cores that other programs kept busy in a session; None if that was never seen."""
     return max((record.other_load for record in gathered.records if record.other_load is not None), default=None)
 
 
@@ -289,7 +289,7 @@ def _weak_evidence(judged: judge.Judgement) -> list[Warning]:
             )
         )
     sessions = judged.baseline.sessions if judged.baseline else 0
-    # What stands on pairs of processes needs no sessions.
+    # Fixes that were measured by pairs of processes need no sessions.
     switched = [fix for fix in judged.fixes if not knobs.of_layer(fix.setting, "session")]
     if sessions < schedule.LEAST_SESSIONS and any(fix.status != "not_applicable" for fix in switched):
         found.append(
@@ -339,7 +339,7 @@ def _odd_loop(found: Found) -> list[Warning]:
 
 
 def entrypoint_failed(over: SessionOver) -> DoctorError:
-    """The user's program failed, or hung, before anything was changed."""
+    """The error that the user's program failed or hung before it was measured as written."""
     if over.hung is not None:
         return _training_hung(over, over.hung)
     reason = over.reason or over.why
@@ -355,7 +355,7 @@ def entrypoint_failed(over: SessionOver) -> DoctorError:
 
 
 def _training_hung(over: SessionOver, hung: Hung) -> DoctorError:
-    """No step was made any more. Whether the user's program would hang alone too, nobody has seen."""
+    """The error that no step was made any more. It is not known whether the program would also hang without doctor."""
     before = "" if hung.changed else ", before anything was changed"
     told = f"No training step was made for {hung.seconds:.0f} s under the doctor{before}. {standing(hung.stacks)}"
     return DoctorError(
@@ -369,7 +369,7 @@ def _training_hung(over: SessionOver, hung: Hung) -> DoctorError:
 
 
 def rank_missing(ranks: Iterable[int]) -> Warning:
-    """Some ranks don't train."""
+    """The warning that some ranks don't train."""
     named = ", ".join(str(rank) for rank in sorted(ranks))
     return Warning(
         slug="rank-missing",
@@ -378,7 +378,7 @@ def rank_missing(ranks: Iterable[int]) -> Warning:
 
 
 def ranks_apart(over: SessionOver) -> DoctorError:
-    """Several ranks train, and could not be brought to one step."""
+    """The error that several ranks train, but could not be brought to one step."""
     return DoctorError(
         "ranks-apart",
         f"No window can be timed in all ranks at once: {over.why}.",
@@ -388,7 +388,7 @@ def ranks_apart(over: SessionOver) -> DoctorError:
 
 
 def guest_failed(over: SessionOver) -> DoctorError:
-    """The guest failed before anything was measured: a bug of ours."""
+    """The error that the guest failed before anything was measured: a bug in doctor."""
     return DoctorError(
         "guest-failed",
         "Doctor's own code failed inside the script's process. This is a bug in doctor.",
@@ -399,7 +399,7 @@ def guest_failed(over: SessionOver) -> DoctorError:
 
 
 def no_training(farewell: Ended | None, tail: str) -> DoctorError:
-    """The program came to its end and nothing could be measured: say what was seen."""
+    """The error that the program ended before anything could be measured. It says what was seen."""
     if farewell is None:
         return DoctorError(
             "no-torch",
@@ -420,7 +420,8 @@ def no_training(farewell: Ended | None, tail: str) -> DoctorError:
 
 
 def not_found(spent: float, seen: Counts | None) -> DoctorError:
-    """The time ended before a training loop was found; `seen` until then (None: torch was never imported)."""
+    """The error that the time ended before a training loop was found. `seen`: what was seen by then; None if torch was
+    not imported."""
     after = f"after {spent:.0f} s"
     if seen is not None and seen.backwards and _is_no_loop(seen):
         return _no_loop(f"No training loop was found {after} ({_counted(seen)}).", seen, "")
@@ -446,11 +447,11 @@ def not_found(spent: float, seen: Counts | None) -> DoctorError:
 
 
 MANY = 100
-"""Batches, passes or steps among which a training loop would have been found."""
+"""Number of backward passes or optimizer steps after which a training loop would have been found."""
 
 
 def _is_no_loop(seen: Counts) -> bool:
-    """Whether what was seen is no training, or none that a little more of it would show."""
+    """Whether what was seen is no training, or a training whose loop would not be found with a little more time."""
     trained = max(seen.backwards, seen.optimizer_steps)
     return trained == 0 or (trained >= MANY and seen.optimizer_steps == 0)
 
@@ -484,7 +485,7 @@ def _number(count: int, one: str, many: str) -> str:
 
 
 def out_of_time(seconds: float) -> DoctorError:
-    """The budget, or what set-up may take, was too short to measure a baseline."""
+    """The error that the budget, or the time for set-up, was too short to measure a baseline."""
     return DoctorError(
         "out-of-time",
         f"The time was too short: the training as written could not be measured within {seconds:.0f} s.",

@@ -1,4 +1,4 @@
-"""What is asked of an examination, and what it hands back."""
+"""What is asked of an examination (`ExaminationRequest`), and what it hands back (`ExaminationOutcome`)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from bottleneck_doctor.wording import words
 from bottleneck_doctor.wording.durations import typed_duration
 
 LONGEST_COMMAND = 64
-"""Characters of a command that can stand in a sentence as it is."""
+"""A command of up to this many characters is shown in a sentence as it is."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExaminationRequest:
-    """What the user asked for. `budget` in seconds; None leaves it to us."""
+    """What the user asked for. `budget` in seconds; None: doctor decides."""
 
     start: Start
     output: Path
@@ -31,16 +31,16 @@ class ExaminationRequest:
     seed: int | None = None
     verbose: bool = False
     explain: ExplainOptions | None = None
-    """What is wanted beside speedups; None: nothing that explains them."""
+    """How to explain the figures; None: only speedups are measured."""
     discretion: Discretion = field(default_factory=Discretion)
-    """What no output may tell."""
+    """What no output may show."""
 
     def settling(
         self, only: frozenset[str], skip: frozenset[str], seconds: float, sessions: int | None
     ) -> tuple[list[str], str]:
-        """The command that examines again in so many seconds, else as this one was given; and the same for a sentence,
-        with `…` for what is left out of it. `only`: ids of the fixes to try alone (none: the same ones again); `skip`:
-        of those to leave out beside. `sessions`: None leaves it to us."""
+        """The command that examines again in `seconds`, otherwise as this one; and a short form for a sentence, with
+        `…` for what is left out. `only`: ids of the fixes to try (empty: the same as before). `skip`: ids of fixes to
+        leave out in addition. `sessions`: None if doctor decides."""
         asked = replace(self, budget=seconds, sessions=sessions, only=self.only - skip, skip=self.skip | skip)
         if only:
             asked = replace(asked, only=only, skip=frozenset())
@@ -65,8 +65,8 @@ class ExaminationRequest:
         return command, words.command_text(short).replace("`", "'") + " …"
 
     def repeat(self, seed: int | None) -> list[str]:
-        """The command that does the same again, with what is secret masked: it has to be filled in. `seed`: None leaves
-        it to chance."""
+        """The command that does the same again. Secrets are masked, so the user has to fill them in. `seed`: None for a
+        random one."""
         command = ["run"]
         if seed is not None:
             command += ["--seed", str(seed)]
@@ -98,6 +98,6 @@ class ExaminationOutcome:
     result: Result
     exit_code: int
     error: DoctorError | None = None
-    """Why nothing could be compared, where the result says no more than where the time goes."""
+    """Why nothing could be compared, if the result only says where the time goes."""
     bug: Exception | None = None
-    """A mistake of our own that ended it early, after something was measured."""
+    """A bug in doctor that ended it early, after something was measured."""

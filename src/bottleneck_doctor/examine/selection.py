@@ -1,6 +1,6 @@
-"""Who is measured next, and who is out: the settings still measured, the choice of the best, the combination ladder.
+"""Which settings are measured next, and which are out; the choice of the best; the combination ladder.
 
-Pure: windows measured so far come in, probes go out. Ratios used here are rough (`pairing.quick_speeds`): they steer
+Pure: windows measured so far come in, probes go out. Ratios used here are rough (`pairing.quick_speeds`): they decide
 what is measured, and nothing is claimed from them.
 """
 
@@ -27,22 +27,22 @@ from bottleneck_doctor.measure.supply import HARDLY, Supply
 from bottleneck_doctor.wording import words
 
 CLEARLY_LOSING = 0.93
-"""Part of the best speed of a fix below which one of its settings is measured no more often than a claim needs."""
+"""A setting below this part of the best speed of its fix is measured no more often than a claim needs."""
 CEILING_SESSIONS = 1
-"""Sessions that measure a ceiling. It bounds what fixes can bring and nothing is claimed of it, so one process does."""
+"""Sessions that measure a ceiling. It bounds what fixes can bring, and nothing is claimed from it, so one is enough."""
 LEAST_TOLD = 0.0005
-"""A smaller share is none by its figure."""
+"""A smaller share would be shown as 0."""
 WORKER_LIMIT = 8
-"""Workers that may be tried on any machine; beyond, four times the usable CPUs."""
+"""Workers that may be tried on any machine; on larger ones, up to four times the usable CPUs."""
 
 
 class Standing(IntEnum):
-    """How a setting of a fix stands."""
+    """How well a setting of a fix does so far."""
 
     LOSING = 0
     """Clearly slower than the best of its fix, or than the training without it."""
     BEHIND = 1
-    """A fix is judged by the best of its settings: the others only draw the curve around it."""
+    """Slower than the best of its fix. A fix is judged by its best setting; the others only complete the curve."""
     LEADING = 2
     """The best of its fix, or not measured yet."""
     PROMISING = 3
@@ -50,7 +50,7 @@ class Standing(IntEnum):
 
 
 def _standing(speed: float, best: float, without: float) -> Standing:
-    """By the speed of a setting, of the best setting of its fix, and of the training without the fix."""
+    """The standing, from the speeds of a setting, of the best setting of its fix, and of training without the fix."""
     if speed < CLEARLY_LOSING * max(without, best):
         return Standing.LOSING
     if speed < best:
@@ -59,7 +59,7 @@ def _standing(speed: float, best: float, without: float) -> Standing:
 
 
 def _pays(candidate: Candidate, speeds: Mapping[str, float]) -> bool:
-    """Whether a setting of it was faster: what bounds it is rough, and can't be right then."""
+    """Whether a setting of it was faster. Then a rough bound that says that it can't pay must be wrong."""
     return any(speeds.get(candidate.key(setting), 0.0) >= WORTH_TRYING for setting in candidate.settings)
 
 
@@ -78,7 +78,7 @@ def _with_failures(candidate: Candidate, measured: Measurements) -> Candidate:
 
 
 class Selection:
-    """The candidates of one examination and what was decided about them. `windows` is the growing list of windows."""
+    """The candidates of one examination, and what was decided about them. `measured` grows as windows are taken."""
 
     def __init__(self, measured: Measurements, only: frozenset[str], skip: frozenset[str]) -> None:
         self.found = measured.found
@@ -86,14 +86,14 @@ class Selection:
         self.rungs: list[tuple[str, Setting]] = []
         self.chosen_after = 0
         self.without_ceilings = ""
-        """Why no ceiling has to be measured; "" where they have to be."""
+        """Why no ceiling has to be measured; "" if ceilings have to be measured."""
         self._chosen_workers: int | None = None
         self._insist = bool(only)
         self._all = [self._candidate(fix, only, skip) for fix in catalogue()]
         self.candidates = [each for each in self._all if not each.starts]
-        """Those whose settings can be switched while a process trains."""
+        """Candidates whose settings can be switched while a process trains."""
         self.beside = [each for each in self._all if each.starts]
-        """Those that a process has to be started with: measured in processes that train in turn."""
+        """Candidates whose settings have to be set when a process starts. They are measured by pairs of processes."""
 
     def _candidate(self, fix: Fix, only: frozenset[str], skip: frozenset[str]) -> Candidate:
         candidate = Candidate(fix)
@@ -112,11 +112,11 @@ class Selection:
         return candidate
 
     def to_start(self) -> list[Setting]:
-        """Settings that a process has to be started with, and that may pay."""
+        """Settings that have to be set when a process starts, and that may pay."""
         return [setting for candidate in self.beside for setting in candidate.settings]
 
     def size(self) -> int:
-        """About how many windows of settings a block will hold."""
+        """About how many windows of settings a block will have."""
         return sum(len(candidate.settings) for candidate in self.candidates) + 3
 
     def speeds(self) -> dict[str, float]:
@@ -133,12 +133,12 @@ class Selection:
         return [_with_failures(candidate, self.measured) for candidate in self._all]
 
     def heed_ceilings(self) -> None:
-        """Drop the fixes whose ceiling says that they cannot pay. Needs the ceilings and baselines of one block."""
+        """Drop the fixes that cannot pay according to their ceiling. Needs the ceilings and baselines of one block."""
         if self._insist:
             return
         wait = ev.wait_share(self.measured.windows) or 0.0
         without_wait = 1 / max(1e-9, 1 - wait)
-        # One pair of windows is a rough ratio, so both ways of knowing must agree that there is nothing to gain.
+        # One pair of windows gives a rough ratio, so it must agree with the waiting time that there is nothing to gain.
         free = max(self.speeds().get(labels.REPLAY, math.inf), without_wait)
         if free < WORTH_TRYING:
             self._drop("data", f"with free data, training would be {free:.3f} times as fast as now")
@@ -146,8 +146,8 @@ class Selection:
             self._drop("compute", f"with free computing, training would be {1 / wait:.3f} times as fast as now")
 
     def heed_supply(self, supply: Supply) -> None:
-        """Drop the fixes that cannot pay by what the first look saw of waiting, where that leaves no doubt. Where no
-        fix is left that loads faster, no ceiling has to be measured either."""
+        """Drop the fixes that surely cannot pay according to the waiting that the first look saw. If no fix is left
+        that loads faster, no ceiling has to be measured either."""
         if self._insist:
             return
         if supply.no_reason:
@@ -164,7 +164,7 @@ class Selection:
             self._drop("compute", f"computing takes {busy} of the time, as the first look at the phases of a step saw")
 
     def _drop(self, target: str, why: str, *, spared: bool = False) -> None:
-        """`spared`: all but those that free CPUs."""
+        """Drop the fixes of this target, because of `why`. `spared`: except those that free CPUs."""
         speeds = self.speeds()
         for candidate in self.candidates:
             if spared and candidate.fix.frees_cpus:
@@ -174,8 +174,8 @@ class Selection:
                 candidate.refusal = f"cannot pay: {why}"
 
     def heed_kernel(self, share: float | None) -> None:
-        """Drop what can only save time of the kernel's, where that is too little. `share`: of the time of the training
-        as written; None where it is not known, and then nothing is dropped."""
+        """Drop fixes that can only save time of the kernel, if that time is too short. `share`: the part of the time of
+        the training as written in which the kernel works; None if it is not known: then nothing is dropped."""
         worth = 1.0 if share is None else 1 / max(1e-9, 1 - share)
         for candidate in self.beside:
             if share is not None and candidate.of_kernel and candidate.settings and worth < WORTH_TRYING:
@@ -183,13 +183,13 @@ class Selection:
                 candidate.refusal = f"cannot pay: the kernel works for {words.share_text(share)} of the time"
 
     def heed_phases(self, shares: Mapping[str, float] | None) -> None:
-        """Drop what acts on parts of a step that take too little of its time. `shares`: of the time of the training as
-        written, by part; None where they are not known, and then nothing is dropped.
+        """Drop fixes that act on parts of a step which take too little time. `shares`: parts of the time of the
+        training as written, by phase; None if they are not known: then nothing is dropped.
 
-        They come of one window, which has timers in it and waits for the device between parts, and of which it is only
-        known that its steps took less than `DISTURBED` times as long as steps do. Should all that they took longer lie
-        in other parts, then these take so many times the share that was seen: that much is granted to them. What was
-        measured by itself stays.
+        The shares come from one window with timers, which waits for the device between phases. All that is known is
+        that its steps took less than `DISTURBED` times as long as usual. If all of the extra time lay in other phases,
+        the true share of these could be `DISTURBED` times as large, so this larger share is used. Settings that were
+        already measured are not dropped.
         """
         if self._insist or shares is None:
             return
@@ -207,13 +207,13 @@ class Selection:
     # -- in the selection ------------------------------------------------------------------------------------------
 
     def probes(self, session: int, *, first_block: bool, settled: bool = False) -> list[Probe]:
-        """What is worth a window now, each with its priority: the ladder first, then what leads, the losing last.
+        """The probes that are worth a window now, with priorities: the ladder first, then what leads, the losing last.
 
-        A setting that clearly loses is measured in one block of as many sessions as a claim needs, and no more. Of the
-        rest, only what may still win is measured in more sessions than that, and in further blocks once the choice is
-        made: the best of each fix as long as it seems to bring something, and the best rung. What drops out so can't be
-        called faster for it: that takes the time of those that may be. `settled`: what it will be once all have those
-        sessions.
+        A setting that clearly loses gets one block in each of the sessions that a claim needs, and no more. Only
+        settings that may still win get more sessions than that, and further blocks once the choice is made: the best
+        setting of each fix, as long as it seems to bring something, and the best rung. Dropping the others leaves them
+        the time, and makes no false claims, since dropping a setting never makes it look faster. `settled`: return the
+        probes as they will be once all settings have the sessions that a claim needs.
         """
         speeds = self.speeds()
         sessions = self.measured.sessions_by_key()
@@ -237,7 +237,7 @@ class Selection:
         if self.chosen_after and self.best_workers():
             add(self.best_workers(), 0)  # What dependent fixes are compared with.
         standings = self._standings(speeds)
-        # Where nothing seems to bring anything, the time is there to make sure of that.
+        # If nothing seems to bring anything, the time goes into making sure of that.
         winning = max((Standing.LEADING, *(standing for _, standing in standings)))
         promising = [labels.key_of(whole) for whole, standing in standings if standing is Standing.PROMISING]
         fastest = max(promising, key=lambda key: speeds.get(key, 0.0), default="")
@@ -250,7 +250,7 @@ class Selection:
         return [each for each in chosen if self.alive(each)]
 
     def _priority(self, setting: Setting, standing: Standing, fastest: str) -> int:
-        """Of a probe of one fix. `fastest`: the key of what leads them all, which an answer cannot do without."""
+        """The priority of a setting. `fastest`: the key of the setting that leads, which every answer needs."""
         if standing is Standing.LOSING:
             return 3
         if not self.chosen_after or standing < Standing.PROMISING:
@@ -258,13 +258,13 @@ class Selection:
         return 0 if labels.key_of(setting) == fastest else 1
 
     def _standings(self, speeds: dict[str, float]) -> list[tuple[Setting, Standing]]:
-        """Every setting that is still measured, with what it builds on, and how it stands by now."""
+        """Every setting that is still measured, including what it builds on, and its standing so far."""
         found: list[tuple[Setting, Standing]] = []
         for candidate in self.candidates:
             if candidate.with_workers and not self.chosen_after:
                 continue
             best = max((speeds.get(candidate.key(setting), 0.0) for setting in candidate.settings), default=0.0)
-            # The speed that it has to beat: that of what it rides on, or of the training as written.
+            # The speed that it has to beat: that of the setting that it builds on, or of the training as written.
             without = speeds.get(labels.key_of(candidate.base), 1.0) if candidate.base else 1.0
             for setting in candidate.settings:
                 whole = {**candidate.base, **setting}
@@ -272,16 +272,16 @@ class Selection:
         return found
 
     def promising(self) -> bool:
-        """Whether something seems to bring something."""
+        """Whether some setting seems to make the training faster."""
         return any(standing is Standing.PROMISING for _, standing in self._standings(self.speeds()))
 
     def news(self, probes: Sequence[Probe]) -> list[Probe]:
-        """Those of the probes that no window was counted of yet."""
+        """The probes of which no window was counted yet."""
         measured = self.measured.sessions_by_key().keys()
         return [each for each in probes if each.key not in measured]
 
     def _ceilings(self, session: int, sessions: dict[str, set[int]]) -> Iterator[Probe]:
-        """The ceilings that were not measured yet: that of the best number of workers, once it is chosen."""
+        """The ceilings that were not measured yet. The best number of workers has its own, once it is chosen."""
         if not self.found.has_loader or self.without_ceilings:
             return
         loader_only: list[Setting] = [{}]
@@ -300,7 +300,7 @@ class Selection:
     # -- choosing --------------------------------------------------------------------------------------------------
 
     def explored(self) -> bool:
-        """Whether every setting that can be tried by now was measured once, or is out."""
+        """Whether every setting that can be tried by now was measured once, or is ruled out."""
         measured = self.measured.sessions_by_key().keys()
         return all(
             candidate.key(setting) in measured or not self.alive(probe(candidate.key(setting), whole))
@@ -311,11 +311,12 @@ class Selection:
         )
 
     def unmeasured(self) -> bool:
-        """Whether there is a setting to measure, a combination or what was added by the choice, without a window."""
+        """Whether some setting has no window yet, including combinations and settings that the choice added."""
         return not self.explored() or not {labels.key_of(setting) for _, setting in self.rungs} <= set(self.speeds())
 
     def choose(self, session: int) -> None:
-        """After the first full block: widen the sweep, and give dependent fixes their base.
+        """Choose the best settings after the first full block: add numbers of workers around the best one, and give
+        dependent fixes their base.
 
         Windows of later sessions then confirm a choice that they did not make.
         """
@@ -350,10 +351,10 @@ class Selection:
         return measured
 
     def best_workers(self) -> Setting:
-        """The setting of the best number of workers so far; empty where that is the user's own.
+        """The setting of the best number of workers so far; empty if that is the user's own.
 
-        The number that was chosen stays unless another is clearly better: a choice that flits between equals collects
-        the sessions that a claim needs for none of them.
+        The number that was chosen stays unless another is clearly better. A choice that kept changing between equal
+        numbers would collect the sessions that a claim needs for none of them.
         """
         measured = self._worker_speeds(self.speeds())
         best = schedule.fewest_workers(measured)

@@ -1,4 +1,4 @@
-"""What a new examination would take to settle what this one left open: its sessions, its seconds, its command. Pure."""
+"""What a new examination needs to decide what this one left open: its sessions, its seconds, its command. Pure."""
 
 from __future__ import annotations
 
@@ -14,26 +14,27 @@ from bottleneck_doctor.measure import pairing, schedule
 from bottleneck_doctor.wording.durations import round_up
 
 MARGIN = 1.25
-"""Times what the sessions are expected to take: what is needed is an estimate itself, and so is what they take."""
+"""The expected time is multiplied by this: how many sessions are needed, and how long they take, are estimates."""
 CEILING_WINDOWS = 4
-"""Windows of the ceilings, with those of the baseline around them."""
+"""Windows that measure the ceilings, including the baseline windows around them."""
 LEFT_TO_US = schedule.LEAST_SESSIONS + 1
-"""Most sessions that an examination of this budget holds without being told how many."""
+"""Most sessions that an examination holds unless the user says how many."""
 
 LEAST_SECONDS = 120.0
-"""Asked for at least: in less, an examination is mostly starts."""
+"""The shortest budget that is suggested: a shorter examination would mostly be starts."""
 
 Command = Callable[["frozenset[str]", "frozenset[str]", float, "int | None"], tuple[list[str], str]]
-"""Ids of the fixes to try alone (none: the same ones again) and of those to leave out beside, seconds and sessions
-(None: left to us) in; a command and the same for a sentence out."""
+"""In: ids of the fixes to try (empty: the same as before), ids of fixes to leave out in addition, seconds, and sessions
+(None: doctor decides). Out: the command, and a short form for a sentence."""
 
 
 @dataclass(frozen=True)
 class Open:
-    """A fix that is still open: its id and those of what it builds on, the keys of all settings that are tried for them
-    and of those that are measured on, the sessions that a verdict needs, and the blocks in each.
+    """A fix that is still open.
 
-    `beside`: its settings are measured in pairs of processes instead.
+    `fixes`: its id, and those of the fixes that it builds on. `keys`: all settings that are tried for them. `best`: the
+    settings that are measured further. `sessions`: how many a verdict needs. `blocks`: how many in each session.
+    `beside`: its settings are measured by pairs of processes instead.
     """
 
     fixes: tuple[str, ...]
@@ -46,11 +47,11 @@ class Open:
 
 @dataclass(frozen=True)
 class Settling:
-    """What things took in this examination, in seconds, and how another one is asked for.
+    """How many seconds things took in this examination, and how to ask for another one.
 
-    `setup`: a start, until it stands at its loop. `windows`: a window with its lead-in, by key. `baseline`: one as
-    written. `beside`: one in a pair of processes. `ceilings`: whether they are measured. `explains`: whether time is
-    set apart for why it is slow. `fresh_runs`: whether every window is a start of its own.
+    `setup`: a start, until it stands at its loop. `windows`: a window with its lead-in, by key. `baseline`: a window as
+    written. `beside`: a window in a pair of processes. `ceilings`: whether they are measured. `explains`: whether time
+    is reserved for explaining. `fresh_runs`: whether every window is a new start.
     """
 
     command: Command
@@ -63,8 +64,8 @@ class Settling:
     fresh_runs: bool = False
 
     def settle(self, wanted: Sequence[Open], tried: frozenset[str]) -> tuple[Settle, str]:
-        """What would settle these, one at least; and its command for a sentence. `tried`: ids of all that can be tried:
-        the command names these, or the others where those are fewer."""
+        """What would settle these fixes (at least one), and the command for a sentence. `tried`: ids of all fixes that
+        can be tried. The command names the fixes to try, or those to skip if they are fewer."""
         fixes = list(dict.fromkeys(fix for each in wanted for fix in each.fixes))
         sessions = max((each.sessions for each in wanted if not each.beside), default=0)
         seconds = round_up(max(LEAST_SECONDS, MARGIN * self.seconds(wanted)))
@@ -75,7 +76,7 @@ class Settling:
         return Settle(seconds=seconds, command=command, fixes=fixes), short
 
     def seconds(self, wanted: Sequence[Open]) -> float:
-        """What an examination of these alone is expected to take."""
+        """Seconds that an examination of these fixes alone is expected to take."""
         switched = [each for each in wanted if not each.beside]
         sessions = max((each.sessions for each in switched), default=1)
         blocks = max((each.blocks for each in switched), default=1)
@@ -112,8 +113,8 @@ def settling(
     explains: bool,
     fresh_runs: bool,
 ) -> Settling | None:
-    """What things took, from the windows and sessions of an examination; `beside`: windows in pairs of processes. None
-    where the training as written was not measured, or there is no command."""
+    """What things took, from the windows and sessions of an examination. `beside`: windows in pairs of processes. None
+    if the training as written was not measured, or there is no command."""
     taken: dict[str, list[float]] = {}
     for window in windows:
         if pairing.usable(window) and window.mode == "timed":
@@ -136,6 +137,6 @@ def settling(
 
 
 def _seconds(window: Window) -> float:
-    """What a window took with its lead-in."""
+    """Seconds that a window took with its lead-in."""
     timed = window.lead_in_seconds + window.seconds
     return timed if window.ended is None else max(timed, window.ended - window.started)

@@ -1,4 +1,4 @@
-"""What the user is told meanwhile: which window is taken, what was best so far, and how long all of it takes."""
+"""What the user reads meanwhile: which window is measured, what is best so far, and how long everything takes."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ EXPLAINING = {
     "trace": "tracing operators",
     "lines": "timing lines",
 }
-"""What windows that explain do, by their mode."""
+"""What windows that explain do, by mode."""
 WORTH_TELLING = 1.02
 
 
 class Telling:
-    """Tells `progress` of every window that is begun: the number of its session and its probe go in."""
+    """Shows every window that begins in `progress`. Called with the number of its session and its probe."""
 
     def __init__(self, measured: Measurements, budget: Budget, progress: Progress) -> None:
         self._measured = measured
@@ -49,7 +49,7 @@ class Telling:
         self._progress.update(f"Process {session}: {what}{so_far}", self._budget.elapsed(), self._budget.total)
 
     def _name(self, key: str, each: Probe | None = None) -> str:
-        """What is measured, as a user would write it."""
+        """The setting that is measured, as a user would write it."""
         if key in NAMES:
             return NAMES[key]
         if each is None:
@@ -63,17 +63,17 @@ class Telling:
 
 
 def sure(seconds: float) -> str:
-    """That measuring ends so many seconds after the start, for more of it would change nothing."""
+    """The note that measuring ends `seconds` after the start, because more of it would change nothing."""
     return f"Sure after {format_duration(seconds)}: measuring more would change nothing"
 
 
 def so_far(setting: Setting, speed: float, device: str) -> str:
-    """What leads once the first process is done."""
+    """Which setting leads once the first process is done."""
     return f"{words.setting_text(setting, device)} looks {speed:.2f}{words.TIMES} as fast so far. "
 
 
 def longer(want: Wanted, step_seconds: float, start_seconds: float, total: float) -> str:
-    """That all of it takes `total` seconds now, and why."""
+    """The note that everything now takes `total` seconds, and why."""
     why = _costs(step_seconds, start_seconds)
     if want.asked:
         why += f", and {want.processes} processes were asked for"
@@ -86,7 +86,7 @@ def longer(want: Wanted, step_seconds: float, start_seconds: float, total: float
 
 
 def too_long(step_seconds: float, start_seconds: float, budget: float) -> str:
-    """That an answer takes more time than is taken unasked."""
+    """The note that an answer would take more time than doctor takes without `--budget`."""
     minutes = round(budget / 60)
     why = _costs(step_seconds, start_seconds)
     return (

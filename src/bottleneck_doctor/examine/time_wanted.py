@@ -1,7 +1,7 @@
-"""How long an examination wants, once its first process has shown what leads and what windows and starts take.
+"""How much time an examination needs, once its first process has shown what leads, and what windows and starts take.
 
-Pure: costs in seconds and rough speeds come in, seconds go out. A claim needs three processes at least (`speedups`);
-where they have to be started for long, or steps are long, three of them do not fit the time that suffices elsewhere.
+Pure: costs in seconds and rough speeds come in, seconds go out. A claim needs at least three processes (`speedups`). If
+starts or steps are long, three of them don't fit the time that is otherwise enough.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ from bottleneck_doctor.statistics import speedups
 from bottleneck_doctor.statistics.speedups import SpeedupEstimate
 
 LONGEST = 600.0
-"""Seconds that all of it takes at most where the user set no budget, but for a first start that takes most of them."""
+"""Most seconds that everything takes if the user set no budget, unless the first start takes most of them."""
 PROCESS_LUCK = 0.03
-"""By how much processes are taken to differ before a second one was seen, as a standard deviation of logs: most differ
-by 1 to 3 %."""
+"""How much processes are assumed to differ before a second one was seen: a standard deviation of logs. Most differ by 1
+to 3 %."""
 MARGIN = 1.2
-"""Starts and windows take longer now and then than they did, and some processes have to warm up."""
+"""Expected times are multiplied by this: starts and windows may take longer, and some processes have to warm up."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """`processes` that a claim takes in all, those before included. `seconds`: for those to come, with all that is
-    worth measuring in them; `least`: for as many as a claim needs at least, with nothing but what leads. `spread`: how
-    far windows of the training as written differed, as a deviation of logs. `asked`: the user said how many processes.
+    """The time that an examination still needs. `processes`: how many a claim takes, including those already run.
+    `seconds`: for the processes to come, with everything worth measuring. `least`: for the fewest that a claim needs,
+    with nothing but the leading setting. `spread`: how much windows of the training as written differed, as a standard
+    deviation of logs. `asked`: whether the user said how many processes.
     """
 
     processes: int
@@ -41,15 +42,15 @@ class Wanted:
 
 
 def window_spread(pairs: Sequence[Pair]) -> float:
-    """By how much windows of the same training differ, as a deviation of logs; 0 where nothing tells."""
+    """How much windows of the same training differ, as a standard deviation of logs; 0 if that was not seen."""
     seen = [abs(pair.promised) for pair in pairs if pair.key == CONTROL]
-    # Of a normal deviation, half the values lie within 0.6745 of it. One wild window says little of the others.
+    # In a normal distribution, half of the values lie within 0.6745 standard deviations. The median ignores outliers.
     return median(seen) / 0.6745 if seen else 0.0
 
 
 def processes_for(speed: float, spread: float, fixes_tried: int) -> int:
-    """How many processes it takes to claim a setting that looks so many times as fast. Three for what leads nowhere:
-    that it does not takes as many. `spread`: as `Wanted`."""
+    """How many processes it takes to claim a setting that looks `speed` times as fast as written. Three if it brings
+    nothing, because it takes three to be sure of that as well. `spread`: see `Wanted`."""
     least = schedule.LEAST_SESSIONS
     if speed <= 1 + speedups.EQUIVALENCE:
         return least
@@ -70,19 +71,19 @@ def wanted(
     *,
     asked: bool = False,
 ) -> Wanted:
-    """What is wanted for so many `processes`. `held`: of those, how many measured everything that is worth it, and how
-    many what leads. `blocks`: seconds of a block with the one and with the other. `start_seconds` and
-    `baseline_seconds`: what a start and a window as written take."""
+    """The time for `processes` in all. `held`: how many of them have already measured everything worth measuring, and
+    how many the leading setting. `blocks`: seconds of a block with everything, and with the leading setting alone.
+    `start_seconds` and `baseline_seconds`: what a start and a window as written take."""
     all_of_it, least = (MARGIN * (start_seconds + baseline_seconds + block) for block in blocks)
     more, fewest = max(0, processes - held[0]), max(0, schedule.LEAST_SESSIONS - held[1])
     return Wanted(processes, more * all_of_it, fewest * least, spread, asked)
 
 
 def extension(want: Wanted, left: float, total: float, *, promising: bool) -> float | None:
-    """Seconds to add to a time of which `left` are left to measure, and which is `total` with all else: 0 where it
-    suffices, None where no answer would come before the longest time is over, so that more would be for nothing.
+    """Seconds to add to the `total` time, of which `left` are left to measure. 0 if it is enough. None if even the
+    longest time would bring no answer.
 
-    `promising`: whether something leads, or may, since it was not measured yet. If nothing does, the answer takes
+    `promising`: whether a setting leads, or may lead because it was not measured yet. If not, the answer needs
     everything that is worth measuring.
     """
     lacking, room = want.seconds - left, max(0.0, LONGEST - total)
@@ -94,6 +95,6 @@ def extension(want: Wanted, left: float, total: float, *, promising: bool) -> fl
 
 
 def budget_for(want: Wanted, spent: float, start_seconds: float, explaining_share: float) -> float:
-    """The budget, in whole minutes, in which a claim of what leads would come if the user set it, after `spent` seconds
-    of measuring that would be spent again. `explaining_share`: the part of it that explaining takes."""
+    """The budget in seconds, in whole minutes, with which the leading setting could be claimed. It includes the `spent`
+    seconds of measuring, which would be spent again. `explaining_share`: the part of it that explaining takes."""
     return 60.0 * math.ceil((start_seconds + (spent + want.least) / (1 - explaining_share)) / 60)

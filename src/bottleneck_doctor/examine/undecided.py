@@ -1,7 +1,7 @@
-"""Why nothing is claimed of a setting: an estimate and what it had to clear in, a sentence's end out. Pure.
+"""Why nothing is claimed about a setting: its estimate and the noise floor in, the end of a sentence out. Pure.
 
-Every sentence is a function of the interval that it speaks of, so that its figures are true of it: figures are written
-with as many decimals as it takes for them to stand on the same side of 1, and of one another, as the values do.
+Every sentence is made from the interval that it describes, so its figures agree with it. Figures have as many decimals
+as they need to lie on the same side of 1, and of one another, as the values do.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from bottleneck_doctor.wording import doubt, ranking, words
 
 MOST_DIGITS = 6
 WORTH_A_WORD = 0.5
-"""Chance from which on a fix is named where noise hides everything."""
+"""If noise hides everything, a fix with at least this chance is named."""
 WORTH_NAMING = 1 + speedups.EQUIVALENCE
-"""Estimate above which a setting that is not decided is worth naming: what is nearer to 1 is no difference."""
+"""An undecided setting is named if its estimate is above this: anything nearer to 1 is no difference."""
 
 
 def reason(estimate: speedups.SpeedupEstimate | Speedup, *, floor: float, tried: int, over: str = "") -> str:
-    """Why `stats.verdict` can tell nothing of this estimate.
+    """Why `speedups.verdict` can't tell anything from this estimate.
 
-    `floor`: the deviation from 1 below which nothing is claimed. `tried`: fixes that a claim is one of. `over`: what
-    the estimate is relative to where that is not the training as written, in words.
+    `floor`: the deviation from 1 below which nothing is claimed. `tried`: how many fixes were tried. `over`: the
+    setting that the estimate is relative to, in words; "" for the training as written.
     """
     subject = f"on top of {over} it" if over else "it"
     if estimate.sessions < speedups.MINIMUM_SESSIONS:
@@ -62,7 +62,7 @@ PAIRS_TAKEN = "more time would not settle it: no more pairs of processes are tak
 
 
 def never(floor: float, *, between: bool) -> str:
-    """Why more time would not decide it. `between`: an estimate like this would not be decided without any spread."""
+    """Why more time would not decide it. `between`: whether such an estimate would be undecided even without noise."""
     if not between:
         return "more time would hardly settle it, since processes differ that much, but a quieter machine may"
     small = words.share_text(speedups.EQUIVALENCE)
@@ -76,7 +76,7 @@ def never(floor: float, *, between: bool) -> str:
 
 
 def quieter(unsettled: Sequence[FixOutcome], device: str, *, others: bool) -> str:
-    """What would help where there is too much noise, and what looks best until then. `others`: whether other programs
+    """What would help if there is too much noise, and which fix looks best so far. `others`: whether other programs
     were seen to be busy."""
     advice = "Stop those programs, then run it again." if others else "Run it again when the machine is quiet."
     best = next(iter(ranking.by_chance(unsettled)), None)
@@ -87,7 +87,7 @@ def quieter(unsettled: Sequence[FixOutcome], device: str, *, others: bool) -> st
 
 
 def _chance(end: float, verb: str, tried: int) -> str:
-    """The interval is clear of everything, and the claim is one of several."""
+    """The reason if the interval alone would allow a claim, but several fixes were tried."""
     text = _apart(end, 1.0)[0]
     many = words.count_text(tried, "fix")
     were = "was" if tried == 1 else "were"
@@ -97,7 +97,7 @@ def _chance(end: float, verb: str, tried: int) -> str:
 
 
 def _apart(*values: float) -> list[str]:
-    """The values as ratios, with the fewest decimals, two at least, that keep different ones apart."""
+    """The values as ratios, with the fewest decimals (at least two) that keep different values apart."""
     different = len(set(values))
     for digits in range(2, MOST_DIGITS):
         texts = [_text(value, digits) for value in values]
@@ -114,10 +114,10 @@ def _text(value: float, digits: int) -> str:
 
 
 def sentence(unsettled: Sequence[FixOutcome], others: Sequence[FixOutcome], device: str, cut: str) -> str:
-    """What the verdict says where nothing is faster and something is undecided.
+    """What the verdict says if nothing is faster and something is undecided.
 
-    `unsettled`: the fixes of which nothing can be told, one at least. `others`: those that were measured and decided.
-    `cut`: what ended the measuring. Only what looks like a gain is named: nothing else may lead.
+    `unsettled`: the undecided fixes, at least one. `others`: fixes that were measured and decided. `cut`: what ended
+    the measuring. Only a fix that looks like a gain is named.
     """
     measured = [outcome for outcome in unsettled if outcome.speedup is not None]
     late = len(unsettled) - len(measured)
@@ -141,7 +141,7 @@ def sentence(unsettled: Sequence[FixOutcome], others: Sequence[FixOutcome], devi
 
 
 def _leads(leading: FixOutcome, figure: Speedup, device: str) -> str:
-    """What may be said of the fix that has the best chance."""
+    """What may be said about the fix that has the best chance."""
     name = words.setting_code(leading.setting, device)
     if figure.sessions < speedups.MINIMUM_SESSIONS:
         return (
@@ -159,7 +159,7 @@ def _leads(leading: FixOutcome, figure: Speedup, device: str) -> str:
 
 
 def _gains(outcome: FixOutcome) -> bool:
-    """Whether it looks like a gain worth naming, by itself and not only by what it builds on."""
+    """Whether it looks like a gain worth naming, also without the gain of what it builds on."""
     figures = [figure for figure in (outcome.speedup, outcome.added) if figure is not None]
     return all(figure.estimate > WORTH_NAMING for figure in figures)
 
@@ -169,14 +169,14 @@ def _sessions(outcome: FixOutcome) -> int:
 
 
 def _gain_text(ratio: float) -> str:
-    """How much faster at most: rounded up, since it is a bound."""
+    """How much faster it is at most. Rounded up, because it is a bound."""
     return f"{math.ceil(100 * (ratio - 1) - 1e-9)} %" if ratio < 10 else f"{math.ceil(ratio)}{words.TIMES}"
 
 
 def nothing_faster(outcomes: Sequence[FixOutcome], free_data: float | None) -> str:
-    """What the verdict says where everything is decided and nothing is faster.
+    """What the verdict says if everything is decided and nothing is faster.
 
-    `free_data`: how much faster training was measured to be with data for free; None where it was not measured.
+    `free_data`: how many times as fast training was with data for free; None if that was not measured.
     """
     if any(outcome.speedup is not None for outcome in outcomes):
         said = "Nothing we tried is faster."
@@ -189,6 +189,6 @@ def nothing_faster(outcomes: Sequence[FixOutcome], free_data: float | None) -> s
     if free_data is None:
         return said
     if free_data < 1:
-        # Noise has it below what it bounds: it says no more than that there is little to gain.
+        # Because of noise it is below 1. It only says that there is little to gain.
         return f"{said} Even with free data it was not faster."
     return f"{said} Training already runs at {words.share_text(1 / free_data)} of its speed with free data."

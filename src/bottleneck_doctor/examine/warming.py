@@ -1,4 +1,4 @@
-"""Warming the processes of an examination up: each once, and for no larger a part of its time than that may take."""
+"""Warms up the processes of an examination: each one once, and only for a limited part of its time."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from bottleneck_doctor.measure.windows import BURN_IN
 from bottleneck_doctor.runtime.wire import messages
 
 BURN_IN_SHARE = 0.1
-"""Part of a session's time that warming up may take."""
+"""Largest part of a session's time that warming up may take."""
 
 
 class Warming:
-    """`plan`: the plan of the examination as it is now. `now`: seconds, of which only differences mean something."""
+    """Warms processes up. `plan`: returns the examination's current plan. `now`: seconds; only differences matter."""
 
     def __init__(
         self, measured: Measurements, prober: Prober, plan: Callable[[], Plan], now: Callable[[], float]
@@ -28,23 +28,24 @@ class Warming:
         self._plan = plan
         self._now = now
         self._here = measured.found
-        """The loop as the process that runs found it."""
+        """The loop as the current process found it."""
         self._warm = False
-        """Whether that process was warmed up, as far as that goes."""
+        """Whether the current process was warmed up, as far as possible."""
 
     def stand_at(self, found: messages.Found) -> None:
-        """Another process stands at the loop."""
+        """A new process stands at the loop."""
         self._here, self._warm = found, False
 
     def is_dear(self) -> bool:
-        """Whether one window to warm up would take more than warming up may. Steps that long have warmed up within
-        those in which the loop was found."""
+        """Whether even one warm-up window would take more time than warming up may. With steps that long, the steps in
+        which the loop was found have warmed the process up."""
         seconds = self._prober.costs.measuring(probe(BURN_IN, {}), self._plan().window_seconds / 2)
         seen = sum(self._here.step_seconds)
         return seen >= burn_in.WARMED_UP_SECONDS and seconds > BURN_IN_SHARE * self._plan().session_seconds
 
     def warm_up(self, live: Live) -> None:
-        """Baseline windows, thrown away, until the speed is level. Raises `SessionOver` and `OutOfTime`."""
+        """Run baseline windows that are thrown away until the speed no longer changes. Raises `SessionOver` and
+        `OutOfTime`."""
         explained = [
             window
             for window in self._measured.windows
@@ -52,7 +53,7 @@ class Warming:
         ]
         if self._warm or not burn_in.needed(self._here, self._prober.costs, explained) or self.is_dear():
             return
-        # Or as warm as it gets: nobody warms this process up again.
+        # If it is not level by now, it is as warm as it gets: no further warm-up follows.
         self._warm = burn_in.burn_in(
             lambda: self._prober.measure(live.session, probe(BURN_IN, {}), seconds=self._plan().window_seconds / 2),
             last=burn_in.shown_speed(explained[-1]) if explained else None,

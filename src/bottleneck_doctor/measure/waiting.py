@@ -30,7 +30,7 @@ def await_event(session: Session, seconds: float, now: Callable[[], float] = tim
 
 
 def awaited(session: Session, limit: float, until: float, patience: float, now: Callable[[], float]) -> Any:
-    """The next event of the session. `Hung` if no step was made for `limit` seconds. `TooSlow` if steps are made, but no
+    """The next event of a session. `Hung` if no step was made for `limit` seconds. `TooSlow` if steps are made, but no
     event came within `patience` seconds. None if the time is over (`until`). Work of the user's between steps, such as
     an evaluation, counts for neither.
 
