@@ -211,9 +211,9 @@ class Selection:
 
         A setting that clearly loses gets one block in each of the sessions that a claim needs, and no more. Only
         settings that may still win get more sessions than that, and further blocks once the choice is made: the best
-        setting of each fix, as long as it seems to bring something, and the best rung. Dropping the others leaves them
-        the time, and makes no false claims, since dropping a setting never makes it look faster. `settled`: return the
-        probes as they will be once all settings have the sessions that a claim needs.
+        setting of each fix, as long as it seems to bring something, and the best rung. Dropping the other settings
+        makes no false claims, because it never makes a setting look faster. `settled`: return the probes as they will
+        be once all settings have the sessions that a claim needs.
         """
         speeds = self.speeds()
         sessions = self.measured.sessions_by_key()

@@ -1,1 +1,1 @@
-"""One start of the user's program under the guest, with all its ranks: begun, spoken to, ended without remains."""
+"""One start of the user's program under the guest, with all its ranks: started, spoken to, ended without remains."""

@@ -1,6 +1,6 @@
-"""What the machine can tell of a probe that failed: stacks of what hangs, size of /dev/shm, kills for lack of memory.
+"""What the machine can say about a probe that failed: stacks of a hang, size of /dev/shm, kills for lack of memory.
 
-The edge of `failure`: asks py-spy and /proc. Whatever can't be had is missing, and nothing here raises.
+The edge of `failure`: asks py-spy and /proc. What can't be found out is left out, and nothing here raises.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from bottleneck_doctor.profiling.pyspy import find_tool
 from bottleneck_doctor.session.failure import Frame, Stack
 
 _MOST_WORKERS = 2
-"""Workers are alike: where two hang, all do."""
+"""Workers are alike: if two hang, all do."""
 _PATIENCE = 5.0
 _WORKER_LOOP = "_worker_loop"
 """The function of torch.utils.data that every loader worker runs."""
 
 
 def stacks(pid: int, tool: str | None = None) -> list[Stack]:
-    """Where the process `pid` and some loader workers among its children stand. Takes a few tenths of a second."""
+    """The stacks of process `pid` and of some loader workers among its children. Takes a few tenths of a second."""
     tool = tool or find_tool()
     if tool is None:
         return []
@@ -58,7 +58,7 @@ def _stack(tool: str, pid: int) -> Stack | None:
 
 
 def read(threads: Any, pid: int, locked: bool, origin: Origin) -> Stack | None:
-    """The stack of the main thread in what `py-spy dump --json` writes; None where there is none."""
+    """The main thread's stack from the output of `py-spy dump --json`; None if there is none."""
     if not isinstance(threads, list) or not all(isinstance(each, dict) for each in threads):
         return None
     main = next((thread for thread in threads if thread.get("os_thread_id") == pid), None) or (
@@ -74,12 +74,12 @@ def read(threads: Any, pid: int, locked: bool, origin: Origin) -> Stack | None:
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
         return None
     loop = next((place for place, frame in enumerate(frames) if frame.function == _WORKER_LOOP), None)
-    # Below its loop a forked worker has what the main process was doing, which it will never come back to.
+    # Below its own loop, a forked worker's stack shows what the main process was doing at the fork.
     return Stack(frames if loop is None else frames[: loop + 1], worker=loop is not None, locked=locked)
 
 
 def _waits_for_lock(pid: int) -> bool:
-    """Whether the kernel says that the main thread of a process waits for a lock (a futex)."""
+    """Whether the main thread of a process waits for a lock (a futex), according to the kernel."""
     try:
         return Path(f"/proc/{pid}/wchan").read_text(errors="replace").startswith("futex")
     except OSError:
@@ -87,7 +87,7 @@ def _waits_for_lock(pid: int) -> bool:
 
 
 def shared_memory() -> int | None:
-    """Size of /dev/shm in bytes; None where there is none."""
+    """Size of /dev/shm in bytes; None if there is none."""
     try:
         seen = os.statvfs("/dev/shm")
     except (OSError, AttributeError):
@@ -96,7 +96,8 @@ def shared_memory() -> int | None:
 
 
 def memory_kills() -> int | None:
-    """How many processes the kernel has killed for lack of memory since it started, in control groups or altogether."""
+    """How many processes the kernel has killed for lack of memory since it started, inside control groups or not; None
+    if it does not say."""
     try:
         lines = Path("/proc/vmstat").read_text(errors="replace").splitlines()
     except OSError:

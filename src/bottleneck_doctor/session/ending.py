@@ -1,4 +1,4 @@
-"""How a session ended, as a type: what came instead of the message expected goes in. Words are made of it last."""
+"""How a session ended, as a type: the event that came instead of the expected message goes in. Words are made later."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bottleneck_doctor.session.session import Exited
 
 
 class Ending(Enum):
-    """How a session ended. The value: in words."""
+    """How a session ended. The value says it in words."""
 
     END = "the script came to its end"
     CRASH = "the script failed"
@@ -28,8 +28,8 @@ class Ending(Enum):
 
 @dataclass(frozen=True)
 class Hung:
-    """No step was made for so many seconds. `tail`: the end of what the script wrote. `changed`: whether any setting
-    was on in its process by then."""
+    """No step was made for `seconds`. `tail`: the end of what the script wrote. `changed`: whether any setting had been
+    applied in its process by then."""
 
     seconds: float
     stacks: Sequence[Stack] = ()
@@ -39,7 +39,7 @@ class Hung:
 
 @dataclass(frozen=True)
 class TooSlow:
-    """Steps are made, and after so many seconds their window had not ended."""
+    """Steps were made, but their window had not ended after `seconds`."""
 
     seconds: float
 
@@ -48,10 +48,10 @@ class TooSlow:
 
 
 class SessionOver(Exception):
-    """The session ended by itself, or can be asked nothing more.
+    """The session ended by itself, or can't be asked for anything more.
 
-    `reason`: what more is known of that, in one line. `tail`: the end of what the script wrote, or the traceback of the
-    guest where that failed. `hung`: how, where it hung.
+    `reason`: more about that, in one line. `tail`: the end of what the script wrote, or the guest's traceback if the
+    guest failed. `hung`: details, if it hung.
     """
 
     def __init__(self, ending: Ending, reason: str = "", *, tail: str = "", hung: Hung | None = None) -> None:
@@ -83,7 +83,7 @@ class SessionOver(Exception):
 
 
 def ended(event: Any) -> SessionOver:
-    """How a session ended, from what came instead of the message expected."""
+    """How a session ended, from the event that came instead of the expected message."""
     if isinstance(event, Hung):
         return SessionOver(Ending.HANG, tail=event.tail, hung=event)
     if isinstance(event, TooSlow):
@@ -100,7 +100,7 @@ def ended(event: Any) -> SessionOver:
 
 
 def last_words(event: Exited) -> str:
-    """Why a process ended, in one line: its signal, or the last line that it wrote."""
+    """Why a process ended, in one line: its signal, the last line that it wrote, or its exit code."""
     name = signal_name(event.code)
     if name:
         return f"killed by {name}" + (" (out of memory?)" if name == "SIGKILL" else "")

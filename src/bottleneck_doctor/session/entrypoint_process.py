@@ -19,9 +19,9 @@ from bottleneck_doctor.session import process_tree
 from bottleneck_doctor.session.script_output import ScriptOutput
 
 ENTRY_FOLDER = Path(__file__).parents[1] / "runtime" / "entry"
-"""What lets the guest in, by PYTHONPATH."""
+"""This folder goes into PYTHONPATH and lets the guest in."""
 LAUNCHER_GRACE = 3.0
-"""Seconds that a launcher gets to notice that its ranks have ended, and to take away what it made."""
+"""Seconds that a launcher gets to notice that its ranks have ended, and to clean up."""
 
 QUIET_VARIABLES = {
     "WANDB_MODE": "offline",
@@ -31,25 +31,25 @@ QUIET_VARIABLES = {
     "SWANLAB_MODE": "disabled",
     "MPLBACKEND": "Agg",
 }
-"""Put into the examined process only where the user has not set them: loggers stay offline, no window opens."""
+"""Set in the examined process unless the user has set them: loggers stay offline, no window opens."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """The entrypoint as the user would start it: the interpreter and its arguments. `terminal`: with one around it."""
+    """The entrypoint as the user would start it: the interpreter and its arguments. `terminal`: whether it gets one."""
 
     argv: tuple[str, ...]
     cwd: Path
     environment: dict[str, str] = field(default_factory=dict)
     launched: bool = False
-    """A launcher stands in front, and gets time to clear up after itself."""
+    """Whether it starts with a launcher, which gets time to clean up."""
     terminal: bool = False
 
 
 class EntrypointProcess:
-    """The process that a command becomes. Use `start`, then `wait` on a thread, then `end`.
+    """The process of a command. Use `start`, then `wait` on a thread, then `end`.
 
-    `folder`: the session's own. `scratch`: the folder in it for what the guests, and loggers, put down.
+    `folder`: the session's own. `scratch`: the folder inside it for files of the guests and of loggers.
     """
 
     def __init__(
@@ -64,11 +64,11 @@ class EntrypointProcess:
 
     @property
     def pid(self) -> int | None:
-        """None where it was not started, or could not be."""
+        """Its process id; None if it was not started, or could not be."""
         return self._process.pid if self._process is not None else None
 
     def start(self, invitation: Mapping[str, Any]) -> None:
-        """Start it with what its guests must know. Raises `OSError` where it can't be started at all."""
+        """Start it. `invitation`: what its guests must know. Raises `OSError` if it can't be started at all."""
         environment = self._environment()
         try:
             self._start(environment, invitation)
@@ -78,18 +78,18 @@ class EntrypointProcess:
 
     def _environment(self) -> dict[str, str]:
         environment = {**os.environ, **self._command.environment}
-        # A tracking server that the user configured is theirs; a folder of records in theirs would be ours.
+        # A tracking server that the user configured stays. Without one, mlflow would write into the user's folder.
         if "MLFLOW_TRACKING_URI" not in environment:
             environment["MLFLOW_TRACKING_URI"] = f"file:{self._scratch / 'mlruns'}"
             environment["MLFLOW_ALLOW_FILE_STORE"] = "true"  # From 3 on it refuses to keep records in a folder.
-        # wandb's files are written by a program of its own, which no guard of ours sees.
+        # wandb writes its files in a separate program, which the guard does not see.
         environment = {**QUIET_VARIABLES, "WANDB_DIR": str(self._scratch), **environment}
         paths = [str(ENTRY_FOLDER), environment.get("PYTHONPATH", "")]
         environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
         return environment
 
     def _start(self, environment: Mapping[str, str], invitation: Mapping[str, Any]) -> None:
-        """Start it, in a sandbox where there is one. Raises `NotHere` where that is refused."""
+        """Start it, in a sandbox if there is one. Raises `NotHere` if the sandbox is refused."""
         entered = self._protector.enter(self._command.argv, self._folder)
         said = json.dumps({**invitation, **self._protector.invitation(self._folder)})
         with self._output.streams() as (stdin, stdout):
@@ -117,14 +117,15 @@ class EntrypointProcess:
                 raise
 
     def wait(self) -> int:
-        """Its exit code, once it has ended, as `subprocess` gives it: negative for a signal."""
+        """Wait for its end and return its exit code as `subprocess` gives it: negative for a signal."""
         assert self._process is not None
         return self._process.wait()
 
     def end(self, tell: Callable[[], bool]) -> float | None:
-        """End it and all that it started. CPU seconds of those that nobody waits for; None where it never ran.
+        """End it and everything that it started. Returns the CPU seconds of processes that no parent waited for; None
+        if it never ran.
 
-        `tell` asks the guests to end, and says whether there is one.
+        `tell` asks the guests to end, and returns whether there are any.
         """
         if self._process is None:
             return None
@@ -135,12 +136,12 @@ class EntrypointProcess:
             self._end_in_peace(self._process, tell)
         finally:
             if self._command.launched and (self._process.poll() or 0) >= 0:
-                orphans -= waited  # By a launcher that ended in peace: its own time holds theirs.
+                orphans -= waited  # A launcher that ended by itself has waited for them: its own time includes theirs.
             process_tree.kill(self._process, family)
         return orphans
 
     def _end_in_peace(self, process: subprocess.Popen[bytes], tell: Callable[[], bool]) -> None:
-        """Tell every rank to end at once. A launcher then finds that all have succeeded, and clears up."""
+        """Tell every rank to end at once. A launcher then sees that all have succeeded, and cleans up."""
         if process.poll() is not None:
             return
         told = tell()

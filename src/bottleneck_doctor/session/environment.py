@@ -1,4 +1,4 @@
-"""What machine and libraries were, as far as a report may say it: an allow-list, never the whole environment."""
+"""The machine and the libraries, as far as a report may name them: an allow-list, never the whole environment."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TOLD_VARIABLES = (
 
 
 def describe(hello: Hello | None, found: Found | None) -> Environment:
-    """The environment of the examined process where it was met, of this machine for the rest."""
+    """The environment: of the examined process as far as its guest reported it, otherwise of this machine."""
     cpu = cpu_name()
     total = os.cpu_count() or 1
     memory = psutil.virtual_memory().total
@@ -54,7 +54,7 @@ def describe(hello: Hello | None, found: Found | None) -> Environment:
 
 
 def cpu_name() -> str:
-    """What the processor calls itself."""
+    """The processor's name."""
     try:
         for line in Path("/proc/cpuinfo").read_text(errors="replace").splitlines():
             if line.lower().startswith("model name"):

@@ -1,7 +1,7 @@
-"""How a probe failed, in words that help: what was tried, its last words, its signal and where it hung go in.
+"""Why a probe failed, in words that help: the setting, the last output, the signal and the stacks of a hang go in.
 
-A rule knows one kind of failure by its signs, and says what is known to help. Where none applies, the process' own last
-words are passed on. Pure; `autopsy` gathers what only the machine can tell.
+Each rule knows one kind of failure by its signs, and says what is known to help. If no rule applies, the process's own
+last words are passed on. Pure; `autopsy` gathers what only the machine can say.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _WORKER_DIED = re.compile(
     r"DataLoader worker \(pid(?:\(s\))? [\d, ]+\) (?:is killed by signal: ([^.]+)|exited unexpectedly)"
 )
 _EXIT_CODE = re.compile(r"\(exit code (-?\d+)")
-"""As the guest adds it where torch does not say how a worker ended."""
+"""The guest adds this if torch does not say how a worker ended."""
 _GPU_MEMORY = re.compile(
     r"(CUDA|HIP|MPS backend|XPU) out of memory|CUDA error: out of memory|(CUBLAS|CUDNN)_\w*ALLOC_FAILED"
 )
@@ -38,7 +38,7 @@ _WAITING = frozenset({"_try_get_data", "_get_data"})
 """Functions of torch's loader in which the main process waits for its workers."""
 _CRASHES = frozenset({"SIGSEGV", "SIGABRT", "SIGILL", "SIGFPE"})
 _LINES_READ = 30
-"""Last lines of an output that may hold the reason; some libraries write a word or two after it."""
+"""How many of the last lines of an output may hold the reason: some libraries write more after it."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Stack:
-    """Where a process that hung stood, innermost function first. `locked`: it waited for a lock, as the kernel says."""
+    """The stack of a process that hung, innermost function first. `locked`: it waited for a lock, says the kernel."""
 
     frames: Sequence[Frame]
     worker: bool = False
@@ -62,11 +62,12 @@ class Stack:
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """What is known of a probe that failed.
+    """What is known about a probe that failed.
 
-    `words`: the reason that the guest gave, or the end of what the process wrote. `signal`: the name of the one that
-    ended the main process. `own_workers`: the user's own number, where the setting names none. `shared_memory`: size of
-    /dev/shm in bytes. `out_of_memory`: whether the kernel killed a process for lack of memory meanwhile.
+    `words`: the reason that the guest gave, or the end of what the process wrote. `signal`: the name of the signal that
+    ended the main process. `own_workers`: the user's number of workers, which counts if the setting names none.
+    `shared_memory`: size of /dev/shm in bytes. `out_of_memory`: whether the kernel killed a process for lack of memory
+    meanwhile.
     """
 
     setting: Setting
@@ -79,7 +80,7 @@ class Failure:
     shared_memory: int | None = None
     out_of_memory: bool = False
     open_handle: str = ""
-    """What the dataset holds open, and forked workers share."""
+    """The file that the dataset holds open, so that forked workers share it."""
 
     @property
     def workers(self) -> int:
@@ -87,15 +88,15 @@ class Failure:
 
     @property
     def last_line(self) -> str:
-        """The last line of its words, where an exception says what it is."""
+        """The last line of its words, in which an exception gives its type and message."""
         lines = [line.strip() for line in self.words.splitlines() if line.strip()]
         return lines[-1][:300] if lines else ""
 
 
 @dataclass(frozen=True)
 class Cause:
-    """Why a probe failed, and what helps. `every_count`: any number of workers would fail in this way.
-    `certain`: the setting itself is to blame, and not a script that would have ended by then."""
+    """Why a probe failed, and what helps. `every_count`: any number of workers would fail in this way. `certain`: the
+    setting itself is to blame; otherwise the script may have ended by itself."""
 
     sentence: str
     every_count: bool = False
@@ -103,7 +104,7 @@ class Cause:
 
 
 def cause(failure: Failure) -> Cause:
-    """Why a probe failed, by the first rule that knows."""
+    """Why a probe failed, by the first rule that applies."""
     for rule in _RULES:
         known = rule(failure)
         if known is not None:
@@ -117,7 +118,7 @@ def cause(failure: Failure) -> Cause:
     return Cause(words, certain=False)
 
 
-# -- rules, the more special first ------------------------------------------------------------------------------------
+# -- rules, the most specific first -----------------------------------------------------------------------------------
 
 
 def _hung(failure: Failure) -> Cause | None:
@@ -247,7 +248,7 @@ def _worker_killed(failure: Failure) -> Cause | None:
 
 
 def _end_of_worker(failure: Failure) -> str | None:
-    """The signal that ended a worker; "" where it ended by itself, None where none ended."""
+    """The signal that ended a worker; "" if it ended by itself, None if none ended."""
     died = _WORKER_DIED.search(failure.words)
     if died is None:
         return None
@@ -260,7 +261,7 @@ def _end_of_worker(failure: Failure) -> str | None:
 
 
 def signal_name(code: int) -> str:
-    """The signal that ended a process with this code; "" where none did."""
+    """The signal that ended a process with this code; "" if none did."""
     if code >= 0:
         return ""
     return signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
@@ -297,7 +298,7 @@ def _seen(sign: re.Pattern[str], failure: Failure) -> bool:
 
 
 def _line_with(sign: re.Pattern[str], failure: Failure) -> str:
-    """The last line that shows a sign, without a full stop; "" where none does."""
+    """The last line that matches `sign`, without a full stop; "" if none does."""
     line = next((line for line in reversed(_last_lines(failure)) if sign.search(line)), "")
     return line[:200].rstrip(". ")
 
@@ -309,7 +310,7 @@ def _workers(failure: Failure) -> str:
 
 
 def standing(stacks: Sequence[Stack]) -> str:
-    """The sentence that says in which line of the user's a process stood that hangs; "" where that was not seen."""
+    """The sentence that says in which of the user's lines a hanging process stood; "" if that was not seen."""
     worker = _own_frame([stack for stack in stacks if stack.worker])
     main = _own_frame([stack for stack in stacks if not stack.worker])
     if worker is not None and (main is None or _waits_for_workers(stacks)):
@@ -318,7 +319,7 @@ def standing(stacks: Sequence[Stack]) -> str:
 
 
 def _own_frame(stacks: Sequence[Stack]) -> Frame | None:
-    """The innermost function of the user's own on any of these stacks."""
+    """The innermost of the user's own functions on any of these stacks."""
     return next((frame for stack in stacks for frame in stack.frames if frame.own), None)
 
 

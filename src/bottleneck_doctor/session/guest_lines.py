@@ -1,7 +1,7 @@
-"""The lines to the guests of one session: where guests connect, what they say, and what they are told.
+"""The connections (*lines*) to the guests of one session.
 
-Bytes of sockets enter; messages leave, without what is secret, each with the first words of the guest that sent it.
-Every process with a guest has a line of its own: which of them is which rank, the session says.
+Bytes of sockets enter. Messages leave, with secrets masked, each with the `Hello` of the guest that sent it. Every
+process with a guest has its own line. The session knows which line belongs to which rank.
 """
 
 from __future__ import annotations
@@ -23,19 +23,20 @@ from bottleneck_doctor.runtime.wire import messages
 SOCKET = "line"
 """Name of the socket in the session's folder."""
 _LONGEST_REASON = 500
-"""Characters of why a window failed. The guest sends more, so that no half of a secret stands at the end."""
+"""Characters that are kept of the reason why a window failed. The guest sends more, so that no secret is cut in half
+before it is masked."""
 
 
 @dataclass(frozen=True)
 class Lost:
-    """A rank's line was cut, and it had not said that it would end."""
+    """A rank's line was closed although the rank had not said that it would end."""
 
 
 class GuestLines:
-    """Use `open`, then `connect` whoever trains, `deliver` its grants, and `close`.
+    """Use `open`, then `connect` each process that trains, `deliver` its grants, and `close`.
 
-    Threads call `met` with a guest's first words, and `heard` with these, its line and each of its messages.
-    `listen`: host and port for ranks on other hosts.
+    Threads call `met` with a guest's `Hello`, and `heard` with the `Hello`, the line and each message. `listen`: host
+    and port for ranks on other hosts.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class GuestLines:
         heard: Callable[[messages.Hello, socket.socket | None, Any], None],
     ) -> None:
         self.by_rank: dict[int, socket.socket] = {}
-        """Lines of those that train."""
+        """The lines of ranks that train."""
         self._folder = folder
         self._listen = listen
         self._discretion = discretion
@@ -59,7 +60,7 @@ class GuestLines:
         self._over = False
 
     def open(self) -> dict[str, Any]:
-        """Listen; what a guest must know to connect. Raises `OSError`, and `DoctorError` `listen-failed`."""
+        """Listen, and return what a guest must know to connect. Raises `OSError`, and `DoctorError` `listen-failed`."""
         address = str(self._folder / SOCKET)
         local = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         local.bind(address)
@@ -77,30 +78,30 @@ class GuestLines:
         }
 
     def connect(self, rank: int, line: socket.socket) -> None:
-        """Whoever is at the other end of this line trains as this rank."""
+        """The process at the other end of this line trains as this rank."""
         self.by_rank[rank] = line
 
     def deliver(self, sends: Iterable[tuple[int, messages.Grant]]) -> None:
-        """Send each grant to its rank. One that is gone shows up by its end."""
+        """Send each grant to its rank. If a rank is gone, its end is reported anyway."""
         for rank, grant in sends:
             if rank in self.by_rank:
                 send(self.by_rank[rank], grant)
 
     def expect_end(self) -> None:
-        """The session ends: that a line is cut is no news from now on."""
+        """The session ends: from now on, lines that close are no longer reported as `Lost`."""
         self._over = True
 
     def end(self) -> bool:
-        """Tell every rank to end at once; whether there is any."""
+        """Tell every rank to end at once. Returns whether there are any."""
         for line in self.by_rank.values():
             send(line, messages.End())
         return bool(self.by_rank)
 
     def close(self) -> None:
-        """Close all lines, and listen no more."""
+        """Close all lines, and stop listening."""
         for line in (*self.by_rank.values(), *self._listeners):
             with contextlib.suppress(OSError):
-                line.shutdown(socket.SHUT_RDWR)  # A thread that waits on it wakes; closing alone does not do that.
+                line.shutdown(socket.SHUT_RDWR)  # This wakes a thread that waits on it, which closing alone does not.
             with contextlib.suppress(OSError):
                 line.close()
 
@@ -141,7 +142,7 @@ class GuestLines:
                 self._heard(hello, None, Lost())
 
     def _discreet(self, message: Any) -> Any:
-        """The message without what is secret in the words of the script's that it carries."""
+        """The message with secrets masked in any output of the script that it carries."""
         if isinstance(message, (messages.Crashed, messages.Trouble)):
             return replace(message, text=self._discretion.output(message.text))
         if isinstance(message, messages.WindowDone) and message.reason:
@@ -150,7 +151,7 @@ class GuestLines:
 
 
 def send(line: socket.socket, message: Any) -> None:
-    """Say something to a guest, which may be gone."""
+    """Send a message to a guest; nothing happens if it is gone."""
     with contextlib.suppress(OSError):
         line.sendall(messages.encode(message))
 
@@ -168,5 +169,5 @@ def _tcp_listener(host: str, port: int) -> socket.socket:
 
 
 def _told_address(host: str, listener: socket.socket) -> list[str | int]:
-    """Where others find a listener; one that listens everywhere is found by this host's name."""
+    """The address at which other hosts find a listener: this host's name if it listens on all addresses."""
     return [socket.gethostname() if host in ("0.0.0.0", "::") else host, listener.getsockname()[1]]

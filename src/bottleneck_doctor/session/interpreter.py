@@ -1,10 +1,10 @@
-"""Which Python runs the script where the user names none: doctor's own where it has torch, else one that is found.
+"""Which Python runs the script if the user names none: doctor's own if it has torch, otherwise one that is found.
 
-Doctor may stand in an environment of its own, as `pipx install` and `uv tool install` make them. Then the interpreter
-is looked for where a user expects it: the environment that is activated, the one that lies in the project, `python` as
-a shell finds it. The first that has torch is taken, and the terminal says which it is.
+Doctor may be installed in its own environment, as `pipx install` and `uv tool install` do. Then the interpreter is
+searched for where a user expects it: beside the launcher, in the activated environment, in the project's environment,
+and as `python` in PATH. The first one that has torch is taken, and the terminal says which one it is.
 
-Places are functions of values; only `torch_of`, `own_torch` and `chosen` ask the machine.
+The search is made of functions of values; only `torch_of`, `own_torch` and `chosen` ask the machine.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bottleneck_doctor.errors import DoctorError, Exit
 
 OLDEST_TORCH = (2, 4)
 IN_PROJECT = (".venv", "venv")
-"""Folders in a project that hold its environment, as uv, PDM, Poetry and Python's own documentation name them."""
+"""Names of a project's environment folder, as uv, PDM, Poetry and Python's own documentation use them."""
 
 _ASKED = """
 import sys
@@ -38,14 +38,15 @@ try:
 except Exception:
     sys.stdout.write("\\ntorch ")
 """
-"""Asked without importing torch, which takes seconds. The current folder is no place where torch is installed."""
+"""Asks for torch's version without importing torch, which would take seconds. The current folder is left out, because
+torch is not installed there."""
 _SECONDS = 60.0
-"""An interpreter on a network's disk may be slow to start."""
+"""Seconds to wait for an interpreter, which may be slow to start from a network disk."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """An interpreter, and what it is to the user, as a part of a sentence."""
+    """An interpreter. `what`: how a sentence describes it."""
 
     python: str
     what: str
@@ -53,7 +54,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Chosen:
-    """`python`: the interpreter that runs the script; None: doctor's own. `note`: what the user should know of it."""
+    """`python`: the interpreter that runs the script; None: doctor's own. `note`: what to tell the user about it."""
 
     python: str | None = None
     note: str = ""
@@ -67,10 +68,11 @@ def candidates(
     own: str,
     launcher: str | None = None,
 ) -> list[Candidate]:
-    """Interpreters that the user may train with, the likeliest first, each place once.
+    """Interpreters that the user may train with, the likeliest first, each folder once.
 
-    `folders`: those of the project, from the script's and the current one upward. `runs`: whether a path is a program.
-    `own`: doctor's interpreter, whose folder is left out. `launcher`: the path of the command before the script.
+    `folders`: those of the project, from the script's folder and the current one upward. `runs`: whether a path is a
+    program. `own`: doctor's interpreter, whose folder is left out. `launcher`: the path of the command before the
+    script.
     """
     found: list[Candidate] = []
     known = {os.path.dirname(own)}
@@ -79,7 +81,7 @@ def candidates(
         return os.path.dirname(python) not in known and runs(python)
 
     for each in _places(environment, folders, launcher):
-        # Of those in PATH that one which a shell would start.
+        # Of the interpreters in PATH, take the one that a shell would start.
         python = next(filter(new, each.pythons), None)
         if python is not None:
             known.add(os.path.dirname(python))
@@ -88,9 +90,9 @@ def candidates(
 
 
 def activated(environment: Mapping[str, str]) -> list[str]:
-    """Folders of the environments that are activated, the one whose programs a shell finds first in front.
+    """Folders of the activated environments. The one whose programs a shell finds first comes first.
 
-    Conda's base is none: it is activated in every shell, whatever the user works at.
+    Conda's `base` does not count, because it is activated in every shell.
     """
     prefixes = [environment.get("VIRTUAL_ENV", "")]
     if environment.get("CONDA_DEFAULT_ENV") != "base":
@@ -105,10 +107,10 @@ def activated(environment: Mapping[str, str]) -> list[str]:
 
 
 def choose(own: str, found: Sequence[Candidate], torch_of: Callable[[str], str | None]) -> Chosen:
-    """The first of `found` that has torch, where doctor's own interpreter, `own`, has none.
+    """The first of `found` that has torch, if doctor's own interpreter, `own`, has none.
 
-    `torch_of`: the version of an interpreter's torch, "" where it does not say, None where there is none.
-    Raises `DoctorError` `torch-missing` where none has torch, and `torch-too-old`.
+    `torch_of`: the version of an interpreter's torch; "" if it is not known, None if there is no torch. Raises
+    `DoctorError` `torch-missing` if no interpreter has torch, and `torch-too-old`.
     """
     for each in found:
         torch = torch_of(each.python)
@@ -129,8 +131,8 @@ def choose(own: str, found: Sequence[Candidate], torch_of: Callable[[str], str |
 
 
 def another(environment: Mapping[str, str], own: str, places: Iterable[str]) -> str:
-    """What the user should know where doctor's own interpreter, `own`, runs the script although an environment is
-    activated that is another; "" elsewhere. `places`: where doctor's interpreter and its torch lie."""
+    """The note if doctor's own interpreter, `own`, runs the script although a different environment is activated; ""
+    otherwise. `places`: the paths of doctor's interpreter and its torch."""
     prefix = next(iter(activated(environment)), None)
     if prefix is None or any(
         Path(os.path.realpath(place)).is_relative_to(os.path.realpath(prefix)) for place in places
@@ -141,7 +143,7 @@ def another(environment: Mapping[str, str], own: str, places: Iterable[str]) -> 
 
 
 def check_torch(python: str, torch: str) -> None:
-    """Raise `DoctorError` `torch-too-old` where this version of torch is older than those that can be examined."""
+    """Raise `DoctorError` `torch-too-old` if this version of torch is older than `OLDEST_TORCH`."""
     version = re.match(r"(\d+)\.(\d+)", torch)
     if version is not None and (int(version[1]), int(version[2])) < OLDEST_TORCH:
         oldest = ".".join(map(str, OLDEST_TORCH))
@@ -153,7 +155,7 @@ def check_torch(python: str, torch: str) -> None:
 
 
 def missing(detail: str) -> DoctorError:
-    """The script itself could not import torch. `detail`: the end of what it wrote."""
+    """The error that the script itself could not import torch. `detail`: the end of what it wrote."""
     return DoctorError(
         "torch-missing",
         "The Python that runs the script has no torch.",
@@ -167,7 +169,7 @@ def missing(detail: str) -> DoctorError:
 
 
 def chosen(folders: Iterable[Path], launcher: str | None = None) -> Chosen:
-    """The interpreter of a script in a project of these `folders`, as this machine and this environment have it.
+    """The interpreter for a script in a project of these `folders`, on this machine and in this environment.
 
     Raises what `choose` raises.
     """
@@ -180,14 +182,14 @@ def chosen(folders: Iterable[Path], launcher: str | None = None) -> Chosen:
 
 @dataclass(frozen=True)
 class OwnTorch:
-    """Torch in doctor's own environment. `version` is "" where it does not say."""
+    """Torch in doctor's own environment. `version` is "" if it is not known."""
 
     version: str
     file: str
 
 
 def own_torch() -> OwnTorch | None:
-    """The torch in doctor's own environment, which is not imported; None where there is none."""
+    """The torch in doctor's own environment, without importing it; None if there is none."""
     try:
         spec = importlib.util.find_spec("torch")
     except (ImportError, ValueError):
@@ -202,14 +204,14 @@ def own_torch() -> OwnTorch | None:
 
 
 def torch_of(python: str) -> str | None:
-    """The version of an interpreter's torch, "" where it does not say; None where it has none or does not run."""
+    """The version of an interpreter's torch; "" if it is not known, None if there is no torch or it does not run."""
     try:
         done = subprocess.run(
             [python, "-c", _ASKED], stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=True
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    # What a sitecustomize of theirs says stands before.
+    # The user's sitecustomize may have printed something before.
     _, said, version = done.stdout.decode(errors="replace").rpartition("\ntorch ")
     return version.strip() if said else None
 
@@ -223,7 +225,7 @@ def _runs(path: str) -> bool:
 
 @dataclass(frozen=True)
 class _Place:
-    """Paths of which the first that runs is meant."""
+    """A place to search. `pythons`: paths, of which the first that runs counts."""
 
     pythons: Sequence[str]
     what: str
@@ -231,7 +233,7 @@ class _Place:
 
 def _places(environment: Mapping[str, str], folders: Iterable[Path], launcher: str | None) -> Iterator[_Place]:
     if launcher is not None:
-        # A launcher of Python's starts the interpreter that it is installed beside.
+        # A Python launcher starts the interpreter beside which it is installed.
         yield _Place([os.path.join(os.path.dirname(launcher), "python")], "the one beside the launcher")
     for prefix in activated(environment):
         yield _Place([os.path.join(prefix, "bin", "python")], "that of the activated environment")

@@ -1,8 +1,8 @@
-"""What the examined program writes, in a file that doesn't grow with it: its first words and its last ones.
+"""The output of the examined program, in a file that keeps only its beginning and its end.
 
-The program writes straight into the file, since a pipe would have it wait for us. From time to time what lies in the
-middle is given back to the disk, which leaves a hole in the file; positions in it stay what they were, so nobody who
-writes or reads has to know.
+The program writes straight into the file, because with a pipe it would have to wait for doctor. From time to time the
+middle is given back to the disk, which leaves a hole in the file. Positions in the file stay the same, so writers and
+readers don't notice.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ FIRST = 64 << 10
 LAST = 4 << 20
 """Bytes at either end that are never given back."""
 _PORTION = 4 << 20
-"""Bytes that are worth a call to the kernel."""
+"""Bytes to give back at least in one call to the kernel."""
 _MOST_BEHIND = 64 << 20
-"""Bytes that are still to be shown, as on a terminal that is slower than the program: more are left out."""
+"""If more bytes than this wait to be shown, because the terminal is slower than the program, some are left out."""
 _BLOCK = 4096
 _TICK, _SELDOM = 0.1, 0.25
-"""Seconds between looks at the file, where it is shown and where it is only kept short."""
+"""Seconds between two looks at the file, if it is shown, and if it is only kept short."""
 _KEEP_SIZE, _PUNCH_HOLE = 1, 2
 """From linux/falloc.h."""
 
 
 @dataclass(frozen=True)
 class Words:
-    """`first` and `last` of what was written, and how many bytes between are not in either; `first` is empty where
-    `last` is all."""
+    """The beginning and the end of what was written. `left_out`: how many bytes lie between them. If `last` holds
+    everything, `first` is empty."""
 
     first: bytes
     left_out: int
@@ -41,20 +41,20 @@ class Words:
 
 
 class OutputLog:
-    """One session's log. It lies at `path`, and is made by whoever opens it to write."""
+    """One session's log, at `path`. Opening it for writing creates it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._end_of_hole = FIRST
 
     def size(self) -> int:
-        """Bytes that were written. Raises `OSError`."""
+        """How many bytes were written. Raises `OSError`."""
         return os.stat(self.path).st_size
 
     def trim(self, read: int | None = None) -> None:
-        """Give the middle back to the disk; of what is still to be read from position `read` on, nothing.
+        """Give the middle back to the disk, but nothing from position `read` on, which is still to be read.
 
-        Where the file system knows no holes, the file stays as long as it is.
+        If the file system does not support holes, the file stays as it is.
         """
         with contextlib.suppress(OSError):
             end = self.size() - LAST
@@ -64,7 +64,7 @@ class OutputLog:
                 self._end_of_hole = end
 
     def watch(self, over: Callable[[], bool], show: Callable[[bytes], None] | None = None) -> None:
-        """Keep the log short until it is `over`, and `show` what is written: whole lines, as long as more is coming."""
+        """Keep the log short until `over`, and `show` what is written, in whole lines as long as more is coming."""
         if show is None:
             while not over():
                 self.trim()
@@ -89,8 +89,8 @@ class OutputLog:
                     time.sleep(_TICK)
 
     def words(self, first: int, last: int) -> Words:
-        """The first words, as whole lines of up to `first` bytes, and the last ones, of `last` bytes, each `LAST` at
-        most. Raises `OSError`."""
+        """The beginning, in whole lines of up to `first` bytes (at most `FIRST`), and the last `last` bytes (at most
+        `LAST`). Raises `OSError`."""
         with open(self.path, "rb") as log:
             size = log.seek(0, os.SEEK_END)
             log.seek(max(0, size - last))
@@ -109,7 +109,7 @@ def megabytes(size: int) -> str:
 
 
 def _punch(path: Path, start: int, length: int) -> None:
-    """Raises `OSError` where that can't be."""
+    """Make a hole in the file. Raises `OSError` if that is not possible."""
     if sys.platform != "linux":
         return
     libc = ctypes.CDLL(None, use_errno=True)

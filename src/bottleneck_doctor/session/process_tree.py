@@ -1,4 +1,4 @@
-"""A process and all that it started: who they are, and their end without remains."""
+"""A process and everything that it started: finds these processes, and ends them without remains."""
 
 from __future__ import annotations
 
@@ -14,47 +14,47 @@ import psutil
 
 SHARED_MEMORY = Path("/dev/shm")
 _SEGMENT = re.compile(r"torch_(\d+)_\d+_\d+")
-"""Torch's name of a segment of shared memory holds the process that made it."""
+"""In torch, the name of a segment of shared memory contains the id of the process that made it."""
 _PATIENCE = 3.0
-"""Seconds until the killed are gone."""
+"""Seconds to wait until killed processes are gone."""
 _MOST_ROUNDS = 3
-"""Of looking for members that were started meanwhile."""
+"""How often to look for processes that were started meanwhile."""
 _JANITORS = ("multiprocessing.resource_tracker", "torch_shm_manager")
-"""In the command line of processes that clear up: Python's, of semaphores and shared memory of spawned workers and
-forkservers, and torch's, of segments that are shared by files."""
+"""Names in the command lines of processes that clean up. Python's removes semaphores and shared memory of spawned
+workers and forkservers; torch's removes segments that are shared by files."""
 
 
 def descendants(pid: int) -> list[psutil.Process]:
-    """Children, their children, and so on; none of a process that is gone."""
+    """Children, their children, and so on; empty if the process is gone."""
     with contextlib.suppress(psutil.Error):
         return psutil.Process(pid).children(recursive=True)
     return []
 
 
 def children(pid: int) -> list[psutil.Process]:
-    """Those that the process started itself; none of one that is gone."""
+    """The processes that this one started itself; empty if it is gone."""
     with contextlib.suppress(psutil.Error):
         return psutil.Process(pid).children()
     return []
 
 
 def lives(pid: int) -> bool:
-    """Whether there is a process of this number that has not come to its end."""
+    """Whether there is a process with this id that has not ended."""
     with contextlib.suppress(psutil.Error):
         return _lives(psutil.Process(pid))
     return False
 
 
 def kill(process: subprocess.Popen[bytes], family: list[psutil.Process]) -> None:
-    """Kill a process, its group and its descendants as known before it ended, and wait until they are gone.
+    """Kill a process, its group and its descendants (`family`, as known before it ended), and wait until they are gone.
 
-    Those that clear up after the others (of names in shared memory, above all) get the time to do so first.
+    Processes that clean up after the others, mainly names in shared memory, get time to do so first.
     """
     known = {member.pid: member for member in (*family, *descendants(process.pid))}
     janitors: list[psutil.Process] = []
     for _ in range(_MOST_ROUNDS):
-        # Loader workers outlive their parent by seconds; they are members of its group, if no longer its descendants.
-        # The process itself is left to its own `wait`, which alone learns its exit code.
+        # Loader workers outlive their parent by seconds. By then they are no longer its descendants, but still in its
+        # group. The process itself is left to its own `wait`, because only that learns its exit code.
         known |= {member.pid: member for member in _group(process.pid) if member.pid != process.pid}
         alive = [member for member in known.values() if _lives(member) and member not in janitors]
         janitors += [member for member in alive if _clears_up(member)]
@@ -90,24 +90,24 @@ def _group(leader: int) -> list[psutil.Process]:
 
 
 def _lives(member: psutil.Process) -> bool:
-    """Whether it is there and no zombie, which stays one where nobody adopts orphans, as in some containers."""
+    """Whether it exists and is no zombie. In some containers nobody adopts orphans, so zombies stay forever."""
     with contextlib.suppress(psutil.Error):
         return bool(member.is_running() and member.status() != psutil.STATUS_ZOMBIE)
     return False
 
 
 def _clears_up(member: psutil.Process) -> bool:
-    """Whether it ends by itself once those that it works for are gone, and takes away what they left behind."""
+    """Whether it ends by itself once the processes that it works for are gone, and removes what they left behind."""
     with contextlib.suppress(psutil.Error):
         return any(name in word for word in member.cmdline() for name in _JANITORS)
     return False
 
 
 def unlink_segments(pids: Iterable[int]) -> None:
-    """Remove the segments of shared memory that these processes made, as far as they are gone.
+    """Remove the segments of shared memory that these processes made, if the processes are gone.
 
-    Torch takes a segment's name away as soon as it has opened it. A worker that is killed between the two leaves the
-    name, and with it the memory, until the machine is started anew.
+    Torch removes a segment's name as soon as it has opened the segment. A worker that is killed between the two leaves
+    the name, and with it the memory, until the machine is restarted.
     """
     gone = {pid for pid in pids if not psutil.pid_exists(pid)}
     with contextlib.suppress(OSError):

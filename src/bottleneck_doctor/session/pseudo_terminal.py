@@ -1,6 +1,6 @@
-"""A terminal for a script whose user has one: what it writes goes to a log, and what it reads is at its end.
+"""A terminal for a script whose user has one. What the script writes goes to a log; reading gives the end of input.
 
-Progress bars, colours and `os.get_terminal_size` depend on it, and some scripts die without.
+Progress bars, colours and `os.get_terminal_size` depend on a terminal, and some scripts fail without one.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ import threading
 from pathlib import Path
 
 _ENDS = 32
-"""Ends of input that lie ready: a script that asks is answered as by `</dev/null`, every time that it asks."""
+"""Ends of input that are prepared: every time the script reads, it gets the end of input, as from `/dev/null`."""
 _CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[()][0-9A-B]")
 
 
 class PseudoTerminal:
-    """Open from the start; `started` once the process holds `end`, or was not started at all."""
+    """A terminal that is open from the start. Call `started` once the process holds `end`, or could not be started."""
 
     def __init__(self, log: Path) -> None:
         self._log = log
         self._ours, self.end = pty.openpty()
         attributes = termios.tcgetattr(self.end)
-        attributes[1] &= ~termios.OPOST  # Lines end as they were written.
+        attributes[1] &= ~termios.OPOST  # Line ends stay as they were written.
         attributes[3] &= ~termios.ECHO
         termios.tcsetattr(self.end, termios.TCSANOW, attributes)
         size = shutil.get_terminal_size()
@@ -38,12 +38,13 @@ class PseudoTerminal:
         self._thread = threading.Thread(target=self._drain, daemon=True)
 
     def started(self) -> None:
-        """Leave the script's end to the script, and read along."""
+        """Close our copy of the script's end, and begin to read."""
         os.close(self.end)
         self._thread.start()
 
     def await_end(self, seconds: float) -> None:
-        """Wait until all that was written is in the log, `seconds` at most: others may hold the terminal still."""
+        """Wait until everything that was written is in the log, but at most `seconds`, since other processes may still
+        hold the terminal."""
         self._thread.join(seconds)
 
     def _drain(self) -> None:

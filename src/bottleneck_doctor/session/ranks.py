@@ -1,7 +1,7 @@
-"""Several ranks as one: whom a session waits for, how they come to stand at one step, what their windows make together.
+"""Several ranks as one: which ranks a session waits for, how all come to the same step, how their windows become one.
 
-Messages of ranks go into a `RankGroup`, and out come messages to send and, once every rank has spoken, one event for
-all. Pure: the time comes in as a number. The protocol is told in docs/architecture.md, "Several ranks".
+Messages of ranks go into a `RankGroup`. Messages to send come out and, once every rank has answered, one event for all.
+Pure: the time comes in as a number. docs/architecture.md, "Several ranks", describes the protocol.
 """
 
 from __future__ import annotations
@@ -13,21 +13,24 @@ from typing import Any
 from bottleneck_doctor.runtime.wire.messages import Found, Grant, Hello, WindowDone
 
 LEAST_PATIENCE = 2.0
-"""Seconds that ranks which found the loop wait for another, before they run some steps on so that it can see more."""
+"""Seconds that ranks which found the loop wait for the others. Then they run some steps on, so that the others can
+continue and find it too."""
 PATIENT_STEPS = 5
-"""As many steps as this may pass meanwhile, where those are long."""
+"""If steps are long, they wait for the time of this many steps instead."""
 RUN_ON_PERIODS = 4
+"""Periods that they run on each time."""
 LONELY_SECONDS = 40.0
-"""After this time a rank that shows no loop is one that doesn't train; the others are measured without it."""
+"""A rank that shows no loop in this time doesn't train, and the others are measured without it."""
 APART_SECONDS = 60.0
-"""A rank that does not come back from the few steps that bring it to the others waits for one of them."""
+"""A rank that needs longer than this for the few steps that bring it to the others is waiting for one of them."""
 CLEARLY = 0.1
+"""Part of the time by which a rank has to wait longer for data than the first one, so that its details are shown."""
 FOR_EVER = 10**9
 
 
 @dataclass(frozen=True)
 class Together(WindowDone):
-    """A window of all ranks as one. `slowest` is the rank whose time it is; `parts` are the ranks' own figures."""
+    """A window of all ranks as one. `slowest`: the rank whose time counts. `parts`: each rank's own figures."""
 
     slowest: int = 0
     parts: Mapping[int, WindowDone] | None = None
@@ -35,7 +38,7 @@ class Together(WindowDone):
 
 @dataclass(frozen=True)
 class Apart:
-    """The ranks can't be brought to one step. `text`: who was waited for, and where."""
+    """The ranks can't be brought to one step. `text`: which ranks were waited for, and where they stood."""
 
     text: str
 
@@ -45,10 +48,10 @@ class _Member:
     hello: Hello
     found: Found
     position: int
-    """Where it stands, or stood last, as it counts itself."""
+    """Where it stands, or stood last, by its own count of batches."""
     offset: int = 0
     waits: bool = True
-    """It stands at a boundary and has been given nothing to run."""
+    """Whether it stands at a boundary and has no grant to run."""
     done: WindowDone | None = None
 
     @property
@@ -57,9 +60,9 @@ class _Member:
 
 
 class RankGroup:
-    """The ranks of one session. One process that trains alone is a group of one.
+    """The ranks of one session. A process that trains alone is a group of one.
 
-    `host` is the supervisor's. Call `found` and `done` as messages come in, and `settle` then and now and again.
+    `host`: the supervisor's host. Call `found` and `done` as messages come in, and `settle` after that and regularly.
     """
 
     def __init__(self, host: str = "") -> None:
@@ -81,12 +84,15 @@ class RankGroup:
         return len(self.members)
 
     def hellos(self) -> list[Hello]:
-        """What the ranks said of themselves, in order; nothing of a process that trains alone."""
+        """The `Hello` of each rank, in order; empty if a process trains alone."""
         return [self.members[rank].hello for rank in sorted(self.members)] if self._world > 1 or self.missing else []
 
     def found(self, hello: Hello, found: Found, now: float) -> list[tuple[int, Grant]]:
-        """A rank found its loop and stands at a boundary. What to send to whom at once: one that comes too late, when
-        the others have been measured without it, is let go, since they would wait for it for ever."""
+        """A rank found its loop and stands at a boundary. Returns the grants to send at once, by rank.
+
+        A rank that comes too late, when the others are already measured without it, gets an endless grant: otherwise
+        the others would wait for it forever.
+        """
         if self._complete and (self._world > 1 or self.missing):
             return [(hello.rank, Grant(-1, {}, "timed", 0, FOR_EVER, together=True))]
         self._first = self._first if self.members else now
@@ -99,7 +105,7 @@ class RankGroup:
         return []
 
     def done(self, rank: int, done: WindowDone) -> None:
-        """A rank ended a window, or the steps by which it was brought to the others."""
+        """A rank ended a window, or the steps that bring it to the others."""
         member = self.members.get(rank)
         if member is None:
             return
@@ -109,7 +115,7 @@ class RankGroup:
             member.done = done
 
     def granted(self, grant: Grant) -> list[tuple[int, Grant]]:
-        """Have all ranks run a window. What to send to whom."""
+        """Have all ranks run a window. Returns the grants to send, by rank."""
         self._grant = grant if self.size == 1 else replace(grant, together=True)
         self._told = False
         sends = []
@@ -121,11 +127,11 @@ class RankGroup:
 
     @property
     def first(self) -> int:
-        """The lowest rank on the supervisor's host: what can be asked of one only is asked of it."""
+        """The lowest rank on the supervisor's host. It does what only one rank can do."""
         return min(self.members, key=lambda rank: (self.members[rank].hello.host != self._host, rank), default=0)
 
     def settle(self, now: float) -> tuple[list[tuple[int, Grant]], Any]:
-        """What to send to whom, and the event that all ranks make together (None until they do)."""
+        """The grants to send, by rank, and the event of all ranks together (None until every rank has answered)."""
         if self._told or not self.members:
             return [], None
         if not all(member.waits for member in self.members.values()):
@@ -150,7 +156,8 @@ class RankGroup:
         return [], next(iter(parts.values())) if self._world == 1 else merged_done(parts, self.first)
 
     def _wait_for_others(self, now: float) -> list[tuple[int, Grant]]:
-        """Some ranks stand and wait. One that sees its loop later may itself be waiting for them, in a collective."""
+        """Some ranks stand and wait for others. A rank that has not found its loop yet may be waiting for them, in a
+        collective."""
         steps = [second for member in self.members.values() for second in member.found.step_seconds[-8:]]
         patience = max(LEAST_PATIENCE, PATIENT_STEPS * max(steps, default=0.0))
         if now - self._latest < patience:
@@ -173,9 +180,9 @@ class RankGroup:
         return Apart(places)
 
     def parted(self, *, hung: bool) -> Apart | None:
-        """Why a window that was waited for in vain has not ended, where ranks take different numbers of batches: some
-        have ended it, and stand, while others wait for them in a step that they were not granted. `hung`: it was
-        waited for so long that all of them may hang, and not only be cut short."""
+        """Why a window has not ended, if the reason is that ranks take different numbers of batches; None otherwise.
+        Then some ranks have ended the window and stand, while others wait for them in a step that was not granted.
+        `hung`: the wait was so long that all ranks may hang; otherwise the time was merely over."""
         if self._told or self.size < 2:
             return None
         ended = [rank for rank, member in sorted(self.members.items()) if member.waits]
@@ -193,8 +200,9 @@ class RankGroup:
         return Apart(text)
 
     def _take_bearings(self) -> None:
-        """Ranks count alike, unless one took a batch before training began. Where every step ends in an optimizer's and
-        all have made as many, ranks that stand still are at one step, whatever they count."""
+        """Make the ranks' positions comparable. They are already, unless a rank took a batch before training began. If
+        every step ends in an optimizer step and all ranks have made the same number of these, ranks that stand still
+        are at the same step, whatever their counts of batches are."""
         members = list(self.members.values())
         alike = len({member.found.optimizer_steps for member in members}) == 1
         if alike and all(member.found.period == 1 for member in members) and not self._run_ons:
@@ -202,7 +210,7 @@ class RankGroup:
                 member.offset = member.position
 
     def _behind(self) -> list[tuple[int, Grant]]:
-        """Steps for those that are not where the foremost is."""
+        """Grants with the missing steps for the ranks that are behind the foremost one."""
         foremost = max(member.at for member in self.members.values())
         return [
             self._run_on(rank, foremost - member.at) for rank, member in self.members.items() if member.at < foremost
@@ -219,14 +227,15 @@ def _ranks(numbers: Sequence[int]) -> str:
 
 
 def _for_others(grant: Grant) -> Grant:
-    """What the other ranks run while the first one does this: traces and line timers write files that only one can."""
+    """The grant for the other ranks: a plain window if the first one traces or times lines, since only one rank can
+    write those files."""
     if grant.mode in ("trace", "lines"):
         return replace(grant, mode="timed", options={})
     return grant
 
 
 def _told_by(parts: Mapping[int, WindowDone], first: WindowDone) -> int:
-    """The rank whose details stand for all: the first, unless another waits clearly longer for its data."""
+    """The rank whose details represent all: the first one, unless another one waits clearly longer for its data."""
     waits = {rank: part.wait_seconds / part.seconds if part.seconds > 0 else 0.0 for rank, part in parts.items()}
     lead = next(rank for rank, part in parts.items() if part is first)
     longest = max(waits, key=lambda rank: waits[rank])
@@ -234,7 +243,7 @@ def _told_by(parts: Mapping[int, WindowDone], first: WindowDone) -> int:
 
 
 def merged_found(founds: Mapping[int, Found]) -> Found:
-    """The loop as all ranks show it: as the lowest of them does, with the least room for workers."""
+    """The loop of all ranks: that of the lowest rank, with the smallest number of usable CPUs of any rank."""
     first = founds[min(founds)]
     return replace(
         first,
@@ -246,11 +255,13 @@ def merged_found(founds: Mapping[int, Found]) -> Found:
 
 
 def merged_done(parts: Mapping[int, WindowDone], lead: int | None = None) -> Together:
-    """One window of all ranks. `lead`: the rank by whose clock it is dated and whose details are told; the lowest.
+    """One window of all ranks. `lead`: the rank whose clock dates it, and whose details are shown unless another rank
+    waits clearly longer for its data; by default the lowest.
 
-    Its time is that of the slowest rank: of those that timed the fewest steps (one that alone evaluates leaves that
-    out, while the others time their waiting for it) the one that took longest. Samples are summed over ranks. Ranks
-    keep step, so training waits for data as long as the rank that waits longest. It fails where one rank fails.
+    Its time is that of the slowest rank: of the ranks that timed the fewest steps, the one that took longest. (If one
+    rank alone evaluates, it leaves that out, while the others time their waiting for it.) Samples are summed over
+    ranks. Ranks keep step, so training waits for data as long as the rank that waits longest. If one rank fails, the
+    window fails.
     """
     failed = {rank: part for rank, part in parts.items() if part.status != "ok"}
     fewest = min(part.steps for part in parts.values())

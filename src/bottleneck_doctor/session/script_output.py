@@ -1,4 +1,4 @@
-"""What the script writes, and what it reads: a log or a terminal for the process, words without secrets for people."""
+"""The script's output and input: a log or a terminal for the process, text without secrets for people."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from bottleneck_doctor.session.pseudo_terminal import PseudoTerminal, without_co
 
 _TAIL_BYTES = 20_000
 _HEAD_BYTES = 2_000
-"""Of what a process wrote, the most that is told of its end, and before it of its beginning."""
+"""Most bytes of a process's output that are shown: of its end, and of its beginning."""
 
 
 class ScriptOutput:
-    """The output of one start of the script. `path`: of its log. `terminal`: whether the script is given one."""
+    """The output of one start of the script. `path`: its log. `terminal`: whether the script gets a terminal."""
 
     def __init__(self, path: Path, discretion: Discretion, *, terminal: bool) -> None:
         self.log = OutputLog(path)
@@ -29,7 +29,7 @@ class ScriptOutput:
 
     @contextlib.contextmanager
     def streams(self) -> Iterator[tuple[int, int | IO[bytes]]]:
-        """Standard input and standard output for a process that is started meanwhile."""
+        """Standard input and standard output for a process that is started inside this context."""
         with open(self.log.path, "wb") as log:
             if not self._wants_terminal:
                 yield subprocess.DEVNULL, log
@@ -41,18 +41,18 @@ class ScriptOutput:
                 terminal.started()
 
     def await_end(self, seconds: float) -> None:
-        """Wait until the last words of a process that has ended are in the log, `seconds` at most."""
+        """Wait until the last output of a process that has ended is in the log, at most `seconds`."""
         if self._terminal is not None:
             self._terminal.await_end(seconds)
 
     def watch(self, over: Callable[[], bool], *, show: bool) -> None:
-        """Keep the log short until it is `over`. `show`: and write what it holds to standard error."""
+        """Keep the log short until `over`. `show`: also write new output to standard error."""
         self.log.watch(over, self._echo if show else None)
 
     def tail(self) -> str:
-        """The end of what the process wrote, behind its first words where it wrote much, without what is secret."""
+        """The end of what the process wrote, with secrets masked. If it wrote much, its beginning comes first."""
         try:
-            # More than is told: half a secret at the beginning would not be known as one.
+            # Read more than is shown: a secret cut in half at the beginning would not be recognised.
             words = self.log.words(_HEAD_BYTES, 2 * _TAIL_BYTES)
         except OSError:
             return ""

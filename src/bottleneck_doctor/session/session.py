@@ -1,8 +1,8 @@
-"""Starts one run of the entrypoint with a guest in it, talks to that guest, and ends everything it started.
+"""Starts one run of the entrypoint with a guest in it, talks to that guest, and ends everything that was started.
 
-What enters is a `Command` and the supervisor's grants; what leaves are events: messages of the guest, the end of the
-process, or silence. One session is one process tree; `stop` leaves none of it behind. Where several ranks train in it,
-each has a guest with a line of its own, and `ranks.RankGroup` makes one of them.
+A `Command` and the supervisor's grants go in. Events come out: messages of the guest, the end of the process, or
+silence. One session is one process tree, and `stop` leaves none of it behind. If several ranks train in it, each has a
+guest with its own line, and `ranks.RankGroup` makes one of them all.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from bottleneck_doctor.session.ranks import FOR_EVER, RankGroup
 from bottleneck_doctor.session.script_output import ScriptOutput
 
 _TICK = 0.25
-"""Seconds after which it is looked again whether ranks have waited for one another for too long."""
+"""Seconds between two looks at whether ranks have waited for one another for too long."""
 _CLOCK_STEP = 1.0
-"""Seconds by which a clock is set and not merely corrected."""
+"""A change of the clock by this many seconds or more was set by somebody; a smaller one is a correction."""
 CRASH_GRACE = 2.0
 LOST_GRACE = 5.0
-"""Seconds that a launcher gets to end by itself after a rank crashed, or ended without a word."""
+"""Seconds that a launcher gets to end by itself, after a rank crashed, and after a rank ended without a message."""
 
 
 @dataclass(frozen=True)
 class Exited:
-    """The process ended by itself. `code` as `subprocess` gives it: negative for a signal."""
+    """The process ended by itself. `code`: as `subprocess` gives it, negative for a signal."""
 
     code: int
     tail: str
@@ -73,15 +73,15 @@ class Session:
         self.started = 0.0
         self._set_forward = 0.0
         self._clock_held = True
-        """Whether the time of day went on as time did: else times of files say nothing of what was made when."""
+        """Whether nobody has set the clock: if somebody did, the times of files don't say when they were made."""
         self.hello: messages.Hello | None = None
         self.farewell: messages.Ended | None = None
         self.seen: seen_so_far.Counts | None = None
-        """Once it has ended: what was seen in it, of which no loop may have been made."""
+        """What was seen in it, known once it has ended, even if it was not enough to find a loop."""
         self.load = LoadWatch()
         self.rank_group = RankGroup(socket.gethostname())
         self.ranks: list[messages.Hello] = []
-        """Of several ranks, what each said of itself; empty with one process."""
+        """The `Hello` of each of several ranks; empty with one process."""
         self._command = command
         self._verbose = verbose
         self._events: queue.Queue[tuple[messages.Hello | None, socket.socket | None, Any]] = queue.Queue()
@@ -98,16 +98,16 @@ class Session:
         self._output = ScriptOutput(self._folder / "output.log", discretion, terminal=command.terminal)
         self._process = EntrypointProcess(command, self._folder, self._scratch, self._protector, self._output)
         self._crash: tuple[str, float] | None = None
-        """What a rank said of its crash, and until when the launcher may take to end."""
+        """What a rank said about its crash, and the time by which the launcher has to end."""
         self._lost: tuple[str, float] | None = None
-        """The same of a rank that ended without a word."""
+        """The same for a rank that ended without a message."""
         self._stopped = False
         self._launchers_folders: set[Path] = set()
 
     # -- life --------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start the process. Raises `OSError` where it can't be started at all, and `DoctorError` `listen-failed`."""
+        """Start the process. Raises `OSError` if it can't be started at all, and `DoctorError` `listen-failed`."""
         invitation = self._lines.open()
         if self._expected is not None:
             invitation[expected_loop.NAME] = self._expected.told()
@@ -143,7 +143,7 @@ class Session:
             except queue.Empty:
                 continue
             if isinstance(message, Exited) and not self._events.empty():
-                # Its last words may have come in behind the news of its end.
+                # Its last messages may come after the news of its end.
                 self._events.put((hello, connection, message))
                 continue
             happened = self._heard(hello, connection, message)
@@ -151,7 +151,8 @@ class Session:
                 return happened
 
     def _heard(self, hello: messages.Hello | None, connection: socket.socket | None, message: Any) -> Any:
-        """Take note of what one process said. What is an event by itself, whatever other ranks say, is returned."""
+        """Handle a message of one process. Returns the event if the message is one by itself, whatever other ranks say;
+        otherwise None."""
         if isinstance(message, Exited):
             failure = self._crash or (self._lost if message.code else None)
             return message if failure is None else Exited(message.code or 1, failure[0])
@@ -171,7 +172,7 @@ class Session:
                 self.farewell = message
             return message
         elif isinstance(message, messages.Crashed):
-            # Those that were waiting for it in a collective crash too, and later.
+            # Ranks that were waiting for it in a collective crash too, but later.
             if self._crash is None and self._lost is None:
                 text = f"Rank {hello.rank} of {hello.world} on {hello.host}:\n\n{message.text}"
                 self._crash = (text, time.monotonic() + CRASH_GRACE)
@@ -184,19 +185,19 @@ class Session:
         return None
 
     def _met_another(self, first: messages.Hello, connection: socket.socket) -> Any:
-        """A second process trains by itself, and is no rank of one training. It runs as it would alone; where the first
-        one is over, so is what can be measured."""
+        """A second process trains by itself, not as a rank of the same training. It runs on as it would without doctor.
+        If the first one has ended, nothing more can be measured."""
         if process_tree.lives(first.pid):
             send(connection, messages.Grant(-1, {}, "timed", 0, FOR_EVER))
             return None
         return Exited(0, self.tail())
 
     def grant(self, grant: messages.Grant) -> None:
-        """Let all ranks run a window. A guest that is gone shows up as `Exited` at the next `event`."""
+        """Have all ranks run a window. If a guest is gone, the next `event` is `Exited`."""
         self._lines.deliver(self.rank_group.granted(grant))
 
     def stop(self) -> None:
-        """End the guest and everything that it started, and remove the session's folder. Can be called twice."""
+        """End the guest and everything that was started, and remove the session's folder. May be called twice."""
         if self._stopped:
             return
         self.seen = shown.most_seen(self._scratch)
@@ -216,40 +217,40 @@ class Session:
         return self._process.pid
 
     def is_away(self) -> bool:
-        """Whether training stands still on this host for something of the user's own: an evaluation, a checkpoint."""
+        """Whether training on this host stands still for other work of the user's, such as an evaluation."""
         return shown.is_away(self._scratch)
 
     def progress(self) -> dict[int, int]:
-        """Steps that each rank has begun since its loop was found, by its number, of those on this host: while they
-        grow, nothing hangs. Only what they differ by from one look to the next means anything."""
+        """Steps that each rank on this host has begun since its loop was found, by rank. While they grow, nothing
+        hangs. Only the difference between two looks means anything."""
         return shown.steps(self._scratch, {rank: each.hello.pid for rank, each in self.rank_group.members.items()})
 
     def tail(self) -> str:
-        """The end of what the process wrote, behind its first words where it wrote much, without what is secret."""
+        """The end of what the process wrote, with secrets masked. If it wrote much, its beginning comes first."""
         return self._output.tail()
 
     # -- threads -----------------------------------------------------------------------------------------------------
 
     def _met(self, hello: messages.Hello) -> None:
-        """A guest said its first words."""
+        """A guest said `Hello`."""
         self.hello = self.hello or hello
         if self._command.launched and hello.host == socket.gethostname():
             self._launchers_folders.update(_launchers_folder(hello.pid))
 
     def _await_end(self) -> None:
         code = self._process.wait()
-        time.sleep(0.05)  # Its last words are still on the line.
+        time.sleep(0.05)  # Its last messages are still on the line.
         self._output.await_end(1.0)
         self._events.put((None, None, Exited(code, self.tail())))
 
 
 def _set_forward() -> float:
-    """Seconds that the time of day is ahead of time that only goes on; they change where somebody sets the clock."""
+    """Seconds by which the time of day is ahead of the monotonic clock. They change if somebody sets the clock."""
     return time.time() - time.monotonic()
 
 
 def _new_folder() -> Path:
-    """A new temporary folder whose path leaves room for a socket's name: 104 bytes is all that some kernels take."""
+    """A new temporary folder whose path is short enough for a socket: some kernels take only 104 bytes."""
     folder = scratch.new_folder()
     if len(os.fsencode(folder / SOCKET)) < 104:
         return folder
@@ -258,7 +259,7 @@ def _new_folder() -> Path:
 
 
 def _launchers_folder(pid: int) -> set[Path]:
-    """The temporary folder that torchrun made for errors of this rank, and leaves behind even where there are none."""
+    """The temporary folder that torchrun made for errors of this rank. It leaves the folder behind even without any."""
     with contextlib.suppress(psutil.Error, IndexError):
         file = psutil.Process(pid).environ().get("TORCHELASTIC_ERROR_FILE", "")
         folder = Path(file).parents[3]

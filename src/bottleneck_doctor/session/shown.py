@@ -1,6 +1,6 @@
-"""What guests show of themselves in their folder while they say nothing on their lines: bytes that are looked up.
+"""What guests show in the session's folder without sending a message: the supervisor reads bytes from files.
 
-Guests on other hosts write into folders of their own, so nothing is known of those here.
+Guests on other hosts write into their own folders, so nothing is known about them here.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from bottleneck_doctor.runtime.wire import seen as seen_so_far
 
 
 def is_away(folder: Path) -> bool:
-    """Whether training stands still for something of the user's own: an evaluation, a checkpoint."""
+    """Whether training stands still for other work of the user's, such as an evaluation or a checkpoint."""
     with contextlib.suppress(OSError):
         return any(shown.away for shown in map(_liveness_of, folder.glob(liveness.PREFIX + "*")) if shown)
     return False
 
 
 def steps(folder: Path, pids: Mapping[int, int]) -> dict[int, int]:
-    """Steps that each rank has begun since its loop was found, of those that show them. `pids`: by rank."""
+    """Steps that each rank has begun since its loop was found, by rank, if it shows them. `pids`: by rank."""
     shown = {rank: _liveness_of(folder / f"{liveness.PREFIX}{pid}") for rank, pid in pids.items()}
     return {rank: each.steps for rank, each in shown.items() if each is not None}
 
 
 def most_seen(folder: Path) -> seen_so_far.Counts | None:
-    """What was seen so far by the process that saw most; None where none has imported torch."""
+    """What was seen so far in the process in which most was seen; None if no process has imported torch."""
     found = []
     with contextlib.suppress(OSError):
         for file in folder.glob(seen_so_far.PREFIX + "*"):

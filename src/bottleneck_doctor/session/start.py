@@ -1,5 +1,5 @@
-"""What is started, and how: a script, a module (under a launcher or not), or a command as it is. The same `Start`
-serves every command of ours that starts somebody's training."""
+"""What is started, and how: a script, a module (each with or without a launcher), or a command as it is. Every doctor
+command that starts a training uses the same `Start`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bottleneck_doctor.session import launch
 
 @dataclass(frozen=True, kw_only=True)
 class Start:
-    """The entrypoint and what stands around it. One of `script`, `module` and `words` is given."""
+    """The entrypoint, and how it is started. One of `script`, `module` and `words` is given."""
 
     script: Path | None = None
     module: str | None = None
@@ -23,20 +23,20 @@ class Start:
     words: tuple[str, ...] = ()
     """A command that is run as it is, instead of a script or module under an interpreter."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Variables that stand before that command."""
+    """Variables that are set for that command."""
     launcher: tuple[str, ...] = ()
     """The launcher command that the user put before the script."""
     listen: tuple[str, int] | None = None
-    """Host and port at which ranks on other hosts reach us; None: nobody is expected there."""
+    """Host and port at which ranks on other hosts reach doctor; None: there are no other hosts."""
     python: str | None = None
-    """The interpreter that the user named, or that was found for them; None: the one that runs us. Beside `words` it
-    runs nothing: it is asked of the training's environment where their own interpreter is not known."""
+    """The interpreter that the user named, or that was found; None: the one that runs doctor. With `words` it does not
+    run the training: it only answers questions about the environment, if the interpreter of `words` is not known."""
     in_place: bool = False
-    """Whether the script's changes to files are let through."""
+    """Whether the script may change files as it would without doctor."""
 
     @property
     def interpreter(self) -> str:
-        """What runs the training, as far as that can be known."""
+        """The interpreter that runs the training, as far as that can be known."""
         return interpreter_of(self.words) or self.python or sys.executable
 
     @property
@@ -52,13 +52,14 @@ class Start:
         return (*target, *self.arguments)
 
     def argv(self, entrypoint: Sequence[str] | None = None) -> tuple[str, ...]:
-        """What is started, launcher and interpreter included. `entrypoint`: the same one under another name."""
+        """The whole command, with launcher and interpreter. `entrypoint`: replaces the entrypoint, for another path to
+        the same one."""
         entrypoint = self.entrypoint() if entrypoint is None else tuple(entrypoint)
         return entrypoint if self.words else launch.command(self.interpreter, self.launcher, entrypoint)
 
     def again(self, *ours: str) -> list[str]:
-        """A command line of ours (`run`, `--seed`, `7`, ...) that starts the same. It may hold what is secret; of the
-        variables before a command only the names are in it."""
+        """A doctor command (`ours`: `run`, `--seed`, `7`, ...) that starts the same. It may contain secrets. Of the
+        variables set for a command, it contains only the names."""
         command = ["doctor", *ours]
         for option, value in (
             ("--launch", shlex.join(self.launcher) if self.launcher else None),
@@ -74,14 +75,14 @@ class Start:
                 "--exec",
                 " ".join([*(f"{name}=..." for name in self.environment), shlex.join(entrypoint)]),
             ]
-        # One `--` separates what is the script's or the module's own.
+        # One `--` separates the arguments of the script or module.
         head = 1 if self.module is None else 2
         separator = ["--"] if entrypoint[head:] else []
         return [*command, *entrypoint[:head], *separator, *entrypoint[head:]]
 
 
 def interpreter_of(command: Sequence[str]) -> str | None:
-    """The interpreter under which a command runs, as far as its place tells: itself, or what was installed with it."""
+    """The interpreter under which a command runs: the command itself, or the one in its folder. None if not known."""
     if not command:
         return None
     folder, name = os.path.split(command[0])
