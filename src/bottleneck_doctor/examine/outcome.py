@@ -49,7 +49,7 @@ RUNGS = {"backward": "backward passes", "gradient scaler": "those of the gradien
 
 @dataclass(frozen=True, kw_only=True)
 class Gathered:
-    """All that an examination knows when it ends. `selection` is None where the loop was never found."""
+    """All that an examination knows when it ends. `selection` is None if the loop was never found."""
 
     argv: Sequence[str]
     repeat: list[str]

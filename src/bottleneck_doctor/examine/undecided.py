@@ -110,7 +110,7 @@ def _text(value: float, digits: int) -> str:
     return f"{value:.{digits}f}{words.TIMES}" if math.isfinite(value) else words.DASH
 
 
-# -- the verdict where nothing is claimed ------------------------------------------------------------------------------
+# -- the verdict if nothing is claimed ---------------------------------------------------------------------------------
 
 
 def sentence(unsettled: Sequence[FixOutcome], others: Sequence[FixOutcome], device: str, cut: str) -> str:
@@ -152,8 +152,8 @@ def _leads(leading: FixOutcome, figure: Speedup, device: str) -> str:
     reason, _, hopeless = leading.reason.partition(AND_NEVER)
     more = f" M{hopeless[1:]}." if hopeless else ""
     if leading.added is None and figure.low < 1 < figure.high:
-        return f"{told}: it may be slower or faster.{more}"  # The interval stands there already.
-    # That it looks faster is told by the figure.
+        return f"{told}: it may be slower or faster.{more}"  # The figure already includes the interval.
+    # The figure already says that it looks faster.
     rest = re.sub("^it looks faster, (and|but) ", "", reason)
     return (f"{told}: {rest}." if rest != reason else f"{told}, but {rest}.") + more
 

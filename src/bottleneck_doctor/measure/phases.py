@@ -38,7 +38,7 @@ NOWHERE: Mapping[str, Any] = {"file": "", "line": 0}
 
 
 def phases(details: Sequence[Detail]) -> Phases | None:
-    """Shares of wall time over all windows. None where nothing was timed."""
+    """Shares of wall time over all windows. None if nothing was timed."""
     seconds: defaultdict[str, float] = defaultdict(float)
     for detail in details:
         for phase, spent in detail.get("phases", {}).items():
@@ -174,7 +174,7 @@ def loading_missing(details: Sequence[Detail]) -> str:
 
 
 def timeline(details: Sequence[Detail], setting: Mapping[str, SettingValue]) -> Timeline | None:
-    """The steps drawn in the window that has the most events. None where there is none."""
+    """The steps drawn in the window that has the most events. None if there is none."""
     drawn = [detail["timeline"] for detail in details if detail.get("timeline")]
     if not drawn:
         return None

@@ -47,7 +47,7 @@ def sampled(
 
 
 def folder_of(package: str) -> str:
-    """The folder from which this interpreter imports a package; "" where there is none."""
+    """The folder from which this interpreter imports a package; "" if there is none."""
     found = importlib.util.find_spec(package)
     places = found.submodule_search_locations if found is not None else None
     return str(Path(next(iter(places))).parent) if places else ""

@@ -79,7 +79,7 @@ class SideSample:
         return {window.block: window.samples for window in self.windows if ev.usable(window)}
 
     def waits(self, per_step: float) -> dict[int, float]:
-        """Seconds that a step of so many samples waits for its batch, by round."""
+        """Seconds that a step of `per_step` samples waits for its batch, by round."""
         usable = [window for window in self.windows if ev.usable(window)]
         return {window.block: window.wait_seconds * per_step / window.samples for window in usable}
 

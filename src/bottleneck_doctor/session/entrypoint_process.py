@@ -1,4 +1,4 @@
-"""The entrypoint's process: started with a guest in it and in a sandbox where there is one, ended with its children."""
+"""The entrypoint's process: started with a guest in it, in a sandbox if there is one, and ended with its children."""
 
 from __future__ import annotations
 
