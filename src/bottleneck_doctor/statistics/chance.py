@@ -1,7 +1,7 @@
 """The chance that a setting is worth an edit, where nothing can be claimed of it yet.
 
-An estimate and what is known of the spread go in, a chance from 0 to 1 comes out. It orders what is still open and
-chooses words for it; nothing is claimed from it. Pure. `docs/statistics.md` states what is assumed, and
+An estimate and the spread as far as it is known go in, a chance from 0 to 1 comes out. The chance ranks undecided
+settings and chooses a word for each; nothing is claimed from it. Pure. `docs/statistics.md` states what is assumed, and
 `benchmarks/chances.py` prints how often the chances are right, and how they fail where the assumptions are wrong.
 """
 
@@ -24,38 +24,40 @@ from bottleneck_doctor.statistics.speedups import (
 )
 
 PROCESS_SPREAD = 0.03
-"""Scale of the luck of a process, on the log scale, where a setting was seen in one process only."""
+"""Scale of the random deviation of a process, on the log scale, if a setting was measured in one process only."""
 PROCESS_DF = 2.0
-"""Degrees of freedom of that luck: Student's t with two has six processes in ten within 3 %, where most were seen, and
-three in a hundred beyond 17 %, which is how far two identical processes were seen apart."""
+"""Degrees of freedom of that deviation. With two, Student's t puts six processes in ten within 3 %, where most were
+seen, and three in a hundred beyond 17 %. Two identical processes were once seen to differ by that much."""
 USELESS = 0.5
-"""Part of all settings that are taken to change nothing. Most loops are slow for one reason, and most fixes answer
+"""Part of all settings that are assumed to change nothing. Most loops are slow for one reason, and most fixes are for
 another."""
 LARGEST_CHANGE = math.log(2)
-"""The others are taken to change the speed by anything from half to double, all alike."""
+"""The others are assumed to change the speed by anything from half to double, uniformly on the log scale."""
 WIDE_ERRORS = 3.0
-"""Or by as many times the error, where that is more: an error says nothing of a prior that is narrower than itself."""
+"""The range is at least this many times the error: a prior narrower than the error would decide the result by
+itself."""
 WINDOW_SPREAD = 0.04
-"""What a pair of windows repeats to, before any repeats: in quiet examinations 2 to 5 %."""
+"""Assumed spread of a pair of windows, on the log scale, before any pair repeats. Quiet examinations show 2 to 5 %."""
 WINDOW_DF = 2.0
-"""Differences that this counts for beside those that were seen."""
+"""The assumed spread weighs as much as this number of measured differences."""
 PAIR_SHARE = 0.75
-"""Variance of a pair as a part of that of the difference between two baseline windows. A pair is one window against the
-mean of two: 1 + 1/2 times the variance of a window, where the difference has 2 times."""
+"""Variance of a pair, as a part of the variance of the difference between two baseline windows. A pair is one window
+against the mean of two, so it has 1 + 1/2 times the variance of a window. The difference has 2 times."""
 MOST_SESSIONS = 30
-"""Sessions that an examination can be asked to hold. What would take more is not settled by more time."""
+"""The most sessions that an examination may be asked to take. What needs more is called not to be settled by more
+time."""
 
 
 @dataclass(frozen=True)
 class Spread:
-    """What repeats how well in one examination, on the log scale. `windows`: standard deviation of a pair of windows
-    inside a process. `processes`: scale of the luck of a process."""
+    """The spread in one examination, on the log scale. `windows`: standard deviation of a pair of windows inside a
+    process. `processes`: scale of the deviation of a process."""
 
     windows: float
     processes: float = PROCESS_SPREAD
 
     def of_differences(self) -> Spread:
-        """The same for what one setting adds to another, where two pairs are compared."""
+        """The same for what one setting adds to another: there, two pairs are compared."""
         return replace(self, windows=math.sqrt(2) * self.windows)
 
 
@@ -65,12 +67,12 @@ def spread(
     estimates: Mapping[str, SpeedupEstimate],
     control: str = "aa",
 ) -> Spread:
-    """What an examination says of its own spread.
+    """The spread of an examination, estimated from its own windows.
 
-    `observations`: all pairs; what repeats inside a session counts. `baseline_changes`: log ratios of baseline windows
-    to the ones before them in the same session. `estimates`: of all settings. Where most of those that were seen in
-    several processes spread by more than is assumed of processes, the others are taken to spread as much. The control
-    says nothing of that, since the luck of a process cancels in it, and its pairs are the baseline windows again.
+    `observations`: all pairs; those that repeat inside a session count. `baseline_changes`: log ratios of baseline
+    windows to the ones before them in the same session. `estimates`: of all settings. If most settings that were seen
+    in several processes spread by more than is assumed, the others are taken to spread as much. The control is left
+    out: the deviation of a process cancels in it, and its pairs are the baseline windows once more.
     """
     repeated: dict[tuple[str, int], list[float]] = defaultdict(list)
     for seen in observations:
@@ -99,9 +101,9 @@ def spread(
 def chance_worth(estimate: SpeedupEstimate, spread: Spread, *, least: float = EQUIVALENCE) -> float:
     """The chance, 0 to 1, that the true ratio is above 1 + `least`, so that the setting is worth an edit.
 
-    From two sessions on, the error of the estimate is Student's t; it is never taken to be smaller than the windows
-    themselves leave it, since two sessions may agree by luck. With one session the luck of the process is assumed. Of
-    an estimate that such an error alone explains well, it is likely that it changes nothing, as many settings do.
+    From two sessions on, the error of the estimate is Student's t. It is never taken to be smaller than the spread of
+    the windows allows, because two sessions may agree by chance. With one session, the deviation of the process is
+    assumed. If such an error alone explains the estimate well, the setting likely changes nothing, as many settings do.
     """
     scale = max(estimate.standard_error, spread.windows / math.sqrt(estimate.pairs))
     degrees = estimate.degrees_of_freedom
@@ -110,7 +112,7 @@ def chance_worth(estimate: SpeedupEstimate, spread: Spread, *, least: float = EQ
     worth = math.log1p(least)
     distance = (estimate.log_mean - worth) / scale
     tail = student_t_tail(abs(distance), degrees)
-    # Below what is worth an edit, a smaller estimate must not look any better for being harder to explain by luck.
+    # Below what is worth an edit, a smaller estimate must not look better just because chance explains it less well.
     nothing = USELESS * student_t_density(max(worth, estimate.log_mean) / scale, degrees) / scale
     something = (1 - USELESS) / (2 * max(LARGEST_CHANGE, WIDE_ERRORS * scale))
     return something / (something + nothing) * (1 - tail if distance > 0 else tail)
@@ -119,10 +121,10 @@ def chance_worth(estimate: SpeedupEstimate, spread: Spread, *, least: float = EQ
 def sessions_to_settle(
     estimate: SpeedupEstimate, spread: Spread, *, floor: float, fixes_tried: int = 1, most: int = MOST_SESSIONS
 ) -> int | None:
-    """About how many sessions a new examination needs for a verdict, of as many blocks as this one had.
+    """About how many sessions a new examination needs for a verdict, if each has as many blocks as in this one.
 
-    As `sessions_needed`, but from the beginning, since a new examination knows nothing of this one. What was seen in
-    one session is taken to spread as `chance_worth` assumes. None where more than `most` would be needed.
+    As `sessions_needed`, but from the beginning, since a new examination knows nothing of this one. If there was one
+    session only, its spread is the one that `chance_worth` assumes. None if more than `most` would be needed.
     """
     if estimate.sessions < 2:
         error = max(MINIMUM_STANDARD_ERROR, _assumed(estimate, spread) / math.sqrt(2))
@@ -132,5 +134,5 @@ def sessions_to_settle(
 
 
 def _assumed(estimate: SpeedupEstimate, spread: Spread) -> float:
-    """Scale of the error of what was seen in one process: its luck and that of its windows."""
+    """Scale of the error of an estimate from one process: the deviation of the process, and that of its windows."""
     return math.hypot(spread.processes, spread.windows / math.sqrt(estimate.pairs))

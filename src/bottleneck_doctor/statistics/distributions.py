@@ -1,6 +1,6 @@
-"""Student's t and the functions that moderated variances need, from the standard library alone.
+"""Student's t and the functions that moderated variances need, with the standard library alone.
 
-The supervisor stays small and starts at once. Pure.
+Without numpy or scipy, the supervisor stays small and starts at once. Pure.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
-"""What other programs on the machine cost the training as written: their load beside its windows in, a slope out.
+"""By how much other programs on the machine slow down the training as written: the load during its windows in, a slope
+out.
 
-Windows of one training differ mostly by what ran beside them, so the baseline of a pair is worked out for the load that
-its setting met (analysis of covariance). Only the training as written tells the slope: a setting is never adjusted, so
-how it fares beside others is its own. And load is what others *wanted* of the CPUs, never what they got: a setting
-that computes more leaves them less, and would seem to have met a calmer machine. Pure, standard library only.
+Windows of one training differ mostly by what else ran at the same time. So the baseline of a pair is adjusted to the
+load that its setting met (analysis of covariance). The slope is fitted to the training as written alone. Settings are
+never adjusted: how much other programs slow one down is a property of that setting. Load means what other programs
+*wanted* of the CPUs, never what they got: a setting that computes more leaves them less, and by what they get it would
+seem to have met a calmer machine. Pure, standard library only.
 """
 
 from __future__ import annotations
@@ -15,25 +17,27 @@ from dataclasses import dataclass
 from statistics import fmean, median
 
 LEAST_SPARE = 4
-"""Windows beyond one a process that a slope needs. Few windows and one slope fit one another whatever happened."""
+"""A slope needs this many windows beyond the first of each process. To fewer windows, some slope always fits."""
 DOUBT = 4.0
-"""Squared standard errors by which a slope must lie above 0 before any of it is believed."""
+"""Nothing of a slope is believed unless its square exceeds this many times its squared standard error."""
 LEAST_ERROR = 0.001
 """Smallest spread of log costs around a slope that is believed: no loop repeats to better than a tenth of a percent."""
 LEAST_CHANGE = 0.02
-"""Standard deviation of the load inside processes under which it is taken for one that stays."""
+"""If the load varies by less than this standard deviation inside processes, it counts as constant."""
 STEEPEST = 4.0
-"""Largest slope that is believed: four times that of a training that shares all CPUs, for caches are shared as well."""
+"""Largest slope that is believed: four times that of a training that shares all CPUs, because caches are shared as
+well."""
 DISTURBED = 0.25
-"""How much more load than usual disturbs a window: on two CPUs, half a thread that wants one all the time."""
+"""A window is disturbed by this much more load than usual: on two CPUs, half a thread that wants one all the time."""
 UNUSUAL = 3.0
-"""Where load always comes and goes, a window is disturbed by so many times as much more as is usual: twice the standard
-deviation, of which two thirds are the median deviation."""
+"""If the load always comes and goes, a window is disturbed by a load that lies this many median deviations above the
+usual one. That is two standard deviations, since the median deviation is two thirds of one."""
 
 
 @dataclass(frozen=True)
 class Beside:
-    """A window of the training as written: in which process, the log of what a step cost, and the load beside it."""
+    """A window of the training as written: its process, the log of the cost of a step, and the load at the same
+    time."""
 
     session: int
     log_cost: float
@@ -41,19 +45,20 @@ class Beside:
 
 
 def load(wanted: float, cpus: float) -> float:
-    """How much others load a machine of `cpus` CPUs by as many threads that `wanted` to run, on average.
+    """The load on a machine of `cpus` CPUs if on average `wanted` threads of other programs wanted to run.
 
-    What a step costs beside n such threads grows as (cpus + n) / cpus, for a training that uses all CPUs itself: on
-    this scale the log of its cost has slope 1. One that leaves CPUs free has less.
+    For a training that uses all CPUs itself, the cost of a step grows as (cpus + n) / cpus with n such threads. On this
+    scale, the log of its cost has slope 1. A training that leaves CPUs free has a smaller slope.
     """
     return math.log1p(max(0.0, wanted) / max(1.0, cpus))
 
 
 def slope(windows: Iterable[Beside]) -> float:
-    """By how much the log cost of the training as written grows with the load beside it, within processes.
+    """By how much the log cost of the training as written grows with the load, within processes.
 
-    Shrunk towards 0 (W. James & C. Stein, Estimation with quadratic loss, 1961, the positive part), so that what few
-    quiet windows seem to say is not believed; and never below 0, for nobody is faster for having neighbours.
+    It is shrunk towards 0 (W. James & C. Stein, Estimation with quadratic loss, 1961, the positive part), so that a
+    chance pattern in a few quiet windows is not believed. It is never below 0, because other programs make no training
+    faster.
     """
     sessions: dict[int, list[Beside]] = defaultdict(list)
     for window in windows:
@@ -74,8 +79,8 @@ def slope(windows: Iterable[Beside]) -> float:
 
 
 def disturbed(here: float, usual: Sequence[float]) -> bool:
-    """Whether a window with this load beside it met much more than its like. `usual`: their loads; a neighbour that
-    stays, or that always comes and goes, is this machine as it is."""
+    """Whether a window with the load `here` met much more than comparable windows, whose loads are `usual`. A neighbour
+    that stays, or that always comes and goes, belongs to this machine and disturbs nothing."""
     if not usual:
         return False
     centre = median(usual)

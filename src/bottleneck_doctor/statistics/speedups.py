@@ -1,9 +1,9 @@
 """Speedups with intervals, and the verdicts that they allow.
 
-Logs of (setting's speed / speed of the baseline around it) enter, one per window pair; ratios with a confidence
-interval, a p-value and a verdict leave. Pure, standard library only. Intervals come from the spread between sessions,
-because processes differ more than the windows inside one of them do; `docs/statistics.md` explains the method, and
-`benchmarks/intervals.py` prints how often its intervals hold the truth.
+Logs of (setting's speed / speed of the baseline around it) go in, one per pair of windows. Ratios with a confidence
+interval, a p-value and a verdict come out. Pure, standard library only. Intervals come from the spread between
+sessions, because processes differ more than the windows inside one of them do. `docs/statistics.md` explains the
+method, and `benchmarks/intervals.py` prints how often the intervals contain the truth.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from bottleneck_doctor.statistics.distributions import (
 )
 
 MINIMUM_STANDARD_ERROR = 0.001
-"""Smallest standard error of a log ratio that is believed: no loop repeats to better than a tenth of a percent."""
+"""Smallest standard error of a log ratio that is believed. No loop repeats to better than a tenth of a percent."""
 
 MINIMUM_SESSIONS = 3
-"""Sessions that a setting needs before anything is claimed of it."""
+"""Sessions that a setting needs before anything is claimed about it."""
 
 MINIMUM_FLOOR = 0.01
 """Deviations from 1 below this are never claimed, however well windows repeat."""
@@ -40,24 +40,25 @@ SIGNIFICANCE = 0.05
 """Largest Holm-adjusted p-value with which a difference is claimed."""
 
 INTERIM_SIGNIFICANCE = 0.01
-"""The same at a look after which measuring may end because of what it shows. Intervals have the level that belongs to
-it. So all looks together claim and miss hardly more often than one look at the end alone, which keeps `SIGNIFICANCE`
-(J. L. Haybittle, Repeated assessment of results in clinical trials of cancer treatment, 1971; R. Peto and others,
-Design and analysis of randomized clinical trials, 1976). `benchmarks/intervals.py` simulates it."""
+"""The same at an interim look, after which measuring may end because of what it shows. Intervals then have the matching
+level. So all looks together make hardly more false claims, and miss the truth hardly more often, than a single look at
+the end, which keeps `SIGNIFICANCE` (J. L. Haybittle, Repeated assessment of results in clinical trials of cancer
+treatment, 1971; R. Peto and others, Design and analysis of randomized clinical trials, 1976). `benchmarks/intervals.py`
+simulates it."""
 
 LARGEST_PRIOR_DF = 4.0
-"""Most degrees of freedom that the other settings may lend to one setting's spread. Settings differ in spread by
-nature, and few of them are a poor witness of how much: coverage of the noisiest setting falls without this cap."""
+"""Most degrees of freedom that the other settings may lend to one setting's spread. Settings do differ in spread, and a
+few of them show badly by how much. Without this limit, the coverage of the noisiest setting falls."""
 
 SMALLEST_POOL = 3
-"""Settings that must share sessions before they say anything of one another's spread."""
+"""This many settings must share sessions before they inform one another's spread."""
 
 Verdict = Literal["faster", "slower", "no_difference", "cannot_tell"]
 
 
 @dataclass(frozen=True)
 class Observation:
-    """One window of a setting against the baseline around it in the same block.
+    """One window of a setting against the baseline around it in the same process.
 
     `log_ratio` is log(speed of the setting / speed of the baseline): above 0 is faster.
     """
@@ -72,8 +73,8 @@ class Observation:
 class SpeedupEstimate:
     """What one setting is worth: a ratio to the baseline (above 1 is faster) with its confidence interval.
 
-    `p_value` is two-sided, of the hypothesis that the ratio is 1, and below 1 - level exactly when the interval
-    excludes 1. `log_mean` and `standard_error` are on the log scale. With one session nothing is known of the spread
+    `p_value` is two-sided, for the hypothesis that the ratio is 1. It is below 1 - level exactly if the interval
+    excludes 1. `log_mean` and `standard_error` are on the log scale. With one session, nothing is known of the spread
     between sessions: the interval is (0, infinity), the p-value 1 and the degrees of freedom 0.
     """
 
@@ -94,8 +95,8 @@ def estimate_all(
 ) -> dict[str, SpeedupEstimate]:
     """The worth of every setting, by name, each with its confidence interval at `level`.
 
-    The control (the baseline measured as if it were a fix) is estimated from its own sessions alone: the luck of a
-    process cancels when the baseline is compared with itself, so it says nothing of the luck of the others.
+    The control (the baseline judged as if it were a fix) is estimated from its own sessions alone. The deviation of a
+    process cancels if the baseline is compared with itself, so the control says nothing of how the others deviate.
     Raises ValueError for a log ratio that is not finite or a level outside (0, 1).
     """
     if not 0 < level < 1:
@@ -129,7 +130,7 @@ def estimate_all(
 def holm(p_values: Sequence[float]) -> list[float]:
     """P-values adjusted for the number of claims made, in the order given.
 
-    A claim whose adjusted value is at most 0.05 keeps the chance of any false claim among all of them at 5 %,
+    If only adjusted values of at most 0.05 are claimed, the chance of any false claim among all of them is at most 5 %,
     however they depend on one another (S. Holm, A simple sequentially rejective multiple test procedure, 1979).
     """
     adjusted = [0.0] * len(p_values)
@@ -143,10 +144,11 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def noise_floor(estimates: Mapping[str, SpeedupEstimate], control: str = "aa", minimum: float = MINIMUM_FLOOR) -> float:
     """The deviation from 1 below which no difference is claimed, for example 0.01: what doing nothing looks like.
 
-    It is the larger of what the control appeared to bring and of its standard error. Not its interval: the intervals
-    of the settings hold that luck already. Where the control's deviation may be luck, the floor is held to three times
-    the typical standard error of the settings, so that one wild window widens the floor and does not hide everything.
-    Where the control's interval excludes 1, the measurement itself leans, and that deviation counts in full.
+    It is the larger of two values: the control's apparent deviation, and its standard error. The control's interval is
+    not used, because the intervals of the settings include that variation already. If the control's deviation may be
+    chance, the floor is limited to three times the typical standard error of the settings. So one extreme window raises
+    the floor but does not hide everything. If the control's interval excludes 1, the measurement is biased, and the
+    deviation counts in full.
     """
     seen = estimates.get(control)
     if seen is None:
@@ -168,11 +170,11 @@ def verdict(
     equivalence: float = EQUIVALENCE,
     significance: float = SIGNIFICANCE,
 ) -> Verdict:
-    """What may be said of a setting. `adjusted_p` comes from `holm` over all fixes tried, `floor` from `noise_floor`.
+    """The verdict on a setting. `adjusted_p` comes from `holm` over all fixes tried, `floor` from `noise_floor`.
     `significance`: the largest adjusted p-value with which a difference is claimed.
 
-    An interval inside 1 ± `equivalence` is no difference, even one that excludes 1: too small to matter is what the
-    equivalence means. The lower bound is 1 / (1 + equivalence), so that faster and slower are judged alike.
+    An interval inside 1 ± `equivalence` is no difference, even if it excludes 1: such a difference is too small to
+    matter. The lower bound is 1 / (1 + equivalence), so that faster and slower are judged alike.
     """
     if estimate.sessions < MINIMUM_SESSIONS:
         return "cannot_tell"
@@ -189,13 +191,13 @@ def verdict(
 def difference(first: Sequence[float], second: Sequence[float], level: float = 0.95) -> tuple[float, float] | None:
     """Mean of `first` minus mean of `second`, and the half width of its interval at `level`.
 
-    The values are logs, one for each process, of two groups that share none. They may differ in spread (B. L. Welch,
-    The generalization of "Student's" problem when several different population variances are involved, 1947). None
-    where a group has fewer than two.
+    The values are logs, one for each process, in two groups that share no process. The groups may differ in spread (B.
+    L. Welch, The generalization of "Student's" problem when several different population variances are involved, 1947).
+    None if a group has fewer than two values.
     """
     if len(first) < 2 or len(second) < 2:
         return None
-    # No group is believed to repeat better than any loop does.
+    # No loop repeats to better than this, whatever the group seems to show.
     least = MINIMUM_STANDARD_ERROR**2
     errors = [max(least, variance(group) / len(group)) for group in (first, second)]
     df = sum(errors) ** 2 / sum(
@@ -214,11 +216,11 @@ def sessions_needed(
     level: float = 0.95,
     limit: int = 100,
 ) -> int | None:
-    """About how many more sessions, of as many blocks as before, would turn `cannot_tell` into a verdict.
+    """About how many more sessions, with as many blocks as before, would turn `cannot_tell` into another verdict.
 
-    Supposes that the estimate and the spread between sessions stay as they are, and that the first step of Holm's
-    correction applies to the claim. None when `limit` more would not decide: the estimate lies between the floor and
-    the equivalence, or too near to either. With one session, the answer is what any claim needs at least.
+    This assumes that the estimate and the spread between sessions stay as they are, and that the first step of Holm's
+    correction applies to the claim. None if `limit` more would not decide: then the estimate lies between the floor and
+    the equivalence, or too near to either. With one session, the answer is the number that any claim needs at least.
     """
     least = max(0, MINIMUM_SESSIONS - estimate.sessions)
     if estimate.sessions < 2:
@@ -229,7 +231,7 @@ def sessions_needed(
     for more in range(least, limit + 1):
         sessions = estimate.sessions + more
         error = max(MINIMUM_STANDARD_ERROR, spread / math.sqrt(sessions))
-        # What would not do with endless degrees of freedom will not with fewer, whose quantile takes long to find.
+        # If infinite degrees of freedom are not enough, fewer are not either, and their quantile takes long to compute.
         far, near = distance - normal * error > math.log1p(floor), distance + normal * error <= math.log1p(equivalence)
         if not (far or near):
             continue
@@ -254,7 +256,7 @@ def blocks_needed(
 ) -> int | None:
     """About how many more blocks would decide, spread over the new sessions of `sessions_needed`.
 
-    Blocks inside the old sessions would not do: they say nothing more of the spread between sessions.
+    More blocks inside the old sessions would not help: they say nothing new about the spread between sessions.
     """
     sessions = sessions_needed(
         estimate, floor=floor, fixes_tried=fixes_tried, equivalence=equivalence, level=level, limit=limit
@@ -267,8 +269,8 @@ def promised_log_ratio(
 ) -> float:
     """Log of the speedup of whole epochs: (L·step + overhead) of the baseline over that of the setting.
 
-    `step_*` is seconds a batch, `overhead_*` seconds that starting and ending an epoch cost beyond its steps. With
-    `epoch_batches` None the epoch never ends, and the ratio is that of the steps.
+    `step_*`: seconds a batch. `overhead_*`: seconds that starting and ending an epoch cost beyond its steps. If
+    `epoch_batches` is None, the epoch never ends, and the ratio is that of the steps.
     """
     if epoch_batches is None:
         return math.log(step_base / step_setting)
@@ -276,11 +278,11 @@ def promised_log_ratio(
 
 
 def baseline_at(times: Sequence[float], costs: Sequence[float], at: float) -> float:
-    """The baseline's cost at the moment `at`, from the baseline windows of the same block.
+    """The baseline's cost at the moment `at`, from the baseline windows of the same process.
 
-    Between two windows it moves log-linearly from one to the other, so that steady drift cancels in the ratio; before
-    the first and after the last it is the nearest. `times` are the middles of the windows in any order, in seconds;
-    `costs` are seconds a sample, above 0. Raises ValueError when there is none.
+    Between two windows it is interpolated linearly on the log scale, so that steady drift cancels in the ratio. Before
+    the first and after the last window it is that of the nearest one. `times` are the middles of the windows in any
+    order, in seconds; `costs` are seconds a sample, above 0. Raises ValueError if there is none.
     """
     windows = sorted(zip(times, costs, strict=True))
     if not windows:
@@ -300,7 +302,7 @@ def baseline_at(times: Sequence[float], costs: Sequence[float], at: float) -> fl
 
 @dataclass(frozen=True)
 class _Spread:
-    """Variance of a setting's session means, and the degrees of freedom that it is known with."""
+    """Variance of a setting's session means, and its degrees of freedom."""
 
     variance: float
     degrees_of_freedom: float
@@ -309,8 +311,8 @@ class _Spread:
 def _estimate(
     setting: str, session_means: Sequence[float], pairs: int, spread: _Spread | None, level: float
 ) -> SpeedupEstimate:
-    # Sessions count alike, however many windows each has: their own luck outweighs that of their windows. The spread
-    # of unweighted means is an unbiased measure of the error of their mean even if some of them are noisier.
+    # Sessions count alike, however many windows each has: sessions vary more than their windows do. The spread of
+    # unweighted means is an unbiased measure of the error of their mean, even if some of them are noisier.
     sessions = len(session_means)
     log_mean = math.fsum(session_means) / sessions
     if spread is None:
@@ -337,7 +339,7 @@ def _exp(x: float) -> float:
 
 
 def _groups_sharing_sessions(means: Mapping[str, Mapping[int, float]], control: str) -> list[list[str]]:
-    """Settings seen in two sessions or more, grouped so that nobody shares a session with another group.
+    """Settings seen in two sessions or more, grouped so that no two groups share a session.
 
     The control is a group of its own.
     """
@@ -358,10 +360,11 @@ def _groups_sharing_sessions(means: Mapping[str, Mapping[int, float]], control: 
 def _spreads(means: Mapping[str, Mapping[int, float]]) -> dict[str, _Spread]:
     """Variance of every setting's session means, for settings that share sessions.
 
-    The mean of setting k in session s is its worth + the luck a[s] of the session, which all settings share + the luck
-    e[k, s] of the setting there. What the settings share can be known only as well as there are sessions; what is
-    their own, each setting tells the others about. So the two are taken apart, only the second is moderated over the
-    settings, and their sum gets its degrees of freedom by Satterthwaite's rule.
+    The mean of setting k in session s is a sum of three terms: the setting's worth, the session effect a[s], which all
+    settings share, and the setting's own deviation e[k, s] there. There are only as many session effects as sessions,
+    so few say how much they vary. The settings' own deviations are many and inform one another. So the two are
+    separated. Only the second is moderated over the settings, and their sum gets its degrees of freedom by
+    Satterthwaite's rule.
     """
     settings = list(means)
     cells = [means[setting] for setting in settings]
@@ -371,8 +374,8 @@ def _spreads(means: Mapping[str, Mapping[int, float]]) -> dict[str, _Spread]:
         return {setting: _own_spread(list(row.values())) for setting, row in means.items()}
 
     own = [_Spread(1.0, 0.0)] * len(settings)
-    # Quiet settings tell the luck of a session better than noisy ones, so settings weigh by their precision. It is
-    # known only after the fit, hence the rounds; a third changes little.
+    # Settings with less noise show a session effect better, so settings weigh by their precision. It is known only
+    # after the fit, hence the rounds; the third one changes little.
     for _ in range(3):
         weights = [1 / each.variance for each in own]
         totals = {s: math.fsum(weights[k] for k, row in enumerate(cells) if s in row) for s in sessions}
@@ -385,7 +388,7 @@ def _spreads(means: Mapping[str, Mapping[int, float]]) -> dict[str, _Spread]:
     shared = max(variance(list(luck.values())), error_of_luck)
     spreads = {}
     for setting, each in zip(settings, own, strict=True):
-        # The measured luck of sessions holds the settings' own luck, averaged, once already.
+        # The variance of the session effects already includes the settings' own deviations once, averaged.
         rest = max(0.0, each.variance - error_of_luck)
         df = (shared + rest) ** 2 / (shared**2 / (len(sessions) - 1) + rest**2 / each.degrees_of_freedom)
         spreads[setting] = _Spread(shared + rest, df)
@@ -399,7 +402,8 @@ def _own_spread(session_means: Sequence[float]) -> _Spread:
 def _session_luck(
     cells: Sequence[Mapping[int, float]], weights: Sequence[float], totals: Mapping[int, float]
 ) -> dict[int, float]:
-    """Weighted least squares fit of (worth of setting + luck of session), by turns; exact at once if nothing misses."""
+    """Weighted least squares fit of (worth of setting + session effect), alternating; exact at once if nothing is
+    missing."""
     luck = dict.fromkeys(totals, 0.0)
     for _ in range(200):
         worth = [fmean([value - luck[session] for session, value in row.items()]) for row in cells]
@@ -422,10 +426,10 @@ def _own_luck(
     luck: Mapping[int, float],
     spare: int,
 ) -> list[_Spread]:
-    """Variance of each setting's own luck, moderated over the settings.
+    """Variance of each setting's own deviations, moderated over the settings.
 
-    Residuals of setting k keep (1 - 1/sessions)(1 - its weight in the session) degrees of freedom each: exact when
-    nothing misses and weights are right, scaled to the exact sum when something misses.
+    Each residual of setting k keeps (1 - 1/sessions)(1 - its weight in the session) degrees of freedom. This is exact
+    if no setting misses a session and the weights are right; otherwise it is scaled to the exact sum.
     """
     squares, degrees = [], []
     for k, row in enumerate(cells):
@@ -434,7 +438,7 @@ def _own_luck(
         squares.append(math.fsum((residual - mean) ** 2 for residual in residuals))
         degrees.append(math.fsum((1 - 1 / len(row)) * (1 - weights[k] / totals[session]) for session in row))
     scale = spare / math.fsum(degrees)
-    # A setting that was alone in its sessions leaves no residual; a crumb keeps its logarithm finite.
+    # A setting that was alone in its sessions leaves no residual; a small value keeps its logarithm finite.
     degrees = [max(0.01, scale * df) for df in degrees]
     return moderate([_Spread(square / df, df) for square, df in zip(squares, degrees, strict=True)])
 
@@ -443,11 +447,11 @@ def moderate(spreads: Sequence[_Spread]) -> list[_Spread]:
     """Variances drawn up towards what is typical of them all.
 
     Empirical Bayes with a scaled inverse chi-square prior fitted to the logs of the variances (G. K. Smyth, Linear
-    models and empirical Bayes methods for assessing differential expression, 2004, section 6.2; `fitFDist` of limma),
-    with three differences that few and unlike variances ask for: logs weigh by their precision, since degrees of
-    freedom differ (R. DerSimonian & N. Laird, Meta-analysis in clinical trials, 1986); the prior weighs at most
-    `LARGEST_PRIOR_DF`; and a variance above the typical one is left as it is, with the degrees of freedom of its own.
-    A variance that is small by luck is the danger; one that is large may be the truth about that setting.
+    models and empirical Bayes methods for assessing differential expression, 2004, section 6.2; `fitFDist` of limma).
+    Because the variances are few and unlike, three things differ. Logs weigh by their precision, since degrees of
+    freedom differ (R. DerSimonian & N. Laird, Meta-analysis in clinical trials, 1986). The prior weighs at most
+    `LARGEST_PRIOR_DF`. A variance above the typical one stays as it is, with its own degrees of freedom: a variance
+    that is small by chance is dangerous, but a large one may be true of that setting.
     """
     total = math.fsum(each.degrees_of_freedom for each in spreads)
     smallest = max(MINIMUM_STANDARD_ERROR**2, 1e-3 * median(each.variance for each in spreads))
