@@ -1,1 +1,1 @@
-"""The gate: whether a revision trains slower than another, as `doctor check` answers it."""
+"""The gate, behind `doctor check`: whether one revision trains slower than another."""

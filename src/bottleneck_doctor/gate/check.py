@@ -1,5 +1,5 @@
-"""The order of a check: the base's tree, pairs of processes until the answer is clear, then why; a `CheckRequest` in, a
-`Check` out. The edge where clocks, processes and the pure rooms of the gate meet."""
+"""The order of a check: a `CheckRequest` in, a `Check` out. It checks out the base, measures pairs of processes until
+the answer is clear, and then looks for the reason. Here, clocks and processes meet the pure modules of the gate."""
 
 from __future__ import annotations
 
@@ -44,15 +44,16 @@ from bottleneck_doctor.system.progress import Progress
 from bottleneck_doctor.wording import words
 
 DEFAULT_BUDGET = 300.0
-"""Seconds; explaining a regression comes on top."""
+"""Seconds; explaining a regression takes extra time."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CheckRequest:
-    """What the user asked for. `budget` in seconds; None: as the number of pairs wants, or the default."""
+    """What the user asked for. `budget`: seconds; None means as long as the number of pairs takes, or else the
+    default."""
 
     start: Start
-    """Its `listen` is the base's supervisor's; the head's is the next port."""
+    """The base's supervisor uses its `listen`; the head's uses the next port."""
     base_ref: str
     merge_base: bool = False
     base_setup: str | None = None
@@ -63,10 +64,10 @@ class CheckRequest:
     seed: int | None = None
     verbose: bool = False
     discretion: Discretion = field(default_factory=Discretion)
-    """What no output may tell."""
+    """What every output has to keep secret."""
 
     def repeat(self, seed: int) -> list[str]:
-        """The command that does the same again, with what is secret masked: it has to be filled in."""
+        """The command that repeats this check. Secrets in it are masked, so the user has to fill them in."""
         command = ["check", "--base-ref", self.base_ref, "--seed", str(seed)]
         step = self.limits[STEP_TIME].threshold
         if step != DEFAULTS[STEP_TIME].threshold:
@@ -84,16 +85,16 @@ class CheckRequest:
 
 @dataclass(frozen=True)
 class CheckOutcome:
-    """What came of a check, and the repository's root."""
+    """The result of a check, and the repository's root."""
 
     check: Check
     root: Path
 
 
 def check(request: CheckRequest, progress: Progress, outside: Outside | None = None) -> CheckOutcome:
-    """Compare the head with the base. Raises `DoctorError` where nothing could be compared at all.
+    """Compare the head with the base. Raises `DoctorError` if nothing could be compared at all.
 
-    `outside`: the clock, the processes and what looks at them; without, this machine's own.
+    `outside`: the clock, the processes, and what observes them; by default those of this machine.
     """
     with terminate_as_interrupt():
         try:
@@ -126,17 +127,17 @@ class _Checking:
         self.growth: list[GrowthTree] = []
         self.broken: list[Broken] = []
         self.cut_short: list[Broken | None] = []
-        """What ended each pair that was measured before all of it was."""
+        """For each measured pair, what ended it too early; None if nothing did."""
         self.starter = Starter(
             self.budget, progress, self.outside, verbose=request.verbose, discretion=request.discretion
         )
         self.roots: dict[str, tuple[Path, ...]] = {}
-        """Of each side's files, and of those that it shares with the other one."""
+        """The roots of each side's files, and of those that it shares with the other side."""
         self.given_up = False
-        """No pair that there was time for would have told."""
+        """Whether the check gave up, because no pair that there was time for would have brought an answer."""
         self.judged: list[Metric] = []
         self.how: Judging
-        """The last interim look: what is said in the end rests on it."""
+        """The last interim look; the result rests on it."""
         self.revisions: Revisions
 
     def run(self) -> CheckOutcome:
@@ -162,7 +163,7 @@ class _Checking:
         return CheckOutcome(self._document(), self.revisions.root)
 
     def _fails_alone(self) -> Broken | None:
-        """How one revision failed in every pair after some windows, where the other one never did."""
+        """How one revision failed in every pair after some windows; None unless the other one never did."""
         failed = [broken for broken in self.cut_short if broken is not None and broken.crashed and broken.alone]
         names = {broken.live.side.name for broken in failed}
         return failed[-1] if len(failed) == len(self.pairs) and len(names) == 1 else None
@@ -175,7 +176,7 @@ class _Checking:
 
     @contextlib.contextmanager
     def _protectors(self, tree: worktree.Tree, entrypoint: Sequence[str]) -> Iterator[tuple[Protector, Protector]]:
-        """What keeps files as they were: of each side apart, so that neither finds what the other wrote."""
+        """Protect the files, separately for each side, so that neither side finds what the other wrote."""
         with contextlib.ExitStack() as stack:
 
             def made(cwd: Path, words: Sequence[str]) -> Protector:
@@ -227,7 +228,7 @@ class _Checking:
     # -- pairs ---------------------------------------------------------------------------------------------------------
 
     def _pairs(self, pairs: Pairs) -> None:
-        """One pair after another until the answer is clear or the time is over. Explains in the last one."""
+        """Measure one pair after another until the answer is clear or the time is over. Explain with the last one."""
         number = 0
         while not self.pairs or self._more():
             number += 1
@@ -262,7 +263,7 @@ class _Checking:
             self._explain(None)
 
     def _more(self) -> bool:
-        """Whether another pair is wanted and fits."""
+        """Whether another pair is wanted and fits into the time."""
         if self.request.pairs is not None:
             wanted = len(self.pairs) < self.request.pairs
         else:
@@ -308,7 +309,7 @@ class _Checking:
         self.progress.note(f"{words.count_text(len(self.pairs), 'pair')}: step time {said}")
 
     def _note_broken(self, broken: Broken) -> None:
-        """Say why a pair was cut short or lost; that a script came to its end is no weakness."""
+        """Warn why a pair was cut short or lost. A script that came to its end needs no warning."""
         crashed = broken.crashed
         where, why = broken.live.side.said, broken.why.rstrip(".")
         told = "After some windows were measured, " if crashed else "A pair of processes was lost: "
@@ -319,7 +320,7 @@ class _Checking:
     # -- why -----------------------------------------------------------------------------------------------------------
 
     def _explain(self, both: SideBySide | None) -> None:
-        """Look for what grew, or seems to have. `both`: the last pair; None where it is gone."""
+        """Look for what grew, or seems to have grown. `both`: the last pair; None if its processes are gone."""
         grew, seems = verdict.growth(self.judged), verdict.seeming_growth(self.judged)
         if both is None or both.broken is not None:
             self._explain_by_phases(grew)
@@ -339,14 +340,14 @@ class _Checking:
                 return
         found = explain(both, self.roots, self.pairs, grew or seems or 0.0, differences)
         if grew is None:
-            # A line that was rewritten has no like on the base, so that it seems to have grown from nothing.
+            # A line that was rewritten has no counterpart on the base, so it would seem to have grown from nothing.
             self.suspects = [each for each in found.culprits if each.changed_here and each.kind == "function"]
             return
         self.culprits, self.growth = found.culprits, found.growth
         self.warnings += found.missing
 
     def _explain_by_phases(self, grew: float | None) -> None:
-        """No process stands any more: what the pairs have shown is all."""
+        """Explain without running processes, by the phases that the pairs have shown."""
         if grew is None:
             return
         self.culprits = culprits.grown_phases(self.pairs, grew)
@@ -354,7 +355,7 @@ class _Checking:
         self.warnings.append(Warning(slug="culprits-missing", sentence=told))
 
     def _placed(self, culprit: Culprit) -> Culprit:
-        """With the path of its file on the head, as every result names files."""
+        """The culprit with the path of its file on the head; results name all files so."""
         if culprit.site is None:
             return culprit
         return replace(culprit, site=replace(culprit.site, file=str(self.revisions.root / culprit.site.file)))
@@ -405,7 +406,7 @@ class _Checking:
 
 
 def _of_revisions(base: Side, head: Side) -> list[Warning]:
-    """What has to be known of what is compared."""
+    """Warnings about the two revisions."""
     if head.dirty:
         told = "The head has changes that are not committed. They were measured too."
         return [Warning(slug="head-dirty", sentence=told)]

@@ -1,18 +1,18 @@
-"""What may be said of one figure after so many pairs of processes: worse, not worse, or not known yet. Pure.
+"""Decides on one figure after some pairs of processes: worse, not worse, or not known yet. Pure.
 
-One number a pair enters (a difference of logs, or of shares): pairs are what luck is drawn for, so windows inside one
-count as one. The check looks at it after each of a few numbers of pairs and stops once it knows. Looking often gives
-luck as many chances, so the promised error rate is spent bit by bit: at each look a bound of Student's t is laid around
-the mean, at a level such that all looks so far together are wrong no more often than was spent by then. So identical
-revisions are called worse at most as often as promised, at any threshold and whenever it stops (K. K. G. Lan,
-D. L. DeMets, Discrete sequential boundaries for clinical trials, 1983).
+Each pair gives one number (a difference of logs, or of shares). Chance acts on whole pairs, so all windows inside a
+pair count as one. The check looks at the numbers after certain numbers of pairs and stops once it is sure. Several
+looks give chance several opportunities, so the promised error rate is spent in parts. At each look, a bound of
+Student's t is laid around the mean, at a level at which all looks so far together are wrong no more often than was
+spent by then. So identical revisions are called worse at most as often as promised, at any threshold and whenever the
+check stops (K. K. G. Lan, D. L. DeMets, Discrete sequential boundaries for clinical trials, 1983).
 
-A false alarm costs somebody a morning; a slowdown just as large as the threshold that passes costs little, and one of
-twice the threshold lies far off. So a figure is no worse once a bound at 2.5 %, spent in the same way, lies below the
-threshold, which takes about a fifth fewer pairs than the alarms' rate would.
+A false alarm costs somebody a morning. If a slowdown exactly as large as the threshold passes, that costs little, and
+one of twice the threshold hardly ever passes. So a figure is called no worse once a bound at 2.5 %, spent in the same
+way, lies below the threshold. This takes about a fifth fewer pairs than the rate of alarms would.
 
-What is shown is an interval of 95 % at the stop, narrower than the bounds that decide: those guard against all looks
-together, and it is made once (`interval`).
+The interval that is shown (`interval`) is a 95 % interval at the stop. It is narrower than the bounds that decide:
+those guard against all looks together, while the interval is made only once.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from bottleneck_doctor.statistics.distributions import student_t_quantile
 from bottleneck_doctor.statistics.speedups import MINIMUM_STANDARD_ERROR
 
 ERROR_RATE = 0.01
-"""The promised share of checks of identical revisions that call a metric worse, all looks taken together."""
+"""The promised share of checks of identical revisions that call a metric worse, over all looks together."""
 
 PASSING_RATE = 0.025
-"""How often a change of the threshold itself is called no worse. It is spent in the same way."""
+"""How often a change exactly as large as the threshold is called no worse. It is spent in the same way."""
 
 SHOWN = ((3, 0.02), (5, 0.0165), (7, 0.0125), (10, 0.01))
-"""From so many pairs on, what the interval that is shown misses on each side by Student's t. A check stops when it
-likes the figures, so at 2.5 % the interval would hold the truth in 90 to 95 % of checks: those that go on for long are
-those whose figures mislead. At these levels it holds 94 to 97 %, whatever the truth, the threshold and the time
+"""From this many pairs on, the share that the shown interval misses on each side by Student's t. At 2.5 %, the interval
+would contain the truth in 90 to 95 % of checks, because the checks that go on longest are those whose first figures
+mislead. At these levels it contains the truth in 94 to 97 %, whatever the truth, the threshold and the time
 (`test_gate_decide` simulates it)."""
 
 POWER = 0.9
-"""How often a change of the size that is called the smallest visible would have been called a regression."""
+"""How often a change as large as the smallest detectable one would have been called a regression."""
 
 INTERIM_LOOKS = (
     (3, 0.20, 0.20),
@@ -51,43 +51,43 @@ INTERIM_LOOKS = (
     (20, 0.165, 0.88),
     (30, 0.165, 1.00),
 )
-"""After so many pairs the check looks, at that part of the error rate, and so much is spent by then. Later looks see
-the earlier ones' pairs again and are hardly wrong where those were right: so a part may be larger than what it spends.
-The parts are simulated (numbers from a normal distribution, rates from 0.2 to 2.5 %, which `test_gate_decide` repeats);
-were looks to have nothing in common, all of them would be wrong 1.17 times as often as promised.
-When the time is over, the last look has what is not spent: time runs out whatever the figures are."""
+"""For each look: the number of pairs, its part of the error rate, and the part that is spent by then. Later looks
+include the pairs of earlier ones, and are rarely wrong if those were right. So a look's part may be larger than what it
+spends. The parts come from simulations (numbers from a normal distribution, rates from 0.2 to 2.5 %, which
+`test_gate_decide` repeats). If looks had no pairs in common, all of them together would be wrong 1.17 times as often as
+promised. When the time is over, the last look gets what is not spent: the time does not depend on the figures."""
 
 LEAST_PAIRS = INTERIM_LOOKS[0][0]
 
 SURE_PAIRS = 5
 """With fewer pairs, a regression has to exceed `LIFELONG` as well."""
 LIFELONG = math.log(1.12)
-"""By so much identical processes of a net bound by memory differ for their whole life, each as steady as the other, and
-less with the allocator held steady. Such luck is often two-sided, fast or slow: then all of three pairs fall the same
-way once in 64 times, and agree all the better."""
+"""Identical processes of a memory-bound network may differ by this much for as long as they live, each of them steady.
+With a steady allocator they differ by less. Often there are two kinds, fast and slow. Then once in 64 times, all of
+three pairs differ in the same direction, and also agree closely."""
 
 SURE = 0.95
-"""How sure it must be that a spread is so large, or so small."""
+"""Confidence of the limits to a spread (`largest_part`, `least_part`)."""
 
 TYPICAL_DEGREES = 8
-"""As many degrees of freedom as the typical variance by windows weighs beside a pair's own, which has about three: more
-would let bursts of a neighbour count, fewer would make three calm pairs look like two (simulated)."""
+"""Degrees of freedom of the typical variance of windows, next to a pair's own, which has about three. With more, bursts
+of another program would count too much; with fewer, three quiet pairs would look like two (simulated)."""
 
 Answer = Literal["regression", "improvement", "unchanged", "cannot_tell"]
 
 
 @dataclass(frozen=True)
 class InterimLook:
-    """One interim look, after so many pairs. `share`: the level of its bounds, as a part of any error rate."""
+    """One interim look, after `pairs` pairs. `share`: the level of its bounds, as a part of any error rate."""
 
     pairs: int
     share: float
 
 
 def interim_look_after(pairs: int, *, last: bool, fixed: bool = False) -> InterimLook | None:
-    """The interim look to take now, or None where it is not time for one.
+    """The interim look to take after `pairs` pairs, or None if it is not time for one.
 
-    `last`: no more pairs will come. `fixed`: their number was set beforehand, so that there is but one look, the last.
+    `last`: no more pairs will come. `fixed`: their number was set beforehand, so the only look is the last one.
     """
     if pairs < 2:
         return None
@@ -95,27 +95,27 @@ def interim_look_after(pairs: int, *, last: bool, fixed: bool = False) -> Interi
         return InterimLook(pairs, 1.0) if last else None
     if last:
         spent = max((by_then for number, _, by_then in INTERIM_LOOKS if number < pairs), default=0.0)
-        # Where another look was to come, this one stands for it, and sees less that is new.
+        # If another look was still to come, this one takes its place, with fewer new pairs.
         coming = next((share for number, share, _ in INTERIM_LOOKS if number >= pairs), INTERIM_LOOKS[-1][1])
         return InterimLook(pairs, max(1.0 - spent, coming))
     return next((InterimLook(number, share) for number, share, _ in INTERIM_LOOKS if number == pairs), None)
 
 
 def most_looked_at() -> int:
-    """Pairs after which there is no further interim look."""
+    """The number of pairs after which there is no further interim look."""
     return INTERIM_LOOKS[-1][0]
 
 
 def degrees(alike: float) -> float:
-    """Degrees of freedom of so many pairs that weigh alike."""
+    """Degrees of freedom of `alike` equally weighted pairs."""
     return max(1.0, alike - 1)
 
 
 @dataclass(frozen=True)
 class GateEstimate:
-    """The mean over pairs, its standard error, and how many there were (two at least).
+    """The mean over pairs, its standard error, and the number of pairs (two at least).
 
-    `effective`: as many pairs that weigh alike would say as much; None: all do.
+    `effective`: the number of equally weighted pairs that would say as much; None if all pairs weigh alike.
     """
 
     pairs: int
@@ -125,11 +125,11 @@ class GateEstimate:
 
     @property
     def alike(self) -> float:
-        """Pairs that weigh alike."""
+        """The effective number of equally weighted pairs."""
         return self.pairs if self.effective is None else self.effective
 
     def among(self, pairs: int) -> float:
-        """How many of so many pairs would weigh alike, if the machine stays as it was."""
+        """The effective number for a total of `pairs`, if the machine stays as it was."""
         return pairs * self.alike / self.pairs
 
     @property
@@ -138,22 +138,22 @@ class GateEstimate:
         return degrees(self.alike)
 
     def bar(self, threshold: float, pairs: int) -> float:
-        """What a regression has to exceed with so many pairs, in the unit of the values."""
+        """What a regression has to exceed with this number of pairs, in the unit of the values."""
         return threshold if pairs >= SURE_PAIRS else max(threshold, LIFELONG)
 
     def half_width(self, rate: float) -> float:
-        """Half the width of the interval that misses the truth so often on each side."""
+        """Half the width of the interval that misses the truth at this rate on each side."""
         return student_t_quantile(1 - rate, self.df) * self.standard_error
 
 
 def weights(owns: Sequence[Own | None]) -> list[float]:
-    """What each pair's number weighs: one over its variance by its own windows. Empty where none is known.
+    """The weight of each pair: one over the variance that its own windows show. Empty if no variance is known.
 
-    A neighbour who is there for some seconds spoils a pair or two, whose windows differ more than others' do. Only that
-    is looked at, never the number, so identical revisions stay as likely to look better as worse. A variance by few
-    windows is known roughly, so each is drawn towards the typical one.
+    A program that runs for some seconds spoils a pair or two, and the windows of these pairs differ more than those of
+    others. The weight depends on that alone, never on the pair's number, so identical revisions stay as likely to look
+    better as worse. Few windows give only a rough variance, so each is drawn towards the typical one.
     """
-    # Corrected so that of many the median is the true one (Wilson and Hilferty's approximation of chi-square's).
+    # Corrected so that the median of many is the true variance (Wilson and Hilferty's approximation of chi-square's).
     known = [own.error**2 / (1 - 2 / (9 * own.degrees)) ** 3 for own in owns if own is not None]
     if not known:
         return []
@@ -167,7 +167,7 @@ def weights(owns: Sequence[Own | None]) -> list[float]:
 
 
 def weighted_mean(values: Sequence[float], heavy: Sequence[float]) -> float:
-    """A mean with these weights; the plain one without any."""
+    """The mean with these weights, or the plain mean if there are none."""
     if not heavy:
         return fmean(values)
     return sum(weight * value for weight, value in zip(heavy, values, strict=True)) / sum(heavy)
@@ -176,11 +176,11 @@ def weighted_mean(values: Sequence[float], heavy: Sequence[float]) -> float:
 def estimate(
     values: Sequence[float], owns: Sequence[Own | None] = (), least: float = MINIMUM_STANDARD_ERROR
 ) -> GateEstimate:
-    """The mean of one number a pair. `owns`: what each may be off by itself, as far as that is known.
+    """The mean of one number a pair. `owns`: the error of each by its own windows, as far as it is known.
 
-    Three numbers agree by luck now and then; they can't agree better than what they are made of (`owns`), nor better
-    than anything repeats (`least`). Of five and more their own spread says enough: what few windows show of each is
-    believed no further than that spread allows. Raises `ValueError` for fewer than two.
+    Three numbers sometimes agree by chance. They are taken to agree no better than their windows do (`owns`), and no
+    better than anything repeats (`least`). Five and more show enough by their own spread: then the error by windows is
+    believed only as far as that spread allows. Raises `ValueError` for fewer than two.
     """
     if len(values) < 2:
         raise ValueError("one pair says nothing of how much pairs differ")
@@ -191,17 +191,17 @@ def estimate(
 
 
 def _believed(own: float, seen: float, pairs: int, df: float) -> float:
-    """What windows say of pairs, as far as it is believed beside the spread that is seen of so many."""
+    """The error of a pair by its windows, limited by the spread that was seen between this many pairs."""
     return own if pairs < SURE_PAIRS else min(own, seen * largest_part(df))
 
 
 def largest_part(df: float) -> float:
-    """How many times a spread seen with so many degrees of freedom the true one is at most, 95 % sure."""
+    """The true spread is at most this many times the one seen with `df` degrees of freedom (95 % sure)."""
     return _part(df, -1)
 
 
 def least_part(df: float) -> float:
-    """And at least, 95 % sure."""
+    """The true spread is at least this many times the one seen with `df` degrees of freedom (95 % sure)."""
     return _part(df, 1)
 
 
@@ -213,10 +213,10 @@ def _part(df: float, side: int) -> float:
 
 
 def weighed(values: Sequence[float], owns: Sequence[Own | None], least: float = MINIMUM_STANDARD_ERROR) -> GateEstimate:
-    """The same as a weighted mean; as `estimate` has it where no weights are known.
+    """As `estimate`, with a weighted mean; without known weights, it is `estimate`.
 
-    Weights count as many pairs as would say as much if they weighed alike (Kish's effective number), so that three of
-    which one is hardly heard are two. Windows are believed as far as in `estimate`.
+    The number of pairs is the number of equally weighted pairs that would say as much (Kish's effective number). So
+    three pairs, one of which has hardly any weight, count as two. The errors by windows are limited as in `estimate`.
     """
     heavy = weights(owns)
     if not heavy:
@@ -230,10 +230,11 @@ def weighed(values: Sequence[float], owns: Sequence[Own | None], least: float = 
 
 
 def decide(seen: GateEstimate, threshold: float, look: InterimLook, error_rate: float = ERROR_RATE) -> Answer:
-    """What is known. `threshold` in the unit of the values: a log for ratios, points for shares; 0 or more.
+    """The answer at this look. `threshold`: in the unit of the values, a log for ratios, points for shares; 0 or more.
 
-    Regression: the lower bound lies above the threshold (`GateEstimate.bar`); improvement: the upper one below 0. Each
-    is wrong at most `error_rate` of the time. Unchanged: the upper bound at `PASSING_RATE` lies below the threshold.
+    Regression: the lower bound lies above the threshold (`GateEstimate.bar`). Improvement: the upper bound lies below
+    0. Each is wrong at most at the rate `error_rate`. Unchanged: the upper bound at `PASSING_RATE` lies below the
+    threshold.
     """
     if seen.pairs < LEAST_PAIRS:
         return "cannot_tell"
@@ -248,12 +249,12 @@ def decide(seen: GateEstimate, threshold: float, look: InterimLook, error_rate: 
 def settle(
     plain: GateEstimate, weighted: GateEstimate, threshold: float, look: InterimLook, error_rate: float = ERROR_RATE
 ) -> tuple[GateEstimate, Answer]:
-    """What is known, and the estimate that it rests on. Calm pairs are enough to call a slowdown, never to pass one.
+    """The answer, and the estimate that it rests on. Quiet pairs are enough to call a slowdown, never to pass one.
 
-    A head that stalls now and then makes its own pairs restless, as a neighbour would, and is fast in the calm ones. So
-    all pairs weigh alike (`plain`) for every answer but a regression. That is told by the `weighted` ones alone, or
-    where there are but a few, of which none can be spared, by the plain ones: two ways at a time would be two chances
-    for luck.
+    A head that stalls now and then makes its own pairs uneven, as another program would, and is fast in the quiet ones.
+    So for every answer except a regression, all pairs weigh alike (`plain`). A regression is called by the `weighted`
+    estimate alone. With few pairs none can be spared, and the plain estimate alone calls it. Testing both would give
+    chance a second opportunity.
     """
     answer = decide(plain, threshold, look, error_rate)
     if plain.pairs < SURE_PAIRS:
@@ -264,13 +265,13 @@ def settle(
 
 
 def interval(seen: GateEstimate, look: InterimLook) -> tuple[float, float]:
-    """The interval of 95 % around the mean that is shown, in the unit of the values.
+    """The 95 % interval around the mean that is shown, in the unit of the values.
 
-    It reaches no further than the bounds that decide, so what is called worse or not worse lies beyond the threshold
-    with all of its interval. What can't be told yet may do so too.
+    It is never wider than the bounds that decide. So if a metric is called worse or not worse, its whole interval lies
+    on one side of the threshold. The reverse does not hold: such an interval may still be `cannot_tell`.
     """
     by_pairs = max((pairs, rate) for pairs, rate in SHOWN if pairs <= max(look.pairs, LEAST_PAIRS))[1]
-    # One look alone has no chance to choose when to stop.
+    # If there is a single look, the figures can't choose when to stop.
     half = seen.half_width(max(by_pairs, PASSING_RATE * look.share))
     return seen.mean - half, seen.mean + half
 
@@ -280,34 +281,36 @@ def smallest(
 ) -> float | None:
     """The smallest change that would have been called a regression nine times in ten, in the unit of the values.
 
-    By the spread seen, and with as many pairs as the check had room for: one that stops early because nothing changed
-    would have gone on, had there been something. None where there is no room for a claim.
+    It follows from the spread that was seen and from the number of pairs that the check had time for: a check that
+    stopped early because nothing changed would have gone on if something had. None if there is no time for a claim.
     """
     beyond = _seen_beyond(seen, most_pairs, fixed, error_rate)
     return None if beyond is None else seen.bar(threshold, max(seen.pairs, most_pairs)) + beyond
 
 
 def floor(seen: GateEstimate, most_pairs: int, *, fixed: bool = False) -> float | None:
-    """What doing nothing looks like at most, in the unit of the values: a threshold below that can't be judged here.
+    """The smallest threshold that can be judged here, in the unit of the values.
 
-    Revisions that are the same would not be called unchanged nine times in ten.
+    With a smaller one, identical revisions would be called unchanged in fewer than nine checks in ten.
     """
     return _seen_beyond(seen, most_pairs, fixed, PASSING_RATE)
 
 
 def _seen_beyond(seen: GateEstimate, most_pairs: int, fixed: bool, error_rate: float) -> float | None:
-    """How far from a bound the truth must lie to be told from it nine times in ten; None where there is no room."""
+    """How far the truth must lie from a bound to be distinguished from it nine times in ten; None if there is no
+    time."""
     pairs = max(seen.pairs, most_pairs)
     look = interim_look_after(pairs, last=True, fixed=fixed)
     if look is None or pairs < LEAST_PAIRS:
         return None
-    # The spread of a few is more often too small than too large: its median is what it is divided by (Wilson and
-    # Hilferty's approximation of chi-square's).
+    # The spread of a few pairs is more often too small than too large. So it is divided by the median of its ratio to
+    # the true one (Wilson and Hilferty's approximation of chi-square's).
     spread: float = seen.standard_error * math.sqrt(seen.alike) / (1 - 2 / (9 * seen.df)) ** 1.5
     alike = seen.among(pairs)
     error = max(MINIMUM_STANDARD_ERROR, spread / math.sqrt(alike))
     df = degrees(alike)
     limit: float = student_t_quantile(1 - error_rate * look.share, df)
-    # The distance at which a noncentral t passes the limit so often (Johnson and Welch's approximation, 1940).
+    # The distance at which a noncentral t passes the limit with probability `POWER` (Johnson and Welch's approximation,
+    # 1940).
     distance: float = limit + NormalDist().inv_cdf(POWER) * math.sqrt(1 + limit * limit / (2 * df))
     return distance * error

@@ -1,8 +1,8 @@
-"""Whether going on can lead to an answer: what is known after some pairs in, what more of them would show out. Pure.
+"""Whether going on can lead to an answer: an estimate after some pairs in, what more pairs would show out. Pure.
 
-A threshold below what one pair of processes differs from the next by can't be judged, however long one looks at it in
-the time that there is. Then the check says so after a few pairs, with the least that could be judged, and not after all
-of them.
+Pairs of processes differ from one another. A threshold that is much smaller than these differences can't be judged in
+the time that there is. Then the check says so after a few pairs instead of after all of them, and names the smallest
+threshold that could be judged.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ LEAST_CHANCE = 0.2
 
 @dataclass(frozen=True)
 class Futility:
-    """Of one metric that can't be told yet. `floor`: the least threshold that could be judged in the time there is, in
-    the unit of the values. `pairs`: so many would do for the threshold as it is, None where not even the most would.
-    `chance`: the chance of an answer. `below`: the threshold is too small whatever luck those few pairs had.
+    """The prospects of one metric that is still undecided. `floor`: the smallest threshold that could be judged in the
+    time, in the unit of the values. `pairs`: the number that would be enough for the threshold as it is; None if not
+    even the largest number would. `chance`: the chance of an answer. `below`: whether the threshold is too small even
+    if these pairs were unlucky.
     """
 
     floor: float
@@ -33,7 +34,7 @@ class Futility:
 
     @property
     def futile(self) -> bool:
-        """Whether it is time to stop."""
+        """Whether the check should give up."""
         return self.below and self.chance < LEAST_CHANCE
 
 
@@ -46,9 +47,9 @@ def futility(
     fixed: bool = False,
     error_rate: float = ERROR_RATE,
 ) -> Futility | None:
-    """What `most_pairs` would show of a threshold, in the unit of the values. None: there is no room for a claim.
+    """What `most_pairs` would show about a threshold, in the unit of the values. None if there is no time for a claim.
 
-    `weighted`: the estimate by which a regression may be told although `seen` tells nothing (`decide.settle`).
+    `weighted`: the estimate that may call a regression although `seen` decides nothing (`decide.settle`).
     """
     floor = decide.floor(seen, most_pairs, fixed=fixed)
     if floor is None:
@@ -76,7 +77,7 @@ def chance_of_worse(seen: GateEstimate, threshold: float, most_pairs: int, error
 
 
 def _chances(seen: GateEstimate, threshold: float, most_pairs: int, error_rate: float) -> tuple[float, float]:
-    """The chances that all pairs together will say worse, and not worse, by what is known of mean and spread."""
+    """The chances that all pairs together will say worse, and not worse, given the mean and the spread so far."""
     look = decide.interim_look_after(most_pairs, last=True)
     if look is None or most_pairs <= seen.pairs:
         return 0.0, 0.0
@@ -87,7 +88,7 @@ def _chances(seen: GateEstimate, threshold: float, most_pairs: int, error_rate: 
         student_t_quantile(1 - rate * look.share, decide.degrees(alike)) * error
         for rate in (error_rate, decide.PASSING_RATE)
     )
-    # How far the mean of all is from that of the pairs so far, which are part of it.
+    # How far the mean of all pairs may move from the mean of the pairs so far, which are part of it.
     move = spread * math.sqrt(1 / seen.alike - 1 / alike)
     ways = (seen.bar(threshold, most_pairs) + worse - seen.mean, seen.mean + no_worse - threshold)
     is_worse, is_not = (_tail(way / move, seen.df) for way in ways)
@@ -95,7 +96,7 @@ def _chances(seen: GateEstimate, threshold: float, most_pairs: int, error_rate: 
 
 
 def _quieter(seen: GateEstimate) -> GateEstimate:
-    """The same with the least spread that is likely."""
+    """The same estimate with the smallest spread that is likely."""
     return replace(seen, standard_error=max(MINIMUM_STANDARD_ERROR, seen.standard_error * decide.least_part(seen.df)))
 
 

@@ -1,4 +1,4 @@
-"""What each metric may lose, and what a loss means: the defaults, and the metrics there are."""
+"""The metrics of a check, with the default limit of each: by how much it may become worse, and what happens then."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.wording.words import PHASE_WORDS
 
 LEAST_THRESHOLD: Mapping[Unit, float] = {"seconds": 0.01, "bytes": 0.002, "share": 0.002}
-"""Nothing is held to less, by unit. Identical processes differ by about a percent in their times where the machine is
-quiet, and nothing is taken to repeat to better than a tenth of a percent (`stats.MINIMUM_STANDARD_ERROR`)."""
+"""The smallest threshold that is accepted, by unit. The times of identical processes differ by about a percent on a
+quiet machine, and nothing is taken to repeat to better than a tenth of a percent
+(`speedups.MINIMUM_STANDARD_ERROR`)."""
 
 
 @dataclass(frozen=True)
 class MetricLimit:
     """How much worse a metric may become (relative, or points of a share), and what happens beyond.
 
-    `most`: what it may be at most on the head, whatever it is on the base; bytes, or a share.
+    `most`: the absolute limit on the head, whatever the base has; bytes, or a share.
     """
 
     threshold: float
@@ -41,10 +42,10 @@ class MetricLimit:
 
 @dataclass(frozen=True)
 class Kind:
-    """A metric: what it is called and counted in, and its limit where the user sets none.
+    """A metric: its title, its unit, and its limit if the user sets none.
 
-    The step time is that of whole epochs, the host's memory that of the processes that train and their workers, the
-    device's that of the device that needs most.
+    The step time includes the overhead of epochs. The host's memory is that of the training processes and their
+    workers; the device's memory is that of the device that needs most.
     """
 
     title: str
@@ -57,7 +58,7 @@ KINDS: Mapping[str, Kind] = {
     DATA_WAIT: Kind("Waiting for data", "share", MetricLimit(0.05, "warn")),
     HOST_MEMORY: Kind("Peak memory", "bytes", MetricLimit(0.10, "warn")),
     DEVICE_MEMORY: Kind("Peak device memory", "bytes", MetricLimit(0.10, "warn")),
-    # What the allocator holds follows the tensors in large steps, so it is judged where somebody asks for it.
+    # What the allocator reserves follows the tensors in large steps, so it is judged only if somebody asks for it.
     DEVICE_RESERVED: Kind("Device memory reserved", "bytes", MetricLimit(0.10, "off")),
     FIRST_STEP: Kind("Start to first step", "seconds", MetricLimit(0.20, "warn")),
     EPOCH_OVERHEAD: Kind("Epoch overhead", "seconds", MetricLimit(0.20, "warn")),
@@ -72,10 +73,11 @@ DEFAULTS: Mapping[str, MetricLimit] = {name: kind.limit for name, kind in KINDS.
 
 
 def configured(config: Config, threshold: float | None) -> dict[str, MetricLimit]:
-    """The limits of every metric: as a project says, else ours. `threshold`: of the step time, by the command line.
+    """The limits of every metric: those of the project's configuration, else the defaults. `threshold`: that of the
+    step time, from the command line.
 
-    What has an absolute limit is meant to keep it, so its level is `error` unless the project says otherwise. Raises
-    `DoctorError` `threshold-too-small`.
+    A metric with an absolute limit is meant to keep it, so its level is `error` unless the project says otherwise.
+    Raises `DoctorError` `threshold-too-small`.
     """
     limits = dict(DEFAULTS)
     for name, said in config.metrics.items():
@@ -91,9 +93,9 @@ def configured(config: Config, threshold: float | None) -> dict[str, MetricLimit
 
 
 def refuse_too_small(threshold: float, name: str, subject: str = "A", of: str = "") -> None:
-    """Raise `DoctorError` `threshold-too-small` where no check can promise to hold this metric to that.
+    """Raise `DoctorError` `threshold-too-small` if no check can judge this metric by so small a threshold.
 
-    `subject`, `of`: the words before and after the threshold, which say where it was given and for what.
+    `subject`, `of`: the words before and after the threshold, which say where it was given and for which metric.
     """
     least = LEAST_THRESHOLD[KINDS[name].unit]
     if threshold >= least:

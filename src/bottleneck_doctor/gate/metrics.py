@@ -1,6 +1,7 @@
-"""What the pairs say of each metric: windows, phases and memory of both sides in, one number a pair and a verdict out.
+"""What the pairs show about each metric: windows, phases and memory of both sides in, one number a pair and a verdict
+out.
 
-Pure. Every metric is a difference inside a pair, whose processes ran side by side: logs of ratios for seconds and
+Pure. The number is a difference inside a pair, whose processes ran side by side: the log of a ratio for seconds and
 bytes, points for shares.
 """
 
@@ -32,18 +33,18 @@ from bottleneck_doctor.measure.side_pairs import PairSample
 from bottleneck_doctor.wording.check_words import amount_text, value_text
 
 LEAST_EPOCH_OVERHEAD = 0.05
-"""Seconds below which an epoch's start and end are nobody's concern; shorter ones count as this."""
+"""Seconds below which the start and end of an epoch don't matter; shorter ones count as this."""
 LEAST_PHASE = 0.05
 """Part of a step below which a phase is too small to be a metric of its own."""
 LEAST_PHASE_TOLD = 0.01
-"""Part of a step that a phase counts as where it takes less: nothing has a ratio to none."""
+"""A phase that takes a smaller part of a step counts as this part, because there is no ratio to zero."""
 _MICROSECOND = 1e-6
 _LEAST: Mapping[Unit, float] = {"seconds": _MICROSECOND, "bytes": 1 << 20, "share": 0.0}
-"""Values below count as this, by unit."""
+"""Smaller values count as this, by unit."""
 
 
 def least_of(name: str) -> float:
-    """Values of this metric that are smaller count as this."""
+    """Smaller values of this metric count as this."""
     return LEAST_EPOCH_OVERHEAD if name == EPOCH_OVERHEAD else _LEAST[KINDS[name].unit]
 
 
@@ -51,7 +52,7 @@ def least_of(name: str) -> float:
 class Series:
     """One metric over the pairs: its values on both sides, and one difference a pair.
 
-    `owns`: how far off each difference may be by the windows of its pair alone, where that is known.
+    `owns`: the error of each difference by the windows of its pair alone; None where it is not known.
     """
 
     id: str
@@ -65,15 +66,16 @@ class Series:
         return KINDS[self.id].unit
 
     def known(self) -> decide.GateEstimate:
-        """What the differences say; there are two at least."""
+        """The estimate in which all pairs weigh alike. Needs two differences."""
         return decide.estimate(self.differences, self.owns)
 
     def weighted(self) -> decide.GateEstimate:
-        """What calm pairs say more than restless ones."""
+        """The estimate in which pairs with even windows weigh more."""
         return decide.weighed(self.differences, self.owns)
 
     def means(self, *, weighted: bool = False) -> tuple[float | None, float | None]:
-        """Of both sides, by the weights of the differences if `weighted`; None of a side that has no values."""
+        """The means of both sides, with the weights of the differences if `weighted`; None for a side without
+        values."""
         heavy = decide.weights(self.owns) if weighted else []
         base, head = (decide.weighted_mean(values, heavy) if values else None for values in (self.base, self.head))
         return base, head
@@ -86,15 +88,15 @@ class Series:
 
 
 def judges_phases(limits: Mapping[str, MetricLimit]) -> bool:
-    """Whether phases have to be told apart in every pair: where somebody has set a limit of their own for one. Without,
-    a pair shows them to explain, and none of them gets a verdict."""
+    """Whether phases have to be timed in every pair, because somebody has set a limit for one. Otherwise they only help
+    to explain, and get no verdict."""
     return any(
         limit != KINDS[name].limit and limit.level != "off" for name, limit in limits.items() if name.startswith(PHASE)
     )
 
 
 def record_of(pair: PairSample) -> PairRecord:
-    """The pair as the document tells it."""
+    """The pair as it is written in the document."""
     (base, head), ratio = pair.means(), pair.ratio()
     return PairRecord(
         number=pair.number,
@@ -116,7 +118,7 @@ def series(pairs: Sequence[PairSample]) -> list[Series]:
         _ratios(
             DEVICE_RESERVED, [(pair.base.device_reserved_bytes, pair.head.device_reserved_bytes) for pair in pairs]
         ),
-        # The first two processes may have had caches to make for all that follow.
+        # The first two processes may have filled caches for all later ones.
         _ratios(FIRST_STEP, [(pair.base.first_step, pair.head.first_step) for pair in pairs if pair.number > 1]),
         _ratios(EPOCH_OVERHEAD, [(pair.base.epoch_overhead(), pair.head.epoch_overhead()) for pair in pairs]),
         *_phases(pairs),
@@ -162,7 +164,7 @@ def _phases(pairs: Sequence[PairSample]) -> list[Series]:
     """Phases that are a noticeable part of a step on either side."""
     both: list[tuple[Mapping[str, float] | None, Mapping[str, float] | None]]
     both = [seen for pair in pairs if (seen := pair.phases()) is not None]
-    # Where one side never showed any, those of the other are gone, or new.
+    # If one side never showed any, those of the other are gone, or new.
     both = both or [(pair.base.phases or None, pair.head.phases or None) for pair in pairs]
     sums = [tuple(None if each is None else sum(each.values()) for each in sides) for sides in both]
     steps = [_mean(each[number] for each in sums) for number in (0, 1)]
@@ -191,9 +193,9 @@ def _mean(values: Iterable[float | None]) -> float:
 
 @dataclass(frozen=True)
 class Judging:
-    """How it is judged. `look`: None before the first. `most_pairs`: for how many there is room. `fixed`: their number
-    was set. `by_part`: whether a step may be called worse by a part of it as well (`parts`). All tests by which the
-    check can fail share the promised error rate."""
+    """The conditions of a judgement. `look`: None before the first one. `most_pairs`: the number that there is time
+    for. `fixed`: whether the user set this number. `by_part`: whether a part of the step may also call it worse
+    (`parts`). All tests that can fail the check share the promised error rate."""
 
     limits: Mapping[str, MetricLimit]
     look: decide.InterimLook | None
@@ -203,24 +205,25 @@ class Judging:
 
     @property
     def alarms(self) -> int:
-        """The tests by which the check can fail."""
+        """The number of tests that can fail the check."""
         return sum(_tests(limit) for limit in self.limits.values() if limit.level == "error")
 
     def rate(self, name: str) -> float:
-        """The error rate of each test of one metric as a whole."""
+        """The error rate of each test of a whole metric, without what a part of it may use."""
         if name != STEP_TIME or not self.by_part:
             return self.rate_with_part(name)
         pairs = decide.SURE_PAIRS if self.look is None else self.look.pairs
         return parts.rate_of_step(pairs) * self.rate_with_part(name)
 
     def rate_with_part(self, name: str) -> float:
-        """The same with what its part may use of it."""
+        """The same, including what a part of the metric may use."""
         limit = self.limits[name]
         return decide.ERROR_RATE / (self.alarms if limit.level == "error" else _tests(limit))
 
 
 def _tests(limit: MetricLimit) -> int:
-    """How many tests may call a metric worse: one against the base, and one against what it may be at most."""
+    """How many tests may call a metric worse: one against the base, and one against an absolute limit if there is
+    one."""
     return 1 if limit.most is None else 2
 
 
@@ -231,9 +234,9 @@ def judged(pairs: Sequence[PairSample], how: Judging) -> list[Metric]:
 
 
 def by_part(step: Metric, part: parts.DataPart, how: Judging) -> Metric:
-    """The step time as worse where it can't be told by itself, and a part of it alone is worse than a step may be.
+    """The step time, called worse if it is undecided by itself and a part of it grew by more than a step may grow.
 
-    The step's own estimate has to say so too: what another part gained may be as much.
+    The step's own estimate has to lie above the threshold too, because another part may have become faster by as much.
     """
     if step.verdict != "cannot_tell" or how.look is None or step.change is None or step.change <= step.threshold:
         return step
@@ -245,7 +248,7 @@ def by_part(step: Metric, part: parts.DataPart, how: Judging) -> Metric:
 
 
 def judged_series(found: Iterable[Series], how: Judging) -> list[Metric]:
-    """The same of metrics whose differences are known."""
+    """Verdicts on metrics whose differences are known already."""
     return [_judged(each, how) for each in found if how.limits[each.id].level != "off"]
 
 
@@ -274,7 +277,7 @@ def _judged(seen: Series, how: Judging) -> Metric:
         id=seen.id,
         title=kind.title,
         unit=kind.unit,
-        # The overhead of an epoch is a difference, whose mean chance may put below 0.
+        # The overhead of an epoch is a difference, so its mean may be below 0 by chance.
         base=None if base is None else max(0.0, base),
         head=None if head is None else max(0.0, head),
         change=change,
@@ -291,7 +294,7 @@ def _judged(seen: Series, how: Judging) -> Metric:
 
 
 def _lacking(seen: Series, how: Judging) -> Verdict:
-    """Of a metric that no pair has on both sides."""
+    """The verdict on a metric that no pair has on both sides."""
     if bool(seen.base) == bool(seen.head):
         return "not_measured"
     if how.look is None or len(seen.base or seen.head) < decide.LEAST_PAIRS:
@@ -300,7 +303,7 @@ def _lacking(seen: Series, how: Judging) -> Verdict:
 
 
 def _over_the_most(metric: Metric, seen: Series, how: Judging) -> Metric:
-    """The metric as worse where the head has more than it may have at all, for certain; as open where it may have."""
+    """The metric, called worse if the head certainly exceeds the absolute limit, and undecided if it perhaps does."""
     most = how.limits[metric.id].most
     if most is None or how.look is None or len(seen.head) < decide.LEAST_PAIRS:
         return metric
@@ -319,9 +322,9 @@ def _over_the_most(metric: Metric, seen: Series, how: Judging) -> Metric:
 
 
 def futility_of(seen: Series, how: Judging, part: parts.DataPart | None = None) -> Futility | None:
-    """What all pairs that there is time for would show, the floor in the unit of thresholds; None where nothing.
+    """What all pairs that there is time for would show, with the floor in the unit of thresholds; None if nothing.
 
-    `part`: what may decide in the place of the whole.
+    `part`: the part of the metric that may decide in its place.
     """
     if len(seen.differences) < 2:
         return None
@@ -347,12 +350,12 @@ def scaled(threshold: float, unit: Unit) -> float:
 
 
 def told(difference: float, unit: Unit) -> float:
-    """A difference as the document tells it."""
+    """A difference as it is written in the document."""
     return difference if unit == "share" else math.expm1(min(difference, 700.0))
 
 
 def sentence(metric: Metric) -> str:
-    """What is known of a metric, in a sentence."""
+    """The verdict on a metric in a sentence, with its figures."""
     name = metric.title
     if metric.verdict == "not_measured":
         return f"{name}: could not be measured on either side."
@@ -365,7 +368,8 @@ def sentence(metric: Metric) -> str:
     before, after = value_text(metric, metric.base), value_text(metric, metric.head)
     figures = f"{before} to {after}"
     by = f"by {amount_text(metric.unit, abs(metric.change))}"
-    # A change is of pairs; the two means may tell less than it, and of restless pairs even the opposite.
+    # The change is a mean over pairs. The means of the two sides may differ by less, and for uneven pairs even in the
+    # opposite direction.
     if before != after and ((metric.head or 0.0) > (metric.base or 0.0)) == (metric.change > 0):
         by += f", from {figures}"
     limit = amount_text(metric.unit, metric.threshold)

@@ -1,6 +1,7 @@
-"""Pairs of processes, one of each revision: which are started, what of them is a sample, and who is blamed.
+"""Pairs of processes, one of each revision: starts them, takes samples of them, and says which side a failure comes
+from.
 
-A pair is one draw of luck, so each is started anew. What enters are two `Side`s, what leaves are `PairSample`s.
+Identical processes differ at random, so every pair is started afresh. Two `Side`s go in, `PairSample`s come out.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from bottleneck_doctor.session.ending import Ending, SessionOver
 
 PHASE_WINDOW_SECONDS = 0.6
 LEAST_KEPT_ROUNDS = 2
-"""A pair that breaks keeps its rounds if there are so many."""
+"""A pair that breaks keeps its rounds if there are at least this many."""
 MOST_BROKEN_PAIRS = 3
 _PORT_TAKEN = re.compile(
     r"EADDRINUSE|address already in use|Port `\d+` is already in use|on port `\d+`, but", re.IGNORECASE
@@ -36,8 +37,8 @@ _PORT_TAKEN = re.compile(
 
 
 class Pairs:
-    """Starts pairs of a base and a head, whichever chance says first. `phases`: whether every pair tells them, and not
-    only the first that gets so far."""
+    """Starts pairs of a base and a head, in random order. `phases`: whether phases are timed in every pair, and not
+    only in the first one that gets that far."""
 
     def __init__(
         self, base: Side, head: Side, starter: Starter, generator: random.Random, *, phases: bool = False
@@ -50,8 +51,8 @@ class Pairs:
 
     @contextlib.contextmanager
     def pair(self, number: int) -> Iterator[SideBySide]:
-        """Two started processes whose loops are found, the base first; ended whatever happens. Raises as
-        `Starter.live`, and `DoctorError` where all failed alike before their loops were found."""
+        """Two started processes whose loops are found, the base first. They are ended whatever happens. Raises what
+        `Starter.live` does, and `DoctorError` if all failed in the same way before their loops were found."""
         sides = list(self._sides)
         self._generator.shuffle(sides)
         starter = self.starter
@@ -61,11 +62,11 @@ class Pairs:
             yield SideBySide(both, starter.budget, starter.outside, window_seconds=plan.WINDOW_SECONDS)
 
     def measure(self, number: int, both: SideBySide) -> PairSample:
-        """Windows of both in turn, then phases or a look at the workers, and memory. Raises `Broken` where too little
-        could be measured.
+        """Measure windows of both in turn, then phases or the workers, and memory. Raises `Broken` if too little could
+        be measured.
 
-        The time that is left is no limit: a pair that was begun is ended, so that what came of it does not depend on
-        how fast it was.
+        A pair that was begun is finished even if the time is over, so that whether it counts does not depend on how
+        fast it was.
         """
         told: Mapping[str, Mapping[str, float] | None] = {}
         try:
@@ -77,7 +78,7 @@ class Pairs:
                 for live in both.lives:
                     both.note_workers(live)
         except Broken:
-            # What only one side could still show is no difference between the revisions.
+            # Phases that only one side could still show are not a difference between the revisions.
             told = {}
         base, head = (sample_of(both, live, told.get(live.side.name)) for live in both.lives)
         if both.broken is not None and None in (base.peak_bytes, head.peak_bytes):
@@ -100,9 +101,9 @@ class Pairs:
 
 @contextlib.contextmanager
 def started(starter: Starter, sides: list[Side], what: str, *, first: bool) -> Iterator[list[Live]]:
-    """What `Starter.live` gives, with the patience of a check. `first`: whether nothing was started before.
+    """What `Starter.live` gives, with the waiting times of a check. `first`: whether nothing was started before.
 
-    Where all sides fail alike before their loops are found, no revision is to blame: raises `DoctorError`.
+    If all sides fail in the same way before their loops are found, neither revision caused it: raises `DoctorError`.
     """
     with contextlib.ExitStack() as stack:
         try:
@@ -123,19 +124,20 @@ def _patience(starter: Starter, *, first: bool) -> Callable[[], float]:
 
 
 def environment_of(starter: Starter, *, steadied: bool) -> Environment:
-    """The machine and the libraries, as the head's processes saw them. `steadied`: with variables of ours set."""
+    """The machine and the libraries, as the head's processes saw them. `steadied`: whether the variables of `--steady`
+    were set."""
     head = starter.last.get("head")
     seen = environment.describe(*(None, None) if head is None else (head.session.hello, head.found))
     return replace(seen, variables={**steady.STEADY, **seen.variables}) if steadied else seen
 
 
 def nothing_timed(some: SideBySide) -> Broken:
-    """Processes lived on, and no window of theirs tells anything."""
+    """The failure of processes that lived on, but gave no usable window."""
     return Broken(some.lives[-1], SessionOver(Ending.UNTIMED))
 
 
 def phases_of(some: SideBySide, live: Live) -> dict[str, float] | None:
-    """Seconds a step in each phase; None where they could not be told apart."""
+    """Seconds a step in each phase; None if the phases could not be distinguished."""
     each = probe("phases:" + BASELINE, {}, mode="phases")
     window, detail = some.explain(live, each, PHASE_WINDOW_SECONDS, {})
     if window.status != "ok" or not window.steps:
@@ -143,14 +145,14 @@ def phases_of(some: SideBySide, live: Live) -> dict[str, float] | None:
     shares = phases.phases([detail])
     if shares is None:
         return None
-    # The shares of a slowed loop, told as parts of a step as it is.
+    # Phase timers slow the loop, so only their shares are used, as parts of a step without timers.
     usable = [window for window in some.windows(live) if ev.usable(window)]
     step = sum(window.seconds for window in usable) / max(1, sum(window.steps for window in usable))
     return {name: getattr(shares, name) * step for name in shares.__dataclass_fields__}
 
 
 def with_phases(sample: PairSample, both: SideBySide) -> PairSample:
-    """The pair with the phases of its processes, which still stand at their loops. Raises `Broken`."""
+    """The pair with the phases of its processes, which are still waiting at their loops. Raises `Broken`."""
     if sample.base.phases or sample.head.phases:
         return sample
     told = {live.side.name: phases_of(both, live) for live in both.lives}
@@ -162,7 +164,7 @@ def with_phases(sample: PairSample, both: SideBySide) -> PairSample:
 
 
 def sample_of(some: SideBySide, live: Live, told: Mapping[str, float] | None) -> SideSample:
-    """What a process showed. `told`: its phases, None where they could not be seen."""
+    """What a process showed. `told`: its phases, None if they could not be timed."""
     some.note_memory(live)
     shape = schedule.shape_of(live.loop)
     return SideSample(
@@ -179,7 +181,7 @@ def sample_of(some: SideBySide, live: Live, told: Mapping[str, float] | None) ->
 
 
 def _host_bytes(live: Live) -> int | None:
-    """The most memory that the training processes and their workers have had; None where it can't be told."""
+    """The peak memory of the training processes and their workers; None if it is not known."""
     own, workers = live.own_bytes, live.worker_bytes
     if own is None or (workers is None and live.loop.num_workers):
         return None

@@ -1,10 +1,10 @@
-"""A part of a step that may be surer than all of it: what pairs waited for data in, whether that alone makes a step
+"""A part of a step that may vary less than the whole step: the waits for data in, whether they alone make the step
 worse out. Pure.
 
-Where a training makes its batches itself, in no worker, waiting for data is a stretch of its own in each step: it takes
-what making a batch takes, however fast the rest is. So where it grew by more than a step may, a step has become slower
-although the luck of its other parts hides it. With workers a step waits for what they have not made in time, which
-grows too if the rest gets faster: then it says nothing of the step.
+If a training makes its batches itself, without workers, each step waits as long as making a batch takes, however fast
+the rest of the step is. So if the wait grew by more than a step may grow, the step has become slower, even if noise in
+its other parts hides it. With workers, a step waits for what they have not made in time. That wait also grows if the
+rest of the step gets faster, so it says nothing about the step.
 """
 
 from __future__ import annotations
@@ -19,14 +19,16 @@ from bottleneck_doctor.gate.decide import InterimLook
 from bottleneck_doctor.measure.side_pairs import Own, PairSample
 
 PART_RATE = 0.25
-"""What of a step's error rate belongs to its part, from `decide.SURE_PAIRS` pairs on; before, all is the step's."""
+"""The share of a step's error rate that its part gets from `decide.SURE_PAIRS` pairs on. With fewer, the step has all
+of it."""
 MOST_GAINED = 1.0
-"""Standard errors by which the rest of a step may seem to be faster. Beyond, it may have gained what the part lost."""
+"""Standard errors by which the rest of a step may seem to be faster. Beyond that, it may have gained what the part
+lost."""
 TITLE = "Waiting for data"
 
 
 def rate_of_step(pairs: int) -> float:
-    """What of its error rate a step has for itself in a look at so many pairs, where a part is looked at as well."""
+    """The share of its error rate that a step keeps in a look at this many pairs, if a part is tested as well."""
     return 1.0 if pairs < decide.SURE_PAIRS else 1.0 - PART_RATE
 
 
@@ -37,8 +39,8 @@ def has_part(pairs: Sequence[PairSample]) -> bool:
 
 @dataclass(frozen=True)
 class DataPart:
-    """Waiting for data over the pairs: seconds a step on both sides, and by what part of the base's step it grew
-    (`differences`), and all the rest of a step (`rests`)."""
+    """Waiting for data over the pairs: seconds a step on both sides. As parts of the base's step: by how much the wait
+    grew (`differences`), and by how much the rest of the step did (`rests`)."""
 
     base: Sequence[float]
     head: Sequence[float]
@@ -47,12 +49,12 @@ class DataPart:
     owns: Sequence[Own | None]
 
     def weighted(self) -> decide.GateEstimate:
-        """What calm pairs say more than restless ones."""
+        """The estimate in which pairs with even windows weigh more."""
         return decide.weighed(self.differences, self.owns)
 
     def worse(self, threshold: float, look: InterimLook, error_rate: float) -> StepPart | None:
-        """The part if it alone makes a step worse by more than `threshold` of it, for certain, and the rest seems not
-        to have gained what it lost. `error_rate`: that of the step."""
+        """The part, if it certainly grew by more than `threshold` of a step and the rest does not seem to have gained
+        as much; else None. `error_rate`: that of the step."""
         if look.pairs < decide.SURE_PAIRS or len(self.differences) < decide.SURE_PAIRS:
             return None
         rest = decide.estimate(self.rests)
@@ -76,7 +78,7 @@ class DataPart:
 
 
 def data_part(pairs: Sequence[PairSample]) -> DataPart | None:
-    """What the pairs waited; None where that is no part of a step of its own, or was not seen."""
+    """The waits of the pairs; None if they are not a part of their own, or were not seen."""
     if not has_part(pairs):
         return None
     waits = [pair.waits() for pair in pairs]

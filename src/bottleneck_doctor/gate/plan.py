@@ -1,4 +1,4 @@
-"""How a pair of processes spends its time: how many windows, in which order. Pure, takes a random generator."""
+"""Plans the time of a pair of processes: how many windows, in which order. Pure; takes a random generator."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from typing import Literal
 Name = Literal["base", "head"]
 
 WINDOW_SECONDS = 0.7
-"""What a window's timed part aims at. Processes differ more than windows do, so windows are short and pairs many."""
+"""The intended length of a window's timed part. Processes differ more than windows do, so windows are short and pairs
+many."""
 LEAST_ROUNDS, MOST_ROUNDS = 2, 10
 USUAL_SECONDS = 4.0
-"""What the windows of a pair take together where starting takes less."""
+"""What the windows of a pair take together if starting takes less than that."""
 PAIRS_WANTED = 8
-"""As many pairs should fit: a slow script gets fewer windows a pair before it gets fewer pairs."""
+"""This many pairs should fit. So a slow script first gets fewer windows a pair, and only then fewer pairs."""
 
 
 def rounds(setup_seconds: float, window_seconds: float, budget: float) -> int:
-    """Rounds of a window of each side in a pair whose start takes `setup_seconds`.
+    """The number of rounds, with one window of each side, in a pair whose start takes `setup_seconds`.
 
-    A start that takes long is worth as much measuring, as long as enough pairs fit into the budget.
+    After a long start, it pays to measure for as long, if enough pairs still fit into the budget.
     """
     both = max(1e-6, 2 * window_seconds)
     wanted = math.ceil(max(USUAL_SECONDS, setup_seconds) / both)
@@ -29,9 +30,9 @@ def rounds(setup_seconds: float, window_seconds: float, budget: float) -> int:
 
 
 def order(count: int, generator: random.Random) -> list[tuple[Name, Name]]:
-    """Who goes first in each round: by chance, and then turned round in every second one.
+    """Which side goes first in each round: chosen at random, and reversed in every second round.
 
-    So drift of the machine cancels in two rounds, and nobody can be in step with it.
+    So drift of the machine cancels over two rounds, and nothing periodic can keep in step with the order.
     """
     made: list[tuple[Name, Name]] = []
     while len(made) < count:
@@ -46,5 +47,5 @@ def another_fits(pair_seconds: float, left: float) -> bool:
 
 
 def room_for(pairs: int, pair_seconds: float, left: float) -> int:
-    """How many pairs there will have been when the time is over."""
+    """The number of pairs that there will have been when the time is over."""
     return pairs + max(0, math.floor(left / max(1e-6, pair_seconds)))

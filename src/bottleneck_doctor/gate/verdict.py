@@ -1,4 +1,5 @@
-"""What a check says as a whole: verdicts of metrics in; status, one sentence and what weakens it out. Pure."""
+"""The result of a check as a whole: verdicts on metrics in; the status, a sentence, and warnings about weak evidence
+out. Pure."""
 
 from __future__ import annotations
 
@@ -18,33 +19,33 @@ from bottleneck_doctor.wording import words
 from bottleneck_doctor.wording.check_words import amount_text, change_text, fails
 
 LONG = 1.25
-"""A window that takes so many times what is typical of its process was held up."""
+"""A window that takes this many times the typical time of its process was held up."""
 RARE = 0.02
-"""Chance below which it is no accident that only the head's were."""
+"""If only the head's windows were held up, this is the largest probability with which that still counts as chance."""
 NEARLY = 2 / 3
-"""What grew by this part of the most has grown as much, as far as a few seconds of samples can tell; its callers hold a
-little more than it."""
+"""What grew by at least this part of the largest growth counts as having grown most. A few seconds of samples show no
+more, and callers include a little more than what they call."""
 MOST_USEFUL = 0.5
-"""Nobody holds a training to a threshold above this: to suggest one would be no help."""
+"""Larger thresholds are not suggested, because nobody would want one."""
 QUIETER = "Run the check on a machine where nothing else runs"
 
 UNTOLD = ("cannot_tell", "not_measured")
-"""Verdicts that say nothing."""
+"""Verdicts that leave a metric undecided."""
 
 
 def deciding(metrics: Sequence[Metric]) -> list[Metric]:
-    """The metrics that the check goes on for: those that can fail it, or the step time where none can."""
+    """The metrics that a check has to decide: those that can fail it, or the step time if none can."""
     alarms = [metric for metric in metrics if metric.level == "error"]
     return alarms or [metric for metric in metrics if metric.id == STEP_TIME]
 
 
 def is_open(metrics: Sequence[Metric], how: Judging) -> bool:
-    """Whether more pairs could still change what the check says: nothing is decided but by a look."""
+    """Whether more pairs could still change the result. Nothing is decided before the first look."""
     return how.look is None or any(metric.verdict == "cannot_tell" for metric in deciding(metrics))
 
 
 def status(metrics: Sequence[Metric]) -> Status:
-    """Of the whole. What may fail a check and could not be measured has not passed."""
+    """The status of the whole check. A metric that can fail it and could not be measured has not passed."""
     if any(fails(metric) for metric in metrics):
         return "regressed"
     untold = any(metric.verdict in UNTOLD for metric in deciding(metrics))
@@ -52,8 +53,8 @@ def status(metrics: Sequence[Metric]) -> Status:
 
 
 def growth(metrics: Sequence[Metric]) -> float | None:
-    """Seconds by which a step grew, by the estimate that its verdict rests on: the step itself where that regressed,
-    else the phases that did. None where nothing grew that a look inside a step can explain."""
+    """Seconds by which a step grew, by the estimate that the verdict rests on: that of the step if it regressed, else
+    that of the phases that did. None if nothing grew that profiling a step can explain."""
     grown = {
         metric.id: metric.head - metric.base
         for metric in metrics
@@ -69,7 +70,7 @@ def growth(metrics: Sequence[Metric]) -> float | None:
 
 
 def seeming_growth(metrics: Sequence[Metric]) -> float | None:
-    """Seconds by which a step seems to have grown where the check can't tell; None where it does not seem so."""
+    """Seconds by which a step seems to have grown if the check can't tell; None if it does not seem to have grown."""
     step = next((metric for metric in deciding(metrics) if metric.id == STEP_TIME), None)
     if step is None or step.verdict != "cannot_tell" or step.base is None or step.head is None:
         return None
@@ -77,7 +78,8 @@ def seeming_growth(metrics: Sequence[Metric]) -> float | None:
 
 
 def learnt(suspects: Sequence[Culprit]) -> str:
-    """What was changed and grew most although nobody can tell yet whether a step did; "" where nothing was."""
+    """A sentence about the changed code that grew most, if it is not known yet whether the step did; "" if there is
+    none."""
     if not suspects:
         return ""
     most = suspects[0]
@@ -91,8 +93,8 @@ def learnt(suspects: Sequence[Culprit]) -> str:
 def sentence(
     metrics: Sequence[Metric], base: str, pairs: int, culprits: Sequence[Culprit], *, counted: str | None = None
 ) -> str:
-    """The outcome in a sentence or two, with figures. `base`: how the base is called. `counted`: what was measured in
-    words, where it was no pairs."""
+    """The outcome in a sentence or two, with figures. `base`: the base's name. `counted`: what was measured, in words,
+    if it was not pairs."""
     counted = counted or f"{words.count_text(pairs, 'pair')} of processes"
     failed = [metric for metric in metrics if fails(metric)]
     step = next((metric for metric in metrics if metric.id == STEP_TIME), None)
@@ -102,7 +104,7 @@ def sentence(
         said.append(_of_steps(step, base, counted))
     said += [metric.sentence for metric in others]
     if not failed:
-        # What the check could not tell, and where steps are not looked at, what it could.
+        # What is undecided; and if the step time is not judged, what is decided too.
         told = [metric for metric in deciding(metrics) if metric.id != STEP_TIME]
         said += [metric.sentence for metric in told if metric.verdict in UNTOLD or step is None]
     if step in failed:
@@ -111,7 +113,7 @@ def sentence(
 
 
 def _what_grew(culprits: Sequence[Culprit]) -> list[str]:
-    """The first that is no phase, else the first phase. What was changed stands first, and something else may have
+    """The first culprit that is not a phase, else the first phase. Changed code comes first, but other code may have
     grown more."""
     found = next((each for each in culprits if each.kind != "phase"), None)
     if found is None:
@@ -149,7 +151,7 @@ def _of_steps(step: Metric, base: str, counted: str) -> str:
 def futilities(
     pairs: Sequence[PairSample], how: Judging, metrics: Sequence[Metric]
 ) -> list[tuple[Metric, Futility | None]]:
-    """Of each deciding metric that can't be told: what more pairs would show."""
+    """For each undecided metric that the check has to decide: what more pairs would show."""
     by_name = {series.id: series for series in figures.series(pairs)}
     part = data_part(pairs) if how.by_part else None
     return [
@@ -160,14 +162,15 @@ def futilities(
 
 
 def futile(pairs: Sequence[PairSample], how: Judging, metrics: Sequence[Metric]) -> bool:
-    """Whether no pair that there is time for will tell: every open threshold lies below what can be judged here.
+    """Whether the pairs that there is time for will bring no answer: all undecided thresholds are too small to be
+    judged here.
 
-    Asked after a look only, so that all verdicts rest on that one: none is spent on stopping.
+    Asked only right after a look, so that all verdicts rest on that look, and stopping costs no error rate.
     """
     if how.fixed or how.look is None:
         return False
     found = futilities(pairs, how, metrics)
-    # What may not be exceeded at all can still be, whatever the threshold.
+    # Whether an absolute limit is exceeded can still be decided, whatever the threshold.
     return bool(found) and all(
         known is not None and known.futile and how.limits[metric.id].most is None for metric, known in found
     )
@@ -176,9 +179,10 @@ def futile(pairs: Sequence[PairSample], how: Judging, metrics: Sequence[Metric])
 def refusal(
     pairs: Sequence[PairSample], how: Judging, metrics: Sequence[Metric], pair_seconds: float, seen: str = ""
 ) -> str:
-    """That the check was given up, with what could be judged here and what would help. In a few sentences a metric.
+    """The text of a check that gave up: what could be judged here, and what would help; a few sentences for each
+    metric.
 
-    `seen`: what was learnt of the step all the same (`learnt`).
+    `seen`: what was found out about the step nevertheless (`learnt`).
     """
     said = []
     for metric, known in futilities(pairs, how, metrics):
@@ -202,7 +206,7 @@ def _least_judged(metric: Metric, floor: float) -> str:
 
 
 def _way_out(metric: Metric, known: Futility, pair_seconds: float) -> str:
-    # With what checking out and starting take beside the pairs.
+    # The margin is for checking out and for what else is not part of the pairs.
     more = "" if known.pairs is None else f"`--budget {max(1, math.ceil(1.15 * known.pairs * pair_seconds / 60))}m`"
     if known.floor > MOST_USEFUL:
         return f"{QUIETER}, or give more time: {more}." if more else f"{QUIETER}; more time here would not help."
@@ -214,19 +218,19 @@ def _way_out(metric: Metric, known: Futility, pair_seconds: float) -> str:
 
 
 def _weaker(known: Futility) -> str:
-    """What would make a threshold be judged, without figures."""
+    """What would help to judge a threshold, without figures."""
     way = QUIETER if known.floor > MOST_USEFUL else "Raise the threshold"
     return f"{way}{'' if known.pairs is None else ', or raise `--budget`'}."
 
 
 def _rounded_up(share: float) -> float:
-    """A floor as a threshold that people would type: no smaller."""
+    """A floor, rounded up to a threshold that people would type."""
     step = 1000 if share < 0.02 else 100
     return math.ceil(share * step - 1e-9) / step
 
 
 def weak_evidence(pairs: Sequence[PairSample], how: Judging, metrics: Sequence[Metric]) -> list[Warning]:
-    """What makes the verdicts weaker."""
+    """Warnings about what makes the verdicts weaker."""
     found = []
     if len(pairs) < LEAST_PAIRS:
         found.append(
@@ -252,7 +256,8 @@ def weak_evidence(pairs: Sequence[PairSample], how: Judging, metrics: Sequence[M
 
 
 def _stalls(pairs: Sequence[PairSample]) -> list[Warning]:
-    """Where the head's windows are long now and then and the base's are not. A neighbour would have met both alike."""
+    """A warning if the head's windows are sometimes long and the base's are not. Another program would have hit both
+    alike."""
     rounds = [pair.rounds() for pair in pairs]
     base, head = (sum(_long([each[side] for each in seen]) for seen in rounds) for side in (0, 1))
     if not base + head or _at_least(head, base + head) > RARE:
@@ -269,18 +274,18 @@ def _stalls(pairs: Sequence[PairSample]) -> list[Warning]:
 
 
 def _long(costs: Sequence[float]) -> int:
-    """How many windows of one process are far longer than its typical one."""
+    """The number of windows of one process that are far longer than its typical one."""
     return sum(cost > LONG * median(costs) for cost in costs)
 
 
 def _at_least(hits: int, of: int) -> float:
-    """The chance of so many hits or more, if each is as likely as not."""
+    """The probability of at least `hits` out of `of`, if each has probability 1/2."""
     chance: float = sum(math.comb(of, number) for number in range(hits, of + 1)) / 2**of
     return chance
 
 
 def _other_loop(pairs: Sequence[PairSample]) -> list[Warning]:
-    """Where the two loops are not of one kind, so that their steps are not of one size."""
+    """A warning if the two loops are of different kinds, so that their steps differ in size."""
     if not pairs:
         return []
     base, head = pairs[-1].base, pairs[-1].head
