@@ -1,1 +1,1 @@
-"""Stored baselines: processes of one revision, held against draws of other times on the same machine."""
+"""Stored baselines: processes of one revision, compared with stored measurements of other times on the same machine."""

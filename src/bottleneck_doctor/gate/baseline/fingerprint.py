@@ -1,7 +1,7 @@
-"""Two descriptions of machines in, what differs out. Pure.
+"""Compares two descriptions of machines: what differs comes out. Pure.
 
-Keys must agree. Calibration varies with who else uses a machine, so only a difference beyond a wide tolerance makes
-another machine; several takes widen what is taken for the same.
+Keys must agree. Calibration varies with who else uses a machine, so only a difference beyond a wide tolerance means
+another machine. Several stored calibrations widen the range that counts as the same machine.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from bottleneck_doctor.documents.fingerprint import Calibration, Difference, Fin
 from bottleneck_doctor.wording import words
 
 COMPUTE_TOLERANCE = 1.25
-"""How many times slower or faster fixed work may be before it is another machine's: clocks follow load and heat."""
+"""If fixed work is slower or faster by more than this factor, it is another machine. Clocks follow load and heat."""
 BANDWIDTH_TOLERANCE = 2.0
-"""The same of moving memory. It is shared by all who use the machine: 10 to 15 GB/s were seen on one within an hour."""
+"""The same factor for copies in memory. All programs share this speed: 10 to 15 GB/s were seen on one machine within an
+hour."""
 
 LONGEST = 200
-"""Characters of a value that are shown."""
+"""At most this many characters of a value are shown."""
 
 _NAMES = {
     "system": "operating system",
@@ -56,9 +57,9 @@ def differences(base: Fingerprint, head: Fingerprint) -> list[Difference]:
 
 
 def drifted(takes: Sequence[Calibration], now: Calibration) -> list[Difference]:
-    """What is faster or slower now than in any of some takes, by more than its tolerance.
+    """Speeds that are outside the range of the stored calibrations by more than their tolerance.
 
-    What one side could not measure is no difference: the keys say whether there is a device.
+    A speed that one side could not measure is no difference, because the keys say whether there is a device.
     """
     found = []
     for each in fields(Calibration):
@@ -86,7 +87,7 @@ def _variables(base: dict[str, str], head: dict[str, str]) -> list[Difference]:
 
 
 def _difference(name: str, base: str, head: str) -> Difference:
-    # The baseline is a file that anybody may have written, and this is shown on terminals.
+    # Anybody may have written the baseline's file, and this text is shown on terminals.
     key, base, head = (words.clipped(words.visible(text), LONGEST) for text in (_NAMES.get(name, name), base, head))
     return Difference(key=key, base=base, head=head)
 

@@ -1,5 +1,5 @@
-"""This machine: the interpreter that runs the training in; what tells machines apart, and how fast it is now, out. The
-edge where the yardstick is started."""
+"""Describes this machine: the interpreter that runs the training in; the machine's properties and present speed out.
+This module starts the yardstick."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ from bottleneck_doctor.session.environment import TOLD_VARIABLES, cpu_name
 
 YARDSTICK = Path(__file__).with_name("yardstick.py")
 LONGEST = 300.0
-"""Seconds that it may take: torch is slow to import from a network's disk."""
+"""Seconds that the description may take: torch is slow to import from a network disk."""
 TRIES = 3
 SECONDS_BETWEEN_TRIES = 3.0
-"""A machine that seems to be another by its speed alone is described again: a neighbour may be gone by then."""
+"""If only its speed says that the machine is another one, it is described again: by then, another program may have
+ended."""
 
 _COUNTED_OTHERWISE = ("CUDA_VISIBLE_DEVICES", "SLURM_CPUS_PER_TASK")
-"""Variables that choose devices or cores, which are keys themselves."""
+"""Variables that choose devices or cores. These are keys themselves, so the variables are left out."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def describe(python: str, cwd: Path, environment: Mapping[str, str]) -> Machine:
             timeout=LONGEST,
             check=False,
         )
-        # A sitecustomize of theirs may speak before.
+        # The user's sitecustomize may print something before.
         last = done.stdout.strip().splitlines()[-1:]
         told = msgspec.json.decode(last[0] if last else b"", type=_Told)
     except subprocess.TimeoutExpired as error:
@@ -99,7 +100,7 @@ def describe_until_alike(
     takes: Sequence[Calibration],
     sleep: Callable[[float], None] = time.sleep,
 ) -> tuple[Machine, list[Difference]]:
-    """The machine, and all in which it differs from the one that `base` and the calibrations of its `takes` tell of."""
+    """The machine, and its differences from the one that `base` and the calibrations `takes` describe."""
     machine = describe()
     differ = differences(base, machine.fingerprint)
     for _ in range(TRIES - 1):
@@ -117,7 +118,7 @@ ELSEWHERE = (
 
 
 def other_machine(file: str, found: Sequence[Difference], next_step: str = ELSEWHERE) -> DoctorError:
-    """The baseline in `file` was made elsewhere: why it is no measure here. `found`: at least one difference."""
+    """The error for a baseline in `file` that was made on another machine. `found`: at least one difference."""
     first = found[0]
     more = f"; {len(found) - 1} more differ" if len(found) > 1 else ""
     return DoctorError(
@@ -128,8 +129,8 @@ def other_machine(file: str, found: Sequence[Difference], next_step: str = ELSEW
 
 
 def driver() -> str:
-    """The version of NVIDIA's driver; "" where it can't be asked."""
-    with contextlib.suppress(Exception):  # Bindings and driver of unlike releases fail in more ways than `NVMLError`.
+    """The version of NVIDIA's driver; "" if it is not known."""
+    with contextlib.suppress(Exception):  # If bindings and driver are of different releases, other errors than `NVMLError` occur.
         import pynvml
 
         pynvml.nvmlInit()

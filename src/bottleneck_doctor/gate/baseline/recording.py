@@ -1,5 +1,5 @@
-"""Making a stored baseline: a `RecordingRequest` in, the baseline with the new draws out. The edge of `doctor
-baseline`."""
+"""Makes a stored baseline, for `doctor baseline`: a `RecordingRequest` in, the baseline with the new measurements
+out."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ from bottleneck_doctor.system.progress import Progress
 from bottleneck_doctor.wording import words
 
 PROCESSES = 8
-"""What a take has where nothing else is said: more of one time say little of another."""
+"""Processes of a take if the user says nothing else. More processes at one time say little about other times."""
 _LONG = 300.0
 """Seconds that a take without a budget is planned for."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecordingRequest:
-    """What the user asked for. `before`: the baseline that `file` holds already. `budget`: seconds, None without."""
+    """What the user asked for. `before`: the baseline that `file` holds already. `budget`: seconds; None if there is
+    none."""
 
     training: Training
     file: str
@@ -40,7 +41,7 @@ class RecordingRequest:
     budget: float | None = None
 
     def repeat(self) -> list[str]:
-        """The command that does the same again, with what is secret masked: it has to be filled in."""
+        """The command that repeats this. Secrets in it are masked, so the user has to fill them in."""
         command = ["baseline", "-o", self.file]
         command += [] if self.processes is None else ["--sessions", str(self.processes)]
         command += [] if self.budget is None else ["--budget", f"{self.budget:g}s"]
@@ -48,13 +49,13 @@ class RecordingRequest:
         return self.training.again(*command)
 
     def check(self) -> list[str]:
-        """The command that holds what is there then against this."""
+        """The command of a later check against this baseline."""
         return self.training.again("check", "--baseline", self.file)
 
 
 @dataclass(frozen=True)
 class RecordingOutcome:
-    """The baseline with its new draws, and what weakens it."""
+    """The baseline with its new measurements, and warnings about it."""
 
     baseline: Stored
     warnings: list[Warning]
@@ -67,11 +68,11 @@ def record(
     *,
     outside: Outside | None = None,
 ) -> RecordingOutcome:
-    """Draw processes and put them into a baseline. `describe`: how the machine is described. `outside`: as for
+    """Measure processes and add them to a baseline. `describe`: how the machine is described. `outside`: as for
     `check.check`.
 
-    Raises `DoctorError` `baseline-of-another` and `different-machine` where the file holds draws that these don't
-    belong to, `machine-unknown`, and where nothing could be measured at all.
+    Raises `DoctorError`: `baseline-of-another` or `different-machine` if the new measurements don't belong to those in
+    the file, `machine-unknown`, and others if nothing could be measured at all.
     """
     with terminate_as_interrupt():
         return _record(request, progress, describe, outside or Outside())
@@ -120,7 +121,7 @@ def _record(
 
 
 def _machine(request: RecordingRequest, cwd: Path, describe: machine.Describe) -> Machine:
-    """This machine; it has to be the one of the draws before."""
+    """This machine; it has to be the one of the earlier measurements."""
 
     def see() -> Machine:
         return describe(request.training.start.interpreter, cwd, request.training.surroundings())

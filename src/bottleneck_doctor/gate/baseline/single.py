@@ -1,5 +1,5 @@
-"""Processes of one revision, started one after another: a `Training` in, a `Draw` of each process out. The edge where a
-baseline is measured, and the head that is held against one; the windows are those of a check of pairs (`paired`)."""
+"""Processes of one revision, started one after another: a `Training` in, a `Draw` of each process out. This is how a
+baseline is measured, and the head that is compared with one. The windows are those of a check of pairs (`paired`)."""
 
 from __future__ import annotations
 
@@ -49,28 +49,28 @@ class Training:
     steady: bool = True
     verbose: bool = False
     discretion: Discretion = field(default_factory=Discretion)
-    """What no output may tell."""
+    """What every output has to keep secret."""
 
     def told(self) -> list[str]:
-        """What is trained, by which two baselines are told apart, without what is secret in it."""
+        """The command that is trained, without secrets. It identifies the training of a baseline."""
         return self.discretion.words((*self.start.launcher, *self.start.entrypoint()))
 
     def again(self, *ours: str) -> list[str]:
-        """A command line of ours that starts this, with what is secret masked: it has to be filled in."""
+        """A doctor command that starts this training. Secrets in it are masked, so the user has to fill them in."""
         return self.discretion.words(self.start.again(*ours))
 
     def variables(self) -> dict[str, str]:
-        """What is set for the processes on top of the user's own environment, which comes first."""
+        """The variables to set for the processes in addition to the user's environment, which takes precedence."""
         own = self.start.environment
         return {**own, **steady.variables(own, steady=self.steady)}
 
     def surroundings(self) -> dict[str, str]:
-        """The environment in which it is started, as far as that is not ours."""
+        """The environment of the processes, without doctor's own variables."""
         return {**os.environ, **self.start.environment}
 
 
 class Drawing:
-    """Draws of a training, one process after another. `lasted`: seconds that each took."""
+    """Measures a training, one process after another. `lasted`: seconds that each process took."""
 
     def __init__(
         self,
@@ -97,9 +97,9 @@ class Drawing:
         )
 
     def run(self, wanted: Callable[[], bool], whole: bool | None = None) -> None:
-        """Draw for as long as `wanted` says so before each start. `whole`: as for `SideBySide`.
+        """Start and measure processes as long as `wanted` returns true. `whole`: as for `SideBySide`.
 
-        Raises `DoctorError` where nothing could be drawn at all.
+        Raises `DoctorError` if nothing could be measured at all.
         """
         with self._side() as side:
             while wanted():
@@ -108,7 +108,7 @@ class Drawing:
                     whole = self._one(side, whole)
                 except Broken as broken:
                     self._broken.append(broken)
-                    # A script that never came to its loop would not the next time.
+                    # A script that never reached its loop would not reach it the next time either.
                     if not self.draws and broken.live.found is None:
                         break
                     self._note_broken(broken)
@@ -124,7 +124,7 @@ class Drawing:
             self.warnings.append(outcome.rank_missing(self._starter.missing_ranks))
 
     def seconds_each(self) -> float:
-        """What a process takes, start and all."""
+        """Seconds that a process takes, including its start."""
         return median(self.lasted) if self.lasted else 0.0
 
     def environment(self) -> Environment:
@@ -147,7 +147,8 @@ class Drawing:
             return one.whole_epochs
 
     def _measured(self, one: SideBySide) -> SideSample:
-        """As many windows as a process of a pair gets, then phases and memory. Raises `Broken` as `Pairs.measure`."""
+        """Measure as many windows as a process of a pair gets, then phases and memory. Raises `Broken` as
+        `Pairs.measure` does."""
         (live,) = one.lives
         told: dict[str, float] | None = None
         with contextlib.suppress(Broken):
@@ -183,7 +184,7 @@ class Drawing:
                 self.warnings.append(Warning(slug="files-not-restored", sentence=told))
 
     def _note_broken(self, broken: Broken) -> None:
-        """Say why a process was cut short or lost; that a script came to its end is no weakness."""
+        """Warn why a process was cut short or lost. A script that came to its end needs no warning."""
         crashed = broken.crashed
         told = "After some windows were measured, " if crashed else "A process was lost: "
         why = broken.why.rstrip(".")

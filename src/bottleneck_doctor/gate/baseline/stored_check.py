@@ -1,5 +1,5 @@
-"""A check against a stored baseline: processes of the head alone, until the answer is clear; a `StoredCheckRequest` in,
-a `Check` out. The edge where clocks, processes and the pure rooms meet, as `check` is for two revisions."""
+"""A check against a stored baseline: a `StoredCheckRequest` in, a `Check` out. It measures processes of the head alone,
+until the answer is clear. Here, clocks and processes meet the pure modules, as in `check` for two revisions."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from bottleneck_doctor.wording.check_words import change_text, is_finding
 
 @dataclass(frozen=True, kw_only=True)
 class StoredCheckRequest:
-    """What the user asked for. `file`: the baseline's, as it was named. `budget` in seconds; None: as the number of
-    processes wants, or the default. `processes`: exactly so many of the head."""
+    """What the user asked for. `file`: the baseline's file, as the user named it. `budget`: seconds; None means as long
+    as the number of processes takes, or else the default. `processes`: the exact number of processes of the head."""
 
     training: Training
     baseline: Stored
@@ -45,7 +45,7 @@ class StoredCheckRequest:
     allow_different: bool = False
 
     def repeat(self) -> list[str]:
-        """The command that does the same again, with what is secret masked: it has to be filled in."""
+        """The command that repeats this check. Secrets in it are masked, so the user has to fill them in."""
         command = ["check", "--baseline", self.file]
         step = self.limits[STEP_TIME].threshold
         if step != DEFAULTS[STEP_TIME].threshold:
@@ -67,9 +67,9 @@ def check(
     *,
     outside: Outside | None = None,
 ) -> CheckOutcome:
-    """Hold the head against the baseline. `describe`: how the machine is described. `outside`: as for `check.check`.
+    """Compare the head with the baseline. `describe`: how the machine is described. `outside`: as for `check.check`.
 
-    Raises `DoctorError` `different-machine` and `machine-unknown`, and where nothing could be measured at all.
+    Raises `DoctorError` `different-machine` and `machine-unknown`, and others if nothing could be measured at all.
     """
     with terminate_as_interrupt():
         return _Checking(request, progress, describe, outside or Outside()).run()
@@ -93,7 +93,7 @@ class _Checking:
         """Whether no more processes were wanted."""
         self.judged: list[Metric] = []
         self.how: Judging
-        """The last interim look: what is said in the end rests on it."""
+        """The last interim look; the result rests on it."""
         self.drawing: Drawing
 
     def run(self) -> CheckOutcome:
@@ -105,7 +105,7 @@ class _Checking:
         draws = self.request.baseline.draws
         self.drawing.run(self._more, whole=all(draw.whole_epochs for draw in draws))
         if not self.ended:
-            # Processes were lost, or the time was over: neither had to do with the figures.
+            # Processes were lost, or the time was over. Neither depends on the figures.
             self._look(last=True)
         return CheckOutcome(self._document(root, cwd, head, different), root)
 
@@ -123,7 +123,7 @@ class _Checking:
     # -- processes -----------------------------------------------------------------------------------------------------
 
     def _more(self) -> bool:
-        """Look at what there is, and say whether another process is wanted and fits."""
+        """Look at the figures so far, and say whether another process is wanted and fits into the time."""
         count = len(self.drawing.draws)
         if not count:
             return True
@@ -233,7 +233,7 @@ class _Checking:
 
 
 def _marked(metric: Metric) -> Metric:
-    """A finding that says of itself that it was made on another machine: outputs that show nothing else show that."""
+    """The finding with a sentence about the other machine, because some outputs show nothing but findings."""
     if not is_finding(metric):
         return metric
     return replace(metric, sentence=f"{metric.sentence} The baseline was made on another machine.")

@@ -1,7 +1,7 @@
-"""What processes of the head say against those of a stored baseline, for each metric: draws in, verdicts out. Pure.
+"""Compares processes of the head with those of a stored baseline, for each metric: measurements in, verdicts out. Pure.
 
-Metrics, limits and words are those of a check of pairs; what differs is that the processes of both sides did not run
-side by side, so that the time of day is a source of luck as well (`against`).
+Metrics, limits and words are those of a check of pairs. But the processes of both sides did not run side by side, so
+the time at which they ran is another source of random variation (`against`).
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from bottleneck_doctor.wording import words
 from bottleneck_doctor.wording.check_words import amount_text
 
 ASSUMED = {"seconds": 0.15, "bytes": 0.02, "share": 0.05}
-"""How much times are supposed to differ where fewer than three are stored, as a standard deviation, by unit (relative,
-or points). Of seconds it is what a loop bound by the memory of a shared machine may do, whose speed was seen to go from
-10 to 15 GB/s and back."""
+"""The assumed standard deviation between times, by unit (relative, or points), if fewer than three times are stored.
+For seconds, a loop that is bound by the memory of a shared machine may vary this much: its speed was seen to go from 10
+to 15 GB/s and back."""
 ASSUMED_FIRST_STEP = 0.5
-"""A start reads files, and finds them in the page cache or not."""
+"""The same for the time to the first step: a start reads files, and finds them in the page cache or not."""
 
 _MICROSECOND = 1e-6
 
@@ -55,7 +55,8 @@ FIGURES: Mapping[str, Callable[[SideSample], float | None]] = {
 
 
 def draw(sample: SideSample, taken: str, *, whole_epochs: bool, first: bool) -> Draw:
-    """A process as it is stored. `first`: of its take; it may have had caches to make, so its start is not counted."""
+    """A process as it is stored. `first`: whether it is the first one of its take. That one may have filled caches, so
+    its start is not counted."""
     figures = {name: value for name, read in FIGURES.items() if (value := read(sample)) is not None}
     if first:
         figures.pop(FIRST_STEP, None)
@@ -75,8 +76,8 @@ def draw(sample: SideSample, taken: str, *, whole_epochs: bool, first: bool) -> 
 
 @dataclass(frozen=True)
 class Unpaired(Series):
-    """A metric over the head's processes, and over those of the stored times. `differences`: of each process of the
-    head from the mean of the times.
+    """A metric over the head's processes, and over those of the stored times. `differences`: of each of the head's
+    processes from the mean of the times.
 
     `measured`: the head's values and the times', in the unit of differences. `inside`: the standard error that a
     process's number has by its windows alone.
@@ -96,8 +97,8 @@ class Unpaired(Series):
         return against.smallest(self.known(), threshold, how.most_pairs, fixed=how.fixed, error_rate=how.rate(self.id))
 
     def floor(self, how: Judging) -> float | None:
-        """The least threshold that can be judged, in the unit of thresholds. None where nobody knows: one process says
-        nothing of how much processes differ."""
+        """The smallest threshold that can be judged, in the unit of thresholds. None if there is one process only,
+        which says nothing about how much processes differ."""
         if len(self.measured[0]) < 2:
             return None
         found = against.floor(self.known(), how.most_pairs, fixed=how.fixed)
@@ -105,7 +106,7 @@ class Unpaired(Series):
 
 
 def assumed(name: str) -> float:
-    """The standard deviation between times that a metric is supposed to have, in the unit of differences."""
+    """The assumed standard deviation of a metric between times, in the unit of differences."""
     return ASSUMED_FIRST_STEP if name == FIRST_STEP else ASSUMED[KINDS[name].unit]
 
 
@@ -114,7 +115,7 @@ def series(times: Sequence[Sequence[Draw]], head: Sequence[Draw]) -> list[Unpair
     times, head = _sized(times, head)
     found = [_step_time(times, head)]
     for name in FIGURES:
-        # The start of a take's first process is not counted: of a single one nothing is known, and nothing gone.
+        # The start of a take's first process is not counted. So with a single process the metric is unknown, but not gone.
         counted = [] if name == FIRST_STEP and len(head) < 2 else times
         found.append(_figure(name, counted, head))
     return [*found, *_phases(times, head)]
@@ -132,7 +133,7 @@ def _step_time(times: Sequence[Sequence[Draw]], head: Sequence[Draw]) -> Unpaire
         return each.steps if size is None else [cost * size / each.samples_per_step for cost in each.steps]
 
     def log(each: Draw) -> float:
-        # Of the mean and not the mean of logs: a stall now and then weighs as much as it takes.
+        # The log of the mean and not the mean of logs, so that an occasional stall weighs as much as it takes.
         return math.log(fmean(costs(each)))
 
     every = [*head, *(each for time in times for each in time)]
@@ -148,7 +149,7 @@ def _step_time(times: Sequence[Sequence[Draw]], head: Sequence[Draw]) -> Unpaire
 
 
 def _step_of_base(times: Sequence[Sequence[Draw]], head: Sequence[Draw]) -> float | None:
-    """Samples of the step that is meant, where both sides take samples: those of a step of the base."""
+    """The samples of a step of the base, to which all times are converted; None unless both sides count samples."""
     base = [each for time in times for each in time]
     if not all(each.has_loader for each in (*base, *head)):
         return None
@@ -156,7 +157,7 @@ def _step_of_base(times: Sequence[Sequence[Draw]], head: Sequence[Draw]) -> floa
 
 
 def _sized(times: Sequence[Sequence[Draw]], head: Sequence[Draw]) -> tuple[list[list[Draw]], list[Draw]]:
-    """The draws with phases of a step of the base's size, where both sides take samples."""
+    """The measurements, with the phases converted to a step of the base's size if both sides count samples."""
     size = _step_of_base(times, head)
 
     def sized(each: Draw) -> Draw:
@@ -170,7 +171,7 @@ def _sized(times: Sequence[Sequence[Draw]], head: Sequence[Draw]) -> tuple[list[
 
 
 def _figure(name: str, times: Sequence[Sequence[Draw]], head: Sequence[Draw], least: float | None = None) -> Unpaired:
-    """A metric that is one figure of a process. Values below `least` count as that much."""
+    """A metric that is one figure of a process. Values below `least` count as `least`."""
     least = metrics.least_of(name) if least is None else least
 
     def known(draws: Sequence[Draw]) -> list[float]:
@@ -198,7 +199,7 @@ def _phases(times: Sequence[Sequence[Draw]], head: Sequence[Draw]) -> list[Unpai
 
 
 def _with(times: Sequence[Sequence[Draw]], phase: str) -> list[list[Draw]]:
-    """The draws that showed phases, each with this one: what took no time is known to have taken none."""
+    """The measurements with phases, each with a value for this one: a phase that is missing among them took no time."""
 
     def filled(each: Draw) -> Draw:
         return replace(each, figures={phase: 0.0, **each.figures})
@@ -239,7 +240,7 @@ def _made(
 def weak_evidence(
     times: Sequence[Sequence[Draw]], head: Sequence[Draw], how: Judging, found: Sequence[Metric]
 ) -> list[Warning]:
-    """What makes the verdicts weaker."""
+    """Warnings about what makes the verdicts weaker."""
     said = []
     if len(times) < against.LEAST_TIMES:
         said.append(
@@ -275,7 +276,7 @@ def weak_evidence(
 
 
 def _least(metric: Metric, floor: float) -> str:
-    """What could be judged, and what would help."""
+    """The smallest threshold that could be judged, and what would help."""
     if floor > verdict.MOST_USEFUL:
         most = amount_text(metric.unit, verdict.MOST_USEFUL)
         return f"not even {most} can be judged. Measure the baseline at more times, or give `--base-ref` instead."
@@ -312,7 +313,7 @@ def _other_loop(times: Sequence[Sequence[Draw]], head: Sequence[Draw]) -> list[W
 
 
 def grown_phases(times: Sequence[Sequence[Draw]], head: Sequence[Draw], grew: float) -> list[Culprit]:
-    """Phases that explain a step's growth of `grew` seconds, against those that are stored."""
+    """Phases that explain a step's growth of `grew` seconds, compared with the stored ones."""
     times, head = _sized(times, head)
     sides = [
         {name.removeprefix(PHASE): seconds for name, seconds in phase_means(draws).items()}
@@ -322,7 +323,8 @@ def grown_phases(times: Sequence[Sequence[Draw]], head: Sequence[Draw], grew: fl
 
 
 def expected(times: Sequence[Sequence[Draw]], limits: Mapping[str, MetricLimit]) -> float | None:
-    """The smallest change of the step time that a check against this baseline will see, relative; by its own spread."""
+    """The smallest relative change of the step time that a check against this baseline will detect, by the baseline's
+    own spread."""
     most = against.wanted([len(time) for time in times])
     alike = [times[-1][number % len(times[-1])] for number in range(most)]
     how = Judging(limits, None, most, against.looked_at_once(len(times)))

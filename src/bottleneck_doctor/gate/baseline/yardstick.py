@@ -1,8 +1,8 @@
-"""Describes the machine and times fixed work on it: nothing in, one line of JSON out.
+"""Describes the machine and times fixed work on it: no input, one line of JSON out.
 
-Started as a script by the interpreter that runs the training, which is not ours to change: standard library and torch
-only, and torch may be missing. What is timed is done several times and the best is told, since a neighbour can only
-make it slower; work on one core counts the seconds that the core was ours.
+The interpreter that runs the training starts this as a script. We can't install anything there, so it uses the standard
+library and torch only, and torch may be missing. Each piece of work is timed several times and the best time is
+reported, because other programs can only make it slower. Work on one core is timed in CPU seconds.
 """
 
 import json
@@ -19,11 +19,11 @@ PYTHON_LOOP = 400_000
 MATRIX = 512
 """Side of the matrices whose product is timed: a few hundredths of a second on one core."""
 BLOCK_BYTES = 128 << 20
-"""More than caches hold."""
+"""More than fits into caches."""
 DEVICE_MATRIX = 4096
 DEVICE_PRODUCTS = 4
 SPENT_ON_EACH = 0.35
-"""Seconds that are spent on one kind of work, about."""
+"""About how many seconds are spent on each kind of work."""
 LEAST_TIMES = 3
 
 
@@ -40,7 +40,7 @@ def facts() -> Dict[str, Any]:
 
 
 def usable_cpus() -> int:
-    """As the guest counts them: by its own file, which is of the same kind as this one."""
+    """The CPUs that may be used, counted by the guest's own module, which also runs in the user's interpreter."""
     runtime = os.path.join(HERE, os.pardir, os.pardir, "runtime")
     spec = util.spec_from_file_location("suitability", os.path.join(runtime, "process", "suitability.py"))
     assert spec is not None
@@ -52,7 +52,7 @@ def usable_cpus() -> int:
 
 
 def best(work: Callable[[], Any], clock: Callable[[], float] = time.perf_counter) -> float:
-    """The least seconds by `clock` that `work` took."""
+    """The smallest number of seconds by `clock` that `work` took."""
     work()
     taken: List[float] = []
     end = time.perf_counter() + SPENT_ON_EACH
@@ -64,7 +64,7 @@ def best(work: Callable[[], Any], clock: Callable[[], float] = time.perf_counter
 
 
 def python_loop() -> int:
-    """What an interpreter does all day: a loop, sums, a look-up."""
+    """Typical work of an interpreter: a loop, sums, a look-up."""
     total = 0
     table: Dict[int, int] = {}
     for number in range(PYTHON_LOOP):
@@ -77,7 +77,7 @@ def with_torch(torch: Any) -> Dict[str, Any]:
     """Fixed work on the host."""
     threads = torch.get_num_threads()
     left, right = torch.ones(MATRIX, MATRIX), torch.ones(MATRIX, MATRIX)
-    # With all cores, any neighbour would count.
+    # One thread: on all cores, any other program would affect the time.
     torch.set_num_threads(1)
     compute = best(lambda: torch.mm(left, right), time.thread_time)
     torch.set_num_threads(threads)
@@ -113,8 +113,8 @@ def with_device(torch: Any) -> Dict[str, Any]:
 
 
 def main() -> None:
-    """Say all of it. A device that can't be used is told by its absence."""
-    # Its own folder is no place to import from.
+    """Print all of it. Figures of a device that can't be used are left out."""
+    # Nothing is to be imported from this script's own folder.
     sys.path[:] = [entry for entry in sys.path if os.path.realpath(entry or os.curdir) != HERE]
     told = facts()
     work: Dict[str, Optional[float]] = {"python_seconds": best(python_loop, time.thread_time)}
@@ -131,7 +131,7 @@ def main() -> None:
             devices = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
             try:
                 work.update(with_device(torch))
-            except RuntimeError:  # Full, or in use by somebody who wants it alone.
+            except RuntimeError:  # The device is full, or another program uses it exclusively.
                 pass
     told["devices"] = devices
     print(json.dumps({"facts": told, "calibration": work}))

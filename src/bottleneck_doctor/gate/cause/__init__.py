@@ -1,1 +1,1 @@
-"""Where a regression comes from: what grew, and which changed line says so."""
+"""Where a regression comes from: the code that takes longer, and the changed line that explains it."""

@@ -1,6 +1,7 @@
-"""What grew: phases, functions and lines of both sides in; those that explain a regression out, largest first. Pure.
+"""What takes longer: phases, functions and lines of both sides in; those that explain a regression out, largest growth
+first. Pure.
 
-Which of them is the reason is for `reasons` to say.
+`reasons` decides which of them is the reason.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from bottleneck_doctor.measure.side_pairs import PairSample
 from bottleneck_doctor.wording import words
 
 LEAST_PART = 0.15
-"""Part of a step's growth that a culprit explains at least."""
+"""A culprit explains at least this part of a step's growth."""
 SIGMAS = 2.5
-"""How many times its own luck of sampling a function must have grown by."""
+"""A function must have grown by this many standard deviations of its sampling error."""
 SAMPLED_95 = 1.96
-"""As many times its luck of sampling, a growth may lie off on each side in 95 % of cases."""
+"""Standard deviations of the sampling error on each side of a 95 % interval."""
 MOST = 3
-"""Culprits of each kind."""
+"""At most this many culprits of each kind are kept."""
 LEAST_TOLD = 1e-6
-"""Seconds a step below which something takes nothing."""
+"""Seconds a step; less counts as nothing."""
 
 Place = tuple[str, str, int]
 """File from the repository's root, function, line."""
@@ -44,7 +45,8 @@ class Table:
     step: float
 
     def luck(self, seconds: float) -> float:
-        """The standard deviation of what was seen of a place that takes so long: samples hit it or miss it."""
+        """The standard deviation of the sampled time of a place that takes `seconds`: each sample hits it or misses
+        it."""
         rest = max(0.0, 1 - seconds / self.step)
         return math.sqrt(self.grain * max(seconds, 0.0) * rest)
 
@@ -60,7 +62,7 @@ def grown_phases(pairs: Sequence[PairSample], grew: float) -> list[Culprit]:
 
 
 def grown(base: Mapping[str, float], head: Mapping[str, float], grew: float) -> list[Culprit]:
-    """The same of phases in seconds a step, by name."""
+    """The same for phases given by name, in seconds a step."""
     found = []
     for name, title in words.PHASE_WORDS.items():
         before, after = base.get(name, 0.0), head.get(name, 0.0)
@@ -71,8 +73,8 @@ def grown(base: Mapping[str, float], head: Mapping[str, float], grew: float) -> 
 
 
 def grown_functions(base: Table, head: Table, grew: float, differences: Differences) -> list[Culprit]:
-    """Functions of the user's own that explain the growth, the largest first, each with the line of it that grew most:
-    of its changed lines, where one of them matters."""
+    """The user's functions that explain the growth, the largest first. Each has the line of it that grew most; if one
+    of its changed lines matters, it is the changed line that grew most."""
     totals: list[defaultdict[tuple[str, str], float]] = [defaultdict(float), defaultdict(float)]
     for (path, function, _), seconds in base.seconds.items():
         totals[0][differences.renamed.get(path, path), function] += seconds
@@ -108,8 +110,8 @@ def grown_functions(base: Table, head: Table, grew: float, differences: Differen
 
 
 def grown_lines(base: Table, head: Table, grew: float, differences: Differences) -> list[Culprit]:
-    """Lines of the user's own that explain the growth, the largest first. A line of the base is followed to where it is
-    on the head."""
+    """The user's lines that explain the growth, the largest first. A line of the base is followed to its place on the
+    head."""
     found = []
     for place, grown in line_growth(base, head, differences).items():
         after = head.seconds[place]
@@ -142,14 +144,14 @@ def line_growth(base: Table, head: Table, differences: Differences) -> dict[Plac
 
 
 def matters(before: float, after: float, grew: float, base: Table, head: Table) -> bool:
-    """Whether a growth explains a part of a step's, and is no luck of sampling."""
+    """Whether a growth explains enough of the step's growth, and is more than sampling error."""
     luck = math.hypot(base.luck(before), head.luck(after))
     return after - before >= max(LEAST_PART * grew, SIGMAS * luck)
 
 
 def with_interval(found: Culprit, base: Table, head: Table) -> Culprit:
-    """What samples saw grow, with the interval of 95 % of its growth by their luck alone. A phase is not sampled, and
-    of workers that are busy for longer than a step the luck is not known."""
+    """The culprit with the 95 % interval of its growth by sampling error alone. Without an interval: a phase, because
+    it is not sampled, and workers that are busy for longer than a step, because their sampling error is not known."""
     grew, luck = found.head - found.base, math.hypot(base.luck(found.base), head.luck(found.head))
     if found.kind == "phase" or not luck:
         return found
@@ -165,6 +167,6 @@ def _largest(found: list[Culprit]) -> list[Culprit]:
 
 
 def sentence(what: str, base: float, head: float) -> str:
-    """What something took and takes. `what`: the subject."""
+    """A sentence about how long something took before and takes now. `what`: its subject."""
     before = words.duration_text(base) if base >= LEAST_TOLD else "nothing"
     return f"{what} takes {words.duration_text(head)} a step, {before} on the base."

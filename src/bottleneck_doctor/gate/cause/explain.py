@@ -1,8 +1,9 @@
-"""Where a regression comes from: a live pair that regressed in, what grew out. Nothing here is counted.
+"""Looks for the origin of a regression: a live pair that regressed in, what grew out. Nothing measured here counts for
+the verdict.
 
-Both processes are sampled by py-spy for a few seconds, in turns, and what takes longer on the head is told, with the
-phases that the pairs have shown already. Where py-spy can't look into them, the lines of the functions that
-make a step, and of those that were changed, are timed instead. A part that can't be had is missing, with a warning.
+py-spy samples both processes for a few seconds, in turns. The result is what takes longer on the head, with the phases
+that the pairs have shown already. If py-spy can't read the processes, lines are timed instead: those of the functions
+that make up a step, and of those that were changed. A part that can't be measured is left out, with a warning.
 """
 
 from __future__ import annotations
@@ -42,18 +43,18 @@ from bottleneck_doctor.session.ending import SessionOver
 LEAST_SAMPLED, MOST_SAMPLED = 2.0, 10.0
 """Seconds under py-spy of each side."""
 TURN_SECONDS = 2.5
-"""About one turn under py-spy: some seconds later the machine is another one, and both sides should have met it."""
+"""About one turn under py-spy. The machine changes within seconds, and both sides should meet the same conditions."""
 GROWN_SAMPLES = 25
-"""So many samples should fall into what grew: five times their own luck."""
+"""This many samples should fall into what grew: five times their standard deviation."""
 TIMED_SECONDS = 3.0
-"""Seconds of each side whose lines are timed, where py-spy is refused."""
+"""Seconds for which the lines of each side are timed if py-spy is refused."""
 MOST_CHANGED = 40
-"""Changed places whose functions are timed line by line."""
+"""At most this many changed places have their functions timed line by line."""
 
 
 @dataclass
 class GrowthExplanation:
-    """What grew, what was changed first; call by call; and what could not be found out."""
+    """What grew, with changed code first; the growth call by call; and warnings about what could not be found out."""
 
     culprits: list[Culprit]
     growth: list[GrowthTree] = field(default_factory=list)
@@ -71,7 +72,7 @@ class _Sampled:
 
 @dataclass(frozen=True)
 class _Looked:
-    """A process that is looked into. `roots`: of its files, and of those that it shares with the other one."""
+    """A process that is profiled. `roots`: of its files, and of those that it shares with the other process."""
 
     live: Live
     prober: Prober
@@ -88,7 +89,7 @@ class _Looked:
 
 
 class _Refused(Exception):
-    """py-spy showed nothing of a side. `warning`: why, as it says itself."""
+    """py-spy showed nothing of one side. `warning`: the reason that it gave."""
 
     def __init__(self, warning: Warning) -> None:
         super().__init__(warning.sentence)
@@ -102,8 +103,8 @@ def explain(
     grew: float,
     differences: Differences,
 ) -> GrowthExplanation:
-    """Look into both processes of a pair that regressed. `roots`: of each side's files, by its name, the repository's
-    first. `grew`: seconds by which a step did."""
+    """Profile both processes of a pair that regressed. `roots`: those of each side's files, by the side's name, the
+    repository's first. `grew`: seconds by which a step grew."""
     found = GrowthExplanation(culprits.grown_phases(pairs, grew))
     if grew <= 0:
         return found
@@ -153,14 +154,14 @@ def _recorded(process: _Looked, folder: Path, number: int, seconds: float) -> Pa
 
 
 def _sampled(process: _Looked, files: Sequence[Path], step_seconds: float) -> _Sampled:
-    """What py-spy saw of one side. Raises `_Refused` where that is nothing, and the `DoctorError`s of `raw.read`."""
+    """What py-spy saw of one side. Raises `_Refused` if it saw nothing, and the `DoctorError`s of `raw.read`."""
     roots = [str(root) for root in process.roots]
     roots += _linked(process.live.side.environment.get("PYTHONPATH", ""))
     recording = open_recording(files, main_pids=[_hello(process).pid], own_roots=roots)
     samples = recording.samples().get("main", 0)
     if not samples:
         raise _Refused(_missing(f"no sample was taken of {process.said}"))
-    # The main process was sampled all the time, so its samples share out a step; the workers' are counted alike.
+    # The main process was sampled all the time, so its samples divide up a step. Those of workers count the same.
     grain = step_seconds / samples
     table: defaultdict[culprits.Place, float] = defaultdict(float)
     for row in recording.functions(merge=False):
@@ -194,7 +195,7 @@ def _grown_trees(both: Sequence[_Looked], base: _Sampled, head: _Sampled, differ
 
 
 def _linked(python_path: str) -> list[str]:
-    """Folders of links through which the base imports; their files are the user's own."""
+    """Folders of links through which the base imports. Their files are the user's own."""
     return [entry for entry in python_path.split(os.pathsep) if scratch.PREFIX in entry]
 
 
@@ -209,7 +210,7 @@ def _by_lines(
     differences: Differences,
     refused: Warning,
 ) -> None:
-    """Put what timed lines tell into `found`. `refused`: why py-spy tells nothing."""
+    """Time lines, and put the result into `found`. `refused`: why py-spy shows nothing."""
     tables = []
     for process, step in zip(both, steps, strict=True):
         try:
@@ -231,7 +232,8 @@ def _by_lines(
 
 
 def _timed(process: _Looked, step_seconds: float, differences: Differences) -> culprits.Table | str:
-    """Seconds a step by line, of the functions that make a step and of those that were changed; or why not."""
+    """Seconds a step by line, for the functions that make up a step and those that were changed; or the reason why
+    not."""
     options: dict[str, Any] = {
         "functions": [*_changed_places(process, differences), *functions_to_profile(None, process.live.loop)],
         "import_path": folder_of("line_profiler"),
@@ -253,7 +255,7 @@ def _timed(process: _Looked, step_seconds: float, differences: Differences) -> c
 
 
 def _changed_places(process: _Looked, differences: Differences) -> list[dict[str, Any]]:
-    """A line of each changed stretch, as the side itself has it: the functions around them are worth a look."""
+    """The lines of each changed stretch, numbered as on this side. The functions around them are timed."""
     root, on_head = process.roots[0], process.name == "head"
     before = {new: old for old, new in differences.renamed.items()}
     places = [

@@ -1,4 +1,5 @@
-"""Where a step grew, call by call: the call trees of both revisions in, one tree with the seconds of both out. Pure."""
+"""Where a step takes longer, call by call: the call trees of both revisions in, one tree with the seconds of both out.
+Pure."""
 
 from __future__ import annotations
 
@@ -12,10 +13,10 @@ from bottleneck_doctor.documents.report import CallNode
 LEAST_SHARE = 0.005
 """Calls that take a smaller part of a step on both sides are left out, and counted in their callers."""
 MOST_NODES = 600
-"""Calls of each side and role that are kept."""
+"""At most this many calls of each side and role are kept."""
 
 Placed = Callable[[str], str]
-"""A file as its own side names it in, as both revisions call it out."""
+"""A file's path on its own side in; its path as both revisions have it out."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Grown:
 
 
 def merged(role: Literal["main", "workers"], base: Grown, head: Grown) -> GrowthTree:
-    """Both sides in one tree: a function under the same callers is the same, wherever its lines have gone."""
+    """Both sides in one tree. Functions with the same callers count as the same, even if their lines have moved."""
     step = max(base.tree.count * base.grain, head.tree.count * head.grain)
     return GrowthTree(
         role=role,
@@ -39,7 +40,8 @@ def merged(role: Literal["main", "workers"], base: Grown, head: Grown) -> Growth
 
 
 def _node(before: Sequence[CallNode], after: Sequence[CallNode], base: Grown, head: Grown, least: float) -> GrowthNode:
-    """One function of both sides, and what it calls. One list may be empty; a list of several is one function too."""
+    """One function of both sides, and what it calls. A list may be empty, or hold several nodes of the same
+    function."""
     called: dict[tuple[str, str], tuple[list[CallNode], list[CallNode]]] = {}
     for index, (nodes, side) in enumerate(((before, base), (after, head))):
         for node in nodes:
@@ -51,7 +53,7 @@ def _node(before: Sequence[CallNode], after: Sequence[CallNode], base: Grown, he
         for old, new in called.values()
         if max(_count(old) * base.grain, _count(new) * head.grain) >= least
     ]
-    # Names, lines and whose it is as on the head, where it is there.
+    # Names and lines are those of the head if it has the function.
     shown = max(after or before, key=lambda node: node.count)
     side = head if after else base
     return GrowthNode(

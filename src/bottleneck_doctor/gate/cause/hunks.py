@@ -1,4 +1,5 @@
-"""What differs between two revisions, line by line: the text of `git diff -U0` in, changed and corresponding lines out.
+"""What differs between two revisions, line by line: the output of `git diff -U0` in, changed and corresponding lines
+out.
 
 Pure.
 """
@@ -17,7 +18,7 @@ _HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 class Hunk:
     """`old_lines` lines from `old` were replaced by `new_lines` lines from `new`; counted from 1.
 
-    Of an empty stretch the line is the one before it, as in a diff.
+    For an empty stretch, it is the line before it, as in a diff.
     """
 
     old: int
@@ -28,16 +29,16 @@ class Hunk:
 
 @dataclass(frozen=True)
 class Differences:
-    """Hunks by the file's path on the head, and the paths that files had on the base where those differ."""
+    """Hunks by the file's path on the head, and renamed files."""
 
     hunks: Mapping[str, list[Hunk]] = field(default_factory=dict)
     renamed: Mapping[str, str] = field(default_factory=dict)
-    """By the path on the base."""
+    """Paths on the head, by the path on the base."""
     known: bool = True
-    """Whether it could be found out what differs."""
+    """Whether the differences could be read."""
 
     def on_head(self, path: str, line: int) -> tuple[str, int] | None:
-        """Where a line of the base is on the head; None where it was changed or removed."""
+        """Where a line of the base is on the head; None if it was changed or removed."""
         shift = 0
         path = self.renamed.get(path, path)
         for hunk in self.hunks.get(path, ()):
@@ -65,7 +66,7 @@ def read(diff: str) -> Differences:
     renamed: dict[str, str] = {}
     old = new = ""
     left = 0
-    """Lines of the hunk under way, which may look like anything."""
+    """Remaining lines of the current hunk. They may look like headers, so they are skipped by number."""
     for line in diff.split("\n"):
         if left > 0 and line[:1] in ("+", "-"):
             left -= 1
@@ -89,7 +90,7 @@ def read(diff: str) -> Differences:
 
 
 def _unquoted(path: str) -> str:
-    """A path as it is: git puts unusual ones into quotes, and a tab behind those with blanks."""
+    """The plain path: git puts unusual ones into quotes, and a tab behind those with blanks."""
     path = path.removesuffix("\t")
     if len(path) > 1 and path[0] == path[-1] == '"':
         raw = path[1:-1].encode("utf-8", "surrogateescape")

@@ -1,7 +1,8 @@
-"""Which names the changed lines of a diff name: the head's sources and the hunks in, names with their changed line out.
+"""The names that occur in the changed lines of a diff: the head's sources and the hunks in, names with their changed
+line out.
 
-Pure. What grew often lies in a library, whose code nobody changed: a transform that was added to a chain, a layer in a
-model, an argument of either. The line that its author changed is the one that names it.
+Pure. What takes longer is often in a library, whose code nobody changed: a transform that was added to a chain, a layer
+in a model, or an argument of either. The changed line is then the one that names it.
 """
 
 from __future__ import annotations
@@ -25,18 +26,19 @@ LOADER_WORDS = frozenset(
 )
 """Names of arguments, keys and options that say how batches are loaded, wherever the loader is made."""
 LOADER = "DataLoader"
-"""What such a word names."""
+"""The name that such a word stands for."""
 
 Sources = Callable[[str], str]
-"""A file's path, as both revisions call it, in; its text on the head out, empty where there is none."""
+"""A file's path, as both revisions have it, in; its text on the head out, empty if there is none."""
 
 
 @dataclass(frozen=True)
 class Mention:
-    """A changed line of the head and a name in it: the last part of a dotted one.
+    """A changed line of the head and a name in it; of a dotted name, the last part.
 
-    `through`: the changed line sets this, and it is an argument of what is named elsewhere; empty where it is named
-    there. `defined`: the line is where the name is defined; a method's has its class's before it.
+    `through`: the variable that the changed line sets, if the name is a call elsewhere that gets it as an argument;
+    empty if the line itself has the name. `defined`: whether the line defines the name; a method's name then has its
+    class's before it.
     """
 
     name: str
@@ -47,7 +49,7 @@ class Mention:
 
 
 def mentions(sources: Sources, differences: Differences) -> list[Mention]:
-    """Every name that a changed line names, in the order of files and lines; each once a line."""
+    """Every name in a changed line, in the order of files and lines; each once a line."""
     found: dict[Mention, None] = {}
     for path in sorted(differences.hunks):
         tree = parsed(sources(path)) if path.endswith(".py") else None
@@ -57,13 +59,13 @@ def mentions(sources: Sources, differences: Differences) -> list[Mention]:
 
 
 def is_read(sources: Sources, differences: Differences) -> bool:
-    """Whether all that was changed is known, so that a name that is not in it was not changed."""
+    """Whether all changes could be read. Only then does a missing name mean that it was not changed."""
     changed = [path for path, hunks in differences.hunks.items() if path.endswith(".py") and hunks]
     return differences.known and all(parsed(sources(path)) is not None for path in changed)
 
 
 def for_lines(source: str) -> set[int]:
-    """Lines at the head of a `for` loop, to which all is counted that fetching the next item takes."""
+    """Lines at the head of a `for` loop. Profiles count the time of fetching the next item there."""
     tree = parsed(source)
     if tree is None:
         return set()
@@ -72,7 +74,7 @@ def for_lines(source: str) -> set[int]:
 
 
 def function_lines(source: str, line: int) -> range:
-    """The lines of the innermost function around a line; none at module level."""
+    """The lines of the innermost function around a line; empty at module level."""
     tree = parsed(source)
     around = (
         []
@@ -88,7 +90,7 @@ def function_lines(source: str, line: int) -> range:
 
 
 def bases(source: str) -> Mapping[str, set[str]]:
-    """The classes of a file, and the names of those that each is made from."""
+    """The classes of a file, and the names of each one's base classes."""
     tree = parsed(source)
     if tree is None:
         return {}
@@ -97,7 +99,8 @@ def bases(source: str) -> Mapping[str, set[str]]:
 
 
 def qualified(source: str, line: int, name: str) -> str:
-    """A function's name with its class's before it, as Python tells it from 3.11 on, by a line inside it."""
+    """A function's name with its class's before it, as Python reports it from 3.11 on. `line`: one inside the
+    function."""
     tree = parsed(source)
     if tree is None or "." in name:
         return name
@@ -119,7 +122,7 @@ def _holds(owner: ast.ClassDef, name: str, line: int) -> bool:
 
 
 def parsed(source: str) -> ast.Module | None:
-    """The source as a tree; None of what is empty, or no Python that this Python reads."""
+    """The source as a tree; None if it is empty, or not Python that this version can parse."""
     try:
         return ast.parse(source) if source.strip() else None
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -127,7 +130,7 @@ def parsed(source: str) -> ast.Module | None:
 
 
 def tail(node: ast.expr) -> str:
-    """The last part of a dotted name; empty of anything else."""
+    """The last part of a dotted name; empty for anything else."""
     if isinstance(node, ast.Attribute):
         return node.attr
     return node.id if isinstance(node, ast.Name) else ""
@@ -162,7 +165,8 @@ class _File:
         return next((line for line in lines if self._differences.changed(self._path, line)), None)
 
     def _named(self, node: ast.AST) -> Iterator[tuple[str, int]]:
-        """Names at a node that lies in changed lines, and calls that span one: an argument of theirs was changed."""
+        """Names at a node in changed lines, and calls that span a changed line, because one of their arguments
+        changed."""
         if isinstance(node, ast.Call):
             line = self._changed(node.lineno, _end(node))
             if line is not None and (name := tail(node.func)):
@@ -186,7 +190,7 @@ class _File:
                 yield LOADER, line
 
     def _changed_header(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> int | None:
-        """A line of decorators, name and arguments that was changed, or the name's where one was taken out there."""
+        """The changed line of the decorators, name and arguments; the name's line if a line was removed there."""
         first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
         last = max(node.lineno, node.body[0].lineno - 1)
         line = self._changed(first, last)
@@ -220,7 +224,7 @@ class _File:
                 yield name, line
 
     def _arguments(self) -> Iterator[tuple[str, str]]:
-        """Names that are arguments, and what is called with them."""
+        """Names that are arguments, each with the name that is called with them."""
         for node in ast.walk(self._tree):
             if not isinstance(node, ast.Call) or not (called := tail(node.func)):
                 continue
@@ -231,7 +235,7 @@ class _File:
 
 
 def option(text: str) -> str:
-    """An option of a command line as the attribute that holds it: `--num-workers` as `num_workers`."""
+    """The attribute that holds a command-line option: `num_workers` for `--num-workers`."""
     return text.lstrip("-").replace("-", "_")
 
 

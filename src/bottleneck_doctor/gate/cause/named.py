@@ -1,7 +1,7 @@
-"""Functions that grew, by the call trees of both revisions. Pure.
+"""Functions that take longer, by the call trees of both revisions. Pure.
 
-Those that a changed line names, and those of libraries that nothing names but that say more than the line of the user's
-own above them.
+These are the functions that a changed line names, and library functions without such a line that say more than the
+user's line above them.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from bottleneck_doctor.documents.check import GrowthNode, GrowthTree
 from bottleneck_doctor.gate.cause.mentions import LOADER, Mention, Sources, bases, qualified
 
 NEW = 0.1
-"""A function that took at most this part of its time on the base is newly called, or as good as."""
+"""If a function took at most this part of its time on the base, it counts as newly called."""
 AROUND = 0.97
-"""What has this part of a step on both sides stands around the loop."""
+"""What takes at least this part of a step on both sides is around the loop."""
 SAYS_ALL = 0.8
-"""Part of a caller's growth that what it calls explains, so that the caller itself says nothing more."""
+"""If what a caller calls explains this part of its growth, the caller itself adds no information."""
 MOSTLY = 0.5
 """Part of a growth that explains most of it."""
 _EVERYBODYS = frozenset({"forward", "backward", "step", "__init__", "__call__", "__getitem__", "__iter__", "__next__"})
-"""Methods that so many classes have that their name alone names none."""
+"""So many classes have these methods that the name alone does not identify one."""
 _FETCHES = ("torch/utils/data/dataloader.py", "__next__")
-"""Where the main process asks for the next batch: what is above it is the loop."""
+"""Where the main process asks for the next batch. The loop is above it."""
 _LOADING = "torch/utils/data/"
 _WRAPPERS = frozenset({"_call_impl", "_wrapped_call_impl", "__call__", "wrapper", "__next__", "__iter__"})
 """Names that stand between a call and what is called."""
@@ -32,14 +32,14 @@ _WRAPPERS = frozenset({"_call_impl", "_wrapped_call_impl", "__call__", "wrapper"
 Function = tuple[str, str]
 """File as both revisions call it, and qualified name."""
 Matters = Callable[[float, float], bool]
-"""Whether a growth from seconds to seconds is worth telling."""
+"""Whether a growth from one time to another (seconds) is worth reporting."""
 
 
 @dataclass
 class Called:
-    """One function wherever it is called, or a group of them: seconds a step on both sides, and who is above it.
+    """One function over all its calls, or a group of functions: seconds a step on both sides, and the callers.
 
-    `name`, `path`: of the one that grew most.
+    `name`, `path`: those of the function that grew most.
     """
 
     name: str
@@ -48,19 +48,19 @@ class Called:
     head: float = 0.0
     own: bool = False
     callers: set[Function] = field(default_factory=set)
-    """Functions above it."""
+    """All functions above it."""
     lead: Function | None = None
-    """The innermost function of the user's own above it, where it grew most; None where none is."""
+    """The user's innermost function above the call that grew most; None if there is none."""
     around: bool = False
-    """Whether it stands around the training loop."""
+    """Whether it is around the training loop."""
     general: bool = False
-    """Whether what leads there is as good as nothing: the line of the loop, or a library that holds the loop."""
+    """Whether its caller says nothing specific: the line of the loop, or a library that holds the loop."""
     loads: bool = False
     """Whether it is called to make batches, in the main process or in a worker."""
     whole: tuple[float, float] = (0.0, 0.0)
-    """`base` and `head` with all that is called, where those leave something out."""
+    """`base` and `head` including everything that is called, if those leave something out."""
     most: float = float("-inf")
-    """By how much it grew where it grew most."""
+    """The growth of the call that grew most."""
 
     @property
     def function(self) -> Function:
@@ -93,7 +93,7 @@ class Calls:
         self._stacks: list[list[GrowthNode]] = []
         """Every call, the outermost first, without the tree's root."""
         self._loops: set[int] = set()
-        """By identity, the nodes that stand around the loop."""
+        """The nodes around the loop, by identity."""
         for tree in trees:
             self._stacks += _stacks(tree.root)
             self._loops |= _around(tree)
@@ -101,15 +101,16 @@ class Calls:
     def function(self, node: GrowthNode) -> Function:
         key = (node.path, node.name, node.line)
         if key not in self._names:
-            # Python 3.10 knows no class of a function.
+            # Python 3.10 does not report the class of a function.
             plain = node.path and "." not in node.name and not node.name.startswith("<")
             self._names[key] = qualified(self._sources(node.path), node.line, node.name) if plain else node.name
         return node.path, self._names[key]
 
     def named(self, found: Sequence[Mention], own: Sequence[Called], matters: Matters) -> list[Named]:
-        """What grew by a growth that matters and is named by a changed line; the most specific, largest first.
+        """What grew by an amount that matters and has a changed line that names it; only the most specific, largest
+        first.
 
-        `own`: what else grew of the user's own. A library's call is not named for that, though it is around it.
+        `own`: the user's other functions that grew. A library's call around one of them is not named for its growth.
         """
         groups: dict[str, list[Mention]] = defaultdict(list)
         for mention in found:
@@ -131,8 +132,8 @@ class Calls:
         return list(once.values())
 
     def unnamed(self, matters: Matters) -> list[Called]:
-        """Functions of libraries that grew by what they do themselves, without what they call of the user's own: newly
-        called ones, and where what leads there is general, also those that take longer."""
+        """Library functions that grew by themselves, without the user's functions that they call: newly called ones,
+        and if their caller says nothing specific, also those that take longer."""
         made: dict[Function, Called] = {}
         for stack in self._tops(lambda node: not node.own and bool(node.path)):
             inner = list(_own_below(stack[-1]))
@@ -147,7 +148,7 @@ class Calls:
             and each not in first
             and not any(is_above(other, each) or is_above(each, other) for other in first)
         ]
-        # The deepest that still has nearly all of the growth of what calls it.
+        # Keep the deepest one that still has nearly all of its caller's growth.
         last = [
             each
             for each in below
@@ -156,14 +157,14 @@ class Calls:
         return _largest([*first, *(each for each in last if not any(is_above(other, each) for other in last))])
 
     def total(self, function: Function) -> Called | None:
-        """One function with all that it calls, by its qualified name or as the profile has it; None where it was not
-        seen."""
+        """One function including everything that it calls, by its qualified name or its name in the profile; None if it
+        was not seen."""
         path, name = function
         return self._gathered(lambda node: node.path == path and name in (node.name, self.function(node)[1]))
 
     @staticmethod
     def is_same(one: Function, other: Function) -> bool:
-        """Whether both are one function, the first as the profile has it, which may lack the class."""
+        """Whether both are the same function. The first name is that of the profile, which may lack the class."""
         return one[0] == other[0] and f".{other[1]}".endswith(f".{one[1]}")
 
     # -- matching ------------------------------------------------------------------------------------------------------
@@ -187,7 +188,7 @@ class Calls:
         return is_named
 
     def _above_class(self, path: str, name: str) -> set[str]:
-        """Classes of one file that the class `name` of the same file is made from: `_BatchNorm` of `BatchNorm2d`."""
+        """The base classes of `name` in the same file: `_BatchNorm` for `BatchNorm2d`."""
         if path not in self._bases:
             self._bases[path] = bases(self._sources(path)) if path else {}
         known = self._bases[path]
@@ -265,7 +266,7 @@ def _stacks(root: GrowthNode) -> Iterator[list[GrowthNode]]:
 
 
 def _around(tree: GrowthTree) -> set[int]:
-    """The nodes that stand around the training loop: batches are fetched below them, or all of a step is there."""
+    """The nodes around the training loop: batches are fetched below them, or they take nearly all of a step."""
     found: set[int] = set()
     root = tree.root
     if tree.role != "main":
@@ -281,7 +282,7 @@ def _around(tree: GrowthTree) -> set[int]:
 
 
 def _own_below(node: GrowthNode) -> Iterator[GrowthNode]:
-    """The outermost calls of the user's own below a library's."""
+    """The outermost calls of the user's functions below a library's call."""
     for child in node.children:
         if child.own:
             yield child
@@ -295,10 +296,10 @@ def is_above(upper: Called, lower: Called) -> bool:
 
 
 def _is_said_inside(outer: Named, others: Iterable[Called]) -> bool:
-    """Whether what is named only calls what explains its growth: others that lie inside it and are no part of it.
+    """Whether other functions inside it explain the growth of what is named, so that it only calls them.
 
-    A library's container (a chain of transforms, a loader) does nothing by itself, so it is not named where something
-    in it is newly called: what else grew in it is the machine's.
+    A library's container (a chain of transforms, a loader) does nothing by itself. So it is not named if something in
+    it is newly called; the rest of its growth comes from the machine.
     """
     inside = [each for each in others if _is_inside(each, outer)]
     if outer.called.own:

@@ -1,8 +1,8 @@
-"""Why a step grew: tables, call trees and the changed lines in; what grew out, what was changed first. Pure.
+"""Why a step takes longer: tables, call trees and the changed lines in; what grew out, with changed code first. Pure.
 
-A function or line of the user's own that grew and was changed is the reason itself. A library's code is not theirs to
-change: its place is the changed line that names it. What takes longer only by what it calls, such as the line of the
-training loop, is not named where something below it can be.
+A function or line of the user's that grew and was changed is the reason itself. A library's code is not the user's to
+change, so for a library function, the place that is given is the changed line that names it. Code that takes longer
+only because of what it calls, such as the line of the training loop, is not named if something below it can be named.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from bottleneck_doctor.gate.cause.named import MOSTLY, SAYS_ALL, Called, Calls, 
 
 
 def no_sources(path: str) -> str:
-    """Of a program whose files can't be read."""
+    """For a program whose files can't be read."""
     return ""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What was seen of both sides. `grew`: seconds by which a step did; `trees`: none where lines were timed."""
+    """What was seen of both sides. `grew`: seconds by which a step grew. `trees`: empty if lines were timed."""
 
     base: Table
     head: Table
@@ -37,20 +37,21 @@ class Seen:
 
 
 def reasons(seen: Seen, phases: Sequence[Culprit] = ()) -> list[Culprit]:
-    """What explains the growth: what was changed, largest first; then `phases`; then what else grew, functions before
-    lines. At most `MOST` of each kind, changed and not."""
+    """What explains the growth: changed code, largest first; then `phases`; then other code that grew, functions before
+    lines. At most `MOST` of each kind, both of changed and of other code."""
     return _Reasons(seen).ordered(phases)
 
 
 @dataclass(frozen=True)
 class _Own:
-    """A function or line of the user's own. `weight`: seconds of the growth that its changed lines, or all, explain."""
+    """A function or line of the user's. `weight`: seconds of the growth that its changed lines, or all its lines,
+    explain."""
 
     culprit: Culprit
     function: Function
     weight: float
     called: Called | None
-    """The function with all that it calls; None where that was not seen."""
+    """The function including everything that it calls; None if that was not seen."""
 
 
 class _Reasons:
@@ -107,7 +108,7 @@ class _Reasons:
         return [each for each in self._calls.named(found, own, self._matters) if not self._is_said_by_own(each)]
 
     def _is_said_by_own(self, named: Named) -> bool:
-        """Whether the user's own changed code says as much: the line itself, or a changed function inside."""
+        """Whether changed code of the user's explains as much: the line itself, or a changed function inside."""
         for each in (*self._functions, *self._lines):
             if not each.culprit.changed_here or each.weight < SAYS_ALL * named.called.grew:
                 continue
@@ -160,19 +161,19 @@ class _Reasons:
         return [*_most(first), *phases, *_most(last)]
 
     def _no_more_than_its_function(self, line: _Own) -> _Own:
-        """A line explains no more than the function that is named with it, whatever the luck of sampling says, so that
-        the function comes first."""
+        """The line, with no more weight than the function that is named with it. Sampling error could give it more, and
+        then the function would not come first."""
         same = [each.weight for each in self._functions if each.culprit.site == line.culprit.site]
         return replace(line, weight=min([line.weight, *same]))
 
     def _explains(self, function: Function) -> float:
-        """Seconds of a function's growth that what is named more closely below it explains."""
+        """Seconds of a function's growth that are explained by something more specific that is named below it."""
         below = [*(each.called for each in self._named), *self._unnamed]
         known = self._calls.total(function)
         return 0.0 if known is None else sum(each.grew for each in below if known.function in each.callers)
 
     def _is_too_general(self, own: _Own) -> bool:
-        """Whether this is the loop or stands around it, and something below it is named."""
+        """Whether this is the loop or around it, and something below it is named."""
         site = own.culprit.site
         explained = self._explains(own.function) > 0
         around = own.called is not None and own.called.around
@@ -184,8 +185,8 @@ class _Reasons:
         return explained and (own.culprit.kind == "function" or led)
 
     def _is_loading_named(self) -> bool:
-        """Whether something is named that makes batches. The loop waits for it, and what workers call stands below no
-        line of it."""
+        """Whether something is named that makes batches. The loop waits for it, but what workers call is not below any
+        line of the loop."""
         called = [*(each.called for each in self._named), *self._unnamed, *(each.called for each in self._functions)]
         return any(each is not None and each.loads for each in called)
 

@@ -1,4 +1,4 @@
-"""How the entrypoint is started on the base: from the base's tree, wherever and however it was named."""
+"""How the entrypoint is started on the base: always from the base's tree, however the user named it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bottleneck_doctor.session.start import Start
 
 
 def on_base(start: Start, revisions: Revisions, tree: worktree.Tree) -> tuple[str, ...] | None:
-    """The entrypoint as it is started on the base; None where it is not there."""
+    """The entrypoint as it is started on the base; None if the base does not have it."""
     root = revisions.root
     if start.words:
         return _command_on_base(start, revisions, tree)
@@ -27,14 +27,14 @@ def on_base(start: Start, revisions: Revisions, tree: worktree.Tree) -> tuple[st
     assert start.script is not None
     whole = _in_repository(start.script, revisions)
     if whole is None:
-        # A script of its own, which trains with the code of both.
+        # A script outside of the repository, which trains with the code of each side.
         outside = os.path.normpath(revisions.cwd / start.script)
         return (outside, *arguments)
     there = tree.root / whole.relative_to(root)
     if not there.is_file():
         return None
     if there.is_symlink() and not whole.is_symlink():
-        # One that git does not track: Python would look for its neighbours where the link leads.
+        # Git does not track it, so it is linked. Python would look for its neighbours where the link leads, so copy it.
         there.unlink()
         shutil.copy2(whole, there)
     tree.cwd.mkdir(parents=True, exist_ok=True)
@@ -42,10 +42,10 @@ def on_base(start: Start, revisions: Revisions, tree: worktree.Tree) -> tuple[st
 
 
 def _command_on_base(start: Start, revisions: Revisions, tree: worktree.Tree) -> tuple[str, ...] | None:
-    """A command as it is: the base's own, where it lies in the repository and is no environment's."""
+    """A command: the base's own copy if it lies in the repository and in no environment there, otherwise unchanged."""
     root = revisions.root
     places = [_in_repository(Path(word), revisions) for word in start.words if word.endswith(".py")]
-    # The program, and the script that it is given, which may be as new.
+    # Both the program and the script that it is given may be new on the head.
     scripts = [place for place in places if place is not None and place.is_file()]
     for whole in (_in_repository(Path(start.words[0]), revisions), *scripts[:1]):
         if whole is None or (tree.root / whole.relative_to(root)).is_file():
@@ -57,8 +57,8 @@ def _command_on_base(start: Start, revisions: Revisions, tree: worktree.Tree) ->
 
 
 def _word_on_base(word: str, revisions: Revisions, tree: worktree.Tree) -> str:
-    """A word of the command line as the base gets it: the whole path of what lies in the repository is that of its
-    own tree, also behind an option's `=`."""
+    """A word of the command line as the base gets it: an absolute path into the repository leads into the base's tree
+    instead, also behind an option's `=`."""
     option, equals, value = word.rpartition("=")
     whole = _in_repository(Path(value), revisions) if os.path.isabs(value) else None
     if whole is None:
@@ -68,7 +68,7 @@ def _word_on_base(word: str, revisions: Revisions, tree: worktree.Tree) -> str:
 
 
 def _in_repository(path: Path, revisions: Revisions) -> Path | None:
-    """The whole path of something in the head's repository, which a link may lead to; None for all else."""
+    """The absolute path of something in the head's repository, links followed; None for everything else."""
     root = revisions.root
     whole = Path(os.path.normpath(revisions.cwd / path))
     if not whole.is_relative_to(root):

@@ -1,7 +1,7 @@
-"""Git, asked as a program: words in, its output out. The only place that starts it.
+"""Runs git: its arguments in, its output out. No other module starts it.
 
-Nothing of the user's takes part that could act by itself: no hook, no pager, no question on a terminal, no download of
-large files. Variables by which a hook tells git where it is are taken out, so that a check may run inside one.
+Nothing in the user's configuration may act by itself: no hook, no pager, no question on a terminal, no download of
+large files. The variables by which a hook tells git its repository are removed, so that a check may run inside a hook.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _PLACE = (
 
 
 def placeless(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables without those by which a hook tells git which repository and index it is in."""
+    """The variables without those by which a hook tells git its repository and index."""
     return {name: value for name, value in environment.items() if name not in _PLACE}
 
 
 class GitFailed(Exception):
-    """Git said no; the text is what it wrote."""
+    """Git failed; the text is what it wrote."""
 
 
 class Git:
@@ -57,5 +57,5 @@ class Git:
         return done.stdout.decode(errors="surrogateescape").removesuffix("\n")
 
     def paths(self, *words: str) -> list[str]:
-        """What a command that was given `-z` lists."""
+        """The entries that a command with `-z` lists."""
         return [path for path in self(*words).split("\0") if path]

@@ -1,7 +1,8 @@
-"""Where the base's own code is imported from: entries of the import path that lie in the head's repository are mapped.
+"""Where the base imports its own code from: entries of the import path inside the head's repository are mapped to the
+base.
 
 An editable install or a `PYTHONPATH` names folders of the head. A process of the base must find the same folders of its
-own tree, before those. The interpreter that trains is asked once what its import path holds.
+own tree first. The interpreter that trains is asked once for its import path.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _SECONDS = 60.0
 class ImportPath:
     """What an interpreter imports from. `mapping`: packages that an editable install maps to folders by name.
 
-    `editable`: the URL of each project that is installed so.
+    `editable`: the URL of each project that is installed as editable.
     """
 
     path: list[str] = field(default_factory=list)
@@ -49,7 +50,7 @@ class ImportPath:
 
 
 def ask(python: str, cwd: Path) -> ImportPath | None:
-    """The import path of an interpreter as it starts in `cwd`. None where it does not say."""
+    """The import path of an interpreter as it starts in `cwd`. None if the interpreter does not report it."""
     try:
         done = subprocess.run(
             [python, "-c", _ASKED], cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=True
@@ -61,9 +62,9 @@ def ask(python: str, cwd: Path) -> ImportPath | None:
 
 @dataclass(frozen=True)
 class Mapped:
-    """Entries for the front of the base's `PYTHONPATH`, packages to be linked by name (name to folder), warnings.
+    """Entries for the front of the base's `PYTHONPATH`, packages to link by name (name to folder), and warnings.
 
-    `expected`: places of the base that stand before the head's, which are imported from where nothing is there."""
+    `expected`: places of the base that come before the head's. If nothing is there, the head's code is imported."""
 
     entries: list[str]
     packages: dict[str, str]
@@ -72,9 +73,9 @@ class Mapped:
 
 
 def mapped(seen: ImportPath | None, python_path: str, root: Path, tree: Path, cwd: Path) -> Mapped:
-    """The import path of the base, whose tree lies at `tree` as the head's lies at `root`. `cwd`: the head's.
+    """The import path of the base. `root`, `tree`: where the head's and the base's files are. `cwd`: that of the head.
 
-    Only what lies in the head's repository is mapped, and nothing that an environment inside it installed.
+    Only entries in the head's repository are mapped, except those of environments that lie inside it.
     """
     seen = seen or ImportPath()
     given = [entry for entry in python_path.split(os.pathsep) if entry]
@@ -106,7 +107,7 @@ def mapped(seen: ImportPath | None, python_path: str, root: Path, tree: Path, cw
 
 
 def is_there(place: Path) -> bool:
-    """Whether a folder, or a module that may be named without its ending, is there."""
+    """Whether a folder or a module exists; a module may be named without its ending."""
     return place.exists() or place.with_name(place.name + ".py").is_file()
 
 
@@ -119,13 +120,14 @@ def _installed(entry: str, prefixes: Iterable[str], root: Path) -> bool:
     parts = Path(entry).parts
     if "site-packages" in parts or "dist-packages" in parts:
         return True
-    # A system's Python has the prefix `/usr`, where repositories may lie too: it is no environment inside one.
+    # The system's Python has the prefix `/usr`, and a repository may lie below it. Only an environment inside the
+    # repository counts.
     inner = [place for prefix in prefixes if root in (place := Path(os.path.realpath(prefix))).parents]
     return any(Path(os.path.realpath(entry)).is_relative_to(place) for place in inner)
 
 
 def _unmapped(seen: ImportPath, root: Path) -> list[str]:
-    """Editable projects of the repository of which no entry of the import path and no mapping tells the folder."""
+    """Editable projects of the repository whose folder is in no entry of the import path and in no mapping."""
     places = [os.path.realpath(place) for place in (*seen.path, *seen.mapping.values())]
     names = []
     for name, url in sorted(seen.editable.items()):
@@ -137,7 +139,7 @@ def _unmapped(seen: ImportPath, root: Path) -> list[str]:
 
 
 def exists(module: str, folders: Iterable[Path]) -> bool:
-    """Whether what `python -m` would run lies in one of the folders."""
+    """Whether one of the folders holds what `python -m` would run."""
     inner = Path(*module.split("."))
     places = (
         place for folder in folders for place in ((folder / inner).with_suffix(".py"), folder / inner / "__main__.py")

@@ -1,7 +1,7 @@
-"""Programs of a check's own that are waited for: git, and what builds the base.
+"""Runs the programs that a check needs itself, and waits for them: git, and the build of the base.
 
-Each has a session of its own, so that Ctrl-C reaches the doctor alone; whatever ends the wait early then ends the
-program with all that it started, and lets it tidy up before.
+Each program gets a session of its own, so that Ctrl-C reaches only the doctor. If the wait ends early, the program and
+everything that it started are ended too, after it had time to tidy up.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 TIDYING_SECONDS = 10.0
-"""What a program has to end by itself once it was asked to: git takes back a checkout that it had half made."""
+"""Seconds for a program to end by itself after it was asked to: git removes a checkout that is only half made."""
 
 
 def finished(
     command: Sequence[str] | str, *, cwd: Path, environment: Mapping[str, str], together: bool = False
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a program without input to its end. A `command` of one text is a shell's. `together`: what it writes to
-    stderr is in its stdout.
+    """Run a program to its end, without input. A `command` that is one text is run by a shell. `together`: whether its
+    stderr goes to its stdout.
 
-    Raises `OSError` where it can't be started.
+    Raises `OSError` if it can't be started.
     """
     process = subprocess.Popen(
         command,
@@ -44,14 +44,14 @@ def finished(
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a program and its children: asked first, so that what they leave is whole."""
+    """End a program and its children. They are asked first, so that they leave nothing half done."""
     try:
         _signal(process, signal.SIGTERM)
-        # Not `wait`, from which a full pipe would keep it: what it still says is read.
+        # Not `wait`: a program that writes into a full pipe would never end, so its output is read.
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.communicate(timeout=TIDYING_SECONDS)
     finally:
-        # Also where the user is in a hurry. Of those that left the group nothing more is read.
+        # This happens even after a second Ctrl-C. The output of processes that left the group is not read any more.
         _signal(process, signal.SIGKILL)
         for pipe in (process.stdout, process.stderr):
             if pipe is not None:

@@ -1,4 +1,5 @@
-"""Which two revisions are compared: the working folder and a base's name in, two commits and what lies between out."""
+"""Which two revisions are compared: the working folder and the base's name in, two commits and those between them
+out."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.gate.sides.git import Git, GitFailed
 
 MOST_COMMITS = 1000
-"""Commits between the revisions that are kept; the newest. Outputs for people show fewer, and how many there are."""
+"""At most this many of the newest commits between the revisions are kept. Outputs for people show fewer, and the
+total."""
 
 WORKING_TREE = "the working tree"
 
@@ -42,7 +44,7 @@ class Revisions:
 
 
 def find(cwd: Path, ref: str, *, merge_base: bool) -> Revisions:
-    """The revisions to compare: `ref`, or where the head left it, with the files in the working folder.
+    """The revisions to compare: the base is `ref` or its merge base with the head; the head is the working folder.
 
     Raises `DoctorError` `git-missing`, `not-a-repository`, `unknown-ref` or `no-merge-base`.
     """
@@ -86,8 +88,8 @@ def find(cwd: Path, ref: str, *, merge_base: bool) -> Revisions:
 
 
 def here(cwd: Path) -> tuple[Path, Side]:
-    """The root of the repository that the working folder lies in, and what lies in it; the folder itself where there is
-    none, or no git."""
+    """The root of the repository around the working folder, and its state; the folder itself if there is no repository
+    or no git."""
     try:
         git = Git(cwd)
         return Path(git("rev-parse", "--show-toplevel")).resolve(), _head(git)
@@ -96,7 +98,8 @@ def here(cwd: Path) -> tuple[Path, Side]:
 
 
 def since(root: Path, commit: str) -> list[str]:
-    """Commits from one (its whole name) to the head, newest first, one line each; none where git does not know it."""
+    """Commits after `commit` (its full name) up to the head, newest first, one line each; none if git does not know
+    it."""
     try:
         return _between(Git(root), commit)
     except DoctorError:
@@ -104,8 +107,8 @@ def since(root: Path, commit: str) -> list[str]:
 
 
 def changes(revisions: Revisions) -> str | None:
-    """What the head changed since the base, what is not committed included, as `git diff` without context tells it;
-    None where git can't."""
+    """What the head changed since the base, uncommitted changes included, as `git diff` prints it without context; None
+    if git fails."""
     options = ("-c", "diff.mnemonicPrefix=false", "diff", "-U0", "-M", "--no-color", "--no-ext-diff", "--no-prefix")
     try:
         return Git(revisions.root)(*options, revisions.base_commit, "--")
@@ -122,12 +125,12 @@ def _is_dirty(git: Git) -> bool:
     try:
         return bool(git(*status, "--ignore-submodules=untracked"))
     except GitFailed:
-        # A submodule that is broken, or of another owner.
+        # A submodule may be broken, or have another owner.
         return bool(git(*status, "--ignore-submodules=all"))
 
 
 def _commit(git: Git, ref: str) -> str | None:
-    # An option is no name of a revision, and before 2.30 git could not be told so.
+    # An option is not the name of a revision. Git before 2.30 has no way to say this on its command line.
     if ref.startswith("-"):
         return None
     try:
@@ -157,7 +160,7 @@ def _unknown(git: Git, ref: str) -> DoctorError:
     except GitFailed:
         known = []
     near = difflib.get_close_matches(ref, known, n=2)
-    # A remote's branch that was never fetched is what a shallow clone in CI lacks.
+    # What a shallow clone in CI lacks is mostly a remote's branch that was never fetched.
     remote, slash, branch = ref.partition("/")
     fetch = f"git fetch {remote} {branch}:refs/remotes/{ref}" if slash else "git fetch --all --tags"
     hint = f"Did you mean {' or '.join(near)}? " if near else ""

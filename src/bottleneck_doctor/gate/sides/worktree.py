@@ -1,8 +1,8 @@
-"""The base's files, beside the head's: a git worktree that is gone afterwards, with what git does not track linked in.
+"""The base's files on disk: a temporary git worktree, into which files are linked that git does not track.
 
-What a training needs and no commit holds is the same on both sides: data sets, downloaded models, generated files. So
-everything untracked of the head that the base lacks is linked at the same place, except environments, caches and what
-a build leaves. `--base-setup` runs before that, so that it can't write through a link.
+A training may need files that no commit holds: datasets, downloaded models, generated files. Both sides use the same
+ones. So all untracked files of the head that the base lacks are linked at the same place, except environments, caches
+and build outputs. `--base-setup` runs before that, so that it can't write through a link.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ NOT_LINKED = frozenset(
 )
 NOT_LINKED |= {".nox", ".eggs", "build", "dist", ".idea", ".vscode", ".ipynb_checkpoints", ".hypothesis"}
 NOT_LINKED_ENDS = (".egg-info", ".pyc", ".pyo")
-"""Names of environments, caches and outcomes of builds: what belongs to one revision or to nobody."""
+"""Names of environments, caches and build outputs. They belong to one revision, or to none."""
 
 CODE_ENDS = (".py", ".so", ".pyd")
 MOST_LOOKED_AT = 1000
-"""Entries of an untracked folder that are looked at in search of code."""
+"""This many entries of an untracked folder are searched for code."""
 _POINTER = re.compile(rb"\Aversion https://git-lfs[^\n]*\n(?:.*\n)*?oid sha256:([0-9a-f]{64})\nsize (\d+)\n")
 _POINTER_BYTES = 1024
-"""A file is no LFS pointer if it is longer (the specification of git-lfs)."""
+"""A longer file is not an LFS pointer (specification of git-lfs)."""
 _FOLDER = "base"
 MOST_SIBLINGS = 1000
-"""Files and folders beside the repository that are linked beside the base."""
+"""At most this many files and folders beside the repository are linked beside the base."""
 
 
 @dataclass
 class Tree:
-    """The base on disk. `environment`: what its processes get beside their own. `import_folders`: where it is imported
-    from beside the working folder."""
+    """The base on disk. `environment`: variables that its processes get in addition. `import_folders`: where it is
+    imported from, in addition to the working folder."""
 
     root: Path
     cwd: Path
@@ -69,14 +69,14 @@ class Tree:
 def checked_out(
     revisions: Revisions, *, python: str, setup: str | None, python_path: str | None = None
 ) -> Iterator[Tree]:
-    """The base's tree for as long as the context lasts. Nothing of it is left in the repository afterwards.
+    """The base's tree, for as long as the context lasts. Afterwards, nothing of it is left in the repository.
 
-    `python_path`: what the head's PYTHONPATH will be; None: as in this process.
+    `python_path`: the PYTHONPATH that the head will have; None means the one of this process.
 
     Raises `DoctorError` `base-checkout-failed` or `base-setup-failed`.
     """
     folder = scratch.new_folder(users=True)
-    # By the repository's own name, so that a path by way of its parent leads here too.
+    # It has the repository's own name, so that a path through its parent folder leads here too.
     root = Path(os.path.realpath(folder)) / _FOLDER / (revisions.root.name or _FOLDER)
     git = Git(revisions.root)
     _forget_killed(git)
@@ -116,7 +116,7 @@ def checked_out(
 
 
 def _forget_killed(git: Git) -> None:
-    """Take back what a check that was killed wrote down of its tree in the repository."""
+    """Remove the entry for the base's tree that a killed check left in the repository."""
     with contextlib.suppress(GitFailed):
         for line in git("worktree", "list", "--porcelain").splitlines():
             path = Path(line.removeprefix("worktree "))
@@ -127,7 +127,8 @@ def _forget_killed(git: Git) -> None:
 
 
 def _is_gone(path: Path) -> bool:
-    """Whether nothing is there, for certain: the folder of another user's check can't be looked into."""
+    """Whether certainly nothing is there. The folder of another user's check can't be read, so it doesn't count as
+    gone."""
     try:
         path.lstat()
     except (FileNotFoundError, NotADirectoryError):
@@ -143,17 +144,17 @@ def _is_gone(path: Path) -> bool:
 def _submodules(
     head: Path, repository: Path, commit: str, tree: Path, inner: Path, index: Path, warnings: list[Warning]
 ) -> Iterator[Path]:
-    """Check out submodules from what the head's clone has of them. Yields those that were, by path from the root.
+    """Check out submodules from the head's clone. Yields the paths, from the root, of those that were checked out.
 
-    `repository`, `commit`: of the folder `inner`, which may be a submodule itself. The repository of a submodule is
-    read and not told: it gets no worktree that would have to be taken back.
+    `repository`, `commit`: those of the folder `inner`, which may be a submodule itself. The repository of a submodule
+    is only read. It gets no worktree, which would have to be removed again.
     """
     if not (tree / inner / ".gitmodules").is_file():
         return
     git = Git(tree / inner)
     try:
         entries = git.paths("config", "--file", ".gitmodules", "-z", "--get-regexp", r"^submodule\..*\.path$")
-    except GitFailed:  # A file that names none.
+    except GitFailed:  # The file names no submodule.
         return
     for entry in entries:
         key, _, path = entry.partition("\n")
@@ -186,15 +187,16 @@ def _submodules(
 
 
 def _large(git: Git, told: Sequence[str] = (), index: Path | None = None) -> list[str]:
-    """The names of files that LFS keeps. `told`, `index`: where git finds what was checked out."""
+    """The names of files that are stored with LFS. `told`, `index`: with these, git finds the checkout."""
     try:
         return [name for name in git(*told, "ls-files", "-z", ":(attr:filter=lfs)", index=index).split("\0") if name]
-    except GitFailed:  # A git that knows no attributes in paths.
+    except GitFailed:  # This git does not know attributes in paths.
         return []
 
 
 def _fetch_large(names: Iterable[str], head: Path, base: Path, repository: Path) -> list[str]:
-    """Put real files where the base's checkout has LFS pointers, from what this clone holds. Returns what it lacks."""
+    """Replace LFS pointers in the base's checkout by real files that this clone holds. Returns the names that it
+    lacks."""
     missing = []
     for name in names:
         pointer = base / name
@@ -252,7 +254,7 @@ def _digest(path: Path) -> str:
 
 
 def _link_untracked(head: Path, base: Path, tree: Tree) -> None:
-    """Link what git does not track in the head's folder into the base's, where nothing is in its place."""
+    """Link files of the head that git does not track into the base's folder, unless something is in their place."""
     code: list[str] = []
     for name in Git(head).paths("ls-files", "-z", "--others", "--directory"):
         code += _link(Path(name), head, base, tree.cwd)
@@ -267,10 +269,10 @@ def _link_untracked(head: Path, base: Path, tree: Tree) -> None:
 
 
 def _link(path: Path, head: Path, base: Path, cwd: Path) -> list[str]:
-    """Link one thing, and of a folder that the base has what that lacks. Returns what of it holds code.
+    """Link one file or folder. If the base has the folder, link what it lacks inside. Returns what holds code.
 
-    `cwd`: the working folder on the base. It and what it lies in are folders of the base's own: `..` leads from a
-    folder to where that is, whatever link was followed.
+    `cwd`: the working folder on the base. It and the folders around it are made, not linked, because `..` in a linked
+    folder leads to the head.
     """
     target, link = head / path, base / path
     if _left_out(path, target):
@@ -285,7 +287,7 @@ def _link(path: Path, head: Path, base: Path, cwd: Path) -> list[str]:
             return [name for inner in sorted(os.listdir(target)) for name in _link(path / inner, head, base, cwd)]
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to(target)
-    except OSError:  # A file stands where the head has a folder, perhaps.
+    except OSError:  # Perhaps the base has a file where the head has a folder.
         return []
     return [str(path)] if _holds_code(target) else []
 
@@ -300,7 +302,7 @@ def _link_siblings(head: Path, base: Path) -> None:
 
 
 def _lead_out(head: Path, base: Path) -> None:
-    """Make links of the base lead where they would lead at the head's place, if that is outside of the repository."""
+    """Correct links of the base that lead out of the repository, so that they lead where the head's do."""
     for entry in Git(base).paths("ls-files", "--stage", "-z"):
         told, _, name = entry.partition("\t")
         link = base / name
@@ -319,14 +321,14 @@ def _left_out(path: Path, target: Path) -> bool:
 
 
 def _is_environment(folder: Path) -> bool:
-    """Whether packages are installed here, whatever its name."""
+    """Whether the folder is an environment with installed packages, whatever its name."""
     return os.path.exists(folder / "pyvenv.cfg") or os.path.isdir(folder / "conda-meta")
 
 
 def in_environment(path: Path, root: Path) -> bool:
-    """Whether a file below `root` is part of an environment there, and so of no revision."""
+    """Whether a file below `root` is part of an environment there, and so belongs to no revision."""
     inner = path.relative_to(root)
-    # The root itself may be one, and its files are the revision's all the same.
+    # The root itself may be an environment. Its files belong to the revision nevertheless.
     folders = [root / part for part in inner.parents if part != Path()]
     return bool(NOT_LINKED & set(inner.parts)) or any(map(_is_environment, folders))
 
@@ -349,8 +351,8 @@ def _holds_code(target: Path) -> bool:
 
 
 def _map_imports(revisions: Revisions, tree: Tree, folder: Path, python: str, given: str) -> list[Path]:
-    """Map what is imported from the repository. Returns the places of the base behind which the head's would be found,
-    were nothing there."""
+    """Map what is imported from the repository. Returns the places of the base; if one is empty, the head's code would
+    be found behind it."""
     found = imports.mapped(imports.ask(python, revisions.cwd), given, revisions.root, tree.root, revisions.cwd)
     entries = list(found.entries)
     if found.packages:
@@ -373,7 +375,7 @@ def _map_imports(revisions: Revisions, tree: Tree, folder: Path, python: str, gi
 
 
 def _note_unfound(tree: Tree, expected: Iterable[Path]) -> None:
-    """Say where the base imports the head's code for want of its own."""
+    """Warn if the base lacks code of its own and so imports the head's."""
     missing = [str(place.relative_to(tree.root)) for place in expected if not imports.is_there(place)]
     if missing:
         tree.warnings.append(
@@ -388,9 +390,9 @@ def _note_unfound(tree: Tree, expected: Iterable[Path]) -> None:
 def _set_up(command: str, tree: Tree, python: str) -> None:
     """Run the user's own command in the base's folder, as a shell would. Raises `DoctorError` `base-setup-failed`."""
     cwd = tree.cwd if tree.cwd.is_dir() else tree.root
-    # The interpreter that trains comes first, as in its environment.
+    # The interpreter that trains comes first in PATH, as it does in its environment.
     path = os.pathsep.join([str(Path(python).parent), os.environ.get("PATH", os.defpath)])
-    # It may be run inside a hook, and asks git for the base and not for what the hook is about.
+    # The check may run inside a hook. Git must be asked about the base, and not about the hook's repository.
     environment = {**placeless(os.environ), **tree.environment, "PATH": path}
     done = finished(command, cwd=cwd, environment=environment, together=True)
     said = done.stdout.decode(errors="replace")
