@@ -1,11 +1,11 @@
-"""From evidence to findings: what holds this training up, why, and in which of the user's lines.
+"""From evidence to findings: what slows this training down, why, and in which of the user's lines.
 
-An `Evidence` goes in, a `Diagnosis` comes out. Pure. The folders here are themes, and a finding is one file in one of
-them, which is named by its id and defines `RULE`. It is found by itself: to add one, add that file, its section in
-docs/findings.md and its case in the tests. A rule whose evidence is missing, or that fails, is listed as not judged and
-takes no other rule with it. Ids are never used again for something else.
+An `Evidence` goes in, a `Diagnosis` comes out. Pure. The folders here are themes. A finding is one file in one of them,
+which has the finding's id as its name and defines `RULE`. Nothing lists these files: to add a finding, add its file,
+its section in docs/findings.md and its case in the tests. A rule that fails, or whose evidence is missing, is listed as
+not judged and affects no other rule. Ids are never used again for something else.
 
-What several themes ask stands here; what one theme asks stands in its folder. Themes don't import one another.
+Code that several themes need is here; code that one theme needs is in its folder. Themes don't import one another.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from bottleneck_doctor.diagnose._rule import Rule, Statement, Unjudged
 from bottleneck_doctor.documents.report import Finding, FixOutcome, NotJudged
 
 RETIRED_IDS: frozenset[str] = frozenset()
-"""Ids of findings that are gone, so that they never come back as something else."""
+"""Ids of removed findings, so that they are never used for something else."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def _modules(theme: str) -> list[str]:
 
 
 def diagnose(evidence: Evidence, catalogue: Sequence[Rule] | None = None) -> Diagnosis:
-    """All that the rules have to say of this evidence. `catalogue`: other rules than the package's own, for tests."""
+    """Everything that the rules say about this evidence. `catalogue`: other rules than the package's own, for tests."""
     said: list[tuple[Rule, Statement]] = []
     not_judged: list[NotJudged] = []
     for rule in rules() if catalogue is None else catalogue:
@@ -95,7 +95,7 @@ def _applied(rule: Rule, evidence: Evidence) -> Statement | Unjudged | None:
 
 
 def _answers(rule: Rule, outcomes: Sequence[FixOutcome]) -> list[str]:
-    """Fixes that answer the finding, without those that were measured not to, or that can't be made here."""
+    """Fixes for the finding, without those that were measured not to help, or that can't be made here."""
     status = {outcome.id: outcome.status for outcome in outcomes}
     open_ones = [fix for fix in rule.fixes if status.get(fix, "cannot_tell") in ("faster", "cannot_tell")]
     return sorted(open_ones, key=lambda fix: status.get(fix) != "faster")

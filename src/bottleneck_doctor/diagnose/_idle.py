@@ -1,6 +1,6 @@
-"""Whether the device stands still though its data is there, and whether launching kernels is why.
+"""Whether the device is idle although its data is there, and whether launching kernels is the reason.
 
-Rules about the host ask it as rules about the device do: while the device computes, a busy host costs nothing.
+Rules about the device use this, and so do rules about the host: a busy host costs nothing while the device computes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def stands_still(evidence: Evidence) -> float | None:
 
 
 def launch_limited(evidence: Evidence) -> bool:
-    """Whether the device stands still because the host can't launch many small kernels quickly enough."""
+    """Whether the device is idle because the host can't launch many small kernels quickly enough."""
     profile, still = evidence.operators, stands_still(evidence)
     if profile is None or still is None or profile.kernel_mean_us is None or profile.kernels_per_step is None:
         return False

@@ -1,10 +1,12 @@
-"""From statements to findings: fold what says the same, drop what contradicts a heavier one, put causes first.
+"""From statements to findings: fold those that say the same, drop those that contradict a heavier one, put causes
+first.
 
-Pure, and knows no rule by name: everything follows from what rules declare (`topic`, `depth`, `general`, `residual`,
-`yields_to`, `contradicts`). The steps: contradictions, weights, foldings. A deeper statement that accounts for at least
-half of a shallower one on its topic counts as its cause: it takes over the weight of what it explains, and what it
-explains ranks just below it. So a weight is a rank, while the measured share of the time stays the statement's own. A
-general statement only says that there is something to explain, and gives way to a cause that accounts for `PART` of it.
+Pure. No rule is named here: everything follows from what rules declare (`topic`, `depth`, `general`, `residual`,
+`yields_to`, `contradicts`). The steps are contradictions, weights and folding. A deeper statement that accounts for at
+least half of a shallower one on its topic counts as its cause: it takes over the weight of what it explains, and what
+it explains ranks just below it. So a weight is a rank, while the measured share of the time stays the statement's own.
+A general statement only says that there is something to explain, and gives way to a cause that accounts for `PART` of
+it.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ class Said:
 
 
 def settle(statements: Iterable[tuple[Rule, Statement]]) -> list[Said]:
-    """What is left to say, the cause first."""
+    """The statements that are left, the cause first."""
     said = [Said(rule, statement, _own_weight(statement)) for rule, statement in statements]
     # By now, what is folded away has handed its weight to its cause.
     left = _folded(_weighed(_yielded(_parted(said))))

@@ -1,8 +1,8 @@
-"""Which of the user's lines: from sampled stacks and line listings to places in the user's code.
+"""Finds the user's lines: sampled stacks and line listings in, places in the user's code out.
 
-A stack belongs to the innermost of the things that it passes through: loading, forward, backward or optimizer. If it
-passes through none, it is the user's own work between them. Listings and sampled stacks both measure wall time, waiting
-included. A listing knows each line, so it is asked first if there is one.
+A stack belongs to the innermost phase that it passes through: loading, forward, backward or optimizer. If it passes
+through none of them, it is the user's own work between them. Listings and sampled stacks both measure wall time,
+including waiting. A listing knows each line, so it is used first if there is one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ MARKERS = (
     ("bottleneck_doctor/runtime/", "guest"),
 )
 STEP_CALL = re.compile(r"\.backward\(|\.step\(\)|\w*(opt|scaler)\w*\.step\(|zero_grad\(|^for\b|^async for\b|\bnext\(")
-"""Lines of a training function that are not work between: passes, the optimizer, and taking the next batch."""
+"""Lines of a training function that don't count as work between the phases: the passes, the optimizer, and taking the
+next batch."""
 LOOP_HEAD = re.compile(r"(async )?(for|while)\b")
 CALLED = re.compile(r"(\w+)\s*\(")
 DESCEND = 0.4
@@ -42,7 +43,7 @@ DOMINATES = 0.3
 
 @dataclass(frozen=True)
 class HotLine:
-    """A line of the user's, and its share of what was asked about. `listed`: timed line by line."""
+    """A line of the user's, and its share of the time in question. `listed`: whether it was timed line by line."""
 
     site: Site
     share: float
@@ -53,7 +54,7 @@ class HotLine:
 
 
 def stacks(tree: CallNode) -> Iterator[tuple[tuple[CallNode, ...], int]]:
-    """Every stack that samples ended in, outermost frame first, and how many did."""
+    """Every stack in which samples ended, outermost frame first, with the number of these samples."""
     waiting: list[tuple[CallNode, tuple[CallNode, ...]]] = [(tree, ())]
     while waiting:
         node, above = waiting.pop()
@@ -65,9 +66,9 @@ def stacks(tree: CallNode) -> Iterator[tuple[tuple[CallNode, ...], int]]:
 
 
 def kind_of(frames: tuple[CallNode, ...]) -> str:
-    """What a stack of the main process was about: a phase, or "between" where it is none of them.
+    """The phase that a stack of the main process belongs to, or "between" if it belongs to none.
 
-    By files alone: a tree holds one line for each function, which says little about a single stack.
+    Only files decide: a tree holds one line for each function, which says little about a single stack.
     """
     kind = "between"
     for frame in frames:
@@ -82,7 +83,7 @@ def kind_of(frames: tuple[CallNode, ...]) -> str:
 def loading_stacks(evidence: Evidence) -> list[tuple[tuple[CallNode, ...], int]]:
     """Stacks in which a batch was being made, wherever the user's setting makes them, from torch's fetcher inwards.
 
-    What called the fetcher is left out: the loop's line that asks for a batch does not make it.
+    Frames above the fetcher are left out: the loop's line that asks for a batch does not make it.
     """
     if evidence.sampling is None or evidence.as_written is None:
         return []
@@ -118,7 +119,7 @@ def own_path(path: str) -> bool:
 
 
 def listing_at(evidence: Evidence, site: Site | messages.Site | None) -> LineListing | None:
-    """The listing of the function in which a place lies; the innermost where they are nested."""
+    """The listing of the function in which a place lies; of nested functions, the innermost."""
     if evidence.lines is None or site is None:
         return None
     around = [
@@ -274,7 +275,7 @@ def _key(listing: LineListing) -> str:
 
 
 def hottest_loading(evidence: Evidence) -> HotLine | None:
-    """The user's line on which most of making a sample is spent: of `__getitem__`, or of what it calls."""
+    """The user's line that takes most of the time of making a sample, in `__getitem__` or in what it calls."""
     loading = evidence.as_written
     if loading is None:
         return None

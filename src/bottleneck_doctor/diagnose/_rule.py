@@ -1,7 +1,7 @@
-"""What a rule is, and what it says: a statement, that it could not judge, or nothing.
+"""What a rule is, and what it returns: a statement, the reason why it could not judge, or nothing.
 
-A rule only weighs its own evidence. `_order` settles which statement comes first, which ones say the same and which
-contradict each other, from what the rules declare about themselves here.
+A rule only weighs its own evidence. Rules also declare here how they relate to each other. From that, `_order` decides
+which statement comes first, which ones say the same, and which contradict each other.
 """
 
 from __future__ import annotations
@@ -70,10 +70,11 @@ class Unjudged:
 class Rule:
     """One finding that can be made.
 
-    `needs` are names of `_evidence.NEEDS`. `source`: where the threshold comes from. `fixes`: what answers the finding.
-    A deeper finding comes before a shallower one on its topic that it explains. `general`: dropped if a deeper one
-    explains it. `residual`: about what is left over, so dropped if anything else weighs enough. `yields_to`: dropped if
-    one of these is found. `contradicts`: the lighter of the two is dropped. `told`: may be the verdict's cause.
+    `needs`: names of `_evidence.NEEDS`. `source`: where the threshold comes from. `fixes`: those that may help. A
+    deeper finding comes before a shallower one on its topic that it explains. `general`: it is dropped if a deeper one
+    explains it. `residual`: it is about the rest of the time, so it is dropped if anything else weighs enough.
+    `yields_to`: it is dropped if one of these is found. `contradicts`: of two, the lighter one is dropped. `told`: it
+    may be the verdict's cause.
     """
 
     id: str
@@ -146,7 +147,7 @@ def of_workers(count: int, one: str, many: str) -> str:
 
 
 def portion(share: float) -> str:
-    """How a part of the whole is spoken of."""
+    """A part of the whole in words."""
     if share >= 0.9:
         return "nearly all of it"
     return "most of it" if share > 0.5 else "a large part of it" if share >= PART else "part of it"

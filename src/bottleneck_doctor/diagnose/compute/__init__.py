@@ -1,1 +1,1 @@
-"""Findings about what the training process does in a step: the passes, the optimizer, and all between them."""
+"""Findings about what the training process does in a step: the passes, the optimizer, and everything between them."""

@@ -1,4 +1,4 @@
-"""What torch.profiler's table of operations says of the model's passes: one answer for all rules about them."""
+"""What torch.profiler's table of operations shows about the model's passes. All rules about them use this module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`compute-bound`: the passes take nearly all of the time, and nothing else is in their way."""
+"""`compute-bound`: the passes take nearly all of the time, and nothing else slows the training down."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def judge(evidence: Evidence) -> Statement | None:
     if ceiling is not None and ceiling.estimate > 0:
         if ceiling.estimate > AT_CEILING and ceiling.low > 1.0:
             return None
-        # A ceiling far above, with an interval that holds 1 as well, is noise and says neither.
+        # A ceiling far above 1 whose interval includes 1 is noise, and decides nothing.
         if ceiling.estimate <= AT_CEILING:
             share = min(1.0, 1.0 / ceiling.estimate)
             figures["of_ceiling"] = share

@@ -18,7 +18,7 @@ def judge(evidence: Evidence) -> Statement | None:
     passes = shares.forward + shares.backward + shares.optimizer + shares.zero_grad
     share = passes * outside_operators(profile, passes)
     if evidence.on_device:
-        # A host that is busy while the device computes costs nothing: what counts is the device standing still.
+        # A host that is busy while the device computes costs nothing. What counts is whether the device is idle.
         still = stands_still(evidence)
         if still is None:
             return None

@@ -1,4 +1,4 @@
-"""`step-jitter`: some steps take much longer than most, and not for want of data."""
+"""`step-jitter`: some steps take much longer than most, and they don't wait for data."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     by_chance = of_data and uneven and others <= words.OTHER_LOAD
     if 0 < DISTURBED * usual < steps.mean_ms and not by_chance:
         return Unjudged("the window in which each step was timed was disturbed: its steps took longer than usual")
-    # Workers bring batches in bursts, however even their work is. That is waiting for data, and said there.
+    # Workers bring batches in bursts, however even their work is. That is waiting for data, which has its own findings.
     if of_data and not uneven:
         return None
     if not of_data and others > words.OTHER_LOAD:

@@ -1,4 +1,5 @@
-"""`synchronising-calls`: values are taken out of tensors, one by one or where the host has to wait for the device."""
+"""`synchronising-calls`: values are taken out of tensors one by one, or such that the host has to wait for the
+device."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         idle = evidence.operators.idle_share if evidence.operators is not None else None
         if idle is None:
             return Unjudged("how long the device is idle after these calls was not measured")
-        # Waiting for a device that computes is no loss; only what it then stands still for is.
+        # Waiting for a device that computes is no loss. Only the time in which the device is then idle is one.
         spent = min(spent, idle)
     else:
         spent = max(spent, _loop_share(evidence, worst, spent))

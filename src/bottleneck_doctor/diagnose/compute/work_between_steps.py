@@ -1,4 +1,4 @@
-"""`work-between-steps`: the loop does much that is neither loading, nor a pass, nor the optimizer."""
+"""`work-between-steps`: much of the loop's time is neither loading, nor a pass, nor the optimizer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         return Unjudged("the model is not a module, so its forward pass can't be told apart from the loop's other work")
     between = shares.between - forward
     if not evidence.found.periodic:
-        # Without a regular period, one window may hold what the next does not: two windows have to show the work.
+        # Without a regular period, one window may include work that the next does not, so two windows have to show it.
         seen = sampled_share(evidence, "between")
         if seen is None:
             return Unjudged("no regular period was seen in the steps, and no second window confirms what one showed")

@@ -1,1 +1,1 @@
-"""Findings about waiting for data: how a batch is made, what limits its making, and how it arrives."""
+"""Findings about waiting for data: how a batch is made, what limits this, and how it reaches the training process."""

@@ -1,4 +1,4 @@
-"""Whether files are what loading waits for: the question that the three rules about files share."""
+"""Whether loading waits for files. The three rules about files share this answer."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ def reading(evidence: Evidence) -> float | Unjudged | None:
     listed = reading_share(evidence)
     if listed is None:
         return UNSEEN
-    # Opening and decoding are often one line; what decodes does not wait for the file.
+    # Opening and decoding are often one line. Time spent on decoding is not spent on waiting for the file.
     share = max(0.0, min(listed * parts.fetch, parts.fetch - (parts.decode or 0.0)))
     return share if share >= PART else None

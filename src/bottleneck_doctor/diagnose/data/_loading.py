@@ -1,4 +1,4 @@
-"""What making a batch consists of, and what limits the workers that make it: one answer each for all rules.
+"""What making a batch consists of, and what limits the workers that make it. All rules use these two answers.
 
 Only this file tells the parts of the wait apart, so rules can't count the same time twice, or blame both storage and
 processor.
@@ -190,7 +190,8 @@ BLOCKED = 0.3
 
 @dataclass(frozen=True)
 class Limit:
-    """What limits the making of batches, and the cores that whoever makes one keeps busy (None where unknown)."""
+    """What limits the making of batches, and the cores that each process that makes them keeps busy (None if
+    unknown)."""
 
     kind: Literal["io", "cpu"]
     compute: float | None
@@ -198,7 +199,7 @@ class Limit:
 
 
 def limit(evidence: Evidence) -> Limit | None:
-    """Storage or processor; None where it is neither, or not known."""
+    """Storage or processor; None if it is neither, or not known."""
     loading = evidence.as_written
     if loading is None:
         return None

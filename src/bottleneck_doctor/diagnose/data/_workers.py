@@ -1,4 +1,4 @@
-"""What the measured curve of speed against workers says: one answer, so that no two findings disagree."""
+"""What the measured speeds with different numbers of workers show. All findings use it, so that no two disagree."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Better:
 def clearly_faster(evidence: Evidence, speedup: Speedup) -> bool:
     """Whether a finding may rest on it: large enough, clear of 1 and of noise, from enough processes for a claim.
 
-    What the verdict can't claim, no finding claims either.
+    No finding claims what the verdict can't claim.
     """
     floor = evidence.noise.floor if evidence.noise is not None else 0.0
     return (

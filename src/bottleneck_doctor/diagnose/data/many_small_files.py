@@ -1,4 +1,4 @@
-"""`many-small-files`: samples lie in small files of their own, and opening them is what loading does."""
+"""`many-small-files`: each sample is in a small file of its own, and loading spends its time on opening them."""
 
 from __future__ import annotations
 

@@ -8,10 +8,10 @@ from bottleneck_doctor.diagnose.data._workers import WORTHWHILE, better_workers,
 from bottleneck_doctor.wording import words
 
 SMALL_BATCH = 4 << 20
-"""A batch of up to this many bytes takes less than a millisecond to copy (memory moves 5 GB/s and more), so the cost is
-the way through the queue and not the copy. `slow-hand-over` judges larger batches."""
+"""A batch of up to this many bytes takes less than a millisecond to copy, because memory moves 5 GB/s and more. So its
+cost is the queue and not the copy. `slow-hand-over` judges larger batches."""
 CHEAP_MS = 2.0
-"""A batch that takes no more milliseconds to make is cheap: that is about what a worker's queue costs."""
+"""A batch that takes no more milliseconds than this to make is cheap: a worker's queue costs about as much."""
 ONE_FILE_IN = 0.1
 """With more files a sample than this, the data is taken to be in files and not in memory."""
 
@@ -30,7 +30,7 @@ def judge(evidence: Evidence) -> Statement | None:
         return None
     none = without_workers(evidence)
     measured = none is not None and clearly_faster(evidence, none.speedup)
-    # Nothing is inferred against a measurement, not even against one from too few processes for a claim.
+    # A measurement counts more than this inference, even if it is from too few processes for a claim.
     if none is not None and (none.speedup.high < WORTHWHILE or none.speedup.estimate < 1.0):
         return None
     wait = evidence.wait or 0.0

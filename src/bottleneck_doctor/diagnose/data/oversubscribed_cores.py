@@ -1,4 +1,4 @@
-"""`oversubscribed-cores`: more workers at work than there are cores for them."""
+"""`oversubscribed-cores`: more workers are computing than there are cores for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`slow-decode`: the wait goes by in decoding pictures, sound or video."""
+"""`slow-decode`: the wait is spent on decoding pictures, sound or video."""
 
 from __future__ import annotations
 

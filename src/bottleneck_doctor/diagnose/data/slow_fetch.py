@@ -1,4 +1,4 @@
-"""`slow-fetch`: the wait goes by in the dataset's own code, and nothing more specific is known."""
+"""`slow-fetch`: the wait is spent in the dataset's own code, and nothing more specific is known."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bottleneck_doctor.diagnose.data._loading import waited_making
 from bottleneck_doctor.wording import words
 
 WRAPPERS = ("Subset", "ConcatDataset", "ChainDataset", "StackDataset")
-"""Datasets of torch's that make no sample themselves."""
+"""Datasets of torch that make no samples themselves."""
 
 
 def judge(evidence: Evidence) -> Statement | None:

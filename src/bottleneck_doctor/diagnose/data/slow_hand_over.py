@@ -1,4 +1,4 @@
-"""`slow-hand-over`: batches take long from a worker to the training process."""
+"""`slow-hand-over`: passing batches from a worker to the training process takes long."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def judge(evidence: Evidence) -> Statement | None:
         weight=better.gain,
         measured=False,
         clause=clause,
-        # Without workers the question is what is slow; with some, whether they are enough.
+        # Without workers, the finding is about what is slow; with workers, about whether they are enough.
         depth=SYMPTOM if own.num_workers == 0 else NUMBER,
     )
 

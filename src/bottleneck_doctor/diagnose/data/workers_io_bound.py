@@ -1,4 +1,4 @@
-"""`workers-io-bound`: what makes batches waits for storage, a network or a lock more than it computes."""
+"""`workers-io-bound`: the process that makes batches waits for storage, a network or a lock more than it computes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ UNCLEAR = "without workers, waiting can't be told apart from computing here"
 
 
 def known_to_compute(loading: Loading) -> bool:
-    """Whether the process that makes batches said that it computes, or is ready to, for half of the time or more."""
+    """Whether the process that makes batches reported that it computes, or is ready to, for half of the time or
+    more."""
     return loading.computing is not None and loading.computing + (loading.delayed or 0.0) >= IO_BOUND
 
 
@@ -46,7 +47,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     wait = evidence.wait or 0.0
     figures = {"data_wait_share": wait}
     disk = bound.blocked is not None and bound.blocked >= BLOCKED * (wait if loading.num_workers == 0 else 1.0)
-    # Being blocked on a disk is measured; what else there is to wait for looks the same from outside.
+    # Being blocked on a disk is measured. Everything else that a process may wait for looks the same from outside.
     what = "at least partly for a disk" if disk else "for storage, a network, a lock or a sleep"
     meaning = f": making a batch is mostly waiting, {what}"
     if loading.num_workers == 0 and disk:
@@ -71,7 +72,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         )
     if bound.blocked is not None:
         figures["blocked_share"] = bound.blocked
-    # If transforms or collating take the time, they do the waiting, and this finding is their symptom.
+    # If transforms or collating take the time, they are what waits, and this finding is only their symptom.
     cause = parts.own >= 0.5
     return Statement(
         sentence=f"{says}{at(site)}. {training_waits(evidence)}",

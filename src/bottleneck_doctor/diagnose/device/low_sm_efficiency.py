@@ -10,7 +10,7 @@ LOW = 0.5
 """If the estimated SM efficiency, relative to the time in which kernels run, is below this, more than half of the
 multiprocessors are empty. Ours; `tb_plugin` computes the figure in the same way."""
 BUSY = 0.5
-"""Kernels must run for this part of the time: if they run less, what keeps them from running comes first."""
+"""Kernels must run for this part of the time. If they run less, the reason for that matters more."""
 
 
 def judge(evidence: Evidence) -> Statement | Unjudged | None:

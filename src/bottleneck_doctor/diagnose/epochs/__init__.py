@@ -1,1 +1,1 @@
-"""Findings about the time outside of steps: before the first one and between two epochs."""
+"""Findings about the time outside of steps: before the first step, and between two epochs."""

@@ -1,4 +1,4 @@
-"""`slow-epoch-turn`: what lies between two epochs takes a good part of the time."""
+"""`slow-epoch-turn`: what happens between two epochs takes a good part of the time."""
 
 from __future__ import annotations
 

@@ -10,9 +10,9 @@ LONG = 10.0
 """Seconds. In a survey of 34 scripts, importing torch and its relatives took 2 to 5 s, and set-up took 2 to 25 s. Below
 ten, nobody looks for something to save."""
 RUN_EPOCHS = 10
-"""How long the training will go on is not known. Its start is weighed against this many epochs."""
+"""How long the training will go on is not known. So its start is compared with this many epochs."""
 RUN_SECONDS = 600.0
-"""The same where the length of an epoch is not known."""
+"""Or with this many seconds, if the length of an epoch is not known."""
 
 
 def judge(evidence: Evidence) -> Statement | None:

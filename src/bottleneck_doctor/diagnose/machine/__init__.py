@@ -1,1 +1,1 @@
-"""Findings about where training runs: the machine, its memory, and processes that train together."""
+"""Findings about where the training runs: the machine, its memory, and the processes that train together."""

@@ -32,7 +32,7 @@ def judge(evidence: Evidence) -> Statement | None:
     return Statement(
         sentence=" ".join(told),
         figures=figures,
-        # Noise costs no time. What others took of the processor does.
+        # Noise itself costs no time. Processor time that others took does.
         weight=clamp(max((part for part in (stolen, throttled) if part >= MATTERS), default=0.0)),
         measured=False,
     )

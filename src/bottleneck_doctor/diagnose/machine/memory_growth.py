@@ -12,7 +12,7 @@ from bottleneck_doctor.diagnose._rule import CAUSE, Rule, Statement, Unjudged
 from bottleneck_doctor.wording import words
 
 LEAST_BYTES = 64 << 20
-"""Growth within one session that counts: allocators keep tens of megabytes as they please."""
+"""Smaller growth within one session is ignored, because allocators may keep tens of megabytes."""
 LEAST_SHARE = 0.05
 """The same, relative to what the process has."""
 STEADY = 0.9
@@ -71,7 +71,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
 
 
 def _slope(points: list[tuple[float, float]]) -> float:
-    """Bytes a second where memory grows steadily and by enough, else 0."""
+    """Bytes a second if memory grows steadily and by enough, else 0."""
     times, sizes = [time for time, _ in points], [size for _, size in points]
     grown = sizes[-1] - sizes[0]
     if grown < max(LEAST_BYTES, LEAST_SHARE * sizes[0]) or any(after <= before for before, after in pairwise(sizes)):

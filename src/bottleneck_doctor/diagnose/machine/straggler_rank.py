@@ -1,4 +1,4 @@
-"""`straggler-rank`: of several processes one makes the others wait."""
+"""`straggler-rank`: one of several processes makes the others wait."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MIRRORED = 0.5
 
 
 def judge(evidence: Evidence) -> Statement | None:
-    # Ranks keep step with each other: a slow rank shows in what holds it up, not in its pace.
+    # All ranks make the same number of steps. So a slow rank shows in the phase that holds it up, not in its speed.
     waits = _wait_shares(evidence)
     slowest, lost = _furthest(waits)
     if lost >= MATTERS:
@@ -41,7 +41,7 @@ def judge(evidence: Evidence) -> Statement | None:
             continue
         shares = {rank: sum(each[name] for name in names) for rank, each in phases.items()}
         slowest, lost = _furthest(shares)
-        # If the others do not wait longer by as much, this is not what they waited for.
+        # If the others do not wait longer by as much, they wait for something else.
         mirrored = -_beyond(slowest, waiting)
         if lost >= MATTERS and mirrored >= MIRRORED * lost:
             return _statement(evidence, slowest, shares, lost, DOING[names[0]], names[0])

@@ -130,7 +130,8 @@ def other_machine(file: str, found: Sequence[Difference], next_step: str = ELSEW
 
 def driver() -> str:
     """The version of NVIDIA's driver; "" if it is not known."""
-    with contextlib.suppress(Exception):  # If bindings and driver are of different releases, other errors than `NVMLError` occur.
+    # If bindings and driver are of different releases, other errors than `NVMLError` occur.
+    with contextlib.suppress(Exception):
         import pynvml
 
         pynvml.nvmlInit()

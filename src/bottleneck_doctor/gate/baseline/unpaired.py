@@ -115,7 +115,7 @@ def series(times: Sequence[Sequence[Draw]], head: Sequence[Draw]) -> list[Unpair
     times, head = _sized(times, head)
     found = [_step_time(times, head)]
     for name in FIGURES:
-        # The start of a take's first process is not counted. So with a single process the metric is unknown, but not gone.
+        # The start of a take's first process is not counted. So with a single process the metric is unknown, not gone.
         counted = [] if name == FIRST_STEP and len(head) < 2 else times
         found.append(_figure(name, counted, head))
     return [*found, *_phases(times, head)]
