@@ -18,6 +18,7 @@ from typing import Any, Literal, NoReturn
 
 from bottleneck_doctor.documents.check import Level, Unit
 from bottleneck_doctor.errors import DoctorError, reason_of
+from bottleneck_doctor.system.project import repository_of
 from bottleneck_doctor.wording.durations import parse_duration
 
 if sys.version_info >= (3, 11):
@@ -120,16 +121,10 @@ def _metric(reader: _Reader, metrics: Mapping[str, Any], name: str, unit: Unit) 
     )
 
 
-def _repository(start: Path) -> Path | None:
-    """The root of the repository that holds the folder `start`; None where there is none."""
-    folder = start.resolve()
-    return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
-
-
 def upward(start: Path) -> Iterator[Path]:
     """The folder and those above it, up to the repository's root; itself alone where there is no repository."""
     folder = start.resolve()
-    root = _repository(folder)
+    root = repository_of(folder)
     yield folder
     for each in folder.parents if root is not None and folder != root else ():
         yield each

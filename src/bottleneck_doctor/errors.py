@@ -13,6 +13,7 @@ class Exit(IntEnum):
 
     DONE = 0
     REGRESSION = 1
+    WOULD_CHANGE = 1
     USAGE = 2
     CANNOT_TELL = 3
     ENTRYPOINT_FAILED = 4

@@ -45,6 +45,8 @@ from bottleneck_doctor.documents.report import (
     Setting,
     Settle,
     Site,
+    SourceFile,
+    Sources,
     Span,
     Speedup,
     SynchronisingCall,
@@ -77,6 +79,11 @@ def loader_diff(added: str) -> str:
 
 def loader_change(added: str) -> Change:
     return Change(file="train.py", line=42, diff=loader_diff(added))
+
+
+def kept(project: str, path: str) -> Sources:
+    """What is kept of one file that changes edit."""
+    return Sources(project=project, files=[SourceFile(file=path, path=path, sha256="5f" * 32, line_digests="")])
 
 
 def windows() -> list[Window]:
@@ -443,6 +450,7 @@ def gpu() -> Result:
         profiles=evidence.gpu_profiles(),
         findings=evidence.gpu_findings(),
         synchronising=evidence.gpu_calls(),
+        sources=kept("/home/me/resnet", "train.py"),
     )
 
 
@@ -622,6 +630,7 @@ def hostile() -> Result:
             confirmed=None,
             ladder=[LadderStep(fix=attack, setting={attack: attack}, speedup=speedup(3.0, 2.9, 3.1))],
         ),
+        sources=Sources(project=attack, files=[SourceFile(file=path, path=attack, sha256=attack, line_digests=attack)]),
         findings=[hostile_finding(attack, path)],
         **hostile_evidence(attack, path),
         warnings=[Warning(slug=attack, sentence=attack)],

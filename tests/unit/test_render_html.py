@@ -276,8 +276,8 @@ def test_a_diff_of_several_hunks_keeps_their_places() -> None:
 
 def test_what_cannot_be_copied_in_full_is_not_offered() -> None:
     change = Change(file="train.py", line=1, diff="@@ -1 +1 @@\n-a\n+" + "b" * 5000)
-    assert markup.copies(change) == ("", "")
-    assert markup.copies(replace(change, diff="@@ -1 +1 @@\n-a\n+  b\n"))[0] == "  b"
+    assert markup.copies(change, "train.py") == ("", "")
+    assert markup.copies(replace(change, diff="@@ -1 +1 @@\n-a\n+  b\n"), "train.py")[0] == "  b"
 
 
 @pytest.mark.parametrize("name", ["report.css", "report.js"])

@@ -114,6 +114,11 @@ def test_what_is_copied_is_code_and_patch() -> None:
     diff = "@@ -1 +1 @@\n-f(1)\n+f(2)\n"
     assert words.added_lines(diff) == "f(2)"
     assert words.patch_text("train.py", diff) == "--- a/train.py\n+++ b/train.py\n@@ -1 +1 @@\n-f(1)\n+f(2)\n"
+    assert words.patch_text("my code/ü.py", diff).startswith(
+        '--- "a/my code/\\303\\274.py"\t\n+++ "b/my code/\\303\\274.py"\t\n@@'
+    )
+    # A line that is kept and blank.
+    assert words.patch_text("x", "@@ -1,2 +1,2 @@\n-a\n+b\n \n").endswith("+b\n \n")
 
 
 def test_what_a_noise_floor_leaves_out() -> None:

@@ -104,6 +104,7 @@ def command(
 
     outputs.prepare(output)
 
+    from bottleneck_doctor.cli._patches import write_patches
     from bottleneck_doctor.cli._secrets import gathered
     from bottleneck_doctor.cli._terminal import say, stdout_has_color, stdout_width
     from bottleneck_doctor.examine.examination import ExaminationRequest, examine
@@ -132,10 +133,13 @@ def command(
             outcome = examine(request, progress)
             try:
                 page = html.render(outcome.result)
+                problems = write_patches(outcome.result, artifacts, request.discretion)
             except Exception:
                 # What took minutes to measure is kept, whatever is wrong with the drawing of it.
                 outputs.write_json(output, outcome.result)
                 raise
+            for problem in problems:
+                progress.note(problem)
             outputs.write(output, outcome.result, page, artifacts)
         finally:
             progress.close()

@@ -47,6 +47,30 @@ class Change:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SourceFile:
+    """A file of the user's, as it was when changes of it were made.
+
+    `file`: as `Change.file` has it. `path`: the same from the project's root, with `/`; "" where it lies elsewhere, so
+    that no patch names it. `sha256`: of its bytes, in hexadecimal. `line_digests`: four hexadecimal digits for each
+    line, which tell what lines differ today, and next to nothing of what they held.
+    """
+
+    file: str
+    path: str
+    sha256: str
+    line_digests: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sources:
+    """The files that changes edit. `project`: the folder that patches name them by: the repository's root, or that of
+    the run."""
+
+    project: str
+    files: list[SourceFile]
+
+
+@dataclass(frozen=True, kw_only=True)
 class FixOutcome:
     """What became of one fix.
 
@@ -76,6 +100,8 @@ class FixOutcome:
     more_blocks: int | None = None
     chance: float | None = None
     settle: Settle | None = None
+    more_changes: list[Change] = field(default_factory=list)
+    """Edits in other places that the fix needs beside `change`."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -169,7 +169,7 @@ class Discretion:
 
 _IDENTIFIERS = re.compile(
     r"created|effect|evidence|fingerprint|fix|fixes|format|host|id|kind|label|lane|level|metric|"
-    r"mode|risk|role|rung|setting|settings|slug|status|topic|unit|verdict|version|ways"
+    r"line_digests|mode|risk|role|rung|setting|settings|sha256|slug|status|topic|unit|verdict|version|ways"
 )
 """Fields of our own vocabulary and of figures: a password that happens to be one of its words must not break it."""
 _CODE = frozenset({"diff", "text"})

@@ -50,6 +50,8 @@ from bottleneck_doctor.documents.outcomes import (
     LadderStep,
     Risk,
     Settle,
+    SourceFile,
+    Sources,
     Status,
     Verdict,
     WorkerPoint,
@@ -114,6 +116,8 @@ __all__ = [
     "SettingValue",
     "Settle",
     "Site",
+    "SourceFile",
+    "Sources",
     "Span",
     "Speedup",
     "Status",
@@ -260,6 +264,9 @@ class Result:
     """Empty where one process trains."""
     without_ceilings: str = ""
     """Why the ceiling of faster loading did not have to be measured; "" where it was, or where it is missing."""
+    sources: Sources | None = None
+    """What `doctor apply` holds the files against; None where no change edits a file, and in reports of earlier
+    releases."""
     format: int = FORMAT
 
 

@@ -182,6 +182,7 @@ def _measured(
         added=speedup(added) if added else None,
         confirmed=speedup(confirmed) if confirmed and confirmed.sessions >= 2 else None,
         change=next(iter(changes), None),
+        more_changes=changes[1:],
         more_blocks=more,
     )
 

@@ -31,6 +31,7 @@ from bottleneck_doctor.examine.beside import Beside
 from bottleneck_doctor.examine.evidence import TIME_OVER
 from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.examine.settling import Command, settling
+from bottleneck_doctor.examine.sources import sources
 from bottleneck_doctor.explain.explainer import Explanation
 from bottleneck_doctor.measure import schedule
 from bottleneck_doctor.runtime.wire.messages import Ended, Found, Hello
@@ -152,6 +153,7 @@ def result(gathered: Gathered) -> Result:
         not_judged=found_out.not_judged,
         ranks=list(gathered.ranks),
         without_ceilings="" if selection is None or judged is None else selection.without_ceilings,
+        sources=sources(judged.fixes, judged.combination, Path.cwd()) if judged and gathered.source else None,
     )
 
 

@@ -92,6 +92,31 @@ def applied(lines: Sequence[str], hunks: Sequence[Hunk]) -> list[str]:
         return _applied(lines, hunks, exact=False)
 
 
+def adapted(lines: Sequence[str], hunks: Sequence[Hunk]) -> list[str]:
+    """The same where hunks are known to have lost line ends: the file's own are taken everywhere."""
+    return _applied(lines, hunks, exact=False)
+
+
+def edits(hunks: Sequence[Hunk]) -> list[Hunk]:
+    """The changes in `hunks`, each by itself and without the lines around it. They fit at their own line and nowhere
+    else."""
+    made = []
+    for hunk in hunks:
+        at = hunk.index
+        run: list[HunkLine] = []
+        for line in (*hunk.lines, HunkLine(" ", "")):
+            if line.kind != " ":
+                run.append(line)
+                continue
+            if run:
+                removed = sum(each.kind == "-" for each in run)
+                made.append(Hunk(at + 1 if removed else at, tuple(run)))
+                at += removed
+                run = []
+            at += 1
+    return made
+
+
 def _applied(lines: Sequence[str], hunks: Sequence[Hunk], *, exact: bool) -> list[str]:
     there = list(lines) if exact else [bare(line) for line in lines]
     made: list[str] = []

@@ -14,12 +14,23 @@ from pathlib import Path
 from markupsafe import Markup
 
 from bottleneck_doctor.documents.report import Result, Speedup, Window
-from bottleneck_doctor.render import bars, thinning
+from bottleneck_doctor.render import bars, patches, thinning
 from bottleneck_doctor.render.embedded import embedded_data
 from bottleneck_doctor.render.engine import templates_folder
 from bottleneck_doctor.render.markup import environment
 from bottleneck_doctor.render.page import content_security_policy
-from bottleneck_doctor.render.sections import code, device, findings, fixes, gaps, loading, machine, step, workers
+from bottleneck_doctor.render.sections import (
+    applying,
+    code,
+    device,
+    findings,
+    fixes,
+    gaps,
+    loading,
+    machine,
+    step,
+    workers,
+)
 from bottleneck_doctor.wording import ranking, rates, words
 
 PAGE_LIMIT = 1_000_000
@@ -38,6 +49,7 @@ class Page:
 
     script_name: str
     promise: ranking.Promise | None
+    applying: applying.Applying | None
     speed_bar: Markup
     best: ranking.Best | None
     ceiling: tuple[str, Speedup] | None
@@ -78,7 +90,7 @@ def _rendered(result: Result) -> str:
     style = _asset("report.css")
     script = _asset("report.js")
     page = (
-        environment(result.entrypoint.cwd, ranking.device(result))
+        environment(result.entrypoint.cwd, ranking.device(result), result.sources)
         .get_template("report.html.j2")
         .render(
             result=result,
@@ -101,10 +113,12 @@ def _asset(name: str) -> str:
 
 def _page(result: Result) -> Page:
     cards = fixes.cards(result)
+    promise = ranking.promise(result)
     best, ceiling = ranking.best_measured(result), ranking.ceiling(result)
     return Page(
         script_name=_script_name(result.entrypoint.argv),
-        promise=ranking.promise(result),
+        promise=promise,
+        applying=None if promise is None else applying.applying(result, promise.changes, patches.HEADLINE),
         speed_bar=_speed_bar(result, best, ceiling),
         best=best,
         ceiling=ceiling,

@@ -8,18 +8,19 @@ from typing import Literal
 
 import jinja2
 
-from bottleneck_doctor.documents.report import Change, Speedup
+from bottleneck_doctor.documents.report import Change, Sources, Speedup
 from bottleneck_doctor.render import svg
 from bottleneck_doctor.render.engine import TEXT_LIMIT, engine, unbroken, with_code
 from bottleneck_doctor.render.sections import links
-from bottleneck_doctor.wording import doubt, durations, ranking, words
+from bottleneck_doctor.wording import doubt, durations, patch_words, ranking, words
 
 CODE_LIMIT = 300
 """Characters of one line of the user's code."""
 
 
-def environment(cwd: str, device: str = "") -> jinja2.Environment:
-    """The template engine, with every filter and function that the report uses. `device`: what is trained on."""
+def environment(cwd: str, device: str = "", sources: Sources | None = None) -> jinja2.Environment:
+    """The template engine, with every filter and function that the report uses. `device`: what is trained on.
+    `sources`: what the files of changes are called in patches."""
     made = engine()
     made.filters.update(
         amount=words.amount_text,
@@ -49,7 +50,8 @@ def environment(cwd: str, device: str = "") -> jinja2.Environment:
         differs=words.differs,
         masked=words.has_masked,
         masked_note=words.MASKED_NOTE,
-        copies=copies,
+        copies=lambda change: copies(change, patch_words.name_of(change.file, sources, cwd)),
+        changes_of=ranking.changes_of,
         ranks=words.ranks_text,
         short=lambda path: links.short(path, cwd),
         swatch=svg.swatch,
@@ -118,7 +120,8 @@ def _common_start(one: str, other: str) -> int:
     return next((index for index, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
-def copies(change: Change) -> tuple[str, str]:
-    """What the copy buttons give: the new lines, and the patch. Both empty where they could not be given in full."""
-    texts = words.added_lines(change.diff), words.patch_text(change.file, change.diff)
+def copies(change: Change, path: str) -> tuple[str, str]:
+    """What the copy buttons give: the new lines, and the patch of the file at `path`. Both empty where they could not
+    be given in full."""
+    texts = words.added_lines(change.diff), words.patch_text(path, change.diff)
     return texts if all(len(text) <= TEXT_LIMIT and words.visible(text) == text for text in texts) else ("", "")

@@ -7,16 +7,20 @@ the user wrote is shown without its control characters, so that a file name can'
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
+from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from bottleneck_doctor import knobs
 from bottleneck_doctor.documents.report import FixOutcome, Result, Site
+from bottleneck_doctor.render import patches
 from bottleneck_doctor.render.console import text_console
 from bottleneck_doctor.render.flame import short_path
-from bottleneck_doctor.wording import doubt, durations, ranking, rates, words
+from bottleneck_doctor.render.sections.applying import applying
+from bottleneck_doctor.wording import doubt, durations, patch_words, ranking, rates, words
 
 FIRST_ROWS = 5
 FIRST_WARNINGS = 3
@@ -71,12 +75,25 @@ def render(result: Result, *, report_path: str | None, width: int | None, color:
     if report_path is not None:
         # Never wrapped: a path that is broken over two lines can't be opened.
         console.print(Text(f"Report: {words.visible(report_path)}"), soft_wrap=True)
+        _print_applying(result, report_path, console)
     console.print(Text(f"Next:   {_next(result)}"), soft_wrap=True)
     if words.has_masked(result.method.command):
         console.print(Text(f"        {words.MASKED_NOTE}"), soft_wrap=True)
     file = console.file
     assert isinstance(file, io.StringIO)
     return "\n".join(line.rstrip() for line in file.getvalue().split("\n"))
+
+
+def _print_applying(result: Result, report_path: str, console: Console) -> None:
+    """The command that makes the promised change, where one can, and the patch that does the same."""
+    promise = ranking.promise(result)
+    folder = str(Path(report_path).parent)
+    how = None if promise is None else applying(result, promise.changes, patches.HEADLINE)
+    if how is not None:
+        command = words.command_text(words.visible(word) for word in patch_words.apply_command(folder))
+        console.print(Text(f"Apply:  {command} (or {words.visible(str(Path(folder) / how.patch))})"), soft_wrap=True)
+        for sentence in how.rest:
+            console.print(Padding(Text(words.visible(sentence)), (0, 0, 0, 8)))
 
 
 def _sentence(sentence: str, style: str, color: bool) -> Text:

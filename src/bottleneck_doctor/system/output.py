@@ -26,6 +26,9 @@ JSON_NAME = "report.json"
 ARTIFACTS_NAME = "report-artifacts"
 """A folder of raw profiles and traces beside the report, for other tools to open."""
 
+UNDO_NAME = "undo.json"
+"""A file in that folder: what takes the edits of `doctor apply` back. It outlives the next run."""
+
 _ARTIFACTS_MARK = ".bottleneck-doctor"
 
 _TOOL = "bottleneck-doctor"
@@ -82,20 +85,72 @@ def write(directory: Path, result: Result, html: str, artifacts: Path | None = N
 
 def _write_artifacts(directory: Path, artifacts: Path | None) -> None:
     target = directory / ARTIFACTS_NAME
-    if target.exists() and _is_ours(target):
-        shutil.rmtree(target)
-    if artifacts is None or not any(artifacts.iterdir()):
+    was_there = target.exists() and _is_ours(target)
+    undo = target / UNDO_NAME if was_there and (target / UNDO_NAME).is_file() else None
+    if not undo and (artifacts is None or not any(artifacts.iterdir())):
+        if was_there:
+            shutil.rmtree(target)
         return
     temporary = directory / f".{ARTIFACTS_NAME}-{secrets.token_hex(4)}"
     try:
-        # Not copytree: it would take over that a temporary folder is private, and these are as readable as the report.
-        temporary.mkdir()
-        for made in artifacts.iterdir():
-            shutil.copy(made, temporary)
-        (temporary / _ARTIFACTS_MARK).write_text("Written by doctor; replaced by its next run.\n", encoding="utf-8")
+        _make_artifacts_folder(temporary)
+        if artifacts is not None:
+            _copy_into(artifacts, temporary)
+        if undo:
+            shutil.copy(undo, temporary)
+        if was_there:
+            shutil.rmtree(target)
         os.replace(temporary, target)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _make_artifacts_folder(folder: Path) -> None:
+    folder.mkdir()
+    (folder / _ARTIFACTS_MARK).write_text("Written by doctor; replaced by its next run.\n", encoding="utf-8")
+
+
+def _copy_into(folder: Path, target: Path) -> None:
+    """Not `copytree`: it would take over that a temporary folder is private. These are as readable as the report."""
+    for made in folder.iterdir():
+        if made.is_dir():
+            (target / made.name).mkdir()
+            _copy_into(made, target / made.name)
+        else:
+            shutil.copy(made, target)
+
+
+def write_undo(directory: Path, content: bytes | None) -> None:
+    """Keep `undo.json` beside a report; None removes it. Raises `DoctorError` `output-not-ours`, `output-failed`."""
+    folder = directory / ARTIFACTS_NAME
+    try:
+        if content is None:
+            (folder / UNDO_NAME).unlink(missing_ok=True)
+            return
+        if not _is_there(folder):
+            _make_artifacts_folder(folder)
+        elif not _is_ours(folder):
+            raise DoctorError(
+                "output-not-ours",
+                f"{folder} was not written by doctor, so what takes the change back can't be kept there.",
+                "Move it away.",
+            )
+        write_whole({folder / UNDO_NAME: content})
+    except OSError as error:
+        raise DoctorError(
+            "output-failed",
+            f"What takes the change back could not be written into {folder}: {reason_of(error)}.",
+            "Free some space, or make the folder writable. No file was changed.",
+        ) from error
+
+
+def read_undo(directory: Path) -> bytes | None:
+    """The `undo.json` beside a report; None where there is none. Raises `OSError` where it can't be read."""
+    path = directory / ARTIFACTS_NAME / UNDO_NAME
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
 
 def write_json(directory: Path, result: Result) -> None:

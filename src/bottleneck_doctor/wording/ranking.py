@@ -99,7 +99,12 @@ def promise(result: Result) -> Promise | None:
     if result.verdict.together and result.combination is not None:
         return Promise(result.combination.speedup, result.combination.changes, result.combination.setting)
     lead = lead_fix(result)
-    return None if lead is None else Promise(lead.speedup, [] if lead.change is None else [lead.change], lead.setting)
+    return None if lead is None else Promise(lead.speedup, changes_of(lead), lead.setting)
+
+
+def changes_of(fix: FixOutcome) -> list[Change]:
+    """Every edit that a fix takes; none where no line for it is known."""
+    return [] if fix.change is None else [fix.change, *fix.more_changes]
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from datetime import datetime
 from bottleneck_doctor import knobs
 from bottleneck_doctor.documents.redaction import MASK
 from bottleneck_doctor.documents.report import Protection, Rank, Risk, Setting, Speedup, Status, Window
+from bottleneck_doctor.patches.names import quoted
 
 DASH = "–"
 TIMES = "×"
@@ -351,10 +352,12 @@ def added_lines(diff: str) -> str:
     return "\n".join(line[1:] for line in diff.split("\n") if line.startswith("+"))
 
 
-def patch_text(file: str, diff: str) -> str:
-    """The diff with file headers, as `patch` and `git apply` read it."""
-    path = file.lstrip("/")
-    return f"--- a/{path}\n+++ b/{path}\n{diff.rstrip()}\n"
+def patch_text(path: str, diff: str) -> str:
+    """The diff with file headers, as `patch` and `git apply` read it where `path` is relative to."""
+    name = path.lstrip("/")
+    end = "\t" if " " in name else ""
+    # Not stripped: a line that is kept and blank ends in a space.
+    return f"--- {quoted(f'a/{name}')}{end}\n+++ {quoted(f'b/{name}')}{end}\n{diff.removesuffix(chr(10))}\n"
 
 
 def place_text(file: str, line: int) -> str:

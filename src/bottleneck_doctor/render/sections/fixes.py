@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from bottleneck_doctor.documents.report import FixOutcome, LadderStep, Result, Setting, Speedup, Status
-from bottleneck_doctor.render import bars
+from bottleneck_doctor.render import bars, patches
 from bottleneck_doctor.render.sections import links
+from bottleneck_doctor.render.sections.applying import Applying, applying
 from bottleneck_doctor.wording import doubt, ranking, words
 
 HARDLY_TITLE = "Hardly worth more time"
@@ -25,6 +26,7 @@ class Card:
     fix: FixOutcome
     bar: Markup
     reasons: list[links.Link]
+    applying: Applying | None
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class OpenCard:
     percent: str
     looked: str
     mark: Markup
+    applying: Applying | None
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,7 @@ def cards(result: Result) -> list[Card]:
             fix=fix,
             bar=bars.speedup_bar(fix.speedup, scale, fix.title) if fix.speedup else Markup(""),
             reasons=links.reasons(result, fix),
+            applying=_applying(result, fix),
         )
         for rank, fix in enumerate(fixes, start=1)
     ]
@@ -108,9 +112,14 @@ def open_cards(result: Result) -> list[OpenCard]:
             mark=bars.interval_mark(fix.speedup, reach, result.method.equivalence, fix.title)
             if fix.speedup in intervals and fix.speedup is not None
             else Markup(""),
+            applying=_applying(result, fix),
         )
         for fix in fixes
     ]
+
+
+def _applying(result: Result, fix: FixOutcome) -> Applying | None:
+    return applying(result, ranking.changes_of(fix), patches.name_of(fix.id), [fix.id])
 
 
 def groups(result: Result) -> list[Group]:
