@@ -55,7 +55,11 @@ def test_slow_data_are_found_and_measured(tmp_path: Path) -> None:
     done = run("--budget", "55s", "--no-explain", "--seed", "1", "-o", "out", "train.py", cwd=tmp_path)
     assert done.returncode == Exit.DONE, done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "train.py"]
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["report.html", "report.json"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "report-artifacts",
+        "report.html",
+        "report.json",
+    ]
     result = report(tmp_path / "out")
     outcomes = {outcome.id: outcome for outcome in result.fixes}
     workers = outcomes["workers"]
@@ -79,6 +83,22 @@ def test_slow_data_are_found_and_measured(tmp_path: Path) -> None:
     assert {record.ended for record in result.method.sessions} <= {"told to end", "the time was over"}
     html = (tmp_path / "out" / "report.html").read_text()
     assert "num_workers" in html
+    applied_and_taken_back(tmp_path, f"num_workers={workers.setting['num_workers']}")
+
+
+def applied_and_taken_back(folder: Path, wanted: str) -> None:
+    """The change that the report in `out` promises goes into train.py, by its patch and by `doctor apply`."""
+    train = folder / "train.py"
+    before = train.read_text()
+    assert wanted not in before
+    for there, back in (
+        (["git", "apply", "out/report-artifacts/fix.patch"], ["git", "apply", "-R", "out/report-artifacts/fix.patch"]),
+        ([*DOCTOR, "apply", "out"], [*DOCTOR, "apply", "out", "--undo"]),
+    ):
+        subprocess.run(there, cwd=folder, check=True, capture_output=True)
+        assert wanted in train.read_text()
+        subprocess.run(back, cwd=folder, check=True, capture_output=True)
+        assert train.read_text() == before
 
 
 def test_script_that_ends_is_started_again(tmp_path: Path) -> None:

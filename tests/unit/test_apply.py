@@ -24,6 +24,7 @@ from bottleneck_doctor.edits.diff import as_change
 from bottleneck_doctor.errors import Exit
 from bottleneck_doctor.examine.sources import sources
 from bottleneck_doctor.system import output
+from bottleneck_doctor.system.editing import ChangedMeanwhile, FileEdit, edit_all
 
 TRAIN = """import torch
 from data import make
@@ -320,8 +321,9 @@ def test_bytes_that_are_not_changed_stay(form: Callable[[str], bytes], project: 
     assert (project.train.read_bytes(), project.data.read_bytes()) == before
 
 
+@pytest.mark.parametrize("failure", [OSError(28, "No space left on device"), KeyboardInterrupt()], ids=repr)
 def test_a_failure_in_the_second_file_puts_the_first_back(
-    project: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    failure: BaseException, project: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     replaced = []
     original = os.replace
@@ -330,19 +332,30 @@ def test_a_failure_in_the_second_file_puts_the_first_back(
         if Path(target).suffix == ".py":
             replaced.append(Path(target).name)
             if len(replaced) == 2:
-                raise OSError(28, "No space left on device")
+                raise failure
         original(source, target)
 
     before = files_of(project.folder)
     monkeypatch.setattr(os, "replace", failing)
-    error = refused(capsys)
-    assert "train.py can't be edited" in error or "data.py can't be edited" in error
-    assert "No space left on device. No file was changed. [file-unwritable]" in error
+    if isinstance(failure, OSError):
+        error = refused(capsys)
+        assert "can't be edited: No space left on device. No file was changed. [file-unwritable]" in error
+    else:
+        refused(capsys, code=Exit.INTERRUPTED)
     assert replaced[:2] == ["data.py", "train.py"]
     after = files_of(project.folder)
     assert {name: after[name] for name in before} == before
     assert "report-artifacts/undo.json" not in after
     assert not [name for name in after if ".doctor-" in name]
+
+
+def test_a_file_that_somebody_else_writes_meanwhile_is_theirs(project: Project) -> None:
+    edits = [FileEdit(project.data, DATA.encode(), b"x"), FileEdit(project.train, b"something else", b"y")]
+    with pytest.raises(ChangedMeanwhile) as error:
+        edit_all(edits)
+    assert error.value.path == project.train
+    assert project.texts() == (TRAIN, DATA)
+    assert {path.name for path in project.folder.iterdir()} == {"train.py", "data.py", "report.json"}
 
 
 @pytest.mark.parametrize("undo", [False, True])

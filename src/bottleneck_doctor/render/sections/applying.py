@@ -27,9 +27,12 @@ def applying(result: Result, changes: Sequence[Change], patch: str, fixes: Seque
     planned = plan(changes, result.sources)
     if not planned.files:
         return None
+    rest = patch_words.left_out(planned, result)
+    if any(change.note for change in changes):
+        rest.append("It leaves what the notes say to you.")
     return Applying(
         command=words.command_text(patch_words.apply_command("", fixes)),
         patch=f"{ARTIFACTS_NAME}/{patch}",
         places=sum(len(file.edits) for file in planned.files),
-        rest=patch_words.left_out(planned, result),
+        rest=rest,
     )
