@@ -296,8 +296,11 @@ def told(known: Sequence[tuple[Case, dict[str, Any]]]) -> bool:
     identical = [each for case, kept in known if not case.where for each in good(kept)]
     alarms = sum(each["status"] == "regressed" for each in identical)
     strict = sum(len(good(kept)) for case, kept in known if not case.where and case.threshold == 0.02)
-    rate = designed_for(ERROR_RATE, alarms, len(identical))
-    print(f"False alarms, of checks of identical revisions, {strict} of them at 2 %: {rate}.")
+    if identical:
+        rate = designed_for(ERROR_RATE, alarms, len(identical))
+        print(f"False alarms, of checks of identical revisions, {strict} of them at 2 %: {rate}.")
+    else:
+        print("False alarms: no identical revisions were checked.")
     caught(known)
     answered(known)
     seen = [
