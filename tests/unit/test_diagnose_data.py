@@ -302,7 +302,7 @@ def test_threads_that_give_way_to_one_another_wait_for_a_core_all_the_same(delay
     found = BY_ID["oversubscribed-threads"].judge(evidence)
     assert isinstance(found, Statement) == said
     if isinstance(found, Statement):
-        assert "they stand ready without a core 90 % of the time" in found.sentence
+        assert "its worker is ready but has no core 90 % of the time" in found.sentence
 
 
 FLIPPED = replace(BLUR[0], name="RandomHorizontalFlip", ms_per_sample=2.5, share_of_fetch=0.5)
@@ -357,3 +357,25 @@ def test_that_workers_are_not_needed_is_inferred_where_it_was_not_measured() -> 
     assert found is not None
     assert "Training without workers was not measured." in found.sentence
     assert "in memory" not in found.sentence, "that few files are opened is all that was seen"
+
+
+def test_workers_that_nobody_waits_for_are_not_said_to_make_training_wait() -> None:
+    """They cost cores; what training without them gains was measured."""
+    cheap = in_workers(fetch_ms=0.3, collate_ms=0.2, hand_over_ms=1.5, bytes_per_batch=64.0 * 1024)
+    said = BY_ID["memory-data-needs-no-workers"].judge(healthy(0.01, loop=cheap, workers=curve(2, w0=2.0)))
+    assert isinstance(said, Statement)
+    assert said.clause == "loses 50 % of its time by using 2 workers for batches that are cheap to make"
+    inferred = BY_ID["memory-data-needs-no-workers"].judge(healthy(WAITING, loop=cheap, workers=curve(2, w4=0.9)))
+    assert isinstance(inferred, Statement)
+    assert inferred.clause.startswith("waits for data 60 % of the time")
+
+
+@pytest.mark.parametrize(
+    ("count", "said"), [(1, "1 worker keeps 0.40 cores busy"), (2, "2 workers keep 0.40 cores busy each")]
+)
+def test_workers_without_a_core_are_said_to_wait_for_one(count: int, said: str) -> None:
+    queued = in_workers(count, computing=0.4, delayed=0.55)
+    found = finding("workers-cpu-bound", healthy(WAITING, loop=queued, utilization=use(workers=BUSY_WORKERS)))
+    assert found is not None
+    waits = "waits" if count == 1 else "wait"
+    assert found.sentence.startswith(f"{said} while making batches, and {waits} for a core 55 % of that time. ")

@@ -31,6 +31,13 @@ ENVIRONMENT = Environment(
 )
 
 
+def test_a_cpu_limit_is_said_in_periods_since_nobody_knows_how_long_each_stood() -> None:
+    found = finding("machine-noise", healthy(utilization=use(throttled_share=0.3)))
+    assert found is not None
+    assert found.sentence.startswith("In 30 % of its periods, the CPU limit of the container")
+    assert "of the time" not in found.sentence
+
+
 def test_memory_that_levels_off_is_not_growth() -> None:
     filling = [sum(600.0 / 4**each for each in range(count)) * MB for count in range(1, 8)]
     windows = [window(index) for index in range(7)]

@@ -164,7 +164,7 @@ CASES: dict[str, Case] = {
             WAITING, loop=in_workers(4), utilization=use(workers={"cpu_user": 3.5}, count=4, cores_busy=3.95)
         ),
         weight=0.6 * (1 - 4 / 7.2),
-        words=("7.2 of 8 workers are at work", "4 usable cores"),
+        words=("7.2 of 8 workers are busy", "4 usable cores"),
     ),
     "oversubscribed-threads": Case(
         fires=healthy(WAITING, loop=in_workers(), utilization=use(workers=STORM)),
@@ -211,7 +211,7 @@ CASES: dict[str, Case] = {
             lines=listings(READING),
         ),
         weight=0.6 * 0.9 * 10 / 10.5 * 0.8,
-        words=("The disk delivers 128 MiB a second, 80 % of what the opened files hold",),
+        words=("Of the bytes in the opened files, 80 % come from the disk (128 MiB a second)",),
         line=21,
     ),
     "worker-imbalance": Case(
@@ -238,7 +238,7 @@ CASES: dict[str, Case] = {
         weight=0.2,
         words=(
             "take 80 ms or less, but one in twenty takes 200 ms or more (2.5 times as long)",
-            "they would take 20 % less time",
+            "training would need 20 % less time",
         ),
     ),
     "work-between-steps": Case(
@@ -261,7 +261,7 @@ CASES: dict[str, Case] = {
         fires=healthy(synchronising=[ITEM]),
         silent=healthy(synchronising=[replace(ITEM, ms_per_step=4.0)]),
         weight=0.12,
-        words=("`item` at train.py, line 55", "64 times a step", "12 ms a step, 12 % of it"),
+        words=("`item` at train.py, line 55", "64 times a step", "12 ms a step, which is 12 % of the step"),
         line=55,
     ),
     "garbage-collection": Case(
@@ -290,13 +290,13 @@ CASES: dict[str, Case] = {
         ),
         silent=healthy(ceilings={"synthetic": Speedup(estimate=1.3, low=1.2, high=1.4, pairs=8, sessions=3)}),
         weight=0.97,
-        words=("take 97 % of the time", "at 97 % of the speed that it would have if data were free"),
+        words=("take 97 % of the time", "at 97 % of the speed that it would have if every batch were ready at once"),
     ),
     "transfer-bound": Case(
         fires=on_gpu(healthy(phases=shares(host_to_device=0.2))),
         silent=on_gpu(healthy(phases=shares(host_to_device=0.09))),
         weight=0.2,
-        words=("takes 20 % of a step. A batch of 8 MiB crosses at 400 MiB a second",),
+        words=("takes 20 % of a step. A batch of 8 MiB is copied at 400 MiB a second",),
     ),
     "pageable-copies": Case(
         fires=on_gpu(
@@ -336,7 +336,7 @@ CASES: dict[str, Case] = {
             epoch_pause=EpochPause(seen=3, seconds=1.0, evaluation=0.7, saving=0.2, first_batch=0.1, rest=0.0)
         ),
         weight=0.5,
-        words=("Between two epochs, 10 s pass (7.0 s evaluating, 2.0 s saving)", "50 % of the time"),
+        words=("The pause between two epochs takes 10 s (7.0 s evaluating, 2.0 s saving)", "50 % of the time"),
     ),
     "slow-start": Case(
         fires=healthy(steps=replace(STEPS, first_step_seconds=25.0), setup_seconds=[26.0, 26.1]),
@@ -364,7 +364,7 @@ CASES: dict[str, Case] = {
         fires=healthy(utilization=use(steal_share=0.12), noise=Noise(aa_ratio=None, floor=0.08)),
         silent=healthy(utilization=use(steal_share=0.01), noise=Noise(aa_ratio=None, floor=0.04)),
         weight=0.12,
-        words=("differences below 8 % can't be told apart from chance", "12 % of its processor time"),
+        words=("a difference below 8 % may be chance", "take 12 % of the processor time"),
     ),
 }
 

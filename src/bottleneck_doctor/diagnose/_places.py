@@ -393,7 +393,7 @@ class Met:
 
     def sentence(self, of: str) -> str:
         """To go behind another sentence; `of`: what was being done when the samples were taken."""
-        return f" {words.share_text(self.share)} of the stack samples of {of} ended in {self.text}."
+        return f" In {words.share_text(self.share)} of the stack samples of {of}, {self.text} was running."
 
 
 def met_in_loading(evidence: Evidence) -> Met | None:

@@ -40,8 +40,10 @@ STATUS_WORDS: dict[Status, str] = {
     "failed": "Failed",
 }
 
+AT_ONCE = "if every batch were ready at once"
+"""What the ceiling of faster loading supposes."""
 CEILING_WORDS = {
-    "synthetic": "if data were free",
+    "synthetic": AT_ONCE,
     "loader_only": "loading alone, as written",
     "loader_only_best_workers": "loading alone, best number of workers",
 }
@@ -343,7 +345,7 @@ def protection_text(protection: Protection | None) -> str:
 
 
 def ceiling_text(name: str) -> str:
-    """What a ceiling supposes: `if data were free`."""
+    """What a ceiling supposes: `if every batch were ready at once`."""
     return CEILING_WORDS.get(name, name.replace("_", " "))
 
 

@@ -11,10 +11,10 @@ PASSES = 0.7
 """Part of a step that forward, backward, optimizer and communication must take together. Ours: if they take less,
 something else has a share worth looking for."""
 AT_CEILING = 1.1
-"""If free data makes training no faster than this, training is at its ceiling. Ours; on a CPU, replayed batches also
-leave the cores to computing."""
+"""If replayed batches make training no faster than this, training is at its ceiling. Ours; on a CPU, replayed
+batches also leave the cores to computing."""
 WAITS = 1 - 1 / AT_CEILING
-"""At this wait for data or more, free data would make training faster than that."""
+"""At this wait for data or more, training without it would be faster than that."""
 
 
 def judge(evidence: Evidence) -> Statement | None:
@@ -35,7 +35,7 @@ def judge(evidence: Evidence) -> Statement | None:
         if ceiling.estimate <= AT_CEILING:
             share = min(1.0, 1.0 / ceiling.estimate)
             figures["of_ceiling"] = share
-            near = f" Training runs at {words.share_text(share)} of the speed that it would have if data were free."
+            near = f" Training runs at {words.share_text(share)} of the speed that it would have {words.AT_ONCE}."
     parts = {"forward": forward, "backward": shares.backward, "optimizer": shares.optimizer + shares.zero_grad}
     limits, does = "Computing limits training.", "computes"
     if shares.communication > 0:
@@ -63,7 +63,7 @@ RULE = Rule(
     needs=("phases",),
     judge=judge,
     source="https://horace.io/brrr_intro.html",
-    advice="Only less computing or a faster machine helps: lower precision, a compiled model, another memory layout or "
-    "model.",
+    advice="Only less computing or a faster machine helps: lower precision, a compiled model, another memory layout, "
+    "or another model.",
     fixes=("amp-bf16", "amp-fp16", "float32-precision", "channels-last", "threads", "intra-op-threads"),
 )

@@ -6,7 +6,7 @@ import re
 
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._places import line_with
-from bottleneck_doctor.diagnose._rule import CAUSE, MATTERS, Rule, Statement, at, milliseconds
+from bottleneck_doctor.diagnose._rule import CAUSE, MATTERS, Rule, Statement, at, milliseconds, often
 from bottleneck_doctor.wording import words
 
 COLLECTS = re.compile(r"\bgc\.collect\(")
@@ -19,8 +19,8 @@ def judge(evidence: Evidence) -> Statement | None:
     site = line_with(evidence, COLLECTS)
     return Statement(
         sentence=(
-            f"Python's garbage collector ran {words.count_text(garbage.collections, 'time')} during the steps that "
-            f"were watched{at(site)}. It took {milliseconds(garbage.ms_per_step)} a step, "
+            f"Python's garbage collector ran {often(garbage.collections)} during the steps that were "
+            f"watched{at(site)}. It took {milliseconds(garbage.ms_per_step)} a step, "
             f"{words.share_text(garbage.share)} of the time."
         ),
         figures={

@@ -32,7 +32,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     if steps is None or steps.steps < 20 or steps.p50_ms <= 0:
         return None
     if evidence.found.period > 1 or not evidence.found.periodic:
-        return Unjudged("the steps of this loop may do different work, so some may well take longer")
+        return Unjudged("the steps of this loop may do different work, so it is normal that some take longer")
     often = steps.outliers / steps.steps
     if steps.jitter < JITTER and often < OUTLIERS:
         return None
@@ -50,7 +50,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     if of_data and not uneven:
         return None
     if not of_data and others > words.OTHER_LOAD:
-        return Unjudged(f"other programs kept {others:.1f} cores busy, which by itself makes steps differ")
+        return Unjudged(f"other programs kept {others:.1f} cores busy, and that alone makes steps differ")
     lost = clamp((steps.mean_ms - steps.p50_ms) / steps.mean_ms) if steps.mean_ms > 0 else 0.0
     if lost < MATTERS:
         return None
@@ -68,8 +68,8 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     return Statement(
         sentence=(
             f"Half of the steps take {milliseconds(steps.p50_ms)} or less, but one in twenty takes "
-            f"{milliseconds(steps.p95_ms)} or more ({steps.jitter:.1f} times as long).{beyond} If all steps took "
-            f"{milliseconds(steps.p50_ms)}, they would take {words.share_text(lost)} less time.{because}"
+            f"{milliseconds(steps.p95_ms)} or more ({steps.jitter:.1f} times as long).{beyond} If every step took "
+            f"{milliseconds(steps.p50_ms)}, training would need {words.share_text(lost)} less time.{because}"
         ),
         figures={
             "jitter": steps.jitter,

@@ -58,7 +58,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     elif spent > total / step:
         lost = f"; with the loop around it, {part} of a step."
     else:
-        lost = f", {part} of it."
+        lost = f", which is {part} of the step."
     return Statement(
         sentence=(
             f"`{worst.name}`{where} takes a value out of a tensor {often(worst.per_step)} a step. "

@@ -62,7 +62,8 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         ),
         figures=figures,
         weight=(between - collected) * evidence.in_steps,
-        clause=f"spends {words.share_text(between)} of the time between loading, passes and optimizer{named}",
+        clause=f"spends {words.share_text(between)} of the time on work other than loading, the model's passes and the "
+        f"optimizer{named}",
         site=site,
     )
 

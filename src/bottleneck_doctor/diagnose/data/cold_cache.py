@@ -44,16 +44,16 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         epoch = opened * batches
         figures["epoch_bytes"] = epoch
         kept = (
-            "which fit into memory: later epochs may find them there"
+            "which fit into memory, so later epochs may find them there"
             if epoch < memory / 2
-            else f"which may be too much for the {words.bytes_text(memory)} of memory to keep"
+            else f"which may be more than the {words.bytes_text(memory)} of memory can keep"
         )
         fits = f" The files of one epoch hold {words.bytes_text(epoch)}, {kept}."
     return Statement(
         sentence=(
-            f"The disk delivers {words.bytes_text(from_disk)} a second, {words.share_text(part)} of what the opened "
-            f"files hold: that much is not in the page cache. Reading is {words.share_text(share)} of making a "
-            f"batch.{fits}"
+            f"Of the bytes in the opened files, {words.share_text(part)} come from the disk "
+            f"({words.bytes_text(from_disk)} a second) and not from memory. Reading files is "
+            f"{words.share_text(share)} of making a batch.{fits}"
         ),
         figures=figures,
         weight=wait * share * part * evidence.in_steps,
@@ -65,7 +65,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
 
 RULE = Rule(
     id="cold-cache",
-    title="Files are not in the page cache",
+    title="Files are read from the disk, not from memory",
     topic="data",
     depth=ORIGIN,
     needs=("loader", "wait", "step", "loading", "files", "utilization"),

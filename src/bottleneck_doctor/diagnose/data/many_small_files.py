@@ -68,7 +68,8 @@ RULE = Rule(
     needs=("loader", "wait", "loading", "files"),
     judge=judge,
     source="https://doc.lustre.org/lustre_manual.xhtml#lustre_dataonmdt",
-    advice="Pack the samples into a few large files (tar shards, HDF5, LMDB, an array on disk) that are read in runs.",
+    advice="Pack the samples into a few large files (tar shards, HDF5, LMDB, an array on disk) and read them in "
+    "sequence.",
     fixes=("workers", "prefetch-factor"),
     contradicts=("compute-bound", "memory-data-needs-no-workers"),
 )

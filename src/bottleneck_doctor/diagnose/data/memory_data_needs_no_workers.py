@@ -38,21 +38,25 @@ def judge(evidence: Evidence) -> Statement | None:
         return None
     saved = 1 - 1 / none.speedup.estimate if none is not None and measured else clamp(1 - own_cost / hand_over) * wait
     figures = {"make_ms": own_cost, "hand_over_ms": hand_over, "data_wait_share": wait}
+    workers = words.count_text(loading.num_workers, "worker")
+    clause = f"{waits(evidence)}, because {workers} hand over batches that are cheap to make"
     faster = ""
     if none is None:
         faster = " Training without workers was not measured."
     elif measured:
         figures["speedup_without_workers"] = none.speedup.estimate
         faster = f" Without workers, training is {words.speedup_text(none.speedup)} as fast."
+        # With the queue always full, workers cost cores and no waiting.
+        clause = f"loses {words.share_text(saved)} of its time by using {workers} for batches that are cheap to make"
     return Statement(
         sentence=(
             f"A batch takes {milliseconds(own_cost)} to make and {milliseconds(hand_over)} to get from "
-            f"{words.count_text(loading.num_workers, 'worker')} to the training process.{faster}"
+            f"{workers} to the training process.{faster}"
         ),
         figures=figures,
         weight=max(saved, 0.0) * evidence.in_steps,
         measured=False,
-        clause=f"{waits(evidence)}, because of workers that its cheap batches do not need",
+        clause=clause,
     )
 
 
@@ -63,8 +67,8 @@ RULE = Rule(
     needs=("loader", "own-workers", "wait", "loading"),
     judge=judge,
     source=DATA_GUIDE + "#single-process-data-loading-default",
-    advice="Load in the training process (`num_workers=0`), or index whole batches out of the tensors instead of "
-    "single samples.",
+    advice="Load in the training process (`num_workers=0`), or take whole batches out of the tensors by index "
+    "instead of single samples.",
     fixes=("no-workers", "batched-fetch"),
     contradicts=("compute-bound", "too-few-workers", "many-small-files", "network-file-system", "cold-cache"),
 )

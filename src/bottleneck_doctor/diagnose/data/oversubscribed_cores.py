@@ -45,14 +45,14 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         figures["cpu_pressure"] = pressure
     return Statement(
         sentence=(
-            f"On average, {busy:.1f} of {words.count_text(loading.num_workers, 'worker')} are at work at the same time "
-            f"on {words.count_text(cores, 'usable core')}, which the training process needs too. So they take turns "
-            "instead of working side by side."
+            f"On average, {busy:.1f} of {words.count_text(loading.num_workers, 'worker')} are busy at the same time on "
+            f"{words.count_text(cores, 'usable core')}, which the training process needs too. So the workers take "
+            "turns instead of working side by side."
         ),
         figures=figures,
         weight=weight * evidence.in_steps,
         measured=False,
-        clause=f"has {busy:.1f} workers at work on {words.count_text(cores, 'core')}",
+        clause=f"has {busy:.1f} busy workers on only {words.count_text(cores, 'core')}",
     )
 
 

@@ -117,7 +117,7 @@ def _of_workers(evidence: Evidence) -> Statement | Unjudged | None:
     taken_off = switches >= SWITCHES * cores
     if not taken_off and delayed < DELAYED:
         return None
-    held_up = f"While they make batches, they stand ready without a core {words.share_text(delayed)} of the time."
+    held_up = f"While a batch is made, its worker is ready but has no core {words.share_text(delayed)} of the time."
     if taken_off:
         amount = words.amount_text(switches)
         held_up = f"The system takes these threads off a core {amount} times a second before they are done."

@@ -79,7 +79,7 @@ RULE = Rule(
     needs=("loader", "wait", "loading"),
     judge=judge,
     source=DATA_GUIDE,
-    advice="Do once, before training, what this code does for every sample of every epoch.",
+    advice="Do this work once, before training, instead of for every sample of every epoch.",
     fixes=("workers", "prefetch-factor", "intra-op-threads", "batched-fetch"),
     yields_to=(
         "many-small-files",

@@ -49,7 +49,7 @@ RULE = Rule(
     needs=("loader", "wait", "curve"),
     judge=judge,
     source=DATA_GUIDE + "#multi-process-data-loading",
-    advice="Set `num_workers` to the measured best. The curve shows where more workers stop paying.",
+    advice="Set `num_workers` to the measured best. The curve shows from where on more workers do not help.",
     fixes=("workers", "intra-op-threads"),
     contradicts=("too-many-workers", "compute-bound"),
 )

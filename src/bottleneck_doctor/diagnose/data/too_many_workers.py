@@ -18,7 +18,7 @@ def judge(evidence: Evidence) -> Statement | None:
         sentence=(
             f"{of_workers(own.num_workers, 'is one', 'are')} too many: {fewer}, training is "
             f"{words.speedup_text(point.speedup)} as fast. "
-            f"Training can use {words.count_text(evidence.found.usable_cpus, 'core')}."
+            f"The training can use {words.count_text(evidence.found.usable_cpus, 'core')}."
         ),
         figures={
             "num_workers": float(own.num_workers),

@@ -36,7 +36,7 @@ def judge(evidence: Evidence) -> Statement | None:
     return Statement(
         sentence=(
             f"Worker {slowest} takes {milliseconds(cost[slowest] * 1000)} a batch, {ratio:.1f} times as long as the "
-            f"others ({milliseconds(others * 1000)}). Batches are used in order, so all wait for it. "
+            f"others ({milliseconds(others * 1000)}). Batches are used in order, so this worker sets the pace. "
             f"{training_waits(evidence)}"
         ),
         figures={

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bottleneck_doctor.diagnose import _usage
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._rule import (
+    MATTERS,
     SYMPTOM,
     Rule,
     Statement,
@@ -15,6 +16,7 @@ from bottleneck_doctor.diagnose._rule import (
     waits,
 )
 from bottleneck_doctor.diagnose.data._loading import limit, waited_making
+from bottleneck_doctor.wording import words
 
 
 def judge(evidence: Evidence) -> Statement | Unjudged | None:
@@ -28,17 +30,19 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         return None
     wait = evidence.wait or 0.0
     cores = _usage.mean(evidence, lambda use: use.cores_busy)
-    machine = (
-        f", and {cores:.1f} of {_usage.usable_by_all(evidence)} cores are busy in all" if cores is not None else ""
-    )
+    machine = f" In all, {cores:.1f} of {_usage.usable_by_all(evidence)} cores are busy." if cores is not None else ""
     each = " each" if loading.num_workers > 1 else ""
     figures = {"compute_while_busy": bound.compute, "data_wait_share": wait}
+    delayed = ""
+    if loading.delayed is not None and loading.delayed >= MATTERS:
+        figures["delayed_share"] = loading.delayed
+        delayed = f", and {'wait' if each else 'waits'} for a core {words.share_text(loading.delayed)} of that time"
     if cores is not None:
         figures["cores_busy"] = cores
     return Statement(
         sentence=(
             f"{of_workers(loading.num_workers, 'keeps', 'keep')} {bound.compute:.2f} cores busy{each} while making "
-            f"batches{machine}. The processor limits loading. {training_waits(evidence)}"
+            f"batches{delayed}.{machine} The processor limits loading. {training_waits(evidence)}"
         ),
         figures=figures,
         weight=wait * clamp(parts.fetch + parts.collate) * evidence.in_steps,

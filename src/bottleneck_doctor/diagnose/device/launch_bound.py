@@ -18,7 +18,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         sentence=(
             f"A step launches {several(profile.kernels_per_step, 'kernel')} of "
             f"{profile.kernel_mean_us:.1f} µs on average, and launching one usually takes about as long. The device "
-            f"is idle {words.share_text(still)} of the time although its data is there."
+            f"is idle {words.share_text(still)} of the time although it does not wait for data."
         ),
         figures={
             "kernels_per_step": profile.kernels_per_step,

@@ -26,7 +26,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
     occupancy = ""
     if profile.occupancy is not None:
         figures["occupancy"] = profile.occupancy
-        occupancy = f" Busy ones hold {words.share_text(profile.occupancy)} of the warps that fit on them."
+        occupancy = f" Busy multiprocessors hold {words.share_text(profile.occupancy)} of the warps that fit on them."
     return Statement(
         sentence=(
             f"Kernels run {words.share_text(profile.utilization)} of the time, but keep only an estimated "

@@ -21,12 +21,12 @@ def judge(evidence: Evidence) -> Statement | None:
         rate = loading.bytes_per_batch * 1000 / (shares.host_to_device * step)
         figures |= {"bytes_per_batch": loading.bytes_per_batch, "bytes_per_second": rate}
         details.append(
-            f" A batch of {words.bytes_text(loading.bytes_per_batch)} crosses at {words.bytes_text(rate)} a second."
+            f" A batch of {words.bytes_text(loading.bytes_per_batch)} is copied at {words.bytes_text(rate)} a second."
         )
     pcie = _usage.device(evidence, lambda use: use.pcie_rx_bytes)
     if pcie is not None:
         figures["pcie_rx_bytes"] = pcie
-        details.append(f" On average, the bus carries {words.bytes_text(pcie)} a second.")
+        details.append(f" On average, the bus to the device carries {words.bytes_text(pcie)} a second.")
     site = line_with(evidence, TO_DEVICE)
     return Statement(
         sentence=(

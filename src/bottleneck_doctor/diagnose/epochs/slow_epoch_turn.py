@@ -37,8 +37,8 @@ def judge(evidence: Evidence) -> Statement | None:
     most = f", most of it {PARTS[largest]}" if seconds[largest] > 0.5 * pause else ""
     return Statement(
         sentence=(
-            f"Between two epochs, {words.duration_text(pause)} pass ({', '.join(named)}). The steps of one epoch take "
-            f"{words.duration_text(epoch)}, so pauses are {words.share_text(share)} of the time."
+            f"The pause between two epochs takes {words.duration_text(pause)} ({', '.join(named)}). The steps of one "
+            f"epoch take {words.duration_text(epoch)}, so pauses are {words.share_text(share)} of the time."
         ),
         figures=figures,
         weight=share,

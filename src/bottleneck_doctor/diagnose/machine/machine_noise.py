@@ -20,13 +20,17 @@ def judge(evidence: Evidence) -> Statement | None:
     throttled = _usage.mean(evidence, lambda use: use.throttled_share) or 0.0
     figures, told = {"noise_floor": noise.floor}, []
     if noise.floor >= NOISY:
-        told.append(f"On this machine, differences{words.below_text(noise.floor)} can't be told apart from chance.")
+        told.append(f"On this machine, a difference{words.below_text(noise.floor)} may be chance.")
     if stolen >= MATTERS:
         figures["steal_share"] = stolen
-        told.append(f"Other guests of the machine's host take {words.share_text(stolen)} of its processor time.")
+        told.append(f"Other virtual machines on the same host take {words.share_text(stolen)} of the processor time.")
     if throttled >= MATTERS:
         figures["throttled_share"] = throttled
-        told.append(f"The CPU quota of the control group stops the training {words.share_text(throttled)} of the time.")
+        # How long it stood in such a period is not known.
+        told.append(
+            f"In {words.share_text(throttled)} of its periods, the CPU limit of the container (its control group) was "
+            "used up, and the training had to wait for the next period."
+        )
     if not told:
         return None
     return Statement(

@@ -60,8 +60,8 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         end = f" At this rate, {which} will last {words.duration_text(left / rate)}."
     return Statement(
         sentence=(
-            f"The training process grew steadily while it was examined, by up to {words.bytes_text(grown)} in one "
-            f"process: {words.bytes_text(rate)} a second{each}.{end}"
+            f"The memory of the training process grew steadily, by up to {words.bytes_text(grown)} in one process: "
+            f"{words.bytes_text(rate)} a second{each}.{end}"
         ),
         figures=figures,
         weight=min(1.0, rate * HOUR / left) if left else 0.0,
