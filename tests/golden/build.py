@@ -278,8 +278,8 @@ def pets() -> Result:
             fingerprint="b3f2c87d10e4",
         ),
         verdict=Verdict(
-            sentence="Training waits for data 73 % of the time. `num_workers=4, persistent_workers=True` makes it "
-            "3.4× faster (95 % 3.2–3.6, 8 pairs).",
+            sentence="Training waits for data 73 % of the time. `num_workers=4, persistent_workers=True` makes "
+            "training 3.4× faster (95 % 3.2–3.6, 8 pairs).",
             finding="input-bound",
             fix="persistent-workers",
         ),
@@ -465,7 +465,7 @@ def undecided() -> Result:
     """Nothing can be claimed, and fixes are ranked by the chance that they help."""
     whole = pets()
     by_id = {fix.id: fix for fix in fixes()}
-    few = "it was measured in {} only, and a claim needs 3: processes differ"
+    few = "it was measured in only {}, and since processes differ, it takes 3 to be sure"
     open_ones = [
         replace(
             by_id["channels-last"],
@@ -495,8 +495,8 @@ def undecided() -> Result:
         without_evidence(whole),
         verdict=Verdict(
             sentence="Training waits for data 73 % of the time. Cannot tell yet: `num_workers=4` looked 1.85× as fast "
-            "in 1 process, and a claim needs 3. It is likely to help (97 %). To make sure: `doctor run --budget 20m "
-            "--only channels-last --only workers train.py …`, about 20 minutes.",
+            "in 1 process, but it takes 3 to be sure. It is likely to help (97 %). To make sure, run `doctor run "
+            "--budget 20m --only channels-last --only workers train.py …` (about 20 minutes).",
             settle=settle("workers", "channels-last", minutes=20),
         ),
         fixes=[*plain, *(fix for fix in fixes() if fix.id in ("pinned-memory", "compile"))],

@@ -91,8 +91,8 @@ def test_the_verdict_names_what_is_likely_and_ends_with_the_next_step() -> None:
     verdict = doubted(experiment, candidates).verdict
     told = re.fullmatch(
         r"Training waits for data 50 % of the time\. Cannot tell yet: `num_workers=2` looked (1\.\d\d)× as fast in "
-        r"1 process, and a claim needs 3\. It is likely to help \((9\d %|over 99 %)\)\. To make sure: "
-        r"`doctor run --budget (\d)m --only workers train\.py`, about (\d) minutes\.",
+        r"1 process, but it takes 3 to be sure\. It is likely to help \((9\d %|over 99 %)\)\. To make sure, run "
+        r"`doctor run --budget (\d)m --only workers train\.py` \(about (\d) minutes\)\.",
         verdict.sentence,
     )
     assert told is not None, verdict.sentence
@@ -114,7 +114,7 @@ def test_what_was_never_measured_is_the_next_step_where_nothing_else_may_help() 
     verdict = doubted(experiment, [workers(WORKERS_2), amp()]).verdict
     assert verdict.settle is not None
     assert verdict.settle.fixes == ["amp-bf16"]
-    assert "To measure the rest: `doctor run --budget" in verdict.sentence
+    assert "To measure the rest, run `doctor run --budget" in verdict.sentence
     both = doubted(Experiment(timed([(WORKERS_2, 1.7)]), sessions=1), [workers(WORKERS_2), amp()]).verdict
     assert both.settle is not None
     assert both.settle.fixes == ["workers"]
@@ -132,10 +132,11 @@ def test_where_more_time_would_not_do_the_reason_says_so() -> None:
     unsure = outcome(doubted(Experiment(timed([(BF16, 1.03)]), luck=0.8), [amp()]), "amp-bf16")
     assert unsure.status == "cannot_tell"
     assert unsure.settle is None
-    assert "more time would hardly settle it, since processes differ that much" in unsure.reason
+    assert "more time would hardly settle it, because processes differ too much" in unsure.reason
     between = undecided.never(0.21, between=True)
     assert between == (
-        "more time would not settle it: it is between too small to matter (2 %) and what this much noise hides (21 %)"
+        "more time would not settle it: the difference seems larger than 2 %, so it may matter, but smaller than the "
+        "21 % that this much noise hides"
     )
     assert "too close to 2 %" in undecided.never(0.01, between=True)
 

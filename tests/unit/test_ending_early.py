@@ -51,7 +51,7 @@ def notes(examined: Examined, word: str) -> list[str]:
 @pytest.mark.parametrize("budget", [None, 600.0])
 def test_it_ends_once_it_is_sure(budget: float | None) -> None:
     examined = Examined(quick(), budget=budget)
-    assert "makes it 2.50× faster" in examined.result.verdict.sentence
+    assert "makes training 2.50× faster" in examined.result.verdict.sentence
     assert processes(examined) == 3
     after = examined.result.method.sure_after_seconds
     assert after is not None
@@ -133,7 +133,7 @@ def test_interrupted_while_it_explains_it_tells_what_it_is_sure_of(late: float) 
     examined = Examined(quick(interrupted_at=after + late))
     assert examined.outcome is not None
     assert examined.outcome.exit_code == Exit.INTERRUPTED
-    assert "makes it 2.50× faster" in examined.result.verdict.sentence
+    assert "makes training 2.50× faster" in examined.result.verdict.sentence
     assert "interrupted" in {warning.slug for warning in examined.result.warnings}
 
 

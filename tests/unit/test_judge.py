@@ -377,7 +377,7 @@ def test_fixes_together_speak_where_none_of_them_may_by_itself() -> None:
     judgement = judged(experiment.windows, [workers(WORKERS_2)], rungs=rungs)
     assert [each.status for each in judgement.fixes] == ["cannot_tell"]
     assert (judgement.verdict.together, judgement.verdict.fix) == (True, None)
-    assert "make it 2.60× faster" in judgement.verdict.sentence
+    assert "make training 2.60× faster" in judgement.verdict.sentence
 
 
 @pytest.mark.parametrize(("more", "together"), [(1.0, False), (1.004, False), (1.1, True)])
@@ -457,7 +457,7 @@ def test_sentence_names_the_best_fix_with_its_figures() -> None:
     assert verdict.fix == "workers"
     assert not verdict.together
     assert verdict.sentence.startswith("Training waits for data 73")
-    assert "`num_workers=2` makes it 2.50× faster (95" in verdict.sentence
+    assert "`num_workers=2` makes training 2.50× faster (95" in verdict.sentence
 
 
 def test_sentence_names_the_combination_where_that_is_better() -> None:
@@ -466,7 +466,7 @@ def test_sentence_names_the_combination_where_that_is_better() -> None:
     assert verdict.fix == "workers"
     assert verdict.together
     both = '`num_workers=2, pin_memory=True` and `torch.autocast("cpu", dtype=torch.bfloat16)`'
-    assert f"{both} make it 2.90× faster" in verdict.sentence
+    assert f"{both} make training 2.90× faster" in verdict.sentence
 
 
 def test_sentence_says_so_where_what_it_offers_changes_rounding() -> None:
@@ -490,7 +490,10 @@ def test_sentence_when_nothing_is_faster() -> None:
         speeds = {REPLAY: ({"replay": True}, free), **timed([(BF16, 1.0)])}
         verdict = judged(Experiment(speeds, wait=0.02).windows, [amp()]).verdict  # type: ignore[arg-type]
         assert verdict.sentence.startswith("Nothing we tried is faster.")
-        assert f"Training already runs at {share} of its speed with free data" in verdict.sentence
+        assert (
+            f"Training already runs at {share} of the speed that it would have if every batch were ready at once"
+            in verdict.sentence
+        )
         assert verdict.fix is None
     bare = judged(Experiment(timed([(BF16, 1.0)])).windows, [amp()]).verdict
     assert bare.sentence == "Nothing we tried is faster."
@@ -499,15 +502,20 @@ def test_sentence_when_nothing_is_faster() -> None:
 def test_no_share_is_drawn_from_a_ceiling_that_noise_has_below_one() -> None:
     speeds = {REPLAY: ({"replay": True}, 0.93), **timed([(BF16, 1.0)])}
     verdict = judged(Experiment(speeds, wait=0.02).windows, [amp()]).verdict  # type: ignore[arg-type]
-    assert "of its speed with free data" not in verdict.sentence
-    assert verdict.sentence == "Nothing we tried is faster. Even with free data it was not faster."
+    assert "already runs at" not in verdict.sentence
+    assert (
+        verdict.sentence == "Nothing we tried is faster. Even with every batch ready at once, training was not faster."
+    )
 
 
 def test_where_nothing_could_be_tried_nothing_is_said_to_have_been() -> None:
     windows = Experiment(timed([(BF16, 1.0)])).windows
     refused = Candidate(BY_ID["workers"], refusal="no torch DataLoader feeds this loop")
     verdict = judged(windows, [refused, Candidate(BY_ID["amp-bf16"], failures={"a": "RuntimeError"})]).verdict
-    assert verdict.sentence == "Nothing could be tried: 1 fix does not apply or cannot pay here and 1 fix failed."
+    assert (
+        verdict.sentence
+        == "Nothing could be tried: 1 fix does not apply here or has too little to gain and 1 fix failed."
+    )
 
 
 @pytest.mark.parametrize("sessions", [1, 3])
@@ -523,7 +531,7 @@ def test_what_was_not_reached_is_told_apart_from_what_was_measured() -> None:
     experiment = Experiment(timed([(WORKERS_2, 0.5)]))
     verdict = judged(experiment.windows, [workers(WORKERS_2), amp()]).verdict
     assert verdict.sentence.endswith(
-        "Nothing that was measured is faster, and the time was over before 1 more fix could be measured."
+        "Nothing that was measured is faster. The time was over before 1 more fix could be measured."
     )
     cut = judged(experiment.windows, [amp()], cut="the examination was interrupted").verdict
     assert cut.sentence.endswith(
@@ -554,7 +562,7 @@ def test_threads_are_said_in_torchs_words() -> None:
     setting: Setting = {"num_workers": 2, "intra_op_threads": 1}
     candidate = Candidate(BY_ID["intra-op-threads"], settings=[setting])
     sentence = judged(Experiment(timed([(setting, 2.0)])).windows, [candidate]).verdict.sentence
-    assert "`num_workers=2` and `torch.set_num_threads(1)` make it 2.00× faster" in sentence
+    assert "`num_workers=2` and `torch.set_num_threads(1)` make training 2.00× faster" in sentence
     assert "intra_op" not in sentence
 
 

@@ -31,7 +31,7 @@ def plain(result: Result) -> str:
     ("chance", "said"),
     [
         (0.9999, "Likely (over 99 %)"), (0.97, "Likely (97 %)"), (0.8, "Likely (80 %)"), (0.6, "May help (60 %)"),
-        (0.2, "May help (20 %)"), (0.08, "Hardly (8 %)"), (0.0001, "Hardly (under 1 %)"),
+        (0.2, "May help (20 %)"), (0.08, "Unlikely (8 %)"), (0.0001, "Unlikely (under 1 %)"),
     ],
 )  # fmt: skip
 def test_a_chance_has_a_word_and_is_never_certain(chance: float, said: str) -> None:
@@ -41,7 +41,7 @@ def test_a_chance_has_a_word_and_is_never_certain(chance: float, said: str) -> N
 
 @given(one=st.floats(0, 1), other=st.floats(0, 1))
 def test_a_better_chance_has_no_weaker_word(one: float, other: float) -> None:
-    order = ["Hardly", "May help", "Likely"]
+    order = ["Unlikely", "May help", "Likely"]
     low, high = sorted((one, other))
     assert order.index(doubt.band(low)) <= order.index(doubt.band(high))
 
@@ -113,9 +113,9 @@ def test_the_page_ranks_what_is_open_and_marks_it_as_not_sure() -> None:
     assert "May help 41 %" in cards[1]
     assert "about 1.12× in 3 processes" in cards[1]
     assert re.findall(r"<summary><h3>([^<]+?) <", fixes) == [
-        "Hardly worth more time", "Not measured yet", "Not applicable", "Failed",
+        "Unlikely to help", "Not measured yet", "Not applicable", "Failed",
     ]  # fmt: skip
-    assert "Hardly (1 %)" in words_of(fixes)
+    assert "Unlikely (1 %)" in words_of(fixes)
     assert "1.85× faster" not in words_of(text)
 
 

@@ -79,7 +79,7 @@ def test_labels_that_would_touch_are_left_to_the_sentence() -> None:
 @pytest.mark.parametrize("points", [[point(4, 10)], [point(4, 0)], [point(0, 1), point(0, 2)]])
 def test_a_curve_of_hardly_any_points_is_drawn(points: list[curves.CurvePoint]) -> None:
     drawing = curves.worker_curve(
-        points, [curves.Level("if data were free", 5)], 4, narrow=False, unit="samples a second"
+        points, [curves.Level("if every batch were ready at once", 5)], 4, narrow=False, unit="samples a second"
     )
     assert "nan" not in drawing
     ElementTree.fromstring(drawing)

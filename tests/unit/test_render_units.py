@@ -92,13 +92,13 @@ def test_no_report_shows_a_ceiling_below_what_it_shows_as_measured(pets: Result)
     slow = replace(pets, fixes=open_, combination=None, workers=None)
     slow = replace(slow, baseline=replace(baseline_of(pets), samples_per_second=412.7))
     raised = replace(slow, ceilings={"synthetic": worth(0.93, 0.8, 1.1, 2)})
-    assert "Now 413 samples/s; ceiling of faster loading 413, if data were free." in plain(raised)
+    assert "Now 413 samples/s; 413 if every batch were ready at once." in plain(raised)
     assert "ceiling of faster loading 413" in shown(raised)
 
 
 def test_what_computes_faster_may_pass_free_data() -> None:
     text = plain(load("gpu"))
-    assert "best measured 2531; ceiling of faster loading 1479, if data were free" in text
+    assert "best measured 2531; 1479 if every batch were ready at once" in text
 
 
 def test_bar_title_and_headline_speak_of_one_figure(pets: Result) -> None:

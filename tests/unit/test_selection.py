@@ -283,7 +283,9 @@ def test_ceilings_leave_out_what_cannot_pay(selection: Selection) -> None:
     machine.measure(1, baseline, probe(labels.REPLAY, {"replay": True}), baseline)
     selection.heed_ceilings()
     assert candidate(selection, "workers").settings == []
-    assert candidate(selection, "workers").refusal.startswith("cannot pay: with free data")
+    assert candidate(selection, "workers").refusal.startswith(
+        "too little to gain: if every batch were ready at once, training would be only"
+    )
     assert candidate(selection, "amp-bf16").settings
     asked = keys(selection.probes(1, first_block=False))
     assert not any("num_workers" in key for key in asked)
@@ -325,12 +327,12 @@ def test_phases_leave_out_what_acts_on_too_small_a_part(able: Selection) -> None
     able.heed_phases(SHARES)
     for small in ("fused-optimizer", "merged-groups"):
         assert candidate(able, small).settings == []
-        assert candidate(able, small).refusal == "cannot pay: the optimizer takes 1 % of the time"
+        assert candidate(able, small).refusal == "too little to gain: the optimizer takes only 1 % of the time"
     # What it saves of the backward pass is not known, so that all of that counts.
     for large in ("zero-grad-none", "amp-bf16", "workers", "allocator"):
         assert candidate(able, large).settings, large
     able.heed_phases(dict.fromkeys(SHARES, 0.0) | {"data_wait": 0.999, "backward": 0.001})
-    reason = "cannot pay: clearing gradients and the backward pass take 0.1 % of the time"
+    reason = "too little to gain: clearing gradients and the backward pass take only 0.1 % of the time"
     assert candidate(able, "zero-grad-none").refusal == reason
     assert candidate(able, "workers").settings
 

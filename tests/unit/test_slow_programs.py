@@ -88,15 +88,16 @@ def test_no_ceiling_is_measured_where_none_waits() -> None:
     result = ran.result
     assert not {"replay", "loader_only"} & set(ran.names)
     assert result.ceilings == {}
-    assert result.without_ceilings == "not needed: waiting for data takes under 0.1 % of the time"
+    assert result.without_ceilings == "there was no need, since waiting for data takes under 0.1 % of the time"
     refused = {fix.id: fix.reason for fix in result.fixes if fix.status == "not_applicable"}
     for fix in ("workers", "no-workers", "intra-op-threads", "persistent-workers", "prefetch-factor"):
         assert refused[fix] == (
-            "cannot pay: waiting for data takes under 0.1 % of the time, as the first look at the phases of a step saw"
+            "too little to gain: waiting for data takes under 0.1 % of the time, as the first look at the phases of a "
+            "step showed"
         )
     page = html.render(result)
-    assert "was not measured: not needed: waiting for data takes under 0.1 % of the time." in page
-    assert "How fast training would be if data were free</li>" not in page
+    assert "was not measured: there was no need, since waiting for data takes under 0.1 % of the time." in page
+    assert "How fast training would be if every batch were ready at once</li>" not in page
 
 
 def test_where_workers_crowd_the_cpus_what_frees_them_is_tried() -> None:
@@ -104,22 +105,22 @@ def test_where_workers_crowd_the_cpus_what_frees_them_is_tried() -> None:
     ran = examined(2.5, 5.0, {"workers": 2, "load": 0.5}, speeds={"replay=True": 1.2})
     reasons = {fix.id: fix.reason for fix in ran.result.fixes}
     assert ran.result.without_ceilings == ""
-    assert reasons["workers"].startswith("cannot pay: ")
+    assert reasons["workers"].startswith("too little to gain: ")
     for fix in ("no-workers", "intra-op-threads"):
-        assert not reasons[fix].startswith("cannot pay: ")
+        assert not reasons[fix].startswith("too little to gain: ")
 
 
 @pytest.mark.parametrize(("load", "workers"), [(1.0, 0), (6.0, 2)])
 def test_where_steps_wait_nothing_is_left_out(load: float, workers: int) -> None:
     ran = examined(2.5, 5.0, {"workers": workers, "load": load})
     assert ran.result.without_ceilings == ""
-    assert not any(fix.reason.startswith("cannot pay: waiting") for fix in ran.result.fixes)
+    assert not any(fix.reason.startswith("too little to gain: waiting") for fix in ran.result.fixes)
 
 
 def test_a_loop_that_only_waits_has_nothing_to_compute_faster() -> None:
     ran = examined(0.001, 5.0, {"workers": 0, "load": 0.5})
     amp = next(fix for fix in ran.result.fixes if fix.id == "amp-bf16")
-    assert amp.reason.startswith("cannot pay: computing takes 0.2 % of the time, as the first look")
+    assert amp.reason.startswith("too little to gain: computing takes 0.2 % of the time, as the first look")
     assert AMP not in ran.names
 
 

@@ -366,13 +366,13 @@ def _verdict(
     doubt: Doubt,
 ) -> Verdict:
     if baseline is None:
-        return Verdict(sentence="Cannot tell: no window of the training as written could be measured.")
+        return Verdict(sentence="Cannot tell: the training as written could not be measured.")
     opening = _opening(baseline)
     if leading is not None:
         device = evidence.found.device
-        make = "makes" if len(words.setting_parts(leading.setting, device)) == 1 else "make"
+        make = "makes training" if len(words.setting_parts(leading.setting, device)) == 1 else "make training"
         code, figure = words.setting_code(leading.setting, device), words.speedup_text(leading.figure)
-        sentence = f"{opening} {code} {make} it {figure}.".replace("× (", "× faster (", 1)
+        sentence = f"{opening} {code} {make} {figure}.".replace("× (", "× faster (", 1)
         single = leading.fix or _best_single(outcomes)
         return Verdict(
             sentence=f"{sentence} {RISK_TOLD[leading.risk]}".rstrip(), fix=single, together=leading.fix is None
@@ -421,7 +421,7 @@ def _best_single(outcomes: Sequence[FixOutcome]) -> str | None:
 
 def _too_noisy(evidence: JudgeEvidence, floor: float) -> str:
     """Why there is too much noise. Other programs are blamed only if they were seen: training can vary by itself."""
-    vary = f"measurements of the same training differ so much that nothing{words.below_text(floor)} is claimed"
+    vary = f"measurements of the same training differ so much that a gain{words.below_text(floor)} may be chance"
     if not _others_busy(evidence):
         return vary
     return f"other programs kept up to {evidence.other_load:.1f} cores busy meanwhile, and {vary}"
@@ -442,5 +442,5 @@ def opened_by(judged: Judgement, cause: str) -> str:
 
 def _opening(baseline: Baseline) -> str:
     if baseline.data_wait_share is None:
-        return f"Training takes {words.amount_text(baseline.steps_per_second)} steps a second."
+        return f"Training runs at {words.amount_text(baseline.steps_per_second)} steps a second."
     return f"Training waits for data {words.share_text(baseline.data_wait_share)} of the time."

@@ -267,7 +267,7 @@ def _cut(gathered: Gathered) -> str:
         return "the examination was interrupted"
     if gathered.sure_after is not None:
         return "the examination was sure of the rest and ended"
-    return "the ranks came apart" if gathered.ended(Ending.APART) else TIME_OVER
+    return "the ranks fell out of step" if gathered.ended(Ending.APART) else TIME_OVER
 
 
 def _other_load(gathered: Gathered) -> float | None:

@@ -30,6 +30,8 @@ CLEARLY_LOSING = 0.93
 """A setting below this part of the best speed of its fix is measured no more often than a claim needs."""
 CEILING_SESSIONS = 1
 """Sessions that measure a ceiling. It bounds what fixes can bring, and nothing is claimed from it, so one is enough."""
+TOO_LITTLE = "too little to gain"
+"""Begins the reason of a fix that is out by its ceiling, or by the part of the time that it acts on."""
 LEAST_TOLD = 0.0005
 """A smaller share would be shown as 0."""
 WORKER_LIMIT = 8
@@ -133,7 +135,8 @@ class Selection:
         return [_with_failures(candidate, self.measured) for candidate in self._all]
 
     def heed_ceilings(self) -> None:
-        """Drop the fixes that cannot pay according to their ceiling. Needs the ceilings and baselines of one block."""
+        """Drop the fixes whose ceiling says that they have too little to gain. Needs the ceilings and baselines of one
+        block."""
         if self._insist:
             return
         wait = ev.wait_share(self.measured.windows) or 0.0
@@ -141,9 +144,10 @@ class Selection:
         # One pair of windows gives a rough ratio, so it must agree with the waiting time that there is nothing to gain.
         free = max(self.speeds().get(labels.REPLAY, math.inf), without_wait)
         if free < WORTH_TRYING:
-            self._drop("data", f"with free data, training would be {free:.3f} times as fast as now")
+            self._drop("data", f"{words.AT_ONCE}, training would be only {words.share_text(free - 1)} faster")
         if wait > 1 / WORTH_TRYING:
-            self._drop("compute", f"with free computing, training would be {1 / wait:.3f} times as fast as now")
+            gain = words.share_text(1 / wait - 1)
+            self._drop("compute", f"if computing took no time, training would be only {gain} faster")
 
     def heed_supply(self, supply: Supply) -> None:
         """Drop the fixes that surely cannot pay according to the waiting that the first look saw. If no fix is left
@@ -154,14 +158,16 @@ class Selection:
             share = supply.wait + supply.epoch_start
             told = words.share_text(share) if share >= LEAST_TOLD else f"under {words.share_text(2 * LEAST_TOLD)}"
             waits = f"waiting for data takes {told} of the time"
-            why = f"{waits}, as the first look at the phases of a step saw"
+            why = f"{waits}, as the first look at the phases of a step showed"
             crowded = supply.crowding >= HARDLY
             self._drop("data", why, spared=crowded)
             if not crowded:
-                self.without_ceilings = f"not needed: {waits}"
+                self.without_ceilings = f"there was no need, since {waits}"
         elif supply.bound:
             busy = words.share_text(1 - supply.wait)
-            self._drop("compute", f"computing takes {busy} of the time, as the first look at the phases of a step saw")
+            self._drop(
+                "compute", f"computing takes {busy} of the time, as the first look at the phases of a step showed"
+            )
 
     def _drop(self, target: str, why: str, *, spared: bool = False) -> None:
         """Drop the fixes of this target, because of `why`. `spared`: except those that free CPUs."""
@@ -171,7 +177,7 @@ class Selection:
                 continue
             if candidate.fix.target == target and candidate.settings and not _pays(candidate, speeds):
                 candidate.settings = []
-                candidate.refusal = f"cannot pay: {why}"
+                candidate.refusal = f"{TOO_LITTLE}: {why}"
 
     def heed_kernel(self, share: float | None) -> None:
         """Drop fixes that can only save time of the kernel, if that time is too short. `share`: the part of the time of
@@ -180,7 +186,7 @@ class Selection:
         for candidate in self.beside:
             if share is not None and candidate.of_kernel and candidate.settings and worth < WORTH_TRYING:
                 candidate.settings = []
-                candidate.refusal = f"cannot pay: the kernel works for {words.share_text(share)} of the time"
+                candidate.refusal = f"{TOO_LITTLE}: the kernel takes only {words.share_text(share)} of the time"
 
     def heed_phases(self, shares: Mapping[str, float] | None) -> None:
         """Drop fixes that act on parts of a step which take too little time. `shares`: parts of the time of the
@@ -202,7 +208,9 @@ class Selection:
             share = sum(shares[part] for part in parts)
             if 1 / max(1e-9, 1 - DISTURBED * share) < WORTH_TRYING:
                 candidate.settings = []
-                candidate.refusal = f"cannot pay: {words.parts_text(parts)} {words.share_text(share)} of the time"
+                candidate.refusal = (
+                    f"{TOO_LITTLE}: {words.parts_text(parts)} only {words.share_text(share)} of the time"
+                )
 
     # -- in the selection ------------------------------------------------------------------------------------------
 

@@ -7,7 +7,6 @@ as they need to lie on the same side of 1, and of one another, as the values do.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 
 from bottleneck_doctor.documents.report import FixOutcome, Speedup
@@ -30,8 +29,8 @@ def reason(estimate: speedups.SpeedupEstimate | Speedup, *, floor: float, tried:
     subject = f"on top of {over} it" if over else "it"
     if estimate.sessions < speedups.MINIMUM_SESSIONS:
         return (
-            f"{subject} was measured in {words.count_text(estimate.sessions, 'process')} only, and a claim needs "
-            f"{speedups.MINIMUM_SESSIONS}: processes differ"
+            f"{subject} was measured in only {words.count_text(estimate.sessions, 'process')}, and since processes "
+            f"differ, it takes {speedups.MINIMUM_SESSIONS} to be sure"
         )
     low, high = estimate.low, estimate.high
     if low < 1 < high:
@@ -42,37 +41,39 @@ def reason(estimate: speedups.SpeedupEstimate | Speedup, *, floor: float, tried:
         if low <= least:
             low_text, _, least_text = _apart(low, 1.0, least)
             return (
-                f"{subject} looks faster, but the interval begins at {low_text}, and with this much noise only one "
-                f"that begins above {least_text} counts"
+                f"{subject} looks faster, but the interval begins at {low_text}, and with this much noise it would "
+                f"have to begin above {least_text}"
             )
-        return f"{subject} looks faster, {_chance(low, 'begins', tried)}"
+        return f"{subject} looks faster, and the interval begins at {_apart(low, 1.0)[0]}, {_chance(tried)}"
     most = 1 / (1 + floor)
     if high >= most:
         high_text, _, most_text = _apart(high, 1.0, most)
         return (
-            f"{subject} looks slower, but the interval ends at {high_text}, and with this much noise only one "
-            f"that ends below {most_text} counts"
+            f"{subject} looks slower, but the interval ends at {high_text}, and with this much noise it would have "
+            f"to end below {most_text}"
         )
-    return f"{subject} looks slower, {_chance(high, 'ends', tried)}"
+    return f"{subject} looks slower, and the interval ends at {_apart(high, 1.0)[0]}, {_chance(tried)}"
 
 
 AND_NEVER = "; "
 """Between a reason and why more time would not help."""
-PAIRS_TAKEN = "more time would not settle it: no more pairs of processes are taken of it, but another run may"
+PAIRS_TAKEN = (
+    "more time would not settle it, because it is measured in a fixed number of pairs of processes, but another run may"
+)
 
 
 def never(floor: float, *, between: bool) -> str:
     """Why more time would not decide it. `between`: whether such an estimate would be undecided even without noise."""
     if not between:
-        return "more time would hardly settle it, since processes differ that much, but a quieter machine may"
+        return "more time would hardly settle it, because processes differ too much, but a quieter machine may"
     small = words.share_text(speedups.EQUIVALENCE)
     if floor > speedups.EQUIVALENCE:
         hidden = words.share_text(floor) if floor < 1 else words.ratio_text(1 + floor, 1)
         return (
-            f"more time would not settle it: it is between too small to matter ({small}) and what this much noise "
-            f"hides ({hidden})"
+            f"more time would not settle it: the difference seems larger than {small}, so it may matter, but smaller "
+            f"than the {hidden} that this much noise hides"
         )
-    return f"more time would hardly settle it: it is too close to {small}, from where on a difference matters"
+    return f"more time would hardly settle it: the difference is too close to {small}, the smallest that matters"
 
 
 def quieter(unsettled: Sequence[FixOutcome], device: str, *, others: bool) -> str:
@@ -86,14 +87,9 @@ def quieter(unsettled: Sequence[FixOutcome], device: str, *, others: bool) -> st
     return f"{advice} Best chance so far: {name} ({doubt.percent_text(best.chance)})."
 
 
-def _chance(end: float, verb: str, tried: int) -> str:
-    """The reason if the interval alone would allow a claim, but several fixes were tried."""
-    text = _apart(end, 1.0)[0]
-    many = words.count_text(tried, "fix")
-    were = "was" if tried == 1 else "were"
-    return (
-        f"and the interval {verb} at {text}, but {many} {were} tried, and by chance one of so many may look like that"
-    )
+def _chance(tried: int) -> str:
+    """The interval is clear of everything, and the claim is one of several."""
+    return "but that may still be chance" + (f", since {tried} fixes were tried" if tried > 1 else "")
 
 
 def _apart(*values: float) -> list[str]:
@@ -126,18 +122,18 @@ def sentence(unsettled: Sequence[FixOutcome], others: Sequence[FixOutcome], devi
     leading = next(filter(_gains, ranking.by_chance(measured)), None)
     if leading is not None and leading.speedup is not None:
         return " ".join(filter(None, (_leads(leading, leading.speedup, device), doubt.is_likely_text(leading.chance))))
-    rest = f", and {cut} before {words.count_text(late, 'more fix')} could be measured" if late else ""
+    rest = f" {cut[0].upper()}{cut[1:]} before {words.count_text(late, 'more fix')} could be measured." if late else ""
     few = [outcome for outcome in measured if _sessions(outcome) < speedups.MINIMUM_SESSIONS]
     if few:
         least = words.count_text(min(map(_sessions, few)), "process")
         return (
-            f"Cannot tell yet: nothing that was tried looks faster so far, but some of it was measured in {least} "
-            f"only, and a claim needs {speedups.MINIMUM_SESSIONS}{rest}."
+            f"Cannot tell yet: nothing that was tried looks faster so far, but some of it was measured in only "
+            f"{least}, and it takes {speedups.MINIMUM_SESSIONS} to be sure.{rest}"
         )
     highest = max((outcome.speedup.high for outcome in measured if outcome.speedup is not None), default=0.0)
     if highest > WORTH_NAMING:
-        return f"Nothing we tried is clearly faster, but noise could hide gains of up to {_gain_text(highest)}{rest}."
-    return f"Nothing that was measured is faster{rest}." if late else "Nothing we tried is faster."
+        return f"Nothing we tried is clearly faster, but noise could hide gains of up to {_gain_text(highest)}.{rest}"
+    return f"Nothing that was measured is faster.{rest}" if late else "Nothing we tried is faster."
 
 
 def _leads(leading: FixOutcome, figure: Speedup, device: str) -> str:
@@ -146,16 +142,16 @@ def _leads(leading: FixOutcome, figure: Speedup, device: str) -> str:
     if figure.sessions < speedups.MINIMUM_SESSIONS:
         return (
             f"Cannot tell yet: {name} looked {words.estimate_text(figure)} as fast in "
-            f"{words.count_text(figure.sessions, 'process')}, and a claim needs {speedups.MINIMUM_SESSIONS}."
+            f"{words.count_text(figure.sessions, 'process')}, but it takes {speedups.MINIMUM_SESSIONS} to be sure."
         )
-    told = f"Cannot tell: {name} measured {words.speedup_text(figure)}"
+    told = f"Cannot tell: {name} was measured at {words.speedup_text(figure)}"
     reason, _, hopeless = leading.reason.partition(AND_NEVER)
     more = f" M{hopeless[1:]}." if hopeless else ""
     if leading.added is None and figure.low < 1 < figure.high:
-        return f"{told}: it may be slower or faster.{more}"  # The figure already includes the interval.
-    # The figure already says that it looks faster.
-    rest = re.sub("^it looks faster, (and|but) ", "", reason)
-    return (f"{told}: {rest}." if rest != reason else f"{told}, but {rest}.") + more
+        return f"{told}, so it may be slower or faster.{more}"  # The interval stands there already.
+    # That it looks faster is told by the figure.
+    rest = reason.removeprefix("it looks faster")
+    return (f"{told}{rest}." if rest != reason else f"{told}, but {reason}.") + more
 
 
 def _gains(outcome: FixOutcome) -> bool:
@@ -176,19 +172,21 @@ def _gain_text(ratio: float) -> str:
 def nothing_faster(outcomes: Sequence[FixOutcome], free_data: float | None) -> str:
     """What the verdict says if everything is decided and nothing is faster.
 
-    `free_data`: how many times as fast training was with data for free; None if that was not measured.
+    `free_data`: how much faster training was measured to be with every batch ready; None where it was not measured.
     """
     if any(outcome.speedup is not None for outcome in outcomes):
         said = "Nothing we tried is faster."
     else:
         failed = sum(outcome.status == "failed" for outcome in outcomes)
         refused = len(outcomes) - failed
-        parts = [f"{words.count_text(refused, 'fix')} {'does' if refused == 1 else 'do'} not apply or cannot pay here"]
+        does = "does not apply here or has" if refused == 1 else "do not apply here or have"
+        parts = [f"{words.count_text(refused, 'fix')} {does} too little to gain"]
         parts = (parts if refused else []) + ([f"{words.count_text(failed, 'fix')} failed"] if failed else [])
         said = f"Nothing could be tried: {' and '.join(parts) or 'no fix was asked for'}."
     if free_data is None:
         return said
     if free_data < 1:
-        # Because of noise it is below 1. It only says that there is little to gain.
-        return f"{said} Even with free data it was not faster."
-    return f"{said} Training already runs at {words.share_text(1 / free_data)} of its speed with free data."
+        # Noise has it below what it bounds: it says no more than that there is little to gain.
+        return f"{said} Even with every batch ready at once, training was not faster."
+    share = words.share_text(1 / free_data)
+    return f"{said} Training already runs at {share} of the speed that it would have {words.AT_ONCE}."

@@ -112,7 +112,7 @@ def _place(site: Site, result: Result) -> str:
 
 
 def _speeds(result: Result) -> str:
-    """`Now 12.0 samples/s; best measured 41.2; ceiling of faster loading 45.0, if data were free.`"""
+    """`Now 12.0 samples/s; best measured 41.2; 45.0 if every batch were ready at once.`"""
     assert result.baseline is not None
     rate = rates.rate(result.baseline)
     now = rate.of(result.baseline.samples_per_second)
@@ -123,7 +123,7 @@ def _speeds(result: Result) -> str:
     if ceiling is not None:
         name, speedup = ceiling
         most = words.amount_text(now * speedup.estimate)
-        parts.append(f"ceiling of faster loading {most}, {words.ceiling_text(name)}")
+        parts.append(f"{most} {words.ceiling_text(name)}")
     return "; ".join(parts) + "."
 
 

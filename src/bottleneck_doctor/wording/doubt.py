@@ -11,10 +11,10 @@ from bottleneck_doctor.wording.ranking import HARDLY, LIKELY
 
 
 def band(chance: float | None) -> str:
-    """`Likely`, `May help` or `Hardly`; `Not measured` where there is no chance."""
+    """`Likely`, `May help` or `Unlikely`; `Not measured` where there is no chance."""
     if chance is None or not math.isfinite(chance):
         return "Not measured"
-    return "Likely" if chance >= LIKELY else "Hardly" if chance < HARDLY else "May help"
+    return "Likely" if chance >= LIKELY else "Unlikely" if chance < HARDLY else "May help"
 
 
 def percent_text(chance: float) -> str:
@@ -50,7 +50,7 @@ def settle_time_text(settle: Settle) -> str:
 
 
 def settle_text(command: str, seconds: float, *, rest: bool = False) -> str:
-    """`To make sure: `doctor run --budget 5m --only workers train.py`, about 5 minutes.` `rest`: it measures what was
-    not measured yet, and decides nothing that was."""
+    """`To make sure, run `doctor run --budget 5m --only workers train.py` (about 5 minutes).` `rest`: it measures what
+    was not measured yet, and decides nothing that was."""
     purpose = "To measure the rest" if rest else "To make sure"
-    return f"{purpose}: `{command}`, about {durations.spoken_duration(seconds)}."
+    return f"{purpose}, run `{command}` (about {durations.spoken_duration(seconds)})."

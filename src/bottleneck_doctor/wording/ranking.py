@@ -149,7 +149,7 @@ def best_words(result: Result, setting: Setting) -> str:
         claimed.append(result.combination.setting)
     if setting in claimed:
         return f"Best is {named}."
-    return f"Best is {named}, which is not known to be faster than what is written."
+    return f"Best is {named}, which is not known to be faster than the training as written."
 
 
 SURE_SESSIONS = MINIMUM_SESSIONS
@@ -247,9 +247,12 @@ def not_measured(result: Result) -> list[str]:
         (result.baseline is None, "The speed of the training as written"),
         (
             "synthetic" not in result.ceilings and not result.without_ceilings,
-            "How fast training would be if data were free",
+            f"How fast training would be {words.AT_ONCE}",
         ),
-        (result.noise is None or result.noise.aa_ratio is None, "The control: the baseline against itself"),
+        (
+            result.noise is None or result.noise.aa_ratio is None,
+            "The control: the training as written, measured against itself",
+        ),
         (result.workers is None, "Speed against number of workers"),
         (result.combination is None and len(ranked(result)) > 1, "Fixes together"),
         (result.phases is None, "Where the time of one step goes: forward, backward, optimizer"),

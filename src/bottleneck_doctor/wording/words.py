@@ -55,7 +55,7 @@ PHASE_WORDS = {
     "backward": "Backward",
     "optimizer": "Optimizer",
     "zero_grad": "Clearing gradients",
-    "between": "Everything between",
+    "between": "Rest of the loop",
     "communication": "Communication between processes",
 }
 
@@ -66,7 +66,7 @@ PART_WORDS = {
     "backward": "the backward pass",
     "optimizer": "the optimizer",
     "zero_grad": "clearing gradients",
-    "between": "what lies between them",
+    "between": "the rest of the loop",
     "communication": "communication",
 }
 """The same inside of a sentence."""

@@ -13,7 +13,7 @@ from bottleneck_doctor.render.sections import links
 from bottleneck_doctor.render.sections.applying import Applying, applying
 from bottleneck_doctor.wording import doubt, ranking, words
 
-HARDLY_TITLE = "Hardly worth more time"
+HARDLY_TITLE = "Unlikely to help"
 UNMEASURED_TITLE = "Not measured yet"
 
 
