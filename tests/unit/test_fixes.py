@@ -193,7 +193,7 @@ def test_debug_switches_that_are_on() -> None:
     cudnn = {"cudnn_deterministic": True}
     assert settings("debug-switches", replace(ON_GPU, own=cudnn)) == [{"cudnn_deterministic": False}]
     for nothing_to_gain in ({}, cudnn, {"detect_anomaly": False}, {"detect_anomaly": None}):
-        assert "switched on" in refusal("debug-switches", replace(FOUND, own=nothing_to_gain))
+        assert "are on" in refusal("debug-switches", replace(FOUND, own=nothing_to_gain))
 
 
 def test_anomaly_detection_changes_no_number_and_the_others_do() -> None:
@@ -275,10 +275,10 @@ def test_convolutions_that_may_not_be_in_tensorfloat32() -> None:
     [
         (ON_GPU, "could not be read"),
         (precise(replace(ON_GPU, autocast="bfloat16")), "already on: the forward pass runs under autocast (bfloat16)"),
-        (precise(ON_GPU, levels=[]), "the GPU has no units that torch multiplies float32 matrices with in Tensor"),
+        (precise(ON_GPU, levels=[]), "the GPU has no units with which torch could multiply in Tensor"),
         (precise(FOUND, levels=[]), "the processor has no units"),
         (precise(replace(FOUND, device="mps:0"), levels=[]), "the device has no units"),
-        (precise(ON_GPU, contradictory=True), "sets the precision of one backend itself"),
+        (precise(ON_GPU, contradictory=True), "itself sets the precision of one backend"),
         (precise(ON_GPU, {"float32_precision": "high"}), 'already on: `torch.set_float32_matmul_precision("high")`'),
         (precise(ON_GPU, {"float32_precision": "medium"}), "already on"),
         (precise(ON_GPU, matrices=False), "no layer of the model multiplies float32 matrices"),
@@ -307,12 +307,12 @@ def test_channels_last() -> None:
 @pytest.mark.parametrize(
     ("found", "reason"),
     [
-        (replace(FOUND, has_root_module=False), "no module with parameters"),
+        (replace(FOUND, has_root_module=False), "no call of a module with trainable parameters"),
         (FOUND, "could not be seen"),
         (laid_out(FOUND, weights=0), "the model has no 2-D convolutions"),
         (laid_out(FOUND, contiguous=0, channels_last=3), "already on"),
         (laid_out(FOUND, obstacle="the model is nailed down"), "the model is nailed down"),
-        (laid_out(replace(FOUND, device="mps:0")), "CPUs and of CUDA"),
+        (laid_out(replace(FOUND, device="mps:0")), "CPUs and CUDA"),
     ],
 )
 def test_channels_last_that_can_t_be_tried(found: Found, reason: str) -> None:

@@ -207,7 +207,7 @@ def test_what_comes_out_different_is_refused() -> None:
     """A tensor whose rows lie apart: stacked they are dense, and taken by one index they lie as they did."""
     data = Columns()
     data.x = torch.randn(2, COUNT, 4).permute(1, 2, 0)  # type: ignore[assignment]
-    wanted = "`Columns` gives other batches for a list of indices than row by row"
+    wanted = "`Columns` returns other batches for a list of indices than row by row"
     assert obstacle(DataLoader(data, batch_size=4)) == wanted
     strings = Columns()
     strings.x = np.array(["a"] * COUNT)

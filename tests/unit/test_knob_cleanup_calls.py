@@ -178,7 +178,7 @@ def test_it_gives_up_where_memory_runs_short(steps: Steps, counted: list[str], m
     counted.clear()
     knob.before_step(context)
     assert knob.gave_up == (
-        "the memory of the process grew by 3.0 GiB meanwhile, of 4.0 GiB that were free, so it was given up"
+        "the memory of the process grew by 3.0 GiB, of 4.0 GiB that were free, so the window was given up"
     )
     assert counted[0] == "collect", "what was kept goes back at once"
     knob.before_step(context)

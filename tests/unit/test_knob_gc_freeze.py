@@ -134,7 +134,7 @@ SEEN = {"share": 0.08, "collections": 12, "on": True, "frozen": False}
         ({"share": 0.019}, "1.9 % of the time"),
         ({"on": False}, "already on"),
         ({"frozen": True}, "already on"),
-        ({"share": None}, "not seen"),
+        ({"share": None}, "not measured"),
     ],
 )
 def test_it_is_offered_where_the_collector_takes_long(facts: dict[str, Any], reason: str) -> None:

@@ -489,8 +489,8 @@ LINEAR = nn.Linear(2, 2)
         (lambda p: torch.optim.LBFGS(p), ("`LBFGS`", "`LBFGS`", "`LBFGS`")),
         (lambda p: torch.optim.AdamW(p, fused=True), ("already on", "already on", "one group")),
         (lambda p: torch.optim.AdamW(p, foreach=True), ("", "already on", "one group")),
-        (lambda p: torch.optim.AdamW(p, differentiable=True), ("differentiated", "differentiated", "one group")),
-        (lambda p: torch.optim.AdamW(p, lr=torch.tensor(0.1)), ("is a tensor", "no plain tensor", "one group")),
+        (lambda p: torch.optim.AdamW(p, differentiable=True), ("gradients flow", "gradients flow", "one group")),
+        (lambda p: torch.optim.AdamW(p, lr=torch.tensor(0.1)), ("is a tensor", "other than plain tensors", "one group")),
         (lambda p: torch.optim.NAdam(p), ("no fused `NAdam`", "", "one group")),
         (lambda p: torch.optim.AdamW(p), ("", "", "one group")),
         (lambda p: torch.optim.AdamW([{"params": [each]} for each in p]), ("", "", "")),
@@ -515,7 +515,7 @@ def test_what_is_in_the_way(make: Make, reasons: tuple[str, str, str]) -> None:
 
 def test_without_an_optimizer_nothing_is_changed() -> None:
     told = obstacles(Steps())
-    assert all("no optimizer" in told[name] for name in NAMES)
+    assert all("no step of a torch optimizer" in told[name] for name in NAMES)
 
 
 def test_sparse_gradients_and_other_numbers_are_no_case_for_a_fused_step() -> None:

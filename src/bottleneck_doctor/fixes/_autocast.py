@@ -16,7 +16,7 @@ def propose_autocast(found: Found, dtype: str) -> Offer | NotApplicable:
     if found.grad_scaler:
         return NotApplicable("the script scales its gradients itself")
     if not found.has_root_module and found.rung not in ("optimizer step", "gradient scaler"):
-        return NotApplicable("no module with parameters to train was seen to be called")
+        return NotApplicable("no call of a module with trainable parameters was seen")
     if not found.has_root_module:
-        return NotApplicable("no module whose parameters the optimizer holds was seen to be called")
+        return NotApplicable("no call of a module whose parameters the optimizer holds was seen")
     return Offer(({"autocast": dtype},))

@@ -12,9 +12,9 @@ from bottleneck_doctor.runtime.wire.messages import Found
 
 def propose(found: Found) -> Offer | NotApplicable:
     if not found.device.startswith("cpu"):
-        return NotApplicable("the model computes on a device, where torch keeps the memory that it has")
+        return NotApplicable("the model computes on a device, and torch keeps the device's memory by itself")
     if not sys.platform.startswith("linux"):
-        return NotApplicable("it is known of Linux only")
+        return NotApplicable("it works on Linux only")
     chosen = allocator.chosen(os.environ)
     if chosen:
         return NotApplicable(f"already on: `{chosen}` is set")
@@ -26,14 +26,14 @@ FIX = Fix(
     id="allocator",
     title="Keep memory from step to step",
     why=(
-        "Large tensors on the CPU come from the kernel and go back to it at every step, and the kernel clears each of "
-        "their pages before it hands it out again."
+        "At every step, the memory of large tensors on the CPU goes back to the kernel and is asked for again, and the "
+        "kernel clears each page of it first."
     ),
     source="https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html",
     risk="identical",
     how=(
         "Set `MALLOC_MMAP_THRESHOLD_`, `MALLOC_TRIM_THRESHOLD_` and `MALLOC_TOP_PAD_` before Python starts, or preload "
-        "another allocator with `LD_PRELOAD`. The process then keeps the most memory that it ever had."
+        "another allocator with `LD_PRELOAD`. The process then keeps as much memory as it ever needed."
     ),
     target="compute",
     propose=propose,

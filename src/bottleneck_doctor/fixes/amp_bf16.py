@@ -14,7 +14,7 @@ def propose(found: Found) -> Offer | NotApplicable:
 FIX = Fix(
     id="amp-bf16",
     title="Compute in bfloat16 (automatic mixed precision)",
-    why="Matrix products and convolutions in bfloat16 move half the bytes, and use faster units where there are some.",
+    why="Matrix products and convolutions in bfloat16 move half the bytes, and use faster units if there are any.",
     source="https://pytorch.org/docs/stable/amp.html",
     risk="numerics",
     how="Put the forward pass and the loss under `with torch.autocast(device, dtype=torch.bfloat16):`.",

@@ -20,17 +20,17 @@ def propose(found: Found) -> Offer | NotApplicable:
 
 FIX = Fix(
     id="batched-fetch",
-    title="Take whole batches by one index",
+    title="Fetch whole batches at once",
     why=(
-        "A dataset of tensors or arrays gives a whole batch for a list of indices; row by row it is asked once for "
-        "each, and the collate function stacks as many small tensors."
+        "A dataset of tensors or arrays can return a whole batch for a list of indices. Row by row, it is called once "
+        "for each sample, and the collate function has to stack all the small tensors."
     ),
     source="https://pytorch.org/docs/stable/data.html#disable-automatic-batching",
     risk="identical",
     how=(
         "`DataLoader(dataset, sampler=BatchSampler(RandomSampler(dataset), batch_size=64, drop_last=False), "
         "batch_size=None)` for one with `batch_size=64, shuffle=True`; `SequentialSampler` without `shuffle`. "
-        "In Lightning return that loader from `train_dataloader`, in transformers from `get_train_dataloader`."
+        "In Lightning, return that loader from `train_dataloader`; in transformers, from `get_train_dataloader`."
     ),
     target="data",
     propose=propose,

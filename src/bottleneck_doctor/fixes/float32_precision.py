@@ -19,10 +19,10 @@ def propose(found: Found) -> Offer | NotApplicable:
         return NotApplicable(f"already on: the forward pass runs under autocast ({found.autocast})")
     levels = facts["levels"]
     if not levels:
-        units = "TensorFloat32, as compute capability 8.0 and above" if _on_gpu(found) else "bfloat16 or TensorFloat32"
-        return NotApplicable(f"the {_place(found)} has no units that torch multiplies float32 matrices with in {units}")
+        units = "TensorFloat32 (compute capability 8.0 and above)" if _on_gpu(found) else "bfloat16 or TensorFloat32"
+        return NotApplicable(f"the {_place(found)} has no units with which torch could multiply in {units}")
     if facts["contradictory"]:
-        return NotApplicable("the script sets the precision of one backend itself, by `fp32_precision`")
+        return NotApplicable("the script itself sets the precision of one backend, with `fp32_precision`")
     own = str(float32_precision.KNOB.own(found) or ORDER[0])
     lower = [level for level in levels if ORDER.index(level) > ORDER.index(own)]
     extra: Setting = {cudnn_allow_tf32.NAME: True} if cudnn_allow_tf32.KNOB.own(found) is False else {}
@@ -43,10 +43,10 @@ def _place(found: Found) -> str:
 
 FIX = Fix(
     id="float32-precision",
-    title="Multiply float32 matrices in fewer bits",
+    title="Multiply float32 matrices with less precision",
     why=(
-        "GPUs since Ampere multiply float32 matrices several times as fast in TensorFloat32, and processors with AMX "
-        "do in bfloat16; torch asks for neither by itself."
+        "GPUs since Ampere multiply float32 matrices several times as fast in TensorFloat32, and so do processors with "
+        "AMX in bfloat16. torch uses neither unless you ask for it."
     ),
     source="https://docs.pytorch.org/docs/stable/generated/torch.set_float32_matmul_precision.html",
     risk="numerics",

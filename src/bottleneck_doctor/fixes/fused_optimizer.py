@@ -18,16 +18,17 @@ def propose(found: Found) -> Offer | NotApplicable:
 
 FIX = Fix(
     id="fused-optimizer",
-    title="Step the optimizer in fused operations",
+    title="Use a fused optimizer",
     why=(
-        "An optimizer that goes through its tensors in Python makes ten or more small operations for each of them; a "
-        "fused one makes one for all of a group, or `foreach=True` one list of each, where there is no fused one."
+        "An optimizer that goes through its tensors in Python runs ten or more small operations for each tensor. A "
+        "fused one runs a single operation for a whole group. Where there is none, `foreach=True` runs each operation "
+        "once for a list of tensors."
     ),
     source="https://docs.pytorch.org/docs/stable/optim.html",
     risk="numerics",
     how=(
-        "Pass `fused=True` to the optimizer, or `foreach=True` where its class knows no `fused`. transformers' "
-        '`TrainingArguments` take `optim="adamw_torch_fused"`.'
+        "Pass `fused=True` to the optimizer, or `foreach=True` if its class has no `fused`. transformers' "
+        '`TrainingArguments` takes `optim="adamw_torch_fused"`.'
     ),
     target="compute",
     propose=propose,

@@ -18,20 +18,21 @@ def propose(found: Found) -> Offer | NotApplicable:
         return NotApplicable("already on: the script calls `gc.freeze()`")
     share = gc_freeze.collecting(found)
     if share is None:
-        return NotApplicable("how long Python's garbage collector takes was not seen")
+        return NotApplicable("how long Python's garbage collector takes was not measured")
     if share < LEAST:
         return NotApplicable(
-            f"Python's garbage collector took {words.share_text(share)} of the time until the loop was found"
+            f"Python's garbage collector took only {words.share_text(share)} of the time until the loop was found"
         )
     return Offer(({gc_freeze.NAME: gc_freeze.THRESHOLD},))
 
 
 FIX = Fix(
     id="gc-freeze",
-    title="Freeze what was made before the loop",
+    title="Freeze the objects made before the loop",
     why=(
-        "Python's garbage collector walks all objects that can refer to others, the data set and the model among them; "
-        "`gc.freeze()` puts what is there out of its sight, and a higher threshold lets it run less often."
+        "Python's garbage collector goes through all objects that can refer to others, such as the data set and the "
+        "model. `gc.freeze()` makes it skip the objects that exist by then, and a higher threshold lets it run less "
+        "often."
     ),
     source="https://docs.python.org/3/library/gc.html#gc.freeze",
     risk="identical",

@@ -22,7 +22,7 @@ def propose(found: Found) -> Offer | NotApplicable:
 FIX = Fix(
     id="intra-op-threads",
     title="Load in workers, and leave cores free for them",
-    why="An operation that uses all cores waits for its slowest thread, and a busy worker slows one of the cores down.",
+    why="An operation that uses all cores waits for its slowest thread, and a busy worker takes time from one of them.",
     source="https://pytorch.org/docs/stable/notes/cpu_threading_torchscript_inference.html",
     risk="identical",
     how="Pass `num_workers=N` to the DataLoader and call `torch.set_num_threads(M)` with N + M near the usable CPUs.",

@@ -13,16 +13,16 @@ def propose(found: Found) -> Offer | NotApplicable:
 
 FIX = Fix(
     id="merged-groups",
-    title="Merge the optimizer's groups that are alike",
+    title="Merge the optimizer's parameter groups",
     why=(
-        "An optimizer goes through its groups one by one, so that fused and listed operations end with each group; a "
-        "group for every tensor leaves nothing of them."
+        "An optimizer goes through its parameter groups one by one, and a fused operation covers one group at most. "
+        "With a group for every tensor, nothing is left to fuse."
     ),
     source="https://docs.pytorch.org/docs/stable/optim.html#per-parameter-options",
     risk="identical",
     how=(
         "Give the optimizer one group for all parameters with the same learning rate, weight decay and other "
-        "hyperparameters, as far as no scheduler is to treat them differently later."
+        "hyperparameters, unless a scheduler treats them differently later."
     ),
     target="compute",
     propose=propose,

@@ -17,7 +17,7 @@ def propose(found: Found) -> Offer | NotApplicable:
 FIX = Fix(
     id="no-workers",
     title="Load batches in the main process",
-    why="Where samples lie in memory, starting workers and handing batches over costs more than loading them.",
+    why="If samples are in memory, starting workers and handing batches over can cost more than loading them.",
     source="https://pytorch.org/docs/stable/data.html#single-process-data-loading-default",
     risk="identical",
     how="Pass `num_workers=0` to the DataLoader.",

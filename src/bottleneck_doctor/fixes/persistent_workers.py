@@ -22,7 +22,7 @@ def propose(found: Found) -> Offer | NotApplicable:
 FIX = Fix(
     id="persistent-workers",
     title="Keep workers between epochs",
-    why="Unless workers persist, every epoch starts new ones, which costs a large part of a short epoch.",
+    why="Unless workers persist, every epoch starts new ones, which can take a large part of a short epoch.",
     source="https://pytorch.org/docs/stable/data.html#torch.utils.data.DataLoader",
     risk="identical",
     how="Pass `persistent_workers=True` to the DataLoader.",

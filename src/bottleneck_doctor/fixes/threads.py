@@ -24,8 +24,8 @@ FIX = Fix(
     id="threads",
     title="Compute with another number of threads",
     why=(
-        "An operation waits for the slowest of its threads: small operations are done sooner by one thread, and more "
-        "threads than usable CPUs, as a container with a limit has them by default, stop one another."
+        "An operation waits for the slowest of its threads. Small operations are often faster with one thread. More "
+        "threads than usable CPUs, which are the default in a container with a CPU limit, hold one another up."
     ),
     source="https://pytorch.org/docs/stable/notes/cpu_threading_torchscript_inference.html",
     risk="numerics",

@@ -28,7 +28,7 @@ def propose(found: Found) -> Offer | NotApplicable:
 FIX = Fix(
     id="workers",
     title="Load batches in worker processes",
-    why="Worker processes read, decode and collate the next batches while the current one is computed.",
+    why="Worker processes read, decode and collate the next batches while the training process computes.",
     source="https://pytorch.org/docs/stable/data.html#single-and-multi-process-data-loading",
     risk="identical",
     how="Pass `num_workers=N` to the DataLoader.",

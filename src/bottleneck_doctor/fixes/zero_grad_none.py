@@ -15,8 +15,8 @@ FIX = Fix(
     id="zero-grad-none",
     title="Set gradients to None instead of zeros",
     why=(
-        "To fill gradients with zeros goes through all of their memory, and the backward pass then adds to them, where "
-        "it would otherwise keep what it has made."
+        "Filling gradients with zeros writes to all of their memory, and the backward pass then has to add to them. "
+        "Where a gradient is None, the backward pass simply stores the new one."
     ),
     source="https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.zero_grad.html",
     risk="identical",

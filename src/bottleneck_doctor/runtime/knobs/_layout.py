@@ -69,13 +69,13 @@ def obstacle(steps: Steps) -> str:
     """Why the layout of this model's weights can't be changed in a living process; "" where it can."""
     modules = [module for root in steps.roots for module in root.modules()]
     if any(map(is_compiled, modules)) or _compiled_frames():
-        return "the program is compiled, and the compiler chooses the layout of convolutions by itself"
+        return "parts of the program are compiled, and the compiler chooses the layout of convolutions itself"
     if any(isinstance(module, torch.jit.ScriptModule) for module in modules):
-        return "the model is a TorchScript program, which was made for the layout that it has"
+        return "the model is a TorchScript program, which was made for its present layout"
     if any(kind.__name__ in _SEVERAL for module in modules for kind in type(module).__mro__):
-        return "the model is wrapped for several processes, with buffers that were laid out for its weights as they are"
+        return "the model is wrapped for several processes, with buffers that follow the present layout of its weights"
     if any(isinstance(optimizer, torch.optim.LBFGS) for optimizer in steps.optimizers):
-        return "LBFGS takes gradients in one layout only"
+        return "LBFGS accepts gradients in one layout only"
     return _obstacle_of_weights(steps)
 
 
@@ -94,13 +94,13 @@ def _obstacle_of_weights(steps: Steps) -> str:
         if tensor.dim() != 4:
             continue
         if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout is not torch.strided:
-            return f"weights of the model are of a kind of their own ({type(tensor).__name__})"
+            return f"some weights of the model are of a special kind ({type(tensor).__name__})"
         storage = tensor.untyped_storage()
         if tensor.device.type == "cpu" and storage.is_shared():
             return "the weights of the model are shared with other processes"
         if storage.nbytes() != tensor.numel() * tensor.element_size() or storage.data_ptr() in places:
-            return "weights of the model lie in one block of memory with others"
+            return "some weights of the model share a block of memory with others"
         places.add(storage.data_ptr())
         if any(not kept.is_floating_point() and not kept.is_complex() for kept in of_optimizers(steps, tensor)):
-            return "the optimizer packs its state, by the layout of the weights"
+            return "the optimizer packs its state in the layout of the weights"
     return ""

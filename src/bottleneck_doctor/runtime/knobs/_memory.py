@@ -46,16 +46,16 @@ class MemoryLimit:
             grown = held - self._held
             if grown > max(HOST_LEAST, HOST_PART * self._free):
                 return (
-                    f"the memory of the process grew by {grown / _GIBIBYTE:.1f} GiB meanwhile, of "
-                    f"{self._free / _GIBIBYTE:.1f} GiB that were free, so it was given up"
+                    f"the memory of the process grew by {grown / _GIBIBYTE:.1f} GiB, of "
+                    f"{self._free / _GIBIBYTE:.1f} GiB that were free, so the window was given up"
                 )
         reserved = self._now_reserved()
         if reserved > self._reserved:
             total = torch.cuda.get_device_properties(self._device).total_memory
             if reserved > DEVICE_PART * total:
                 return (
-                    f"torch held {reserved / _GIBIBYTE:.1f} GiB of the {total / _GIBIBYTE:.1f} GiB on {self._device} "
-                    "meanwhile, so it was given up"
+                    f"torch held {reserved / _GIBIBYTE:.1f} GiB of the {total / _GIBIBYTE:.1f} GiB on {self._device}, "
+                    "so the window was given up"
                 )
         return ""
 

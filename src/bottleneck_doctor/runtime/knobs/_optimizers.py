@@ -27,7 +27,7 @@ KNOWN = (
 change. They call a closure once, before all of them."""
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
-NO_OPTIMIZER = "no optimizer of torch's was seen to make a step"
+NO_OPTIMIZER = "no step of a torch optimizer was seen"
 
 
 def obstacle(steps: Steps, refusal: Callable[[Any], str]) -> str:
@@ -40,7 +40,7 @@ def unknown(optimizer: Any) -> str:
     """Why nothing may be supposed of how this optimizer steps; "" where its class is torch's own, as torch made it."""
     kind = type(optimizer)
     if kind not in KNOWN:
-        return f"the optimizer is a `{kind.__name__}`, whose step is not one of those that are known"
+        return f"the optimizer is a `{kind.__name__}`, whose step doctor does not know"
     step = inspect.unwrap(kind.step)
     if not str(getattr(step, "__module__", "")).startswith("torch.optim") or not hasattr(kind, "_init_group"):
         return f"the step of `{kind.__name__}` was replaced"

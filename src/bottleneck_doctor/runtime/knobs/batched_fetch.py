@@ -76,7 +76,7 @@ def obstacle(loader: Any) -> str:
     """Why this loader's batches are not taken as a whole, as the end of a sentence; "" where they can be."""
     dataset = loader.dataset
     if isinstance(loader.dataset, IterableDataset):
-        return "an iterable dataset is not asked for rows by index"
+        return "an iterable dataset has no rows that could be taken by index"
     if not loader._auto_collation:
         return "already on: the loader asks its dataset for whole batches"
     inner = _inside_subsets(dataset)
@@ -85,13 +85,13 @@ def obstacle(loader: Any) -> str:
     if loader.collate_fn is not default_collate:
         return "the loader's `collate_fn` is not torch's own, so it may do more than stack rows"
     if not _gives_plain_lists(loader.batch_sampler):
-        return "the loader's sampler is none of torch's, so its indices may be no plain numbers"
+        return "the loader's sampler is not one of torch's, so its indices may not be plain numbers"
     if getattr(loader, "batch_size", None) == 1:
-        return "a batch is one row"
+        return "a batch has only one row"
     if not (_reads_tensors(inner) or _reads_arrays(inner)):
         return f"`{type(inner).__name__}` does more than read rows of tensors or arrays by their index"
     if not _compares(dataset, getattr(loader, "batch_size", None) or 1):
-        return f"`{type(inner).__name__}` gives other batches for a list of indices than row by row"
+        return f"`{type(inner).__name__}` returns other batches for a list of indices than row by row"
     return ""
 
 

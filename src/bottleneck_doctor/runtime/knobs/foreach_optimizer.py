@@ -26,8 +26,8 @@ class ForeachOptimizer(Implementation):
         if any(cls.fits(type(optimizer), each) for each in optimizer.param_groups):
             return ""
         if all(each.get("fused") or is_foreach(each) for each in optimizer.param_groups):
-            return "already on: the optimizer steps by operations on lists of tensors"
-        return "the optimizer's step is differentiated through, or what it holds is no plain tensor"
+            return "already on: the optimizer runs its operations on lists of tensors"
+        return "gradients flow through the optimizer's step, or it holds something other than plain tensors"
 
 
 KNOB = ForeachOptimizer

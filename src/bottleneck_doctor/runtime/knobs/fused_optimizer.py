@@ -50,7 +50,7 @@ class FusedOptimizer(Implementation):
         if any(cls.fits(type(optimizer), each) for each in groups):
             return ""
         if any(each.get("differentiable") for each in groups):
-            return "the optimizer's step is differentiated through"
+            return "gradients flow through the optimizer's step"
         if any(has_tensors(each) for each in groups):
             return "a hyperparameter of the optimizer is a tensor"
         return f"torch {torch.__version__} has no fused `{type(optimizer).__name__}` for these parameters"
