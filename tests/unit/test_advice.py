@@ -80,7 +80,7 @@ def test_what_is_switched_on_somewhere_else_is_said_beside_the_first_line_that_i
     assert (only.line, only.diff) == (4, "")
     assert only.note == (
         "Write `torch.autograd.set_detect_anomaly(False)` and `torch.use_deterministic_algorithms(False)` before "
-        "training begins, or take out what switches it on."
+        "training begins, or remove what switches it on."
     )
     assert changes_for(SWITCHED, replace(found, loader_site=None, forward_site=None, backward_site=None)) == []
 
@@ -105,7 +105,7 @@ def test_calls_are_taken_out_where_they_stand(found: Found, tmp_path: Path) -> N
     assert "-    gc.collect()\n" in here.diff
     # A file that can't be read any more.
     assert (there.file, there.line, there.diff) == (str(helper), 3, "")
-    assert there.note == "Take out `torch.cuda.empty_cache()` in line 3."
+    assert there.note == "Remove `torch.cuda.empty_cache()` in line 3."
 
 
 WHOLE: Setting = {"batched_fetch": True}

@@ -63,7 +63,7 @@ def test_quotes_are_the_file_s_own() -> None:
 def test_an_argument_that_is_not_written_out_is_left_to_the_user() -> None:
     made = change("import torch\ntorch.set_num_threads(args.threads)\n")
     assert (made.diff, made.line) == ("", 2)
-    assert made.note == "Line 2 sets it: make it `1` there."
+    assert made.note == "Line 2 sets this value now: set it to `1` there."
 
 
 def test_what_sets_a_worker_up_is_another_matter() -> None:

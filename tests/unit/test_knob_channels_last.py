@@ -298,8 +298,8 @@ def test_models_that_are_left_alone() -> None:
         (DistributedDataParallel(Net()), "several processes"),
         (nn.Sequential(Net(), nn.Conv3d(3, 3, 3)), "3-D"),
         (shared, "shared with other processes"),
-        (block, "one block of memory"),
-        (tied, "one block of memory"),
+        (block, "share a block of memory"),
+        (tied, "share a block of memory"),
     ):
         told = facts(model)
         assert reason in told["obstacle"]

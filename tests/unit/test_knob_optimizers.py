@@ -490,7 +490,7 @@ LINEAR = nn.Linear(2, 2)
         (lambda p: torch.optim.AdamW(p, fused=True), ("already on", "already on", "one group")),
         (lambda p: torch.optim.AdamW(p, foreach=True), ("", "already on", "one group")),
         (lambda p: torch.optim.AdamW(p, differentiable=True), ("gradients flow", "gradients flow", "one group")),
-        (lambda p: torch.optim.AdamW(p, lr=torch.tensor(0.1)), ("is a tensor", "other than plain tensors", "one group")),
+        (lambda p: torch.optim.AdamW(p, lr=torch.tensor(0.1)), ("is a tensor", "than plain tensors", "one group")),
         (lambda p: torch.optim.NAdam(p), ("no fused `NAdam`", "", "one group")),
         (lambda p: torch.optim.AdamW(p), ("", "", "one group")),
         (lambda p: torch.optim.AdamW([{"params": [each]} for each in p]), ("", "", "")),

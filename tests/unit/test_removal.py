@@ -50,7 +50,7 @@ def test_a_call_that_shares_its_line_or_whose_value_is_used_is_named() -> None:
         change = removal_change(HEAD + line, [("gc.collect", 5)])
         assert change is not None
         assert change.diff == ""
-        assert change.note == "Take `gc.collect()` in line 5 out."
+        assert change.note == "Remove `gc.collect()` in line 5."
 
 
 def test_a_call_by_another_name() -> None:

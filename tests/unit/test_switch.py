@@ -69,4 +69,4 @@ def test_a_with_that_switches_it_on_is_named() -> None:
     assert change is not None
     assert change.found == {LAMP}
     assert (change.text.line, change.text.diff) == (2, "")
-    assert change.text.note == "Take `lamp.lit()` in line 2 out."
+    assert change.text.note == "Remove `lamp.lit()` in line 2."

@@ -74,7 +74,7 @@ def changes_for(setting: Setting, found: Found) -> list[Change]:
         elif isinstance(edit, BeforeLoop):
             changes += _before_loop(edit, edit.of(value), found)
         elif isinstance(edit, Variables):
-            notes.append(f"And start it with `{edit.code(value, found.device)}` before the command.")
+            notes.append(f"And put `{edit.code(value, found.device)}` before the command that starts the training.")
         elif isinstance(edit, Argument):
             change = _named(edit, found)
             if change is not None:
@@ -215,7 +215,7 @@ def _before_loop(edit: BeforeLoop, lines: Sequence[str], found: Found) -> list[C
     if change is not None:
         return [Change(file=site.file, line=change.line, diff=change.diff, note=change.note)]
     code = words.listed([f"`{each}`" for each in lines])
-    note = f"Call {code} once before the training loop, when model and data set are made."
+    note = f"Call {code} once before the training loop, after the model and the data set are made."
     return [Change(file=site.file, line=site.line, diff="", note=note)]
 
 
@@ -227,7 +227,7 @@ def _taken_out(calls: Sequence[tuple[str, Site]]) -> list[Change]:
         source = _source(Site(file=file, line=1))
         edit = None if source is None else removal_change(source, here)
         if edit is None:
-            note = f"Take out {words.listed([f'`{name}()` in line {line}' for name, line in here])}."
+            note = f"Remove {words.listed([f'`{name}()` in line {line}' for name, line in here])}."
             changes.append(Change(file=file, line=here[0][1], diff="", note=note))
         else:
             changes.append(Change(file=file, line=edit.line, diff=edit.diff, note=edit.note))
@@ -237,14 +237,14 @@ def _taken_out(calls: Sequence[tuple[str, Site]]) -> list[Change]:
 def _started(setting: Setting, found: Found) -> list[Change]:
     """No line of the user's says how it is started: what to write before the command, beside the file that trains."""
     site = next(iter(_sites(found)), None)
-    note = f"Start it with {words.setting_code(setting, found.device)} before the command."
+    note = f"Put {words.setting_code(setting, found.device)} before the command that starts the training."
     return [Change(file=site.file, line=0, diff="", note=note)] if site is not None else []
 
 
 def _nowhere(codes: Sequence[str], found: Found) -> list[Change]:
     """Where nothing that is to be switched was found: what to write, beside the first line that is known."""
     code = " and ".join(f"`{each}`" for each in codes)
-    return _beside(f"Write {code} before training begins, or take out what switches it on.", found)
+    return _beside(f"Write {code} before training begins, or remove what switches it on.", found)
 
 
 def _beside(note: str, found: Found) -> list[Change]:

@@ -34,7 +34,7 @@ def _changed(text: SourceText, made: list[ast.Call], value: str) -> ChangeText:
     first = min(call.lineno for call in made)
     given = [call.args[0] if call.args else next((each.value for each in call.keywords), None) for call in made]
     if not all(isinstance(each, ast.Constant) for each in given):
-        return ChangeText(line=first, diff="", note=f"Line {first} sets it: make it `{value}` there.")
+        return ChangeText(line=first, diff="", note=f"Line {first} sets this value now: set it to `{value}` there.")
     edited = text.source
     for begin, end in sorted((text.span(each) for each in given if each is not None), reverse=True):
         edited = edited[:begin] + value.replace("'", text.quote) + edited[end:]

@@ -55,7 +55,7 @@ def loader_change(
         return None
     if len(calls) > 1:
         wanted = {name: value for name, value in keywords.items() if name not in without}
-        note = f"Several loaders are made on this line; set {_say(wanted)}."
+        note = f"Several loaders are made on this line. Set {_say(wanted)} in the training loader."
         return ChangeText(line=calls[0].lineno, diff="", note=note)
     return call_change(text, calls[0], keywords, without)
 
@@ -253,7 +253,9 @@ def _set_keyword(text: SourceText, key: _Key, name: str, value: object) -> tuple
         return _Refusal("Set {wanted} in this call.")
     note = ""
     if not isinstance(present, ast.Constant):
-        note = f"`{ast.unparse(present)}` gives {name} now: if it is an option of yours, set it to {written} there."
+        note = (
+            f"`{ast.unparse(present)}` sets {name} now. If it is an option of your program, set it to {written} there."
+        )
     return text.source[:start] + written + text.source[end:], note
 
 

@@ -30,7 +30,7 @@ def removal_change(source: str, calls: Sequence[tuple[str, int]]) -> ChangeText 
         if alone:
             statements += [each for each in alone if each not in statements]
         else:
-            named.append(f"Take `{name}()` in line {line} out.")
+            named.append(f"Remove `{name}()` in line {line}.")
     edits = _edits(text, statements)
     edited = source
     for begin, end, new in sorted(edits, reverse=True):

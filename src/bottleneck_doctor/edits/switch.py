@@ -39,7 +39,7 @@ def switches_change(source: str, wanted: Mapping[Switch, SettingValue]) -> Switc
             lines.append(place.lineno)
             found.add(switch)
         for call in _contexts(text.tree, switch):
-            notes.append(f"Take `{ast.unparse(call)}` in line {call.lineno} out.")
+            notes.append(f"Remove `{ast.unparse(call)}` in line {call.lineno}.")
             lines.append(call.lineno)
             found.add(switch)
     if not found:
