@@ -55,6 +55,18 @@ def refusal(identifier: str, found: Found) -> str:
     return proposal.reason
 
 
+def test_another_number_of_threads_is_a_matter_of_rounding() -> None:
+    """Sums over another number of threads are added up in another order: gradients differ in their last bits."""
+    proposals = {fix.id: fix.propose(FOUND) for fix in catalogue()}
+    turning = {
+        identifier
+        for identifier, each in proposals.items()
+        if isinstance(each, Offer) and any("intra_op_threads" in setting for setting in each.settings)
+    }
+    assert turning == {"threads", "intra-op-threads"}
+    assert {BY_ID[identifier].risk for identifier in turning} == {"numerics"}
+
+
 def test_every_file_is_a_fix_named_by_its_id() -> None:
     files = {path.stem for path in Path(fixes.__file__).parent.glob("*.py") if not path.stem.startswith("_")}
     assert {fix.id.replace("-", "_") for fix in catalogue()} == files

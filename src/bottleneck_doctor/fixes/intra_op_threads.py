@@ -24,7 +24,8 @@ FIX = Fix(
     title="Load in workers, and leave cores free for them",
     why="An operation that uses all cores waits for its slowest thread, and a busy worker takes time from one of them.",
     source="https://pytorch.org/docs/stable/notes/cpu_threading_torchscript_inference.html",
-    risk="identical",
+    # Sums over another number of threads are added up in another order.
+    risk="numerics",
     how="Pass `num_workers=N` to the DataLoader and call `torch.set_num_threads(M)` with N + M near the usable CPUs.",
     target="data",
     propose=propose,
