@@ -33,7 +33,7 @@ def metric(id: str, title: str, **given: object) -> Metric:
     usual: dict[str, object] = {
         "unit": "seconds", "base": 0.1, "head": 0.1005, "change": 0.005, "low": -0.006, "high": 0.016,
         "threshold": 0.05, "level": "error", "verdict": "unchanged", "smallest": 0.028,
-        "sentence": f"{title} is not 5 % worse: +0.5 % (-0.6 % to +1.6 %).",
+        "sentence": f"{title}: has not grown by 5 % or more (base 100 ms, head 100 ms).",
     }  # fmt: skip
     return Metric(id=id, title=title, **{**usual, **given})  # type: ignore[arg-type]
 
@@ -52,17 +52,18 @@ def passed() -> Check:
         base=Side(name="origin/main", commit="4fa76021c6f4f8d3f3a3b7a5a1f2c3d4e5f60718"),
         head=Side(name="the working tree", commit="9cc02b8a1f2c3d4e5f607184fa76021c6f4f8d3f", dirty=True),
         status="passed",
-        sentence="No step is 5 % slower than on origin/main: +0.5 % (-0.6 % to +1.6 %), 6 pairs.",
+        sentence="A step has not become slower than on origin/main by 5 % or more: it takes 100 ms, and 100 ms there.",
         metrics=[
-            metric("step_time", "Time a step"),
+            metric("step_time", "Step time"),
             metric(
-                "peak_memory", "Peak memory of the host", unit="bytes", base=1420.0 * MIB, head=1421.0 * MIB,
+                "host_memory", "Peak memory", unit="bytes", base=1420.0 * MIB, head=1421.0 * MIB,
                 change=0.0007, low=-0.001, high=0.002, threshold=0.1, level="warn", smallest=0.004,
-                sentence="Peak memory of the host is not 10 % worse.",
+                sentence="Peak memory: has not grown by 10 % or more (base 1.4 GiB, head 1.4 GiB).",
             ),
             metric(
-                "device_memory", "Peak memory of the device", unit="bytes", base=None, head=None, change=None,
-                low=None, high=None, verdict="not_measured", smallest=None, sentence="There is no device.",
+                "device_memory", "Peak device memory", unit="bytes", base=None, head=None, change=None,
+                low=None, high=None, verdict="not_measured", smallest=None,
+                sentence="Peak device memory: could not be measured on either side.",
             ),
         ],
         pairs=[
@@ -88,42 +89,43 @@ def regressed() -> Check:
     return replace(
         usual,
         status="regressed",
-        sentence="A step is 31 % slower than on origin/main (28 % to 34 %, 6 pairs): waiting for data grew, most in "
-        "`PetsDataset.__getitem__`, data.py line 42.",
+        sentence="A step takes 31 % longer than on origin/main (131 ms instead of 100 ms); the limit is 5 %. What grew "
+        "most: `training/data.py`, line 42, takes 29 ms a step, and nothing on the base; it was changed.",
         metrics=[
             metric(
-                "step_time", "Time a step", head=0.131, change=0.31, low=0.28, high=0.34, verdict="regression",
-                sentence="A step is 31 % slower (28 % to 34 %); 5 % is allowed.",
+                "step_time", "Step time", head=0.131, change=0.31, low=0.28, high=0.34, verdict="regression",
+                sentence="Step time: grew by 31 %, from 100 ms to 131 ms; the limit is 5 %.",
             ),
             metric(
-                "data_wait", "Part of a step that waits for data", unit="share", base=0.06, head=0.28, change=0.22,
+                "data_wait", "Waiting for data", unit="share", base=0.06, head=0.28, change=0.22,
                 low=0.2, high=0.24, level="warn", verdict="regression", smallest=0.02,
-                sentence="Waiting for data grew from 6 % to 28 % of a step; 5 points are allowed.",
+                sentence="Waiting for data: grew by 22 points, from 6 % to 28 %; the limit is 5 points.",
             ),
             usual.metrics[1],
             metric(
-                "first_step", "Time to the first step", base=4.1, head=4.4, change=0.07, low=-0.02, high=0.17,
+                "first_step", "Start to first step", base=4.1, head=4.4, change=0.07, low=-0.02, high=0.17,
                 threshold=0.1, verdict="cannot_tell", smallest=0.2,
-                sentence="Cannot tell whether the first step comes 10 % later: +7 % (-2 % to +17 %).",
+                sentence="Start to first step: seems to have grown by 7 %, from 4.1 s to 4.4 s, but that may be "
+                "chance.",
             ),
             metric(
-                "epoch_turn", "Turn of an epoch", head=None, change=None, low=None, high=None, verdict="gone",
-                smallest=None, sentence="The turn of an epoch was measured on origin/main and is not on the head.",
+                "epoch_turn", "Epoch overhead", head=None, change=None, low=None, high=None, verdict="gone",
+                smallest=None, sentence="Epoch overhead: it was measured on the base only.",
             ),
         ],
         culprits=[
             Culprit(
                 kind="phase", name="data_wait", base=0.006, head=0.0367,
-                sentence="Waiting for data takes 31 ms a step longer.",
+                sentence="Waiting for data takes 37 ms a step, and 6.0 ms on the base.",
             ),
             Culprit(
-                kind="line", name="image = image.filter(SHARPEN)", base=0.0, head=0.029, site=slow, changed_here=True,
-                sentence="`image = image.filter(SHARPEN)` takes 29 ms a step, and nothing before.",
+                kind="line", name="training/data.py:42", base=0.0, head=0.029, site=slow, changed_here=True,
+                sentence="`training/data.py`, line 42, takes 29 ms a step, and nothing on the base; it was changed.",
             ),
             Culprit(
                 kind="function", name="sharpened", base=0.0, head=0.028,
                 site=Site(file="lib/sharp.py", line=7),
-                sentence="`sharpened` takes 28 ms a step.",
+                sentence="`sharpened` takes 28 ms a step, and nothing on the base.",
             ),
         ],
         growth=[
@@ -187,7 +189,8 @@ def stored() -> Check:
     usual = regressed()
     step = replace(
         usual.metrics[0],
-        sentence="A step is 31 % slower (12 % to 53 %); 5 % is allowed. The baseline was made on another machine.",
+        sentence="Step time: grew by 31 %, from 100 ms to 131 ms; the limit is 5 %. The baseline was made on another "
+        "machine.",
         low=0.12, high=0.53, smallest=0.21,
     )  # fmt: skip
     different = Difference(key="cores that may be used", base="8", head="4")
@@ -198,8 +201,8 @@ def stored() -> Check:
             commit="4fa76021c6f4f8d3f3a3b7a5a1f2c3d4e5f60718",
             result="ci/pets.json",
         ),
-        sentence="A step takes 31 % longer than on the baseline ci/pets.json of 18 November 2026 (100 ms to 131 "
-        "ms); the limit is 5 %. The baseline was made on another machine.",
+        sentence="A step takes 31 % longer than on the baseline ci/pets.json of 18 November 2026 (131 ms instead "
+        "of 100 ms); the limit is 5 %. The baseline was made on another machine.",
         metrics=[step, usual.metrics[2]],
         pairs=[],
         culprits=usual.culprits[:1],

@@ -510,7 +510,7 @@ def test_what_was_learnt_is_told_where_it_is_given_up() -> None:
     assert suspect.high is not None
     assert 0 < suspect.low < suspect.head - suspect.base < suspect.high
     said = checked.check.sentence
-    assert "Not sure yet, but of what the changes touch, this grew most: `augment`" in said
+    assert "Not sure yet, but of the code that the changes touch, this grew most: `augment`" in said
     assert said.index("Not sure yet") < said.index("Give ")
     assert (checked.check.culprits, checked.check.growth) == ([], [])
     assert "culprits-missing" not in checked.warnings

@@ -169,8 +169,8 @@ def test_levels_decide_what_is_said() -> None:
     quiet = replace(check, metrics=[replace(each, level="off") for each in check.metrics])
     assert "step_time" not in junit.render(quiet)
     assert json.loads(gitlab.render(quiet)) == []
-    assert "Time a step" not in markdown.render(quiet)
-    assert "Time a step" not in page.render(quiet)
+    assert "Step time" not in markdown.render(quiet)
+    assert "Step time" not in page.render(quiet)
     assert "::error" not in github.commands(quiet)
 
 
@@ -269,9 +269,9 @@ def as_html(markdown: str) -> Seen:
 
 def test_markdown_reads_as_meant() -> None:
     seen = as_html(markdown.render(load("regressed")))
-    assert seen.text.lstrip().startswith("A step is 31 % slower than on origin/main (28 % to 34 %, 6 pairs)")
+    assert seen.text.lstrip().startswith("A step takes 31 % longer than on origin/main (131 ms instead of 100 ms)")
     assert seen.cells[0] == ["", "base", "head", "change (95 %)", "threshold", "smallest detectable", "verdict"]
-    assert seen.cells[1] == ["Time a step", "100 ms", "131 ms", "+31 % (+28 to +34)", "5 %", "2.8 %", "worse"]
+    assert seen.cells[1] == ["Step time", "100 ms", "131 ms", "+31 % (+28 to +34)", "5 %", "2.8 %", "worse"]
     assert seen.cells[2][-1] == "worse (warning)"
     assert {len(row) for row in seen.cells[:6]} == {7}
     assert seen.tags.count("details") == 3
@@ -340,7 +340,7 @@ def test_junit_says_what_failed() -> None:
     assert [name for name, case in cases.items() if case.find("skipped") is not None] == ["first_step"]
     failure = cases["step_time"].find("failure")
     assert failure is not None
-    assert failure.get("message") == "A step is 31 % slower (28 % to 34 %); 5 % is allowed."
+    assert failure.get("message") == "Step time: grew by 31 %, from 100 ms to 131 ms; the limit is 5 %."
     assert "training/data.py:42" in str(failure.text)
     assert str(cases["data_wait"].findtext("system-out")).startswith("warning: ")
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("5", "2", "1")
@@ -370,8 +370,8 @@ def parsed(text: str) -> list[tuple[str, dict[str, str], str]]:
 def test_annotations_stand_on_changed_lines() -> None:
     found = parsed(github.commands(load("regressed")))
     assert [level for level, _, _ in found] == ["error", "error", "warning"]
-    assert found[0][1] == {"file": "training/data.py", "line": "42", "title": "Time a step: worse"}
-    assert found[0][2] == "A step is 31 %25 slower (28 %25 to 34 %25); 5 %25 is allowed."
+    assert found[0][1] == {"file": "training/data.py", "line": "42", "title": "Step time: worse"}
+    assert found[0][2] == "Step time: grew by 31 %25, from 100 ms to 131 ms; the limit is 5 %25."
     assert "file" not in found[1][1], "what is gone has no line"
     assert github.commands(load("passed")) == ""
 
@@ -405,7 +405,7 @@ def test_a_summary_keeps_to_its_room() -> None:
         short = github.summary(check, room)
         assert len(short.encode()) <= max(room, 0)
         assert not short or "too long for a summary" in short
-    assert "A step is 31 %" in github.summary(check, 700)
+    assert "A step takes 31 %" in github.summary(check, 700)
 
 
 def test_a_summary_of_everything_has_room() -> None:
@@ -474,6 +474,6 @@ def test_the_page_reads_without_scripts_and_style(name: str) -> None:
     text = " ".join(seen.text.split())
     assert name == "hostile" or ("ci/pets.json of 18 November 2026" if name == "stored" else "origin/main") in text
     if name == "regressed":
-        assert text.index("A step is 31 % slower than") < text.index("Base and head") < text.index("What grew")
-        assert ["Time a step", "100 ms", "131 ms", "+31 % (+28 to +34)", "5 %", "2.8 %", "worse"] in seen.cells
+        assert text.index("A step takes 31 % longer than") < text.index("Base and head") < text.rindex("What grew")
+        assert ["Step time", "100 ms", "131 ms", "+31 % (+28 to +34)", "5 %", "2.8 %", "worse"] in seen.cells
         assert "training/data.py:42 (changed here)" in text

@@ -231,7 +231,7 @@ def test_what_one_pair_lacks_is_not_gone() -> None:
     pairs = [PairSample(number=n, base=side(0.02), head=side(0.02, peak_bytes=None)) for n in range(1, 6)]
     found = judged(pairs[:1], how(1, host_memory=limit))
     assert verdict.status(found) == "cannot_tell"
-    assert "only the base has shown it" in verdict.sentence(found, "main", 1, [])
+    assert "measured on the base only, which may be chance" in verdict.sentence(found, "main", 1, [])
     assert verdict.status(judged(pairs, how(5, host_memory=limit))) == "regressed"
 
 
@@ -383,6 +383,10 @@ def test_means_that_tell_another_story_than_the_pairs_are_left_out() -> None:
     assert "from 212 ms to 187 ms" in sentence(replace(restless, head=0.187))
     hardly = replace(step, base=4.801, head=4.830, change=0.006)
     assert sentence(hardly) == "Step time: seems to have grown by 0.6 %, but that may be chance."
+    for odd, told in ((restless, "to take 12 % less time, but"), (hardly, "to take 0.6 % longer, but")):
+        assert told in verdict.sentence([odd], "main", 5, [])
+    plain = verdict.sentence([replace(restless, head=0.187)], "main", 5, [])
+    assert "to take 12 % less time (187 ms instead of 212 ms), but that may be chance." in plain
 
 
 @pytest.mark.parametrize("scale", [13.0, 15.5, 18.0])

@@ -187,7 +187,7 @@ def test_a_slower_step_fails(bench: Bench, tmp_path: Path, capsys: pytest.Captur
     assert check("--github", "train.py") == Exit.REGRESSION
     said = capsys.readouterr().out
     assert "longer than on the baseline base.json of 19 November 2026" in said
-    assert "3 processes against 30 that were stored at 6 times" in " ".join(said.split())
+    assert "3 processes against 30 stored ones (measured at 6 times)" in " ".join(said.split())
     assert "::error" in said
     assert "culprits-missing" in said
     made = check_from_json((tmp_path / "out.json").read_bytes(), source="x")

@@ -361,10 +361,10 @@ def sentence(metric: Metric) -> str:
         return f"{name}: could not be measured on either side."
     if metric.verdict in ("gone", "new"):
         where = "base" if metric.verdict == "gone" else "head"
-        return f"{name}: only the {where} has it."
+        return f"{name}: it was measured on the {where} only."
     if metric.change is None:
         where = "base" if metric.head is None else "head"
-        return f"{name}: only the {where} has shown it, which may be chance."
+        return f"{name}: it was measured on the {where} only, which may be chance."
     before, after = value_text(metric, metric.base), value_text(metric, metric.head)
     figures = f"{before} to {after}"
     by = f"by {amount_text(metric.unit, abs(metric.change))}"
@@ -377,14 +377,14 @@ def sentence(metric: Metric) -> str:
         part = metric.part
         return (
             f"{name}: {part.title.lower()} alone grew by {amount_text(metric.unit, part.change)} of a step, from "
-            f"{value_text(metric, part.base)} to {value_text(metric, part.head)}; the limit is {limit}. All of a step "
-            f"seems to have grown {by}, which may be chance by itself."
+            f"{value_text(metric, part.base)} to {value_text(metric, part.head)}; the limit is {limit}. The whole step "
+            f"seems to have grown {by}, but that alone may be chance."
         )
     if metric.verdict == "regression":
         return f"{name}: grew {by}; the limit is {limit}."
     if metric.verdict == "improvement":
         return f"{name}: fell {by}."
     if metric.verdict == "unchanged":
-        return f"{name}: has not grown by {limit} ({figures})."
+        return f"{name}: has not grown by {limit} or more (base {before}, head {after})."
     way = "grown" if metric.change > 0 else "fallen"
     return f"{name}: seems to have {way} {by}, but that may be chance."

@@ -86,8 +86,8 @@ def learnt(suspects: Sequence[Culprit]) -> str:
     by = ""
     if most.low is not None and most.high is not None:
         ends = [words.duration_text(max(0.0, each)) for each in (most.low, most.high)]
-        by = f" In the last pair it grew by {ends[0]} to {ends[1]}."
-    return f"Not sure yet, but of what the changes touch, this grew most: {most.sentence}{by}"
+        by = f" In the last pair, it grew by {ends[0]} to {ends[1]}."
+    return f"Not sure yet, but of the code that the changes touch, this grew most: {most.sentence}{by}"
 
 
 def sentence(
@@ -120,32 +120,40 @@ def _what_grew(culprits: Sequence[Culprit]) -> list[str]:
         return [f"What grew most: {words.PHASE_WORDS[each.name].lower()}." for each in culprits[:1]]
     most = max(each.head - each.base for each in culprits if each.kind != "phase")
     grew_most = found.head - found.base >= NEARLY * most
-    return [f"{'What grew most' if grew_most else 'Of what the changes touch, this grew most'}: {found.sentence}"]
+    first = "What grew most" if grew_most else "Of the code that the changes touch, this grew most"
+    return [f"{first}: {found.sentence}"]
 
 
 def _of_steps(step: Metric, base: str, counted: str) -> str:
     if step.change is None or step.base is None or step.head is None:
         return f"The step time could not be compared with {base}."
-    times = f"{words.duration_text(step.base)} to {words.duration_text(step.head)}"
+    times = _times(step.base, step.head, step.change)
     change, limit = words.share_text(abs(step.change)), words.share_text(step.threshold)
     if step.part is not None:
         part = step.part
-        waits = f"{words.duration_text(part.base)} to {words.duration_text(part.head)}"
+        waits = _times(part.base, part.head, part.change)
         return (
-            f"A step waits longer for data than on {base}, by {words.share_text(part.change)} of a step ({waits}); the "
-            f"limit is {limit}. All of a step seems to take {change} longer ({times}), which may be chance by itself."
+            f"A step waits longer for data than on {base}, by {words.share_text(part.change)} of a step{waits}; the "
+            f"limit is {limit}. The whole step seems to take {change} longer{times}, but that alone may be chance."
         )
     if step.verdict == "regression":
-        return f"A step takes {change} longer than on {base} ({times}); the limit is {limit}."
+        return f"A step takes {change} longer than on {base}{times}; the limit is {limit}."
     if step.verdict == "improvement":
-        return f"A step takes {change} less time than on {base} ({times})."
+        return f"A step takes {change} less time than on {base}{times}."
     if step.verdict == "unchanged":
-        return f"A step has not become slower than on {base} by {limit} or more ({times})."
+        before, after = words.duration_text(step.base), words.duration_text(step.head)
+        return f"A step has not become slower than on {base} by {limit} or more: it takes {after}, and {before} there."
     way = "longer" if step.change > 0 else "less time"
     return (
-        f"Cannot tell after {counted} whether a step has become slower than on {base} by more than {limit}: it seems "
-        f"to take {change} {way} ({times}), but that may be chance."
+        f"Cannot tell after {counted} whether a step has become more than {limit} slower than on {base}: it seems to "
+        f"take {change} {way}{times}, but that may be chance."
     )
+
+
+def _times(base: float, head: float, change: float) -> str:
+    """Both means, to go behind the change; "" where they tell another story than the pairs, from which it comes."""
+    before, after = words.duration_text(base), words.duration_text(head)
+    return f" ({after} instead of {before})" if before != after and (head > base) == (change > 0) else ""
 
 
 def futilities(
@@ -191,7 +199,7 @@ def refusal(
         amount = amount_text(metric.unit, metric.threshold)
         said.append(
             f"{metric.title}: a threshold of {amount} can't be judged here. One pair of processes differs from the "
-            f"next so much that {_least_judged(metric, known.floor)}. The check was given up after "
+            f"next so much that {_least_judged(metric, known.floor)}. The check stopped after "
             f"{words.count_text(len(pairs), 'pair')}, at {change_text(metric)}. "
             f"{f'{seen} ' if seen and metric.id == STEP_TIME else ''}{_way_out(metric, known, pair_seconds)}"
         )
@@ -200,9 +208,9 @@ def refusal(
 
 def _least_judged(metric: Metric, floor: float) -> str:
     if floor > MOST_USEFUL:
-        return f"in this time not even {amount_text(metric.unit, MOST_USEFUL)} can be judged"
+        return f"not even {amount_text(metric.unit, MOST_USEFUL)} can be judged in this time"
     least = amount_text(metric.unit, _rounded_up(floor))
-    return f"the least threshold that can be judged in this time is {least}"
+    return f"the smallest threshold that can be judged in this time is {least}"
 
 
 def _way_out(metric: Metric, known: Futility, pair_seconds: float) -> str:

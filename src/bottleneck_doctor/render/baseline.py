@@ -41,8 +41,8 @@ def render(
     ]
     if len(times) < against.LOOKED_AT_TWICE:
         lines.append(
-            "Each stored time tells more about how much this machine differs from one time to another. To detect "
-            "smaller changes, run the same command again at other times, an hour apart or more."
+            "The speed of this machine varies from one time to another, and each stored time shows more of that. To "
+            "detect smaller changes, run the same command again at other times, an hour apart or more."
         )
     if warnings:
         lines += ["", words.count_text(len(warnings), "warning") + ":"]
@@ -59,5 +59,5 @@ def _visible(baseline: Stored, limits: Mapping[str, MetricLimit]) -> str:
     least = unpaired.expected(stored_baseline.times(baseline.takes), limits)
     limit = words.share_text(limits[STEP_TIME].threshold)
     if least is None:
-        return "A check against it could detect no change: it holds too few processes."
-    return f"A check against it can detect a step that takes {words.share_text(least)} longer, at a limit of {limit}."
+        return "A check against it could not detect any change: it holds too few processes."
+    return f"With a limit of {limit}, a check against it can detect a step that takes {words.share_text(least)} longer."

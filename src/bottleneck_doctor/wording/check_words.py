@@ -101,15 +101,14 @@ def time_text(check: Check) -> str:
 
 
 def effort_text(check: Check) -> str:
-    """What the check rests on: `8 pairs of processes in 2 min`, or `8 processes against 24 stored ones of 3 times`."""
+    """What the check rests on: `8 pairs of processes in 2 min`, or `8 processes against 24 stored ones (measured at 3
+    times), in 2 min`."""
+    seconds = words.duration_text(check.seconds)
     if check.stored is not None:
         own, times = len(check.processes), words.count_text(len(check.stored.taken), "time")
-        counted = "1 process" if own == 1 else f"{own} processes"
-        seconds = words.duration_text(check.seconds)
-        return f"{counted} against {check.stored.processes} that were stored at {times}, in {seconds}"
-    pairs = len(check.pairs)
-    counted = "1 pair of processes" if pairs == 1 else f"{pairs} pairs of processes"
-    return f"{counted} in {words.duration_text(check.seconds)}"
+        stored = "1 stored one" if check.stored.processes == 1 else f"{check.stored.processes} stored ones"
+        return f"{words.count_text(own, 'process')} against {stored} (measured at {times}), in {seconds}"
+    return f"{words.count_text(len(check.pairs), 'pair')} of processes in {seconds}"
 
 
 def stored_text(check: Check) -> str:

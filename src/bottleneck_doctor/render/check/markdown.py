@@ -108,8 +108,8 @@ def _culprits(culprits: list[Culprit]) -> str:
 
 def _method(check: Check) -> str:
     rows = [
-        "- Error rate: designed so that of checks of identical revisions, at most "
-        f"{words.share_text(check.error_rate)} find a regression.",
+        f"- Error rate: by design, at most {words.share_text(check.error_rate)} of checks of identical revisions find "
+        "a regression.",
         f"- Time: {check_words.time_text(check)}.",
     ]
     if check.stored is not None:

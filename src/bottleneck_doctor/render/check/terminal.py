@@ -27,7 +27,7 @@ from bottleneck_doctor.wording.check_words import (
 PLAIN_WIDTH = 120
 _STYLES: dict[Verdict, str] = {"regression": "bold red", "gone": "bold red", "improvement": "green"}
 _TITLES = {"passed": "Passed", "regressed": "Regressed", "cannot_tell": "CANNOT TELL", "new": "New"}
-STEADY = "Both sides ran with a steady memory allocator, which makes times vary less (--no-steady switches it off)."
+STEADY = "Both sides ran with a steady memory allocator, which makes times vary less (--no-steady turns it off)."
 
 
 def render(check: Check, *, width: int | None, color: bool) -> str:
