@@ -108,7 +108,7 @@ def test_the_page_ranks_what_is_open_and_marks_it_as_not_sure() -> None:
     assert len(cards) == 2
     assert "Likely 97 %" in cards[0]
     assert "num_workers=4 : looked 1.85× in 1 process, not yet sure." in cards[0]
-    assert "Why not sure: it was measured in 1 process only" in cards[0]
+    assert "Why not sure: it was measured in only 1 process" in cards[0]
     assert "To make sure: about 5 minutes, with --only workers ." in cards[0]
     assert "May help 41 %" in cards[1]
     assert "about 1.12× in 3 processes" in cards[1]
@@ -145,7 +145,7 @@ def test_the_terminal_ranks_what_is_open_and_ends_with_the_command() -> None:
     listed = text[text.index("Not yet sure, best chance first:") :].splitlines()
     assert re.fullmatch(r"  Likely \(97 %\) +train.py:42  num_workers=4 +looked 1.85× in 1 process", listed[1])
     assert listed[2].startswith("  May help (41 %)")
-    assert "The rest: 2 cannot tell, 1 not applicable, 1 failed." in text
+    assert "Other fixes: 2 cannot tell, 1 not applicable, 1 failed." in text
     assert text.rstrip().endswith(
         "Next:   make sure, in about 20 minutes: doctor run --budget 20m --only channels-last --only workers train.py "
         "-- config.json"
@@ -168,4 +168,4 @@ def test_where_noise_hides_everything_the_next_step_is_quiet() -> None:
     )
     assert "Next:   when the machine is quiet, measure again: doctor run" in plain(noisy)
     busy = replace(noisy, warnings=[replace(result.warnings[0], slug="other-load")])
-    assert "Next:   stop what else runs on this machine, then measure again: doctor run" in plain(busy)
+    assert "Next:   stop the other programs on this machine, then measure again: doctor run" in plain(busy)

@@ -46,7 +46,7 @@ def test_terminal(name: str) -> None:
 @pytest.mark.parametrize("name", OLD_FORMATS)
 def test_every_format_ever_written_still_renders(name: str) -> None:
     result = from_json((GOLDEN / name).read_bytes(), source=name)
-    sentence = "makes training 3.4× faster"
+    sentence = "makes it 3.4× faster"
     assert sentence in html.render(result).replace("\u00a0", " ")
     plain = terminal.render(result, report_path=None, width=200, color=False)
     assert sentence in plain

@@ -179,7 +179,7 @@ def test_every_edit_of_what_the_sentence_promises_is_shown_beside_it() -> None:
     assert "3.6× faster</span>" in first
     for told in ("train.py, line 42", "loop.py, line 7", "And sleep well."):
         assert told in first
-    assert "change train.py, line 42 and loop.py, line 7, then measure" in terminal.render(
+    assert "change line 42 of train.py and line 7 of loop.py, then measure" in terminal.render(
         result, report_path=None, width=None, color=False
     )
     # A report of an earlier release names one fix, and does not know of more.

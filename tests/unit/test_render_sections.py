@@ -13,6 +13,7 @@ from bottleneck_doctor.documents.report import (
     CallNode,
     DeviceProfile,
     Event,
+    GarbageCollection,
     LineCost,
     LineListing,
     LineProfile,
@@ -119,7 +120,7 @@ def test_loading_compares_settings_on_one_scale() -> None:
     )
     assert one / best == pytest.approx(1938 / 2571, rel=0.01)
     assert "on a local disk (ext4)" in words_of(loading)
-    assert "while a batch is being made, nothing trains" in words_of(loading)
+    assert "Batches are made in the main process, and training stands still meanwhile." in words_of(loading)
     assert "ColorJitter made at data.py:18" in words_of(loading)
 
 
@@ -142,11 +143,38 @@ def test_machine_shows_means_of_the_best_setting_that_was_watched() -> None:
     assert "PCIe" not in machine
 
 
+def test_nothing_is_said_to_wait_for_a_device_that_is_not_there() -> None:
+    """Where the model trains on the CPU there is none, and `.item()` waits for nothing."""
+    gpu = load("gpu")
+    assert gpu.baseline is not None
+    cpu = replace(gpu, baseline=replace(gpu.baseline, device="cpu"))
+    for result, waits in ((gpu, True), (cpu, False)):
+        step, device = (words_of(section(html.render(result), name)) for name in ("step", "device"))
+        assert ("the program waits for the device after every phase" in step) is waits
+        assert ("makes the program wait until the device has computed it" in device) is waits
+        assert ("such a call waits for nothing" in device) is not waits
+
+
+@pytest.mark.parametrize(("count", "said"), [(1, "1 worker, which is busy"), (2, "2 workers, which are busy")])
+def test_who_makes_batches_is_said_in_its_number(count: int, said: str) -> None:
+    whole = load("pets")
+    way = next(each for each in whole.loading if each.workers)
+    workers = [replace(way.workers[0], worker=number) for number in range(count)]
+    result = replace(whole, loading=[replace(way, num_workers=count, workers=workers)])
+    assert f"Batches are made by {said}" in words_of(section(html.render(result), "loading"))
+
+
+@pytest.mark.parametrize(("collections", "said"), [(1, "ran once"), (3, "ran 3 times")])
+def test_how_often_the_collector_ran_is_said_in_its_number(collections: int, said: str) -> None:
+    collected = replace(load("pets"), garbage=GarbageCollection(collections=collections, ms_per_step=1.0, share=0.1))
+    assert f"collector {said}" in words_of(section(html.render(collected), "step"))
+
+
 def test_machine_shows_every_gpu_and_what_held_it_back() -> None:
     machine = words_of(section(html.render(load("gpu")), "machine"))
     assert re.search(r"0 NVIDIA H100 80GB HBM3 As written 82 %", machine)
     assert re.search(r"1 NVIDIA H100 80GB HBM3 As written 76 %", machine)
-    assert "GPU clocks were held back: power cap." in machine
+    assert "GPU clocks were limited: power cap." in machine
 
 
 def test_main_process_and_workers_are_told_apart() -> None:

@@ -23,7 +23,7 @@ def test_says_verdict_ranking_report_and_next_step_in_this_order() -> None:
         "Load in worker processes",
         "2 warnings",
         "Report: out/report.html",
-        "Next:   change train.py, line 42",
+        "Next:   change line 42 of train.py",
     ]
     places = [text.index(mark) for mark in marks]
     assert places == sorted(places)
@@ -43,11 +43,28 @@ def test_a_line_to_change_is_said_from_the_folder_of_the_run() -> None:
     """Reports hold whole paths; one of them would fill the column and break in the middle of a name."""
     text = terminal.render(recorded("pets"), report_path=None, width=None, color=False)
     assert "examples/pets/train.py:100" in text
-    assert (
-        "Next:   change examples/pets/train.py, line 100 and examples/pets/train.py, line 112, then measure again"
-        in text
-    )
+    assert "Next:   change lines 100 and 112 of examples/pets/train.py, then measure again" in text
     assert recorded("pets").entrypoint.cwd not in text
+
+
+@pytest.mark.parametrize(
+    ("places", "said"),
+    [
+        ([("train.py", 42)], "change line 42 of train.py, then"),
+        ([("train.py", 42), ("train.py", 42)], "change line 42 of train.py, then"),
+        ([("train.py", 0)], "change train.py, then"),
+        (
+            [("train.py", 42), ("model.py", 3), ("train.py", 57), ("conf.py", 0)],
+            "change lines 42 and 57 of train.py, line 3 of model.py and conf.py, then",
+        ),
+    ],
+)
+def test_the_next_step_names_each_file_once(places: list[tuple[str, int]], said: str) -> None:
+    result = recorded("pets")
+    assert result.combination is not None
+    changes = [Change(file=file, line=line, diff="") for file, line in places]
+    result = replace(result, combination=replace(result.combination, changes=changes))
+    assert said in terminal.render(result, report_path=None, width=200, color=False)
 
 
 def test_without_colour_there_are_no_escapes_and_with_colour_there_are() -> None:

@@ -145,13 +145,13 @@ def test_a_number_of_workers_from_few_processes_is_marked_as_not_certain(pets: R
 
 def test_no_number_is_said_to_be_best_while_a_wilder_one_measured_more(pets: Result) -> None:
     page = shown(replace(pets, workers=curve((2, worth(1.1, 1.05, 1.15)), (8, worth(3.0, 0.0, 1e4, 1))), findings=[]))
-    assert "2 workers promise most: 13.2 samples a second" in page
-    assert "8 workers measured 3.0× (no interval yet, 2 pairs) (not certain: 1 process only)" in page
+    assert "2 workers are the safest choice: 13.2 samples a second" in page
+    assert "8 workers were measured at 3.0× (no interval yet, 2 pairs) (not certain: 1 process only)" in page
     open_ = shown(replace(pets, workers=curve((4, worth(1.5, 0.8, 2.8))), findings=[]))
-    assert "No other number of workers is known to be faster than what you have, 0 workers with 12.0" in open_
-    assert "4 workers measured 1.50×" in open_
+    assert "No other number of workers is known to be faster than yours (0 workers, 12.0 samples a second)" in open_
+    assert "4 workers were measured at 1.50×" in open_
     one = shown(replace(pets, workers=curve((1, worth(1.96, 1.9, 2.0)), (4, worth(2.0, 1.95, 2.1))), findings=[]))
-    assert "1 worker already reaches 95 % of that" in one
+    assert "1 worker already reaches 95 % of that or more" in one
 
 
 # -- settings ----------------------------------------------------------------------------------------------------------

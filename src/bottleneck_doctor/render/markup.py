@@ -25,6 +25,7 @@ def environment(cwd: str, device: str = "", sources: Sources | None = None) -> j
     made.filters.update(
         amount=words.amount_text,
         bytes=words.bytes_text,
+        below=lambda floor: unbroken(words.below_text(floor)),
         ceiling=words.ceiling_text,
         command=words.command_text,
         date=words.date_text,

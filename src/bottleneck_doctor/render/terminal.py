@@ -7,6 +7,7 @@ the user wrote is shown without its control characters, so that a file name can'
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -15,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bottleneck_doctor import knobs
-from bottleneck_doctor.documents.report import FixOutcome, Result, Site
+from bottleneck_doctor.documents.report import Change, FixOutcome, Result, Site
 from bottleneck_doctor.render import patches
 from bottleneck_doctor.render.console import text_console
 from bottleneck_doctor.render.flame import short_path
@@ -182,7 +183,8 @@ def _rest(result: Result, faster: int, likely: int) -> str:
         found -= min(likely, FIRST_ROWS) if status == "cannot_tell" else 0
         counts.append((found, words.STATUS_WORDS[status].lower()))
     said = [f"{count} {what}" for count, what in counts if count]
-    return ("The rest: " + ", ".join(said) + ".") if said else ""
+    title = "Other fixes" if faster or likely else "Fixes"
+    return f"{title}: {', '.join(said)}." if said else ""
 
 
 def _next(result: Result) -> str:
@@ -190,12 +192,10 @@ def _next(result: Result) -> str:
     again = words.command_text(words.visible(word) for word in result.method.command)
     promise = ranking.promise(result)
     if promise is not None and promise.setting and knobs.of_layer(promise.setting, "session") == promise.setting:
-        return f"start it with {words.setting_text(promise.setting)}, then measure again: {again}"
+        before = words.setting_text(promise.setting)
+        return f"put {before} before the command that starts the training, then measure again: {again}"
     if promise is not None and promise.changes:
-        files = [short_path(change.file, result.entrypoint.cwd) for change in promise.changes]
-        lines = [change.line for change in promise.changes]
-        places = [words.visible(words.place_text(*place)) for place in zip(files, lines, strict=True)]
-        return f"change {' and '.join(places)}, then measure again: {again}"
+        return f"change {words.visible(_places(promise.changes, result))}, then measure again: {again}"
     interrupted = any(warning.slug == "interrupted" for warning in result.warnings)
     if interrupted and result.baseline is None:
         return f"let it run to its end, to measure what helps: {again}"
@@ -209,12 +209,24 @@ def _next(result: Result) -> str:
         doubted = any(fix.chance is not None for fix in result.fixes)
         if ranking.too_noisy(result) or ranking.open_fixes(result):
             busy = any(warning.slug == "other-load" for warning in result.warnings)
-            quiet = "stop what else runs on this machine, then" if busy else "when the machine is quiet,"
+            quiet = "stop the other programs on this machine, then" if busy else "when the machine is quiet,"
             return f"{quiet} measure again: {again}"
         if not doubted or any(fix.status == "cannot_tell" and fix.speedup is None for fix in result.fixes):
             longer = words.command_text(words.visible(word) for word in _longer(result))
             return f"give it more time, to decide what is still open: {longer}"
     return f"measure again after your next change: {again}"
+
+
+def _places(changes: Sequence[Change], result: Result) -> str:
+    """`line 42 of train.py`, `lines 42 and 57 of train.py and line 3 of model.py`; the file alone without a line."""
+    lines: dict[str, list[int]] = {}
+    for change in changes:
+        lines.setdefault(short_path(change.file, result.entrypoint.cwd), []).append(change.line)
+    places = []
+    for file, here in lines.items():
+        known = [str(line) for line in dict.fromkeys(here) if line > 0]
+        places.append(f"{words.plural('line', len(known))} {words.listed(known)} of {file}" if known else file)
+    return words.listed(places)
 
 
 def _longer(result: Result) -> list[str]:

@@ -234,6 +234,11 @@ def device(result: Result) -> str:
     return result.baseline.device if result.baseline is not None else ""
 
 
+def on_cpu(result: Result) -> bool:
+    """Whether the training is known to compute on the CPU."""
+    return device(result).startswith("cpu")
+
+
 def reasons(result: Result) -> list[Finding]:
     """The findings that say more than the verdict does, the one that it speaks of first."""
     opening = result.verdict.sentence.partition(". ")[0].rstrip(".")

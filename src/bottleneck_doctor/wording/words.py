@@ -26,7 +26,8 @@ OTHER_LOAD = 0.3
 """Cores kept busy by other programs from which on they are worth a word."""
 
 RISK_WORDS: dict[Risk, str] = {
-    "identical": "Same batches, same numbers: training learns exactly what it learns now.",
+    "identical": "Same samples, same computation: training learns what it learns now. Random transforms may draw other "
+    "numbers, as with another seed.",
     "numerics": "Rounding changes: the loss follows the same course, but not digit for digit. Compare a short run.",
     "semantics": "Training itself changes: you may have to tune hyperparameters again.",
 }

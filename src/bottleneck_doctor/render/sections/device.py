@@ -11,7 +11,7 @@ from bottleneck_doctor.documents.report import DeviceProfile, Operator, Result, 
 from bottleneck_doctor.render import bars
 from bottleneck_doctor.render.sections import links
 from bottleneck_doctor.render.sections.facts import Fact
-from bottleneck_doctor.wording import words
+from bottleneck_doctor.wording import ranking, words
 
 MOST_OPERATORS = 20
 MOST_CALLS = 20
@@ -21,7 +21,8 @@ Rows = list[tuple[Operator, Markup]]
 
 @dataclass(frozen=True)
 class Device:
-    """`title` says whether there is a device at all: operators are traced on the CPU as well."""
+    """`title` says whether there is a device at all: operators are traced on the CPU as well. `on_cpu`: no call waits
+    for one."""
 
     title: str
     facts: list[Fact]
@@ -30,6 +31,7 @@ class Device:
     kernels: Rows
     has_device: bool
     calls: list[tuple[SynchronisingCall, str]]
+    on_cpu: bool
 
 
 def device(result: Result) -> Device | None:
@@ -50,6 +52,7 @@ def device(result: Result) -> Device | None:
         kernels=_rows(profile.kernels if profile else []),
         has_device=has_device,
         calls=calls,
+        on_cpu=ranking.on_cpu(result),
     )
 
 
@@ -60,9 +63,9 @@ def _rows(operators: list[Operator]) -> Rows:
 def _facts(profile: DeviceProfile) -> list[Fact]:
     """Shares of the traced time, each with what it means; those that the device does not tell are left out."""
     shares = [
-        ("Busy", profile.utilization, "part of the time in which the device computes"),
-        ("SM efficiency", profile.sm_efficiency, "estimated part of its multiprocessors that have work"),
-        ("Occupancy", profile.occupancy, "estimated part of the threads that they could run at once"),
+        ("Busy", profile.utilization, "share of the time in which the device computes"),
+        ("SM efficiency", profile.sm_efficiency, "estimated share of its multiprocessors that have work"),
+        ("Occupancy", profile.occupancy, "estimated share of the threads that busy multiprocessors can hold"),
         ("Tensor Cores", profile.tensor_core_share, "share of kernel time in kernels that use them"),
         ("Could use Tensor Cores", profile.tensor_core_eligible_share, "share of kernel time in matrix work"),
         ("Copies", profile.memcpy_share, "share of the time in which memory is copied"),
@@ -82,7 +85,7 @@ def _facts(profile: DeviceProfile) -> list[Fact]:
             Fact(
                 "Copies from pageable memory",
                 str(profile.pageable_copies),
-                "these make the host wait; pinned memory does not",
+                "these make the host wait; copies from pinned memory need not",
             )
         )
     return facts

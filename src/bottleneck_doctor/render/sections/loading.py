@@ -87,11 +87,12 @@ def _way(each: Loading, longest: float, device: str) -> Way:
 
 def _busy_words(each: Loading) -> str:
     if not each.num_workers:
-        return "Made in the main process: while a batch is being made, nothing trains."
+        return "Batches are made in the main process, and training stands still meanwhile."
     idle = [worker.idle_share for worker in each.workers if math.isfinite(worker.idle_share)]
-    said = f"Made by {words.count_text(each.num_workers, 'worker')}"
+    said = f"Batches are made by {words.count_text(each.num_workers, 'worker')}"
     if idle:
-        said += f", busy {words.share_text(1 - sum(idle) / len(idle))} of the time on average"
+        are = "is" if each.num_workers == 1 else "are"
+        said += f", which {are} busy {words.share_text(1 - sum(idle) / len(idle))} of the time on average"
     if each.out_of_order_share > 0:
         said += f"; {words.share_text(each.out_of_order_share)} of the batches were finished before an earlier one"
     return said + "."

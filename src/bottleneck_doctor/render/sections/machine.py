@@ -143,21 +143,29 @@ ROWS: list[tuple[str, Callable[[float], str], Reading]] = [
     ("Cores busy", _cores, lambda use: use.cores_busy),
     ("Threads, main process", _plain, _of("main", lambda process: process.threads)),
     ("Threads, workers", _plain, _of("workers", lambda process: process.threads)),
-    ("Main process held up by a disk", words.share_text, _of("main", lambda process: process.blocked_share)),
-    ("Workers held up by a disk", words.share_text, _of("workers", lambda process: process.blocked_share)),
+    ("Main process waiting for a disk", words.share_text, _of("main", lambda process: process.blocked_share)),
+    ("Workers waiting for a disk", words.share_text, _of("workers", lambda process: process.blocked_share)),
     ("Read from disk, main process", _rate, _of("main", lambda process: process.read_bytes)),
     ("Read from disk, workers", _rate, _of("workers", lambda process: process.read_bytes)),
     ("Written, main process", _rate, _of("main", lambda process: process.written_bytes)),
     ("Memory, main process", words.bytes_text, _of("main", _memory)),
     ("Memory, workers", words.bytes_text, _of("workers", _memory)),
     ("Memory still free", words.bytes_text, lambda use: use.memory_available_bytes),
-    ("Forced context switches, main process", _per_second, _of("main", lambda process: process.involuntary_switches)),
-    ("Forced context switches, workers", _per_second, _of("workers", lambda process: process.involuntary_switches)),
+    (
+        "Involuntary context switches, main process",
+        _per_second,
+        _of("main", lambda process: process.involuntary_switches),
+    ),
+    (
+        "Involuntary context switches, workers",
+        _per_second,
+        _of("workers", lambda process: process.involuntary_switches),
+    ),
     ("Page faults from disk, main process", _per_second, _of("main", lambda process: process.major_faults)),
-    ("Something waits for a CPU", words.share_text, lambda use: use.cpu_pressure),
-    ("Something waits for a disk", words.share_text, lambda use: use.io_pressure),
-    ("Taken by other guests of the host", words.share_text, lambda use: use.steal_share),
-    ("Held back by the container's CPU limit", words.share_text, lambda use: use.throttled_share),
+    ("Some task waits for a CPU", words.share_text, lambda use: use.cpu_pressure),
+    ("Some task waits for a disk", words.share_text, lambda use: use.io_pressure),
+    ("CPU time taken by other virtual machines", words.share_text, lambda use: use.steal_share),
+    ("Periods in which the container's CPU limit was used up", words.share_text, lambda use: use.throttled_share),
     ("CPU clock", lambda value: f"{words.amount_text(value)} MHz", lambda use: use.cpu_mhz),
 ]
 
@@ -239,13 +247,13 @@ CPU = {
     "other_processes_cpu": "other processes of the run",
     "others_cpu": "other programs",
 }
-HELD_UP = {
-    "cpu_pressure": "something waits for a CPU",
-    "io_pressure": "something waits for a disk",
-    "memory_pressure": "something waits for memory",
+DELAYS = {
+    "cpu_pressure": "some task waits for a CPU",
+    "io_pressure": "some task waits for a disk",
+    "memory_pressure": "some task waits for memory",
     "workers_blocked_share": "workers wait for a disk",
-    "steal_share": "taken by other guests",
-    "throttled_share": "held back by a limit",
+    "steal_share": "CPU time taken by other virtual machines",
+    "throttled_share": "CPU limit used up",
 }
 RESIDENT = {"main_rss_bytes": "main process", "workers_rss_bytes": "workers"}
 FREE = {"memory_available_bytes": "still free", "page_cache_bytes": "files kept in memory"}
@@ -263,7 +271,7 @@ QUANTITIES = [
     _Quantity("Memory of the run", words.bytes_text, 1024.0, RESIDENT, binary=True),
     _Quantity("Memory of the machine", words.bytes_text, 1024.0, FREE, binary=True),
     _Quantity("Disk", _rate, 1024.0, DISK, binary=True, quiet=True),
-    _Quantity("Held up", words.share_text, 0.1, HELD_UP, quiet=True),
+    _Quantity("Delays", words.share_text, 0.1, DELAYS, quiet=True),
     _Quantity("CPU clock", _megahertz, 1.0, {"cpu_mhz": "mean of all cores"}),
     _Quantity("GPU clock", _megahertz, 1.0, gpu="sm_clock_mhz"),
     _Quantity("PCIe, to the GPU", _rate, 1024.0, gpu="pcie_rx_bytes", binary=True, quiet=True),

@@ -49,6 +49,8 @@ class Picture:
 
 @dataclass(frozen=True)
 class Step:
+    """`on_cpu`: no device was waited for between the phases."""
+
     bars: list[tuple[str, Markup]]
     rows: list[PhaseRow]
     best_setting: str
@@ -56,6 +58,7 @@ class Step:
     facts: list[Fact]
     pause: Pause | None
     timelines: list[Picture]
+    on_cpu: bool
 
 
 def step(result: Result) -> Step | None:
@@ -74,6 +77,7 @@ def step(result: Result) -> Step | None:
         facts=facts,
         pause=pause,
         timelines=pictures,
+        on_cpu=ranking.on_cpu(result),
     )
 
 
@@ -107,9 +111,8 @@ def _facts(result: Result) -> list[Fact]:
     garbage = result.garbage
     if garbage is not None and garbage.collections:
         value = f"{words.milliseconds_text(garbage.ms_per_step)} a step, {words.share_text(garbage.share)} of the time"
-        facts.append(
-            Fact("Garbage collection", value, f"Python's collector ran {words.count_text(garbage.collections, 'time')}")
-        )
+        often = "once" if garbage.collections == 1 else f"{garbage.collections} times"
+        facts.append(Fact("Garbage collection", value, f"Python's collector ran {often}"))
     return facts
 
 
@@ -125,7 +128,7 @@ def _step_facts(steps: StepTimes) -> list[Fact]:
         Fact(
             "Outliers",
             words.count_text(steps.outliers, "step"),
-            "more than three standard deviations from the mean",
+            "further than three standard deviations from the mean",
         ),
         Fact(
             "Waiting for a batch",

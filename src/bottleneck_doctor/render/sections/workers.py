@@ -95,22 +95,26 @@ def _sentence(result: Result, workers: Workers, best: WorkerPoint, knee: WorkerP
     count = words.count_text(best.num_workers, "worker")
     known = [each for each in workers.curve if math.isfinite(each.speedup.estimate)]
     top = max([best, *known], key=lambda each: each.speedup.estimate)
-    measured = f"{words.count_text(top.num_workers, 'worker')} measured {words.speedup_text(top.speedup, confidence)}"
+    were = "was" if top.num_workers == 1 else "were"
+    measured = (
+        f"{words.count_text(top.num_workers, 'worker')} {were} measured at "
+        f"{words.speedup_text(top.speedup, confidence)}"
+    )
     if best.is_baseline:
         if top is best:
-            return f"{count} measured fastest: {speed}. That is what you have."
+            return f"Your own number of workers was measured fastest: {count}, {speed}."
         return (
-            f"No other number of workers is known to be faster than what you have, {count} with {speed}. "
-            f"{measured}{_after(top)}."
+            f"No other number of workers is known to be faster than yours ({count}, {speed}). {measured}{_after(top)}."
         )
     # What is ranked by the lower end is not always what measured most.
-    verb = "measured best" if top is best else "promises most" if best.num_workers == 1 else "promise most"
-    said = f"{count} {verb}: {speed}, {words.speedup_text(best.speedup, confidence)}{_after(best)}."
+    was, is_ = ("was", "is") if best.num_workers == 1 else ("were", "are")
+    praise = f"{was} measured fastest" if top is best else f"{is_} the safest choice"
+    said = f"{count} {praise}: {speed}, {words.speedup_text(best.speedup, confidence)}{_after(best)}."
     if top is not best and _doubt(top):
         said += f" {measured}{_after(top)}."
     if knee is not None and knee is not best and knee.num_workers < best.num_workers:
         reach = "reaches" if knee.num_workers == 1 else "reach"
-        said += f" {words.count_text(knee.num_workers, 'worker')} already {reach} 95 % of that{_after(knee)}."
+        said += f" {words.count_text(knee.num_workers, 'worker')} already {reach} 95 % of that or more{_after(knee)}."
     return said
 
 
