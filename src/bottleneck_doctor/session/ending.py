@@ -20,8 +20,8 @@ class Ending(Enum):
     CRASH = "the script failed"
     HANG = "a window hung"
     SLOW = "a window took far longer than expected"
-    AWAY = "the script was at something else than training for minutes"
-    APART = "its ranks did not come to one step"
+    AWAY = "the script did something other than training for minutes"
+    APART = "its ranks did not reach the same step"
     OURS = "a bug of doctor's own ended it"
     UNTIMED = "no window could be timed"
 

@@ -146,7 +146,7 @@ def _fork_advice(failure: Failure, locked: bool) -> str:
     if failure.start_method not in ("", "fork"):
         return f"workers started by {failure.start_method} gave no batch; look for what they wait for"
     if locked:
-        return 'a lock was held at fork, and never opens in the worker; try `multiprocessing_context="forkserver"`'
+        return 'a lock was held at fork and is never released in the worker; try `multiprocessing_context="forkserver"`'
     return (
         "it waits for what forked workers don't have, such as a lock held at fork or a thread of the main process; "
         'try `multiprocessing_context="forkserver"`'
