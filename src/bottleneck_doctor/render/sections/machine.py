@@ -252,7 +252,7 @@ DELAYS = {
     "io_pressure": "some task waits for a disk",
     "memory_pressure": "some task waits for memory",
     "workers_blocked_share": "workers wait for a disk",
-    "steal_share": "CPU time taken by other virtual machines",
+    "steal_share": "other virtual machines",
     "throttled_share": "CPU limit used up",
 }
 RESIDENT = {"main_rss_bytes": "main process", "workers_rss_bytes": "workers"}
