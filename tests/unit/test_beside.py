@@ -66,7 +66,7 @@ def test_what_makes_no_difference_is_not_called_faster() -> None:
 def test_what_the_kernel_hardly_works_for_is_not_tried(kernel: float) -> None:
     made = examined(Training(step=0.005), kernel=kernel)
     assert outcome(made).status == "not_applicable"
-    assert "the kernel works for" in outcome(made).reason
+    assert "the kernel takes only" in outcome(made).reason
     assert KEEPS not in {each.label for each in made.result.windows}
 
 

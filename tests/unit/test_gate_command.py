@@ -152,9 +152,12 @@ def test_the_summary_makes_way_for_a_document_on_stdout(
 
 def test_the_text() -> None:
     said = text.render(CHECKS["regressed"], width=None, color=False)
-    assert said.startswith("\nRegressed: A step is 31 %")
+    assert said.startswith("\nRegressed: A step takes 31 %")
     assert "What grew:" in said
-    assert "(changed)" in said
+    assert "it was changed" in said
+    assert "(changed)" not in said, "said already"
+    silent = [replace(each, sentence="It grew.") for each in CHECKS["regressed"].culprits]
+    assert "It grew (changed)" in text.render(replace(CHECKS["regressed"], culprits=silent), width=None, color=False)
     assert "WORSE" in said
     assert "steady memory allocator" in " ".join(said.split())
     assert "[other-load]" in said

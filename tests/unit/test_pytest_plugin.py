@@ -80,7 +80,7 @@ def test_a_check_that_passed(folder: Path) -> None:
 def test_a_regression_fails_with_its_sentence(folder: Path) -> None:
     done = run(folder, USE, FAKE_CHECK=str(GOLDEN / "regressed.json"), FAKE_CODE="1")
     assert done.returncode == 1
-    assert "A step is 31 % slower than on origin/main" in done.stdout
+    assert "A step takes 31 % longer than on origin/main" in done.stdout
     assert "the doctor's own words" in done.stdout
     assert "pytest_plugin.py" not in done.stdout, "no traceback of ours"
 
@@ -98,7 +98,7 @@ def test_no_answer_is_a_warning_or_a_failure(folder: Path) -> None:
     given = str(folder / "check.json")
     done = run(folder, USE, FAKE_CHECK=given, FAKE_CODE="0")
     assert done.returncode == 0
-    assert "DoctorWarning: No step is 5 % slower" in done.stdout
+    assert "DoctorWarning: A step has not become slower" in done.stdout
     strict = USE.replace("regression()", 'regression(inconclusive="fail")')
     assert run(folder, strict, FAKE_CHECK=given, FAKE_CODE="0").returncode == 1
     # The command ends so where the project's configuration asks for it.
