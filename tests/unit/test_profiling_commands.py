@@ -28,14 +28,14 @@ def test_hot_prints_plain_columns(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["hot", "spy.raw"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "Main process, 100 samples",
-        "share  samples  deepest function                                     your line that led there",
+        "share  samples  deepest function                                     your line that called it",
         " 60 %       60  read              /usr/lib/python3.11/codecs.py:322  main                      "
         "/home/me/train.py:8",
         " 40 %       40  main              /home/me/train.py:12               main                      "
         "/home/me/train.py:12",
         "",
         "Loader workers, 7 samples",
-        "share  samples  deepest function             your line that led there",
+        "share  samples  deepest function             your line that called it",
         "100 %        7  load              data.py:4  load                      data.py:4",
     ]
 
@@ -43,7 +43,7 @@ def test_hot_prints_plain_columns(capsys: pytest.CaptureFixture[str]) -> None:
 def test_hot_options(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["hot", "spy.raw", "--no-merge", "--top", "2", "--library-name", "codecs"]) == 0
     out = capsys.readouterr().out
-    assert "line of codecs that led there" in out
+    assert "line of codecs that called it" in out
     assert "train.py:12" in out
     assert "train.py:13" not in out, "two rows"
     assert main(["hot", "spy.raw", "--library-name", "numpy"]) == 2

@@ -137,7 +137,7 @@ def page() -> str:
         trees={"main": training(), "workers": node("workers", 5, node(HOSTILE, 5))},
         functions=[hot, bad],
         notes=[HOSTILE],
-        led_by="your line that led there",
+        led_by="your line that called it",
         cwd="/home/me",
     )
 

@@ -1,8 +1,7 @@
 """The command line: arguments in, an exit code out.
 
-Each command lives in the file of its name and is found there; importing one costs click and nothing heavier, so that
-`doctor --help` answers at once. This is the one place that turns an error into words on stderr: the user never sees
-a traceback of ours.
+Each command is in the file of its name and is found there. To import one takes click and nothing heavier, so that
+`doctor --help` answers at once. Only this module prints errors to stderr: the user never sees a traceback of doctor's.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ def doctor() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `doctor` with `arguments` (default: the process's own) and return the exit code."""
     for stream in (sys.stdout, sys.stderr):
-        # Names and errors of the user's may hold what this terminal can't show; that is no reason to stop.
+        # The user's file names and errors may hold characters that this terminal can't show: print them escaped.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     words = sys.argv[1:] if arguments is None else list(arguments)
@@ -97,7 +96,7 @@ def _invoke(arguments: list[str]) -> int:
         _say_on_stderr("doctor: interrupted")
         return Exit.INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has closed it, as `| head` does. Nothing is left to say to them.
+        # The program that read our output has closed it, as `| head` does, so nothing more can be printed.
         silence_stdout()
         return Exit.DONE
     except Exception as error:

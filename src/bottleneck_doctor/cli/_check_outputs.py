@@ -1,4 +1,5 @@
-"""Options of `doctor check` that name files to write: made from the registry of outputs, and back as `Wanted`."""
+"""Options of `doctor check` that name files to write. They are made from the list of outputs; their values come out as
+`Wanted`."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from bottleneck_doctor.render.check.outputs import OUTPUTS, Wanted, wanted
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-GITHUB_HELP = "Write annotations and a job summary for GitHub Actions (default: only when run there)."
+GITHUB_HELP = "Write annotations and a job summary for GitHub Actions (default: only inside GitHub Actions)."
 
 
 def output_options(command: Command) -> Command:
@@ -26,6 +27,6 @@ def output_options(command: Command) -> Command:
 
 
 def asked(outputs: dict[str, Any]) -> Wanted:
-    """What the options ask for, looked at as `outputs.prepare` does."""
+    """What the options ask for, checked as `outputs.prepare` does."""
     files = {output.name: outputs[output.name] for output in OUTPUTS}
     return wanted(files, outputs["github"], os.environ)

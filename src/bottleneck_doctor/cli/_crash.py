@@ -1,4 +1,4 @@
-"""An exception of ours, written to a file to be reported: exception in, `DoctorError` that names the file out."""
+"""Writes an unexpected exception to a file for a bug report: exception in, `DoctorError` that names the file out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bottleneck_doctor.errors import DoctorError, Exit
 
 
 def record_crash(error: Exception, arguments: list[str]) -> DoctorError:
-    """Write traceback and versions to a file in the temporary folder and return the error that tells of it."""
+    """Write traceback and versions to a file in the temporary folder, and return the error that names the file."""
     known = gathered(arguments)
     text = "\n".join(
         [

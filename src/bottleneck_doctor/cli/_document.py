@@ -1,4 +1,4 @@
-"""Reads the `report.json` that a command was given, by its path or by the folder that holds it."""
+"""Reads the `report.json` that a command was given: its path, or the folder that holds it, in; a `Result` out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def document_at(path: Path) -> Path:
-    """The document itself, where a folder was named."""
+    """The path of the document; `path` may be the folder that holds it."""
     from bottleneck_doctor.system.output import JSON_NAME
 
     try:
@@ -22,7 +22,7 @@ def document_at(path: Path) -> Path:
 
 
 def read_result(path: Path) -> Result:
-    """Raises `DoctorError` `report-missing`, and as `result.from_json` does."""
+    """Raises `DoctorError` `report-missing`, and the errors of `documents.report.from_json`."""
     from bottleneck_doctor.documents.report import from_json
 
     document = document_at(path)

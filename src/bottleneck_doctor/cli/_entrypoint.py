@@ -21,11 +21,11 @@ from bottleneck_doctor.wording.durations import parse_duration
 
 _VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 _LARGEST_SCRIPT = 16 * 1024 * 1024
-"""Bytes. Nobody writes more by hand; a checkpoint given by mistake is not read in full."""
+"""Bytes. Nobody writes more by hand, and a checkpoint that was given by mistake should not be read in full."""
 
 
 def split_words(command: str, module: str | None, words: tuple[str, ...]) -> tuple[Path | None, tuple[str, ...]]:
-    """Return script and its arguments. One `--` directly after the script separates; any later one is the script's."""
+    """Return the script and its arguments. A `--` directly after the script is dropped; later ones stay."""
     if module is not None:
         return None, words
     if not words:
@@ -35,7 +35,7 @@ def split_words(command: str, module: str | None, words: tuple[str, ...]) -> tup
 
 
 def time_option(option: str, text: str | None) -> float | None:
-    """A length of time in seconds, as an option gives it. Raises `click.BadParameter`."""
+    """The value of an option that is a length of time, in seconds. Raises `click.BadParameter`."""
     try:
         return None if text is None else parse_duration(text)
     except ValueError as error:
@@ -43,10 +43,10 @@ def time_option(option: str, text: str | None) -> float | None:
 
 
 def check_script(script: Path, *, compiles_here: bool, show_source: bool = True) -> None:
-    """Raise `DoctorError` where `script` can't be a Python program.
+    """Raise `DoctorError` if `script` can't be a Python program.
 
-    `compiles_here`: whether this interpreter is the one that will run it; if not, its syntax is not ours to judge.
-    `show_source`: whether the error may show the line that it is in.
+    `compiles_here`: whether this interpreter will run it; if not, its syntax is not checked here.
+    `show_source`: whether the error may show the line of the script that it is about.
     """
     try:
         script.stat()
@@ -81,17 +81,17 @@ def check_script(script: Path, *, compiles_here: bool, show_source: bool = True)
         raise DoctorError(
             "script-syntax",
             f"{script} has a syntax error{line}, so Python can't run it.",
-            "Correct it, and check with `python -m py_compile` that it runs.",
+            f"Correct it; `python -m py_compile {shlex.quote(str(script))}` shows whether the syntax is right then.",
             Exit.ENTRYPOINT_FAILED,
             detail="".join(traceback.format_exception_only(error)) if show_source else str(error),
         ) from error
     except (RecursionError, MemoryError):
-        # Python itself will say so, in its own words, when it runs the script.
+        # Python will report this itself when it runs the script.
         pass
 
 
 def check_interpreter(name: str) -> str:
-    """Return the path of the Python interpreter `name`, looked up as a shell would. Raises `python-missing`."""
+    """Return the path of the Python interpreter `name`, looked up as a shell does. Raises `python-missing`."""
     found = shutil.which(os.path.expanduser(name))
     if found is None:
         raise DoctorError(
@@ -103,7 +103,7 @@ def check_interpreter(name: str) -> str:
 
 
 def check_launcher(text: str, interpreter: str | None) -> tuple[str, ...]:
-    """Return the words of `--launch`. Raises `launcher-missing` where there is no such command."""
+    """Return the words of `--launch`. Raises `launcher-missing` if there is no such command."""
     try:
         words = launcher_words(text)
     except ValueError as error:
@@ -118,9 +118,10 @@ def check_launcher(text: str, interpreter: str | None) -> tuple[str, ...]:
 
 
 def check_command(line: str) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Split a command as a shell would: the variables set before it, and its words. No shell is started.
+    """Split a command as a shell does, into the variables set before it and its words. No shell is started.
 
-    Raises `click.BadParameter` for what is no command, and `DoctorError` `command-missing` for one that isn't there.
+    Raises `click.BadParameter` if the text is no command, and `DoctorError` `command-missing` if the command doesn't
+    exist.
     """
     try:
         words = shlex.split(line)
@@ -140,7 +141,7 @@ def check_command(line: str) -> tuple[dict[str, str], tuple[str, ...]]:
         raise DoctorError(
             "command-missing",
             f"There is no command {words[0]}, or it can't be run.",
-            "Give it as you would in a shell. If it belongs to a virtual environment, activate that environment first.",
+            "Give the command as in a shell. If it belongs to a virtual environment, activate that environment first.",
         )
     return variables, (found, *words[1:])
 

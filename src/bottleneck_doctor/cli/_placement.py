@@ -1,7 +1,7 @@
-"""Where options stand on a command line: before the script, between it and a `--`, or in a place that is refused.
+"""The place of options on a command line: before the script, between it and a `--`, or in a place that is refused.
 
-Words of a command go in; out come the same words in the order that click reads, or a `DoctorError` that shows the right
-order as a command to copy. What the options are is read from click, so that a new one is covered by itself.
+The words of a command go in. The same words come out in the order that click reads, or a `DoctorError` that shows the
+right order as a command to copy. The options are read from click, so that a new one needs no change here.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ import click
 from bottleneck_doctor.errors import DoctorError
 
 _LIKE_AN_OPTION = re.compile(r"--|-[A-Za-z]")
-"""What no value looks like. `-` is standard output, and `-3` a number."""
+"""How an option begins, and no value does. `-` is standard output, and `-3` a number."""
 _MAY_BEGIN_WITH_A_DASH = ("FILE", "DIR", "PATH", "COMMAND", "CMD")
-"""Values, as `--help` calls them. No revision, time, number or name of a fix begins with one."""
+"""Values that may begin with a dash, by their names in `--help`. No revision, time, number or id of a fix does."""
 _EXAMPLES = {"REF": "origin/main", "TIME": "5m", "PERCENT": "3%", "HOST:PORT": "10.0.0.1:0", "N": "3"}
-"""Values that anybody might give, where their name in `--help` says less."""
+"""Examples of values, for those whose name in `--help` does not show how to write them."""
 
 
 class Command(click.Command):
-    """A command that never takes one option for the value of another: `--base-ref --json x.json`."""
+    """A command that never takes one option as the value of another, as in `--base-ref --json x.json`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not ctx.resilient_parsing:
@@ -34,7 +34,7 @@ class Command(click.Command):
 
 
 class StartingCommand(Command):
-    """A command that starts a script or module. Where a `--` follows that, options between the two are ours."""
+    """A command that starts a script or module. If a `--` follows it, options between the two are doctor's."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, args if ctx.resilient_parsing else _ordered(self, ctx, args))
@@ -42,10 +42,10 @@ class StartingCommand(Command):
 
 @dataclass(frozen=True)
 class _Given:
-    """One word that names options of ours, with its value where that is a word of its own."""
+    """One word that names options of doctor's, with the option's value if that is a separate word."""
 
     options: tuple[click.Option, ...]
-    """More than one where short flags are written together: `-qv`."""
+    """More than one if short flags are written together: `-qv`."""
     words: tuple[str, ...]
 
     def names(self, *parameters: str) -> bool:
@@ -64,9 +64,9 @@ class _Reader:
         self.help = () if help_option is None else (str(help_option.name),)
 
     def leading(self, words: Sequence[str], *, interspersed: bool) -> list[_Given]:
-        """The options that `words` begin with, or hold anywhere before a `--` where arguments may be `interspersed`.
+        """The options that `words` begin with; if arguments may be `interspersed`, those anywhere before a `--`.
 
-        An option that is unknown ends them: click refuses it. Raises `DoctorError` `value-missing`.
+        An unknown option ends the search, because click refuses it. Raises `DoctorError` `value-missing`.
         """
         found: list[_Given] = []
         at = 0
@@ -82,7 +82,7 @@ class _Reader:
         return found
 
     def given(self, words: Sequence[str]) -> _Given | None:
-        """The options that the first of `words` names, None where it is another word. Raises `value-missing`."""
+        """The options that the first of `words` names; None if it is another word. Raises `value-missing`."""
         word, following = words[0], words[1:2]
         option = self.options.get(word)
         if option is not None:
@@ -98,15 +98,15 @@ class _Reader:
                 return None
             together.append(short)
             if _takes_value(short):
-                # What is left of the word is its value, as in `-oDIR`.
+                # The rest of the word is the option's value, as in `-oDIR`.
                 ends = at == len(word)
                 return self._with_value(tuple(together), f"-{letter}", word, following if ends else ())
         return _Given(tuple(together), (word,)) if together else None
 
     def exact(self, words: Sequence[str]) -> _Given | None:
-        """The option whose whole name the first of `words` is, among arguments that may be the script's.
+        """The option whose whole name is the first of `words`, among arguments that may be the script's.
 
-        Where its value is missing, a word for it stands there: what is made of this is a command to copy.
+        If its value is missing, an example takes its place, because the result is shown as a command to copy.
         """
         name, equals, _ = words[0].partition("=")
         option = self.options.get(name if name.startswith("--") else words[0])
@@ -120,7 +120,7 @@ class _Reader:
     def _with_value(self, options: tuple[click.Option, ...], name: str, word: str, following: Sequence[str]) -> _Given:
         option = options[-1]
         if not _takes_value(option) or not following:
-            return _Given(options, (word,))  # A value that is missing at the end is told by click.
+            return _Given(options, (word,))  # click reports a value that is missing at the end.
         if _LIKE_AN_OPTION.match(following[0]):
             taken = following[0].partition("=")[0]
             long = next((each for each in option.opts if each.startswith("--")), name)
@@ -153,12 +153,12 @@ def _stand_in(option: click.Option) -> str:
 
 
 def _ordered(command: click.Command, ctx: click.Context, args: list[str]) -> list[str]:
-    """`args` with what is the doctor's before the script, and one `--` between a module and what is its own.
+    """`args` with doctor's options before the script, and one `--` between a module and its arguments.
 
     Raises `click.UsageError`, and `DoctorError` `value-missing`, `option-misplaced` and `not-an-option`.
     """
     line = _Line.read(command, ctx, args)
-    # What stands beside `--exec`, the whole command, is refused by who reads it.
+    # With `--exec`, a script or module is refused later (`_start.start`).
     if line is None or any(given.names("line") for given in line.before):
         return args
     if "--" not in line.after:
@@ -176,7 +176,7 @@ def _ordered(command: click.Command, ctx: click.Context, args: list[str]) -> lis
 
 @dataclass(frozen=True)
 class _Line:
-    """A command line, cut behind what is started."""
+    """A command line, cut after the script or module."""
 
     reader: _Reader
     path: str
@@ -190,7 +190,7 @@ class _Line:
 
     @classmethod
     def read(cls, command: click.Command, ctx: click.Context, args: list[str]) -> _Line | None:
-        """None where nothing stands after a script or module that could be anybody else's: click reads it as it is."""
+        """None if there is no script or module with words after it to sort: click then reads `args` as they are."""
         reader = _Reader(command, ctx)
         before: list[_Given] = []
         at = 0
@@ -201,7 +201,7 @@ class _Line:
             if given.names("module"):
                 return cls(reader, ctx.command_path, args, before, given.words, True, args[at:])
             before.append(given)
-        # A `--` before the script: all behind it is an argument, of which the first is the script.
+        # After a `--` before the script, every word is an argument, and the first one is the script.
         if at == len(args) or _is_dashed(args[at]):
             return None
         return cls(reader, ctx.command_path, args, before, (args[at],), False, args[at + 1 :])
@@ -212,7 +212,7 @@ class _Line:
 
     @property
     def name(self) -> str:
-        """What is started, as a sentence names it."""
+        """The script or module, as a sentence names it."""
         return shlex.join(self.target)
 
     @property
@@ -220,7 +220,7 @@ class _Line:
         return "module" if self.is_module else "script"
 
     def refuse_ours(self) -> None:
-        """Raise `option-misplaced` where an option of ours stands among the arguments without a `--` before them."""
+        """Raise `option-misplaced` if an option of doctor's stands among arguments that no `--` precedes."""
         ours: list[_Given] = []
         theirs: list[str] = []
         at = 0
@@ -231,7 +231,7 @@ class _Line:
                 at += 1
                 continue
             ours.append(given)
-            # A value that stands in for a missing one is no word of theirs.
+            # An example that takes the place of a missing value is not in `after`.
             at += len(given.words) if self.after[at : at + 2] == [*given.words] else 1
         if not ours:
             return
@@ -249,12 +249,12 @@ class _Line:
         )
 
     def between(self, cut: int) -> list[_Given]:
-        """The options between what is started and the `--` at `cut`. Raises `not-an-option` for any other word."""
+        """The options between the script or module and the `--` at `cut`. Raises `not-an-option` for other words."""
         ours: list[_Given] = []
         others: list[str] = []
         at = 0
         while at < cut:
-            # The `--` is read with them, so that no option takes what lies behind it for its value.
+            # The `--` is read too, so that no option takes a word after it as its value.
             given = self.reader.given(self.after[at : cut + 1])
             if given is None:
                 others.append(self.after[at])
@@ -282,7 +282,7 @@ class _Line:
         )
 
     def _as_ours(self, ours: list[_Given], theirs: list[str]) -> list[str]:
-        """The command with `ours` before what is started. One that names what to start stands in its place."""
+        """The command with `ours` before the script or module. `--exec` or `-m` among them replaces it."""
         if any(given.names(*self.reader.help) for given in ours):
             return ["--help"]
         again = {option for given in ours for option in given.options if not option.multiple}
@@ -299,7 +299,7 @@ class _Line:
         return f"{self.path} {self._masked(words)}"
 
     def _masked(self, words: Sequence[str]) -> str:
-        """Words as a shell takes them, with secrets masked as everywhere."""
+        """Words quoted for a shell, with secrets masked."""
         from bottleneck_doctor.cli._secrets import gathered
 
         return shlex.join(gathered(self.args).words(words))

@@ -1,4 +1,5 @@
-"""What this command must not tell: its arguments, its environment and the configurations that it names, read here."""
+"""Secrets that no output may show: reads them from the command's arguments, its environment and the configuration files
+that it names."""
 
 from __future__ import annotations
 
@@ -12,12 +13,12 @@ from bottleneck_doctor.documents.redaction import Discretion, discretion
 
 _CONFIGURATION = re.compile(r"\.(ya?ml|json|toml|ini|cfg|conf|env)$|(^|[/\\])\.env$", re.IGNORECASE)
 _LARGEST = 256 * 1024
-"""Bytes. Nobody writes more settings by hand; data sets are JSON too."""
+"""Bytes. Nobody writes more settings by hand; a larger file is data."""
 _MOST = 20
 
 
 def gathered(arguments: Sequence[str], *, source: bool = True) -> Discretion:
-    """The discretion that `arguments` of a command ask for. Files that can't be read hold nothing that is known."""
+    """What to mask in the outputs of a command with these `arguments`. Files that can't be read are skipped."""
     texts = []
     for path in list(dict.fromkeys(_configurations(arguments)))[:_MOST]:
         try:

@@ -38,7 +38,8 @@ _START = (
     click.option(
         "--python",
         metavar="PATH",
-        help="The interpreter that runs the script (default: doctor's own where it has torch, else the one found).",
+        help="The interpreter that runs the script (default: doctor's own if it has torch, else the first one found that "
+        "has).",
     ),
     click.option("--in-place", is_flag=True, help="Let the script change files as it would without doctor."),
 )
@@ -51,13 +52,13 @@ _TALK = (
 
 
 def start_options(command: Command) -> Command:
-    """Add the options that say what is started, and in which order it is measured. The command takes them as parameters
-    of their names, for `start`."""
+    """Add the options that say what is started, and in which order it is measured. The command gets them as parameters
+    of the same names, for `start`."""
     return _with((*_START, *_ORDER), command)
 
 
 def plain_start_options(command: Command) -> Command:
-    """The same where nothing is measured in turn."""
+    """The same options for a command that measures one side only, so without a seed."""
     return _with(_START, command)
 
 
@@ -74,12 +75,12 @@ def _with(options: tuple[Callable[[Command], Command], ...], command: Command) -
 
 @dataclass(frozen=True)
 class Asked:
-    """What is to be started, and all words in which the user said so, which may hold secrets."""
+    """What is to be started, and all words of the command line that say so, which may hold secrets."""
 
     start: Start
     told: list[str]
     note: str = ""
-    """What the user should know of the interpreter before anything starts; "" where there is nothing."""
+    """What the user should know about the interpreter before anything starts; "" if nothing."""
 
 
 def start(
@@ -94,7 +95,7 @@ def start(
     words: tuple[str, ...],
     show_source: bool = True,
 ) -> Asked:
-    """What the options say, looked at before anything starts. `command`: ours, for messages.
+    """What the options say, checked before anything starts. `command`: the name of doctor's command, for messages.
 
     Raises `click.UsageError` and the `DoctorError`s of `_entrypoint`.
     """
@@ -141,8 +142,8 @@ def start(
 
 
 def _chosen(named: str | None, script: Path | None, line_words: tuple[str, ...], launch: str | None) -> Chosen:
-    """The interpreter that runs the script: the one that was named, else the one that is found. Of a command that runs
-    as it is, only what to ask of its environment.
+    """The interpreter that runs the script: the one given with --python, else the one that is found. A command given
+    with --exec runs as it is; for it, this is only the interpreter that is asked about its environment.
 
     Raises `DoctorError` `torch-missing` and `torch-too-old`.
     """
@@ -167,7 +168,7 @@ def _chosen(named: str | None, script: Path | None, line_words: tuple[str, ...],
 
 
 def start_in_project(command: str, *, launch: str | None, line: str | None, **options: Any) -> tuple[Asked, Config]:
-    """What `start` does, and the project's file, which is looked for beside the script and may name the launcher.
+    """What `start` does, with the project's configuration, which may name the launcher.
 
     Raises what `start` does, and the `DoctorError`s of `config`.
     """
@@ -183,7 +184,7 @@ def start_in_project(command: str, *, launch: str | None, line: str | None, **op
 
 
 def _folders(script: Path | None) -> list[Path]:
-    """Where the project is looked for: the script's folder, then the current one."""
+    """Where the project's configuration is looked for: the script's folder, then the current one."""
     return [*([] if script is None else [script.absolute().parent]), Path.cwd()]
 
 

@@ -1,4 +1,4 @@
-"""Saying things on stdout without dying when nobody listens any more."""
+"""Prints to stdout, and goes on if its reader has gone."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from bottleneck_doctor.errors import stdout_failed
 
 
 def say(text: str) -> None:
-    """Print `text`. Once its reader has gone (`| head`), the rest is dropped; the command ends as it would have.
+    """Print `text`. If its reader has gone (`| head`), the rest is dropped, and the exit code stays the same.
 
-    Raises `DoctorError` `output-failed` where it can't be written, as on a full disk."""
+    Raises `DoctorError` `output-failed` if stdout can't be written, as on a full disk."""
     try:
         click.echo(text)
     except BrokenPipeError:
@@ -25,7 +25,7 @@ def say(text: str) -> None:
 
 
 def silence_stdout() -> None:
-    """Send the rest to nowhere: the interpreter flushes stdout on its way out, and would complain."""
+    """Discard further output: the interpreter flushes stdout when it exits, and would print an error."""
     try:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
@@ -35,7 +35,7 @@ def silence_stdout() -> None:
 
 
 def stdout_width() -> int | None:
-    """Columns of the terminal, None where stdout is not one."""
+    """Columns of the terminal; None if stdout is no terminal."""
     return shutil.get_terminal_size().columns if _is_terminal() else None
 
 

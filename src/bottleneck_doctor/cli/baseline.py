@@ -1,4 +1,4 @@
-"""`doctor baseline`: store how a training performs on this machine, for later checks to be held against."""
+"""`doctor baseline`: store how fast a training runs on this machine, so that later checks can compare with it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bottleneck_doctor.cli._start import plain_start_options, start_in_project, 
 @click.command(
     "baseline",
     cls=StartingCommand,
-    # What follows SCRIPT is the script's, as after `python script.py`, but for what `_placement` finds there.
+    # Words after SCRIPT belong to the script, as after `python script.py`; `_placement` looks for doctor's among them.
     context_settings={"allow_interspersed_args": False},
     options_metavar="[OPTIONS]",
 )
@@ -27,7 +27,9 @@ from bottleneck_doctor.cli._start import plain_start_options, start_in_project, 
 )
 @click.option("--new", "anew", is_flag=True, help="Replace the baseline that the file holds, instead of adding to it.")
 @click.option("--sessions", metavar="N", type=click.IntRange(min=1), help="How often to start the script (default: 8).")
-@click.option("--budget", metavar="TIME", help="Start the script as often as this time allows, such as 5m.")
+@click.option(
+    "--budget", metavar="TIME", help="Start the script as often as fits into this time, such as 5m (at most 30 times)."
+)
 @click.option(
     "--steady/--no-steady",
     default=None,
@@ -53,10 +55,10 @@ def command(
 ) -> int:
     """Store how fast a training runs on this machine.
 
-    Starts SCRIPT with ARGS several times and writes what was measured, and what identifies this machine, for `doctor
-    check --baseline`. Run it with the same file again at other times: a machine is not equally fast every day, and the
-    better the times in a baseline agree, the smaller the changes that a check can detect. Put doctor's options before
-    SCRIPT, or between SCRIPT and `--`; ARGS go to the script.
+    Starts SCRIPT with ARGS several times, and writes the measurements and a description of this machine to a file for
+    `doctor check --baseline`. Run it again at other times with the same file, because the speed of a machine varies.
+    The more times the file holds, and the better they agree, the smaller the changes that a check can detect. Put
+    doctor's options before SCRIPT, or between SCRIPT and `--`; ARGS go to the script.
     """
     from bottleneck_doctor.cli._entrypoint import time_option
 
@@ -65,7 +67,7 @@ def command(
         raise click.UsageError("--quiet and --verbose can't be used together.")
     if sessions is not None and seconds is not None:
         raise click.UsageError(
-            "--sessions and --budget can't be used together: one says how many starts, one how long."
+            "--sessions and --budget can't be used together: one sets the number of starts, the other the time."
         )
 
     given, config = start_in_project(
@@ -89,7 +91,7 @@ def command(
     from bottleneck_doctor.render.check.outputs import check_writable, write_file
     from bottleneck_doctor.system.progress import choose_progress
 
-    # What is begun anew is not read before.
+    # With --new, the old baseline is not read.
     check_writable(output, stored_baseline.MARK if anew else stored_baseline.FAMILY_MARK, "-o")
     there = output.exists() and output.stat().st_size > 0
     before = stored_baseline.read(output) if there and not anew else None

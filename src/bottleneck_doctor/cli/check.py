@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     "check",
     cls=StartingCommand,
     short_help="Check whether a change made a training slower.",
-    # What follows SCRIPT is the script's, as after `python script.py`, but for what `_placement` finds there.
+    # Words after SCRIPT belong to the script, as after `python script.py`; `_placement` looks for doctor's among them.
     context_settings={"allow_interspersed_args": False},
     options_metavar="[OPTIONS]",
 )
@@ -43,16 +43,25 @@ if TYPE_CHECKING:
     help="Compare even if the baseline was made on another machine; the result says so.",
 )
 @click.option(
-    "--merge-base", is_flag=True, help="Compare with the merge base of REF and the working tree, instead of REF itself."
+    "--merge-base",
+    is_flag=True,
+    help="Compare with the commit at which HEAD branched off from REF, instead of REF itself.",
 )
-@click.option("--base-setup", metavar="CMD", help="Run this command in REF's folder first, such as a build.")
+@click.option(
+    "--base-setup", metavar="CMD", help="Run this command in the checkout of REF first, for example to build something."
+)
 @click.option("--threshold", metavar="PERCENT", help="How much longer a step may take, such as 3% (default: 5%).")
 @click.option(
     "--budget",
     metavar="TIME",
     help="The longest the check may take, such as 90s (default: 5m). It ends earlier once the result is sure.",
 )
-@click.option("--pairs", metavar="N", type=click.IntRange(min=3), help="Measure exactly N pairs of processes.")
+@click.option(
+    "--pairs",
+    metavar="N",
+    type=click.IntRange(min=3),
+    help="Measure exactly N pairs of processes (with --baseline: N processes).",
+)
 @click.option(
     "--inconclusive",
     type=click.Choice(["pass", "fail"]),
@@ -90,10 +99,10 @@ def command(
 ) -> int:
     """Compare a training script with another revision of itself, and fail if it became slower.
 
-    Runs SCRIPT with ARGS from the working tree and from REF, in pairs of processes whose steps are timed in turn, until
-    it is sure whether a step takes longer than the threshold allows. With --baseline, it runs the working tree only,
-    and compares it with figures that were stored on this machine before. Put doctor's options before SCRIPT, or between
-    SCRIPT and `--`; ARGS go to the script.
+    Runs SCRIPT with ARGS from the working tree and from REF, in pairs of processes whose steps are timed in turn. Ends
+    as soon as it is sure whether a step takes longer than the threshold allows. With --baseline, it runs the working
+    tree only, and compares it with measurements that were stored on this machine before. Put doctor's options before
+    SCRIPT, or between SCRIPT and `--`; ARGS go to the script.
     """
     from bottleneck_doctor.cli._entrypoint import time_option
 
@@ -119,7 +128,7 @@ def command(
     from bottleneck_doctor.system.progress import choose_progress
 
     limits = configured(config, None if threshold is None else _percent(threshold))
-    # A number of processes is asked for to have so many, whatever time a project allows.
+    # Whoever asks for a number of processes wants that many, whatever time the project's configuration allows.
     budget_seconds = seconds if seconds is not None or pairs is not None else config.budget
     measure: Callable[[Progress], CheckOutcome]
     if baseline is not None:
@@ -180,20 +189,20 @@ def command(
         else:
             say(summary)
     finally:
-        # What took minutes to measure is kept, whatever can't be shown.
+        # The measurements, which took minutes, are written even if the summary can't be printed.
         write_all(outcome.check, wanted, outcome.root, stdout=sys.stdout, stderr=sys.stderr)
     return _exit_code(outcome.check, fail=_first(inconclusive, config.inconclusive, "pass") == "fail")
 
 
 def _exit_code(check: Check, *, fail: bool) -> int:
-    """`fail`: whether an answer that could not be had is a failure."""
+    """`fail`: whether an inconclusive result is a failure."""
     if check.status == "regressed":
         return Exit.REGRESSION
     return Exit.CANNOT_TELL if check.status == "cannot_tell" and fail else Exit.DONE
 
 
 def _refuse_mixed(of_revisions: Mapping[str, object], of_baselines: Mapping[str, object]) -> None:
-    """Raise `click.UsageError` where options of both kinds of base were given, or some without what they are for."""
+    """Raise `click.UsageError` if options of both kinds of base were given, or options of a baseline without one."""
     first = next((name for name, value in of_revisions.items() if value not in (None, False)), None)
     second = next((name for name, value in of_baselines.items() if value not in (None, False)), None)
     if first is not None and second is not None:

@@ -1,4 +1,4 @@
-"""`doctor compare`: reports side by side, the later ones held against the first."""
+"""`doctor compare`: reports side by side, each compared with the first."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from bottleneck_doctor.errors import DoctorError, Exit
 def command(documents: tuple[Path, ...], page: Path | None, as_json: bool) -> Exit:
     """Compare reports of `doctor run` with the first one.
 
-    Shows speed, phases and memory side by side, and in what the machines and the trainings differ.
-    Give the report.json that `doctor run` wrote, or the folder that holds it.
+    Shows speed, phases and memory side by side, and the differences between the machines, the libraries and the
+    trainings. Give each report.json that `doctor run` wrote, or the folder that holds it.
     """
     from bottleneck_doctor.cli._document import read_result
     from bottleneck_doctor.cli._terminal import say, stdout_has_color, stdout_width
@@ -50,7 +50,7 @@ def command(documents: tuple[Path, ...], page: Path | None, as_json: bool) -> Ex
 
 
 def _names(documents: tuple[Path, ...]) -> list[str]:
-    """The shortest ends of the paths that tell them apart; paths alike are numbered."""
+    """The shortest ends of the paths that differ from each other; equal paths are numbered."""
     parts = [each.parts for each in documents]
     for length in range(1, max(map(len, parts)) + 1):
         names = ["/".join(each[-length:]) for each in parts]

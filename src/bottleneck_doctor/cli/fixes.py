@@ -1,4 +1,4 @@
-"""`doctor fixes`: the catalogue, or one fix of it."""
+"""`doctor fixes`: the catalogue of fixes, or one of them."""
 
 from __future__ import annotations
 

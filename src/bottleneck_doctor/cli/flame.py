@@ -1,4 +1,4 @@
-"""`doctor flame`: a py-spy recording as a flame graph, one page without scripts."""
+"""`doctor flame`: a py-spy recording as a flame graph, on one page without scripts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ROWS = 30
     "--library-name",
     "library",
     metavar="NAME",
-    help="Show which lines of this package led there, instead of your own lines.",
+    help="Show the calling line of this package, such as torch, instead of your own.",
 )
 def command(files: tuple[Path, ...], output: Path, library: str | None) -> Exit:
     """Draw a py-spy recording as a flame graph.
@@ -54,7 +54,7 @@ def command(files: tuple[Path, ...], output: Path, library: str | None) -> Exit:
         functions=recording.functions(library=library, most=_ROWS),
         notes=recording.notes(),
         cwd=os.getcwd(),
-        led_by=f"line of {library} that led there" if library else "your line that led there",
+        led_by=f"line of {library} that called it" if library else "your line that called it",
     )
     outputs.write_page(output, page)
     say(str(output))

@@ -1,4 +1,4 @@
-"""`doctor hot`: the deepest functions of a py-spy recording, with the line of yours that led there."""
+"""`doctor hot`: the functions that a py-spy recording caught running, with the line of the user's that called them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from bottleneck_doctor.errors import Exit
     "--library-name",
     "library",
     metavar="NAME",
-    help="Show which lines of this package led there, instead of your own lines.",
+    help="Show the calling line of this package, such as torch, instead of your own.",
 )
 @click.option("--merge/--no-merge", default=True, help="Show one row per function (the default), or one per line.")
 @click.option("--json", "as_json", is_flag=True, help="Print all rows as JSON.")
 def command(files: tuple[Path, ...], top: int, library: str | None, merge: bool, as_json: bool) -> Exit:
     """List where a py-spy recording spent its time.
 
-    The list shows the functions that were running when a sample was taken, and the line of yours that called them. RAW
+    The list shows the functions that were running when a sample was taken, and your line that called them. RAW
     is a file that `py-spy record --format raw` wrote, on this machine or another. Several files, such as one per
     machine, are read as one recording. Loader workers are listed separately from the main process. Record with
     `--subprocesses`, `--threads`, `--idle` and `--full-filenames` to see more.
@@ -46,7 +46,7 @@ def command(files: tuple[Path, ...], top: int, library: str | None, merge: bool,
 
     from bottleneck_doctor.render import hot
 
-    led_by = f"line of {library} that led there" if library else "your line that led there"
+    led_by = f"line of {library} that called it" if library else "your line that called it"
     text = hot.render(
         functions, recording.samples(), led_by=led_by, width=stdout_width(), color=stdout_has_color(), cwd=os.getcwd()
     )

@@ -1,4 +1,4 @@
-"""`doctor report`: draws a `report.json` again, an old one included."""
+"""`doctor report`: draws a `report.json` again, also one of an earlier release."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ from bottleneck_doctor.errors import Exit
     help="Where report.html goes (default: beside REPORT.JSON).",
 )
 def command(document: Path, output: Path | None) -> Exit:
-    """Write report.html again from a report.json."""
+    """Write report.html again from a report.json.
+
+    Give the report.json that `doctor run` wrote, or the folder that holds it.
+    """
     from bottleneck_doctor.cli._document import document_at, read_result
     from bottleneck_doctor.cli._terminal import say
     from bottleneck_doctor.render import html

@@ -13,7 +13,7 @@ from bottleneck_doctor.cli._start import start, start_options, talk_options
 @click.command(
     "run",
     cls=StartingCommand,
-    # What follows SCRIPT is the script's, as after `python script.py`, but for what `_placement` finds there.
+    # Words after SCRIPT belong to the script, as after `python script.py`; `_placement` looks for doctor's among them.
     context_settings={"allow_interspersed_args": False},
     options_metavar="[OPTIONS]",
 )
@@ -29,23 +29,23 @@ from bottleneck_doctor.cli._start import start, start_options, talk_options
 @click.option(
     "--budget",
     metavar="TIME",
-    help="How long it may take, such as 90s, 5m or 1h (default: about 4 minutes; up to 10 where a claim takes that "
-    "long, which is said). It ends earlier once it is sure.",
+    help="The longest the examination may take, such as 90s, 5m or 1h (default: about 4 minutes, or up to 10 if a sure "
+    "result needs them). It ends earlier once the result is sure.",
 )
-@click.option("--fresh-runs", is_flag=True, help="Start the script again for every measurement.")
+@click.option("--fresh-runs", is_flag=True, help="Start the script again for every measurement (slower).")
 @click.option("--only", metavar="ID", multiple=True, help="Try only this fix; may be repeated (see `doctor fixes`).")
 @click.option("--skip", metavar="ID", multiple=True, help="Leave this fix out; may be repeated.")
 @click.option("--sessions", metavar="N", type=click.IntRange(min=3), help="How often to start the script, 3 or more.")
-@click.option("--no-explain", is_flag=True, help="Measure speedups only: no phases, profiles and findings.")
+@click.option("--no-explain", is_flag=True, help="Measure speedups only: no phases, profiles or findings.")
 @click.option(
     "--rate",
     metavar="HZ",
     type=click.IntRange(1, 1000),
     default=100,
-    help="How many samples a second py-spy takes (default: 100).",
+    help="How many samples py-spy takes per second (default: 100).",
 )
 @click.option("--native", is_flag=True, help="Let py-spy sample native code too (slower).")
-@click.option("--no-source", is_flag=True, help="Show no lines of your code, in the report or in messages.")
+@click.option("--no-source", is_flag=True, help="Show no lines of your code in the report or in messages.")
 @talk_options
 def command(
     module: str | None,
@@ -71,9 +71,9 @@ def command(
 ) -> int:
     """Examine a training script and write the report.
 
-    Runs SCRIPT with ARGS, unmodified, tries one setting at a time inside its training loop, and writes report.html and
-    report.json with the fixes ranked by measured speedup. Put doctor's options before SCRIPT, or between SCRIPT and
-    `--`; ARGS go to the script.
+    Runs SCRIPT with ARGS, without changing it, and tries one setting at a time inside its training loop. Writes
+    report.html and report.json, with the fixes ranked by measured speedup. Put doctor's options before SCRIPT, or
+    between SCRIPT and `--`; ARGS go to the script.
     """
     from bottleneck_doctor.cli._entrypoint import check_fix_ids, time_option
 
@@ -135,7 +135,7 @@ def command(
                 page = html.render(outcome.result)
                 problems = write_patches(outcome.result, artifacts, request.discretion)
             except Exception:
-                # What took minutes to measure is kept, whatever is wrong with the drawing of it.
+                # If the page can't be drawn, the measurements, which took minutes, are still kept.
                 outputs.write_json(output, outcome.result)
                 raise
             for problem in problems:
@@ -147,7 +147,7 @@ def command(
     summary = terminal.render(outcome.result, report_path=path, width=stdout_width(), color=stdout_has_color())
     say(summary.rstrip("\n"))
     if outcome.error is not None:
-        # Where the time goes is in the report; what the command was to find out is not.
+        # The report says where the time goes, but has no speedups, which the command was asked for.
         raise outcome.error
     if outcome.bug is not None:
         raise outcome.bug
