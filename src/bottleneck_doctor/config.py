@@ -153,7 +153,7 @@ def _table(path: Path) -> Mapping[str, Any] | None:
     if table is None and (near := difflib.get_close_matches(TABLE, tools, n=1, cutoff=0.85)):
         raise DoctorError(
             "config-unknown-key",
-            f"{path} has a table [tool.{near[0]}], which nothing reads.",
+            f"{path} has a table [tool.{near[0]}], which doctor does not read.",
             f"Did you mean [tool.{TABLE}]?",
         )
     if table is None:
@@ -245,7 +245,7 @@ class _Reader:
             raise DoctorError(
                 "config-wrong-value",
                 f"{self.file}: {_shown(self._key(key))} sets a limit in seconds, which holds on one machine only.",
-                "Limits are for memory and shares; give a `threshold` against the base instead.",
+                "Use `most` for memory and shares only. For a time, give a `threshold` against the base.",
             )
         amount = _share(value) if unit == "share" else _size(value)
         if amount is None or amount <= 0 or (unit == "share" and amount > 1):

@@ -38,14 +38,14 @@ class DoctorError(Exception):
 
 
 def reason_of(error: OSError) -> str:
-    """Why the system refused something, in its own few words."""
+    """Why the system refused something, in the system's own words."""
     return error.strerror or type(error).__name__
 
 
 def stdout_failed(error: OSError) -> DoctorError:
-    """The error for standard output that takes no more, such as a file on a full disk."""
+    """The error for standard output that can't be written, such as a file on a full disk."""
     return DoctorError(
         "output-failed",
         f"Standard output could not be written: {reason_of(error)}.",
-        "Free some space, or send it elsewhere.",
+        "Free some space, or send the output elsewhere.",
     )

@@ -98,7 +98,7 @@ RECORDINGS = {
     "no-baseline": GoldenRecording(
         ("benchmarks/planted/sleep_in_transform.py",),
         lambda result: result.baseline is None and bool(result.method.sessions),
-        interrupt="Looking where the time goes",
+        interrupt="Finding out where the time goes",
         after=6.0,
     ),
 }

@@ -143,7 +143,7 @@ def test_a_table_beside_ours_is_named(tmp_path: Path) -> None:
         ("[metrics.data_wait]\nmost = '2 GiB'", "metrics.data_wait.most", '"30%" or 0.3'),
         ("[metrics.peak_memory]\nmost = '30%'", "metrics.peak_memory.most", '"2 GiB" or a number of bytes'),
         ("[metrics.peak_memory]\nmost = inf", "metrics.peak_memory.most", '"2 GiB" or a number of bytes'),
-        ("[metrics.step_time]\nmost = 0.1", "metrics.step_time.most", "Limits are for memory and shares"),
+        ("[metrics.step_time]\nmost = 0.1", "metrics.step_time.most", "Use `most` for memory and shares only"),
     ],
 )
 def test_wrong_values_are_named_with_what_is_expected(tmp_path: Path, text: str, key: str, expected: str) -> None:

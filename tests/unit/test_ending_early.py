@@ -158,8 +158,8 @@ def test_where_a_claim_takes_longer_it_says_so_and_goes_on(monkeypatch: pytest.M
     minutes = round(total / 60)
     assert said == (
         'torch.autocast("cpu", dtype=torch.bfloat16) looks 1.50× as fast so far. '
-        f"A step takes 1.0 s and a start 1 min 23 s: about {minutes} minutes in all. "
-        "Ctrl-C ends it and the report says what is known by then"
+        f"A step takes 1.0 s and starting the script 1 min 23 s: about {minutes} minutes in all. "
+        "Ctrl-C ends the examination, with a report of what is known by then"
     )
     assert machine.now <= KEPT * total
     assert fix(examined, "amp-bf16").status == "faster"
@@ -203,9 +203,11 @@ def test_what_no_ten_minutes_would_settle_is_said() -> None:
     examined = Examined(slow(step=7.0, start=40.0, speeds=WORKERS))
     assert len(examined.totals) == 1
     (said,) = notes(examined, "minutes")
-    assert said.startswith("num_workers=2 looks 2.50× as fast so far. A step takes 7.0 s and a start 1 min 36 s: ")
+    assert said.startswith(
+        "num_workers=2 looks 2.50× as fast so far. A step takes 7.0 s and starting the script 1 min 36 s: "
+    )
     minutes = int(said.rpartition("--budget ")[2].removesuffix("m"))
-    assert f"to be sure would take about {minutes} minutes; for that, give --budget {minutes}m" in said
+    assert f"a sure result would take about {minutes} minutes. For that, give --budget {minutes}m" in said
     longer = Examined(slow(step=7.0, start=40.0, speeds=WORKERS), budget=60.0 * minutes)
     assert fix(longer, "workers").status == "faster", "it was enough"
 
@@ -216,7 +218,7 @@ def test_a_small_gain_takes_more_processes() -> None:
         for speed in (2.0, 1.12)
     )
     assert max(small.totals) > max(large.totals)
-    assert "processes to be sure" in notes(small, "in all")[0]
+    assert "a sure result needs " in notes(small, "in all")[0]
     assert fix(small, "amp-bf16").status == "faster"
 
 
@@ -243,7 +245,7 @@ def test_what_waits_for_its_first_window_may_pay() -> None:
 
 def test_what_was_asked_for_is_what_it_goes_on_for() -> None:
     examined = Examined(slow(), sessions=5)
-    assert "and 5 processes were asked for: about " in notes(examined, "in all")[0]
+    assert "and you asked for 5 processes: about " in notes(examined, "in all")[0]
     assert processes(examined) == 5
 
 

@@ -213,7 +213,7 @@ def test_a_training_that_hangs_did_not_fail_by_itself(explain: bool, monkeypatch
     assert examined.error.slug == "training-hung"
     assert examined.error.exit_code == Exit.ENTRYPOINT_FAILED
     assert examined.error.sentence == (
-        "No training step was made for 30 s under the doctor, before anything was changed. The script stood in "
+        "The training made no step for 30 s under doctor, before doctor changed anything. The script was in "
         "`<module>` (train.py:12)."
     )
     assert examined.error.detail == "Epoch 1\n"
@@ -353,7 +353,7 @@ def test_a_window_that_was_disturbed_is_taken_again_once_the_neighbour_is_gone()
         assert (follows.label, follows.session, follows.block) == (each.label, each.session, each.block)
         assert follows.around is not None
         assert follows.around.others_wanted == 0.0
-    assert any("waiting for another program" in text for text, _, _ in machine.said)
+    assert any("waiting until another program" in text for text, _, _ in machine.said)
 
 
 def test_a_neighbour_that_stays_is_the_machine_as_it_is() -> None:
@@ -361,7 +361,7 @@ def test_a_neighbour_that_stays_is_the_machine_as_it_is() -> None:
     # One that comes and stays costs a try or two in the process that it comes to, and little time.
     stays = Examined(Machine(others=lambda now: 2.0 if now > 40.0 else 0.0))
     assert 1 <= len(taken_again(stays)) <= quiet.MOST_AGAIN
-    waited = [spent for text, spent, _ in stays.machine.said if "waiting for another program" in text]
+    waited = [spent for text, spent, _ in stays.machine.said if "waiting until another program" in text]
     assert len(waited) <= 2 * quiet.MOST_AGAIN * quiet.WAIT_SECONDS / quiet.LOOK_SECONDS
 
 
@@ -369,7 +369,7 @@ def test_a_quiet_machine_waits_for_nobody() -> None:
     examined = Examined(Machine(slow={12: 3.0, 20: 3.0}))
     # That a window was slow is no reason: what decides is the load beside it.
     assert not taken_again(examined)
-    assert not any("waiting for another program" in text for text, _, _ in examined.machine.said)
+    assert not any("waiting until another program" in text for text, _, _ in examined.machine.said)
 
 
 @pytest.mark.parametrize("budget", [60.0, 120.0])

@@ -99,7 +99,7 @@ def test_what_cannot_be_read_is_missing_and_costs_nothing_else() -> None:
     explainer._within("phases", 1.0, lambda: explainer.explanation.read_phases({}, [{"phases": 3}], found))
     (missing,) = explainer.explanation.missing
     assert missing.slug == "explanation-unreadable"
-    assert "(phases)" in missing.sentence
+    assert "the phases of a step" in missing.sentence
 
 
 @pytest.mark.parametrize("error", [AttributeError, TypeError, KeyError, ValueError, ZeroDivisionError])

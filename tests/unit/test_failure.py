@@ -61,9 +61,9 @@ def test_hang_without_workers_is_where_the_loop_stands(setting: dict[str, object
 
 def test_where_it_stands_is_the_innermost_line_of_the_users_own() -> None:
     at_work = stack(("relu", "/site-packages/torch/nn.py", 3, False), ("main", "/home/me/train.py", 31, True))
-    assert standing([at_work]) == "The script stood in `main` (train.py:31)."
-    assert standing([IN_MAIN, IN_WORKER]) == "A loader worker stood in `__getitem__` (data.py:12)."
-    assert standing([at_work, IN_WORKER]) == "The script stood in `main` (train.py:31)."
+    assert standing([at_work]) == "The script was in `main` (train.py:31)."
+    assert standing([IN_MAIN, IN_WORKER]) == "A loader worker was in `__getitem__` (data.py:12)."
+    assert standing([at_work, IN_WORKER]) == "The script was in `main` (train.py:31)."
     assert standing([]) == ""
 
 

@@ -191,7 +191,7 @@ def test_a_side_that_hangs_is_not_said_to_fail(alone: bool) -> None:
     assert (told.slug, told.exit_code, told.detail) == ("training-hung", Exit.ENTRYPOINT_FAILED, "Epoch 1")
     where = "The base (x)" if alone else "Both revisions"
     assert told.sentence == (
-        f"{where}: No training step was made for 40 s under the doctor, before anything was changed."
+        f"{where}: The training made no step for 40 s under doctor, before doctor changed anything."
     )
 
 

@@ -425,7 +425,7 @@ def test_what_the_base_lacks_is_imported_from_the_head_and_said(
     with tree_of(repository) as tree:
         (warning,) = tree.warnings
     assert warning.slug == "editable-unmapped"
-    assert warning.sentence.startswith("lib, lib/tools: ")
+    assert warning.sentence.startswith("The base does not have lib, lib/tools, from which")
     (repository / "lib" / "tools").mkdir()
     with tree_of(repository, "HEAD") as tree:
         assert slugs(tree) == []

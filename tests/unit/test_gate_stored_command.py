@@ -258,7 +258,7 @@ def test_another_command_is_said(bench: Bench, tmp_path: Path) -> None:
         (("--base-ref", "main", "train.py"), "--base-ref and --baseline can't be used together"),
         (("--merge-base", "train.py"), "--merge-base and --baseline can't be used together"),
         (("--seed", "3", "train.py"), "--seed and --baseline can't be used together"),
-        (("--no-steady", "train.py"), "ran with a steady memory allocator"),
+        (("--no-steady", "train.py"), "was measured with --steady, but this command would measure with --no-steady"),
     ],
 )
 def test_options_that_do_not_go_together(

@@ -42,8 +42,8 @@ def test_the_activated_environment_comes_before_the_project_and_that_before_the_
         "/usr/bin/python3", "/work/project/.venv/bin/python", "/env/bin/python",
         VIRTUAL_ENV="/env", PATH="/env/bin:/usr/bin",
     ) == [
-        ("/env/bin/python", "that of the activated environment"),
-        ("/work/project/.venv/bin/python", "that of the project's .venv"),
+        ("/env/bin/python", "the one of the activated environment"),
+        ("/work/project/.venv/bin/python", "the one in the project's .venv"),
         ("/usr/bin/python3", "`python3` in PATH"),
     ]  # fmt: skip
 
@@ -62,7 +62,7 @@ def test_condas_base_counts_as_python_in_the_path_only() -> None:
     conda = {"CONDA_PREFIX": "/conda", "CONDA_DEFAULT_ENV": "base", "PATH": "/conda/bin:/usr/bin"}
     assert activated(conda) == []
     assert found("/conda/bin/python", "/work/project/.venv/bin/python", **conda) == [
-        ("/work/project/.venv/bin/python", "that of the project's .venv"),
+        ("/work/project/.venv/bin/python", "the one in the project's .venv"),
         ("/conda/bin/python", "`python` in PATH"),
     ]
 
@@ -82,7 +82,7 @@ def test_in_the_path_the_one_that_a_shell_would_start() -> None:
 def test_one_folder_is_one_place() -> None:
     assert found("/usr/bin/python", "/usr/bin/python3") == [("/usr/bin/python", "`python` in PATH")]
     assert [what for _, what in found("/env/bin/python", VIRTUAL_ENV="/env", PATH="/env/bin")] == [
-        "that of the activated environment"
+        "the one of the activated environment"
     ]
 
 
@@ -95,8 +95,8 @@ def test_doctors_own_interpreter_is_left_out() -> None:
 def test_the_interpreter_beside_a_launcher_comes_first() -> None:
     there = ("/env/bin/python", "/other/bin/python")
     assert found(*there, launcher="/other/bin/torchrun", VIRTUAL_ENV="/env") == [
-        ("/other/bin/python", "the one beside the launcher"),
-        ("/env/bin/python", "that of the activated environment"),
+        ("/other/bin/python", "the one in the launcher's folder"),
+        ("/env/bin/python", "the one of the activated environment"),
     ]
     assert [python for python, _ in found(*there, launcher="/scripts/run", VIRTUAL_ENV="/env")] == ["/env/bin/python"]
 
@@ -120,7 +120,8 @@ def test_the_first_that_has_torch_is_taken_and_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "said"), [(0, "has none."), (1, "and neither has /a/bin/python."), (2, "none of /a/bin/python, /b/bin")]
+    ("count", "said"),
+    [(0, "has no torch."), (1, "and /a/bin/python has none either."), (2, "none of /a/bin/python, /b/bin")],
 )
 def test_where_none_has_torch_it_is_said_what_was_looked_at(count: int, said: str) -> None:
     with pytest.raises(DoctorError) as raised:
@@ -139,7 +140,7 @@ def test_torch_that_can_be_examined(torch: str) -> None:
 
 @pytest.mark.parametrize("torch", ["2.3.1", "1.13.1+cu117", "2.0"])
 def test_torch_that_is_too_old(torch: str) -> None:
-    with pytest.raises(DoctorError, match=r"2\.4 and newer") as raised:
+    with pytest.raises(DoctorError, match=r"2\.4 or newer") as raised:
         check_torch("python", torch)
     assert raised.value.slug == "torch-too-old"
     with pytest.raises(DoctorError, match=re.escape(torch)):
@@ -247,7 +248,7 @@ def test_the_terminal_says_which_interpreter_is_used(
     _, (start,) = started(monkeypatch, "train.py")
     assert start.interpreter == python
     assert start.again("run") == ["doctor", "run", "--python", python, "train.py"]
-    assert f"{python} (torch 2.6.0), that of the activated environment" in capsys.readouterr().err
+    assert f"{python} (torch 2.6.0), the one of the activated environment" in capsys.readouterr().err
     started(monkeypatch, "-q", "train.py")
     assert python not in capsys.readouterr().err
 

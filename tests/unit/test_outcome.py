@@ -15,8 +15,8 @@ FAILED = SessionRecord(
 def test_a_script_is_not_blamed_for_what_was_switched_in_its_process() -> None:
     switched = [window(0, session=2), window(1, session=2, setting={"autocast": "bfloat16"})]
     assert failed_later(FAILED, switched).sentence == (
-        "After some windows were measured, the script failed: RuntimeError: no primitive. "
-        "By then, settings had been switched in that process, which may be the reason."
+        "After some windows had been measured, the script failed: RuntimeError: no primitive. "
+        "Doctor had switched settings in that process before, which may be the reason."
     )
     untouched = [window(0, session=2), window(1, session=1, setting={"autocast": "bfloat16"})]
     assert failed_later(FAILED, untouched).sentence.endswith("the script failed: RuntimeError: no primitive.")

@@ -224,7 +224,7 @@ def test_an_evaluation_is_no_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting, "AWAY_SECONDS", 0.1)
     session = Told()
     session.away = [True] * 100
-    with pytest.raises(SessionOver, match="something other") as over:
+    with pytest.raises(SessionOver, match="something other than training") as over:
         made.measure(session, TWO)  # type: ignore[arg-type]
     assert not over.value.crashed
     assert selection.alive(TWO)

@@ -153,8 +153,8 @@ def test_lines_that_are_no_stacks_are_counted_and_said(tmp_path: Path) -> None:
         (b"\x7fELF\0\0\0 12\n", "raw-unreadable", "binary"),
         (b'<?xml version="1.0"?>\n<svg></svg>\n', "raw-unreadable", "SVG"),
         (b'{"$schema": "https://www.speedscope.app/file-format-schema.json"}', "raw-unreadable", "JSON"),
-        (b"hello there\nand more of it 5\n", "raw-unreadable", "no stacks"),
-        (b"\xff\xfe\xfd 1\n", "raw-unreadable", "no stacks"),
+        (b"hello there\nand more of it 5\n", "raw-unreadable", "not a raw recording of py-spy."),
+        (b"\xff\xfe\xfd 1\n", "raw-unreadable", "not a raw recording of py-spy."),
     ],
 )
 def test_other_files_are_refused(tmp_path: Path, content: bytes, slug: str, said: str) -> None:

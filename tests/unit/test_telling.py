@@ -38,10 +38,10 @@ def test_progress_names_what_is_measured_as_a_user_would_write_it() -> None:
     assert [text.partition(": ")[2].partition(";")[0] for text in said] == [
         "measuring the training as written",
         'measuring torch.autocast("cpu", dtype=torch.bfloat16) and torch.set_num_threads(1)',
-        "measuring the same batches again",
-        "measuring loading alone, the training as written",
+        "measuring the speed without loading (the same batches again)",
+        "measuring loading alone",
     ]
-    best = 'best so far torch.autocast("cpu", dtype=torch.bfloat16) and torch.set_num_threads(1) 2.00×'
+    best = 'best so far: torch.autocast("cpu", dtype=torch.bfloat16) and torch.set_num_threads(1) (2.00×)'
     assert said[0].endswith(best)
 
 
@@ -56,20 +56,23 @@ def _window(each: Probe, seconds: float = 1.0) -> Window:
 def test_how_long_it_takes_is_said_with_the_reason() -> None:
     assert told.sure(97.4) == "Sure after 1 min 37 s: measuring more would change nothing"
     assert told.so_far({"num_workers": 2}, 1.804, "cpu") == "num_workers=2 looks 1.80× as fast so far. "
-    end = "Ctrl-C ends it and the report says what is known by then"
+    end = "Ctrl-C ends the examination, with a report of what is known by then"
     assert told.longer(Wanted(3, 400.0, 200.0, 0.2), 2.7, 15.0, 550.0) == (
-        f"A step takes 2.7 s and a start 15 s: about 9 minutes in all. {end}"
+        f"A step takes 2.7 s and starting the script 15 s: about 9 minutes in all. {end}"
     )
     assert told.longer(Wanted(5, 400.0, 200.0, 0.01), 0.3, 15.0, 550.0) == (
-        f"A step takes 300 ms and a start 15 s, and it takes 5 processes to be sure: about 9 minutes in all. {end}"
+        "A step takes 300 ms and starting the script 15 s, and a sure result needs 5 processes: about 9 minutes in "
+        f"all. {end}"
     )
     assert told.longer(Wanted(6, 400.0, 200.0, 0.12), 0.3, 15.0, 550.0) == (
-        "A step takes 300 ms and a start 15 s, and it takes 6 processes to be sure where windows of the same training "
-        f"differ by 12 %: about 9 minutes in all. {end}"
+        "A step takes 300 ms and starting the script 15 s, and a sure result needs 6 processes because measurements of "
+        f"the same training differ by 12 %: about 9 minutes in all. {end}"
     )
     assert told.longer(Wanted(6, 400.0, 200.0, 0.12, asked=True), 0.3, 15.0, 550.0) == (
-        f"A step takes 300 ms and a start 15 s, and 6 processes were asked for: about 9 minutes in all. {end}"
+        "A step takes 300 ms and starting the script 15 s, and you asked for 6 processes: about 9 minutes in all. "
+        f"{end}"
     )
     assert told.too_long(7.0, 96.0, 1020.0) == (
-        "A step takes 7.0 s and a start 1 min 36 s: to be sure would take about 17 minutes; for that, give --budget 17m"
+        "A step takes 7.0 s and starting the script 1 min 36 s: a sure result would take about 17 minutes. For that, "
+        "give --budget 17m"
     )

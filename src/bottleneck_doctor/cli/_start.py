@@ -38,8 +38,8 @@ _START = (
     click.option(
         "--python",
         metavar="PATH",
-        help="The interpreter that runs the script (default: doctor's own if it has torch, else the first one found that "
-        "has).",
+        help="The interpreter that runs the script (default: doctor's own if it has torch, else the first one found "
+        "that has it).",
     ),
     click.option("--in-place", is_flag=True, help="Let the script change files as it would without doctor."),
 )

@@ -42,7 +42,7 @@ def command(files: tuple[Path, ...], output: Path, library: str | None) -> Exit:
     try:
         outputs.prepare(output.parent, (output.name,))
     except DoctorError as error:
-        raise DoctorError(error.slug, error.sentence, "Name another file with -o FILE.") from error
+        raise DoctorError(error.slug, error.sentence, "Give another file with -o FILE.") from error
     recording = open_recording(files)
 
     from bottleneck_doctor.render import flame_page

@@ -34,7 +34,7 @@ def from_json(data: bytes, *, source: str) -> Check:
     except codec.Unreadable as error:
         raise DoctorError(
             "check-unreadable",
-            f"{source} is not the outcome of a check by bottleneck-doctor: {error}.",
+            f"{source} is not the result of a check by bottleneck-doctor: {error}.",
             "Give the file that `doctor check --json FILE` wrote.",
         ) from error
 

@@ -153,7 +153,7 @@ def from_json(data: bytes, *, source: str) -> Stored:
         raise DoctorError(
             "baseline-too-old",
             f"{source} has format {other.found}, from a release that measured in another way.",
-            "Make a new one with `doctor baseline --new`.",
+            "Make the baseline again with `doctor baseline --new`.",
         ) from other
     except (codec.Unreadable, ValueError, OverflowError) as error:
         raise DoctorError(
@@ -172,7 +172,7 @@ def read(path: Path) -> Stored:
         raise DoctorError(
             "baseline-missing",
             f"The baseline {path} can't be read: {reason}.",
-            "Make one with `doctor baseline`, and give its file.",
+            "Make a baseline with `doctor baseline`, and give its file.",
         ) from error
     return from_json(data, source=str(path))
 
@@ -183,11 +183,12 @@ def way(baseline: Stored, steady: bool, file: str) -> bool:
     Raises `DoctorError` `baseline-other-way`.
     """
     if steady != baseline.steady:
-        how, option = ("with", "leave out --no-steady") if baseline.steady else ("without", "give --no-steady")
+        given, needed = ("--no-steady", "--steady") if baseline.steady else ("--steady", "--no-steady")
         raise DoctorError(
             "baseline-other-way",
-            f"The processes of {file} ran {how} a steady memory allocator, and these would run the other way.",
-            f"On the command line, {option} (or set `steady` in the configuration). Or use --new.",
+            f"{file} was measured with {needed}, but this command would measure with {given}.",
+            f"Give {needed}, or set `steady` in the configuration. Or make the baseline again with `doctor baseline "
+            "--new`.",
         )
     return steady
 

@@ -163,7 +163,7 @@ class Blocks:
             # After the first timed windows, because they show whether other programs disturbed the window of phases.
             self.selection.heed_phases(self.explainer.shares_as_written())
         if exploring and self._scarce:
-            self._progress.stage("Measuring the likeliest settings first")
+            self._progress.stage("Measuring the most promising settings first")
         first = True
         while True:
             left = min(ends - self._budget.now(), self._budget.left())
@@ -312,7 +312,7 @@ class Blocks:
         """Measure what no fix can exceed. This comes first, so that fixes that cannot pay are not tried."""
         self._ceilings_known = True
         self.prober.block += 1
-        self._progress.stage("Measuring ceilings")
+        self._progress.stage("Measuring training without loading, and loading alone")
         self.prober.measure(live.session, probe(BASELINE, {}))
         self.prober.measure(live.session, probe(labels.REPLAY, replay.SETTING))
         self.prober.measure(live.session, probe(labels.LOADER_ONLY, {}, mode="loader_only"))

@@ -114,7 +114,7 @@ class _Examination:
                 self._use_the_rest()
         except KeyboardInterrupt:
             self.interrupted = True
-            self.progress.note("Interrupted: writing what is known so far")
+            self.progress.note("Interrupted: writing a report of what is known so far")
         except DoctorError as error:
             if not self._has_reason():
                 raise

@@ -215,7 +215,10 @@ def _warnings(gathered: Gathered, judged: judge.Judgement | None) -> list[Warnin
     found = []
     if gathered.interrupted:
         found.append(
-            Warning(slug="interrupted", sentence="The examination was interrupted; this is what was known by then.")
+            Warning(
+                slug="interrupted",
+                sentence="The examination was interrupted; the report holds what was known by then.",
+            )
         )
     if judged is not None:
         found += _weak_evidence(judged)
@@ -227,7 +230,7 @@ def _warnings(gathered: Gathered, judged: judge.Judgement | None) -> list[Warnin
         found.append(
             Warning(
                 slug="files-not-restored",
-                sentence=f"{_named(gathered.lost_files)} could not be put back as it was before the examination.",
+                sentence=f"{_named(gathered.lost_files)} could not be restored to what it was before the examination.",
             )
         )
     load = _other_load(gathered)
@@ -235,16 +238,19 @@ def _warnings(gathered: Gathered, judged: judge.Judgement | None) -> list[Warnin
         found.append(
             Warning(
                 slug="other-load",
-                sentence=f"Other programs kept up to {load:.1f} cores busy while this was being measured.",
+                sentence=f"Other programs kept up to {load:.1f} cores busy during the examination.",
             )
         )
     if Ending.OURS in gathered.endings.values():
         found.append(
-            Warning(slug="guest-failed-later", sentence="A process was lost to a bug of doctor's own; see its record.")
+            Warning(
+                slug="guest-failed-later",
+                sentence="A bug in doctor ended a process. Please report it, with the reason of the failed window.",
+            )
         )
     apart = gathered.ended(Ending.APART)
     if apart:
-        found.append(Warning(slug="ranks-apart-later", sentence=f"A process was given up because {apart[-1].ended}."))
+        found.append(Warning(slug="ranks-apart-later", sentence=f"Doctor ended a process because {apart[-1].ended}."))
     failed = gathered.ended(Ending.CRASH)
     if failed:
         found.append(
@@ -255,9 +261,9 @@ def _warnings(gathered: Gathered, judged: judge.Judgement | None) -> list[Warnin
 
 def failed_later(record: SessionRecord, windows: Sequence[Window]) -> Warning:
     """The warning that the script failed after it had been measured, perhaps because of a setting switched before."""
-    sentence = f"After some windows were measured, {record.ended.rstrip('.')}."
+    sentence = f"After some windows had been measured, {record.ended.rstrip('.')}."
     if any(window.session == record.number and window.setting for window in windows):
-        sentence += " By then, settings had been switched in that process, which may be the reason."
+        sentence += " Doctor had switched settings in that process before, which may be the reason."
     return Warning(slug="script-failed-later", sentence=sentence)
 
 
@@ -267,7 +273,7 @@ def _cut(gathered: Gathered) -> str:
         return "the examination was interrupted"
     if gathered.sure_after is not None:
         return "the examination was sure of the rest and ended"
-    return "the ranks fell out of step" if gathered.ended(Ending.APART) else TIME_OVER
+    return "the ranks stopped at different steps" if gathered.ended(Ending.APART) else TIME_OVER
 
 
 def _other_load(gathered: Gathered) -> float | None:
@@ -324,9 +330,9 @@ def _odd_loop(found: Found) -> list[Warning]:
         odd.append(
             Warning(
                 slug="shared-handle",
-                sentence=f"The dataset holds {found.open_handle}, from before its loader was made: forked workers "
-                "share its position and may read each other's data. Before you add workers, open it in the first "
-                "`__getitem__`.",
+                sentence=f"The dataset has held {found.open_handle}, since before its loader was made: forked workers "
+                "would share its position and could read each other's data. Before you add workers, open it in the "
+                "first `__getitem__`.",
             )
         )
     if found.iterable:
@@ -349,8 +355,8 @@ def entrypoint_failed(over: SessionOver) -> DoctorError:
         return interpreter.missing(over.tail)
     return DoctorError(
         "entrypoint-failed",
-        f"The script failed by itself, before anything was changed: {reason}.".replace("..", "."),
-        "Run it without doctor and correct it. The end of its output is below.",
+        f"The script failed by itself, before doctor changed anything: {reason}.".replace("..", "."),
+        "Run the script without doctor and correct it. The end of its output is below.",
         Exit.ENTRYPOINT_FAILED,
         detail=over.tail,
     )
@@ -358,13 +364,14 @@ def entrypoint_failed(over: SessionOver) -> DoctorError:
 
 def _training_hung(over: SessionOver, hung: Hung) -> DoctorError:
     """The error that no step was made any more. It is not known whether the program would also hang without doctor."""
-    before = "" if hung.changed else ", before anything was changed"
-    told = f"No training step was made for {hung.seconds:.0f} s under the doctor{before}. {standing(hung.stacks)}"
+    before = "" if hung.changed else ", before doctor changed anything"
+    told = f"The training made no step for {hung.seconds:.0f} s under doctor{before}. {standing(hung.stacks)}"
     return DoctorError(
         "training-hung",
         told.rstrip(),
-        "Run the script without the doctor. If it stops there too, it may be waiting for a lock, an input or another "
-        "process: `py-spy dump --pid` with its process id shows where. If it trains on, please report this.",
+        "Run the script without doctor. If it stops there too, it may be waiting for a lock, an input or another "
+        "process: `py-spy dump --pid PID`, with the id of its process, shows where. If it trains on, please report "
+        "this.",
         Exit.ENTRYPOINT_FAILED,
         detail=over.tail,
     )
@@ -375,7 +382,7 @@ def rank_missing(ranks: Iterable[int]) -> Warning:
     named = ", ".join(str(rank) for rank in sorted(ranks))
     return Warning(
         slug="rank-missing",
-        sentence=f"No training loop was seen in rank {named}; what it does is not in these figures.",
+        sentence=f"Doctor saw no training loop in rank {named}, and did not measure what happens there.",
     )
 
 
@@ -383,7 +390,7 @@ def ranks_apart(over: SessionOver) -> DoctorError:
     """The error that several ranks train, but could not be brought to one step."""
     return DoctorError(
         "ranks-apart",
-        f"No window can be timed in all ranks at once: {over.why}.",
+        f"Doctor can't measure all ranks at the same time: {over.why}.",
         "Give every rank the same number of batches, as DistributedSampler does and drop_last=True may do.",
         Exit.NO_TRAINING,
     )
@@ -416,7 +423,7 @@ def no_training(farewell: Ended | None, tail: str) -> DoctorError:
     return DoctorError(
         "too-few-steps",
         f"The script ended after too few training steps to measure ({_counted(seen)}).",
-        "Give it more steps or epochs, so that it trains for a minute or more.",
+        "Let it train for more steps or epochs, so that it runs for a minute or more.",
         Exit.NO_TRAINING,
     )
 
@@ -431,20 +438,20 @@ def not_found(spent: float, seen: Counts | None) -> DoctorError:
     other = "Otherwise give the script that trains, with the arguments that make it train."
     if seen is None:
         so_far, advice = (
-            "nothing in the script had imported torch by then",
-            f"If it takes that long to begin, {longer}.",
+            "the script had not imported torch",
+            f"If it needs that long before it trains, {longer}.",
         )
     elif not any(seen):
-        so_far = "by then the script had taken no batch from a DataLoader and made no backward pass"
-        advice = f"If it takes that long to begin, {longer}."
+        so_far = "the script had taken no batch from a DataLoader and made no backward pass"
+        advice = f"If it needs that long before it trains, {longer}."
     elif max(seen.backwards, seen.optimizer_steps):
-        so_far, other = f"only {_counted(seen)} had been seen by then", ""
-        advice = f"It trains slowly, or begins late: {longer}."
+        so_far, other = f"doctor had seen only {_counted(seen)}", ""
+        advice = f"The script trains slowly, or begins late: {longer}."
     else:
-        so_far = f"{_counted(seen)} had been seen by then, as in an evaluation"
-        advice = f"If it trains after that, {longer}."
+        so_far = f"doctor had seen {_counted(seen)}, as in an evaluation"
+        advice = f"If the script trains after that, {longer}."
     return DoctorError(
-        "out-of-time", f"The time was over {after}: {so_far}.", f"{advice} {other}".strip(), Exit.OUT_OF_TIME
+        "out-of-time", f"The time ran out {after}. By then, {so_far}.", f"{advice} {other}".strip(), Exit.OUT_OF_TIME
     )
 
 
@@ -462,7 +469,7 @@ def _no_loop(sentence: str, seen: Counts, tail: str) -> DoctorError:
     if seen.backwards:
         advice = (
             "In all that time no optimizer step ended, as with LBFGS and a large max_iter. Make the steps shorter, "
-            "such as by a smaller max_iter."
+            "for example with a smaller max_iter."
         )
     elif seen.evaluated and not seen.batches:
         advice = (

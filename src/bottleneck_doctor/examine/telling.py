@@ -18,7 +18,7 @@ from bottleneck_doctor.wording.durations import format_duration
 NAMES = {BASELINE: "the training as written", BURN_IN: "warming up"}
 EXPLAINING = {
     "phases": "timing the phases of a step",
-    "sampled": "looking into the process with py-spy",
+    "sampled": "sampling the process with py-spy",
     "trace": "tracing operators",
     "lines": "timing lines",
 }
@@ -43,7 +43,7 @@ class Telling:
         best = max(named, key=lambda key: named[key], default=None)
         so_far = ""
         if best is not None and named[best] > WORTH_TELLING:
-            so_far = f"; best so far {self._name(best)} {named[best]:.2f}×"
+            so_far = f"; best so far: {self._name(best)} ({named[best]:.2f}×)"
         what = EXPLAINING.get(each.mode) or f"measuring {self._name(each.key, each)}"
         what = NAMES[BURN_IN] if each.key == BURN_IN else what
         self._progress.update(f"Process {session}: {what}{so_far}", self._budget.elapsed(), self._budget.total)
@@ -57,9 +57,11 @@ class Telling:
         else:
             setting = each.as_setting()
         if knobs.is_ceiling(setting):
-            return "the same batches again"
+            return "the speed without loading (the same batches again)"
         text = words.setting_text(setting, self._measured.found.device) if setting else NAMES[BASELINE]
-        return f"loading alone, {text}" if key.startswith(labels.LOADER_ONLY) else text
+        if key.startswith(labels.LOADER_ONLY):
+            return f"loading alone with {text}" if setting else "loading alone"
+        return text
 
 
 def sure(seconds: float) -> str:
@@ -76,13 +78,13 @@ def longer(want: Wanted, step_seconds: float, start_seconds: float, total: float
     """The note that everything now takes `total` seconds, and why."""
     why = _costs(step_seconds, start_seconds)
     if want.asked:
-        why += f", and {want.processes} processes were asked for"
+        why += f", and you asked for {want.processes} processes"
     elif want.processes > LEAST_SESSIONS:
-        why += f", and it takes {want.processes} processes to be sure"
+        why += f", and a sure result needs {want.processes} processes"
         if want.spread > PROCESS_LUCK:
-            why += f" where windows of the same training differ by {words.share_text(want.spread)}"
+            why += f" because measurements of the same training differ by {words.share_text(want.spread)}"
     minutes = words.count_text(max(1, round(total / 60)), "minute")
-    return f"{why}: about {minutes} in all. Ctrl-C ends it and the report says what is known by then"
+    return f"{why}: about {minutes} in all. Ctrl-C ends the examination, with a report of what is known by then"
 
 
 def too_long(step_seconds: float, start_seconds: float, budget: float) -> str:
@@ -90,9 +92,11 @@ def too_long(step_seconds: float, start_seconds: float, budget: float) -> str:
     minutes = round(budget / 60)
     why = _costs(step_seconds, start_seconds)
     return (
-        f"{why}: to be sure would take about {words.count_text(minutes, 'minute')}; for that, give --budget {minutes}m"
+        f"{why}: a sure result would take about {words.count_text(minutes, 'minute')}. For that, give --budget "
+        f"{minutes}m"
     )
 
 
 def _costs(step_seconds: float, start_seconds: float) -> str:
-    return f"A step takes {words.duration_text(step_seconds)} and a start {words.duration_text(start_seconds)}"
+    step, start = words.duration_text(step_seconds), words.duration_text(start_seconds)
+    return f"A step takes {step} and starting the script {start}"

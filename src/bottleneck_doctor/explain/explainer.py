@@ -42,6 +42,7 @@ from bottleneck_doctor.profiling.sampling import sampling_profile
 from bottleneck_doctor.session.ending import SessionOver
 from bottleneck_doctor.system.output import ARTIFACTS_NAME
 from bottleneck_doctor.system.progress import Progress
+from bottleneck_doctor.wording import words
 
 ALLOWANCE = 60.0
 """Seconds on top of a budget that the user left to us."""
@@ -63,6 +64,13 @@ TRACED_SECONDS = 6.0
 TRACE_WRITING_SECONDS = 3.0
 WORTH_A_LOOK = 1.02
 """Settings that promise less than this are not laid beside the baseline."""
+PARTS = {
+    "phases": "the phases of a step",
+    "sampled": "the sampling profile",
+    "trace": "the table of operators",
+    "lines": "the times of lines",
+}
+"""What a report lacks where a window of this mode is missing."""
 START_SECONDS = 1.0
 """What py-spy takes to start and to write its file."""
 
@@ -174,7 +182,7 @@ class Explainer:
             return
         self._tries += 1
         self._prober.block += 1
-        self._progress.stage("Looking where the time goes")
+        self._progress.stage("Finding out where the time goes")
         # A process that ended under a window of this length may hold a shorter one.
         most = FIRST_SHARE * self.allowance.seconds if self._tries == 1 else 0.0
         if "phases" not in self._tried:
@@ -190,7 +198,7 @@ class Explainer:
         free = self.allowance.left() - setup_seconds - LEAD_IN_SECONDS - self._trace_seconds()
         self._scale = min(1.0, max(SMALLEST_SCALE, free / REST_SECONDS))
         self._prober.block += 1
-        self._progress.stage("Looking closer where the time goes")
+        self._progress.stage("Finding out in detail where the time goes")
         # What lies between epochs was not seen yet as this process began.
         self._phases(live, {})
         best = self._measured.fastest(WORTH_A_LOOK)
@@ -213,7 +221,7 @@ class Explainer:
             window, detail = self._prober.explain(live.session, each, seconds, {}, most_seconds=most)
             if window.status != "ok":
                 self.explanation.miss(
-                    slug="phases-failed", sentence=f"The phases of a step could not be told apart: {window.reason}."
+                    slug="phases-failed", sentence=f"The phases of a step could not be timed: {window.reason}."
                 )
                 return False
             taken.append((window, detail))
@@ -260,7 +268,7 @@ class Explainer:
                 kept = [f"{ARTIFACTS_NAME}/{name}" for name in profile.files]
                 self.explanation.sampling = replace(profile, files=kept)
             except DoctorError as error:
-                self.explanation.miss(slug=error.slug, sentence=str(error))
+                self.explanation.miss(slug=error.slug, sentence=f"{error.sentence} {error.next_step}")
 
         expected = self._prober.costs.explaining(AS_SAMPLED, seconds, most_seconds=most_seconds)
         self._within("sampled", expected + START_SECONDS, gather, first=True)
@@ -332,7 +340,7 @@ class Explainer:
             check(detail, LinesDetail)
             self.explanation.lines = line_profile(detail, [_kept(file)] if file.exists() else [])
 
-        self._progress.stage("Timing the lines that take long")
+        self._progress.stage("Timing the slow lines")
         self._within("lines", 0.0, gather)
 
     def _by_lines(self) -> Probe:
@@ -368,7 +376,7 @@ class Explainer:
                     self._broke.add(name)
                 self.explanation.miss(
                     slug="explanation-failed",
-                    sentence=f"Part of the explanation ({name}) is missing: {over.why}.",
+                    sentence=f"The report lacks {PARTS[name]}: {over.why}.",
                 )
                 raise
             except Unreadable as error:
@@ -376,7 +384,7 @@ class Explainer:
                 # own are not caught: they would look like this, and nobody would look for them.
                 self.explanation.miss(
                     slug="explanation-unreadable",
-                    sentence=f"Part of the explanation ({name}) could not be read ({error}).",
+                    sentence=f"The report lacks {PARTS[name]}, which could not be read: {error}.",
                 )
             self.busy = False
             self._tried.add(name)
@@ -387,8 +395,8 @@ class Explainer:
         missing[:] = [each for each in missing if each.slug != "explanation-cut"]
         self.explanation.miss(
             slug="explanation-cut",
-            sentence="There was no time for everything that explains the figures; left out: "
-            f"{', '.join(dict.fromkeys(self._cuts))}. Give more with --budget.",
+            sentence="There was no time for all measurements that show where the time goes. Left out: "
+            f"{words.listed([PARTS[each] for each in dict.fromkeys(self._cuts)])}. Give more time with --budget.",
         )
 
     def _seconds(self, wanted: float) -> float:

@@ -221,7 +221,7 @@ class _Checking:
             self.warnings.append(
                 Warning(
                     slug="files-not-restored",
-                    sentence=f"{', '.join(sorted(set(protector.lost))[:3])} could not be put back as before the check.",
+                    sentence=f"{', '.join(sorted(set(protector.lost))[:3])} could not be restored after the check.",
                 )
             )
 
@@ -233,10 +233,11 @@ class _Checking:
         while not self.pairs or self._more():
             number += 1
             begun = self.budget.now()
-            self.progress.stage(f"Starting both (pair {number})")
+            self.progress.stage(f"Starting both revisions (pair {number})")
             try:
                 with pairs.pair(number) as both:
-                    self.progress.update(f"Pair {number}: windows in turn", self.budget.elapsed(), self.budget.total)
+                    doing = f"Pair {number}: timing both revisions in turn"
+                    self.progress.update(doing, self.budget.elapsed(), self.budget.total)
                     self.pairs.append(pairs.measure(number, both))
                     self.cut_short.append(both.broken)
                     if both.broken is not None:
@@ -312,7 +313,7 @@ class _Checking:
         """Warn why a pair was cut short or lost. A script that came to its end needs no warning."""
         crashed = broken.crashed
         where, why = broken.live.side.said, broken.why.rstrip(".")
-        told = "After some windows were measured, " if crashed else "A pair of processes was lost: "
+        told = "After some windows had been measured, " if crashed else "A pair of processes could not be measured: "
         warning = Warning(slug="script-failed-later" if crashed else "pair-lost", sentence=f"{told}{why} ({where}).")
         if broken.ending is not Ending.END and all(each.slug != warning.slug for each in self.warnings):
             self.warnings.append(warning)
@@ -331,7 +332,7 @@ class _Checking:
         differences = hunks.Differences(known=False) if text is None else hunks.read(text)
         if grew is None and not differences.code:
             return
-        self.progress.stage("Looking for what grew")
+        self.progress.stage("Finding out what became slower")
         if grew is not None:
             try:
                 self.pairs[-1] = with_phases(self.pairs[-1], both)
@@ -408,7 +409,7 @@ class _Checking:
 def _of_revisions(base: Side, head: Side) -> list[Warning]:
     """Warnings about the two revisions."""
     if head.dirty:
-        told = "The head has changes that are not committed. They were measured too."
+        told = "The head has uncommitted changes. They were measured too."
         return [Warning(slug="head-dirty", sentence=told)]
     if head.commit == base.commit:
         told = f"{base.name} and the head are the same commit, so nothing can differ."

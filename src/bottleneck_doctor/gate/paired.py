@@ -205,27 +205,28 @@ def failure(broken: Broken) -> DoctorError:
     if broken.crashed and _PORT_TAKEN.search(broken.tail):
         return DoctorError(
             "port-taken",
-            f"{side.said[0].upper()}{side.said[1:]} can't use the port at which its processes meet: "
-            "both revisions are alive at once in a check.",
+            f"{side.said[0].upper()}{side.said[1:]} can't use the port at which its processes meet, because a check "
+            "runs both revisions at the same time.",
             "Use the port in MASTER_PORT, which differs between the two sides, or any free port: `torchrun "
             "--standalone`, `accelerate launch --main_process_port 0`.",
             Exit.ENTRYPOINT_FAILED,
             detail=broken.tail,
         )
     reason = (broken.reason or broken.why).rstrip(".")
-    trains = "; the other one trains" if broken.alone else ""
+    trains = ", while the other revision trains" if broken.alone else ""
     if side.name == "base":
         return DoctorError(
             "base-failed",
             f"The script fails on {side.said}{trains}: {reason}.",
-            "If the base needs a build or other files, make them with --base-setup. The end of its output is below.",
+            "If the base needs a build or other files, make them with --base-setup. The end of the script's output is "
+            "below.",
             Exit.ENTRYPOINT_FAILED,
             detail=broken.tail,
         )
     return DoctorError(
         "head-failed",
         f"The script fails on {side.said}{trains}: {reason}.",
-        "Correct it. The end of its output is below.",
+        "Correct the script. The end of its output is below.",
         Exit.ENTRYPOINT_FAILED,
         detail=broken.tail,
     )

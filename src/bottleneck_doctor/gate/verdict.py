@@ -275,7 +275,7 @@ def _stalls(pairs: Sequence[PairSample]) -> list[Warning]:
         Warning(
             slug="head-stalls",
             sentence=f"{head} of {windows} of the head took a quarter longer than is usual in their process, and "
-            f"{base or 'none'} of the base's: the head seems to stall now and then. Look at what it does every few "
+            f"{base or 'none'} of the base's did: the head seems to stall now and then. Look at what it does every few "
             "seconds: saving, logging, collecting garbage.",
         )
     ]
@@ -302,7 +302,7 @@ def _other_loop(pairs: Sequence[PairSample]) -> list[Warning]:
         return [
             Warning(
                 slug="loops-differ",
-                sentence=f"What starting and ending an epoch costs is known for the {where} only, so steps are "
+                sentence=f"The cost of starting and ending an epoch is known for the {where} only, so steps are "
                 "compared without it.",
             )
         ]

@@ -75,7 +75,7 @@ class Quiet:
         """Wait until other programs want no more than usual, but no longer than `WAIT_SECONDS`."""
         ends = self._budget.now() + WAIT_SECONDS
         while self._budget.now() < ends:
-            said = f"Process {session}: waiting for another program, which takes more of the machine than before"
+            said = f"Process {session}: waiting until another program uses less of the machine"
             self._progress.update(said, self._budget.elapsed(), self._budget.total)
             with self._outside.run_queue() as queue:
                 self._outside.sleep(LOOK_SECONDS)

@@ -181,7 +181,7 @@ class Starter:
             raise DoctorError(
                 "entrypoint-unstartable",
                 f"{shown} can't be started{where}: {error.strerror or error}.",
-                "Check the interpreter given by --python, and that this machine can start more processes.",
+                "Check the interpreter given with --python, and whether this machine can start more processes.",
                 Exit.ENTRYPOINT_FAILED,
             ) from error
 

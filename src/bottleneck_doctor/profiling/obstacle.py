@@ -1,7 +1,7 @@
-"""Why py-spy can't look into a process here, and what to do about it.
+"""Why py-spy can't read a process here, and what to do about it.
 
-What the kernel says of itself and what py-spy said on its way out go in; a `Warning` for the report comes out. Nothing
-of this keeps an examination from going on.
+What the kernel allows and what py-spy printed before it ended go in; a `Warning` for the report comes out. The
+examination continues without py-spy.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _STRANGE_PYTHON = (
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What decides whether one process may look into another. None where the system does not say."""
+    """What decides whether one process may read another. None if the system does not say."""
 
     platform: str
     root: bool
@@ -70,7 +70,7 @@ def no_tool() -> Warning:
 
 
 def explain(said: str, here: Surroundings) -> Warning:
-    """Why py-spy ended without a recording, from what it `said`."""
+    """Why py-spy ended without a recording, according to what it `said`."""
     lower = said.lower()
     if any(sign in lower for sign in _REFUSED):
         return _refused(here)
@@ -89,11 +89,11 @@ def explain(said: str, here: Surroundings) -> Warning:
 def _refused(here: Surroundings) -> Warning:
     refused = "The system does not let py-spy read the training process, so there is no sampling profile"
     if here.platform == "darwin":
-        why = "on macOS only root may. Run doctor with `sudo`."
+        why = "on macOS, only root may do that. Run doctor with `sudo`."
     elif here.platform == "win32":
         why = "run doctor as an administrator."
     elif here.ptrace_scope == 3:
-        why = "kernel.yama.ptrace_scope is 3, which nothing but a reboot with another value undoes."
+        why = "kernel.yama.ptrace_scope is 3. Only a reboot with another value allows it."
     elif here.ptrace_scope == 2 and not here.can_trace:
         why = (
             "kernel.yama.ptrace_scope is 2. Allow it with `sudo sysctl kernel.yama.ptrace_scope=1`, or run doctor with "

@@ -140,7 +140,7 @@ def _nothing_in(path: Path, reader: _Reader) -> DoctorError:
     kind = f", but looks like {reader.looks_like}" if reader.looks_like else ""
     return DoctorError(
         "raw-unreadable",
-        f"{path} holds no stacks as py-spy writes them{kind}.",
+        f"{path} is not a raw recording of py-spy{kind}.",
         "Record with `py-spy record --format raw`; its other formats can't be read back.",
     )
 

@@ -44,8 +44,8 @@ class PySpyRecording:
             if not any(tagged):
                 raise DoctorError(
                     "unknown-library",
-                    f"No function of {library} was seen.",
-                    "Name it as it is imported: torch, torchvision.transforms, PIL.",
+                    f"The recording has no function of {library}.",
+                    "Give the name under which the package is imported, such as torch, torchvision.transforms or PIL.",
                 )
         return hot_functions(self.profile, self.roles, tagged, merge=merge, most=most)
 

@@ -44,8 +44,8 @@ def new_folder(parent: Path | None = None, *, users: bool = False) -> Path:
             shutil.rmtree(folder, ignore_errors=True)
         raise DoctorError(
             "temporary-unwritable",
-            f"No temporary folder can be made: {error.strerror or error}.",
-            "Make room there, or set TMPDIR to a folder that has it.",
+            f"Doctor can't create a temporary folder: {error.strerror or error}.",
+            "Free some space in the folder for temporary files, or set TMPDIR to another folder.",
         ) from error
     if not users:
         _own.add(folder)

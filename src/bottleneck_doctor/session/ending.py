@@ -21,8 +21,8 @@ class Ending(Enum):
     HANG = "a window hung"
     SLOW = "a window took far longer than expected"
     AWAY = "the script did something other than training for minutes"
-    APART = "its ranks did not reach the same step"
-    OURS = "a bug of doctor's own ended it"
+    APART = "its ranks could not be stopped at the same step"
+    OURS = "a bug in doctor ended it"
     UNTIMED = "no window could be timed"
 
 

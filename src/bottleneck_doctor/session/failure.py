@@ -314,8 +314,8 @@ def standing(stacks: Sequence[Stack]) -> str:
     worker = _own_frame([stack for stack in stacks if stack.worker])
     main = _own_frame([stack for stack in stacks if not stack.worker])
     if worker is not None and (main is None or _waits_for_workers(stacks)):
-        return f"A loader worker stood in {_place(worker)}."
-    return f"The script stood in {_place(main)}." if main is not None else ""
+        return f"A loader worker was in {_place(worker)}."
+    return f"The script was in {_place(main)}." if main is not None else ""
 
 
 def _own_frame(stacks: Sequence[Stack]) -> Frame | None:

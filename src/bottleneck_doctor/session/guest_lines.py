@@ -164,7 +164,8 @@ def _tcp_listener(host: str, port: int) -> socket.socket:
         raise DoctorError(
             "listen-failed",
             f"Doctor can't listen at {host}:{port}: {error.strerror or error}.",
-            "Give --listen a name or address of this machine that the other hosts reach, and a free port (0 for any).",
+            "Give --listen a name or address at which the other hosts can reach this machine, and a free port (0 for "
+            "any).",
         ) from error
 
 

@@ -1,8 +1,8 @@
-"""Which Python runs the script if the user names none: doctor's own if it has torch, otherwise one that is found.
+"""Which Python runs the script if the user gives none: doctor's own if it has torch, else one that is found.
 
-Doctor may be installed in its own environment, as `pipx install` and `uv tool install` do. Then the interpreter is
-searched for where a user expects it: beside the launcher, in the activated environment, in the project's environment,
-and as `python` in PATH. The first one that has torch is taken, and the terminal says which one it is.
+Doctor may be installed in an environment of its own, as by `pipx install` and `uv tool install`. Then it looks for the
+interpreter where a user expects it: the activated environment, the one in the project, `python` as a shell finds it.
+It takes the first one that has torch, and the terminal says which one that is.
 
 The search is made of functions of values; only `torch_of`, `own_torch` and `chosen` ask the machine.
 """
@@ -119,14 +119,15 @@ def choose(own: str, found: Sequence[Candidate], torch_of: Callable[[str], str |
             version = f" {torch}" if torch else ""
             return Chosen(
                 each.python,
-                f"The script runs with {each.python} (torch{version}), {each.what}: doctor's own Python has no torch",
+                f"The script runs with {each.python} (torch{version}), {each.what}, because doctor's own Python has no "
+                "torch",
             )
     looked = ", ".join(each.python for each in found)
-    tried = f", and neither has {looked}" if len(found) == 1 else f", and none of {looked} has it" if found else ""
+    tried = f", and {looked} has none either" if len(found) == 1 else f", and none of {looked} has it" if found else ""
     raise DoctorError(
         "torch-missing",
-        f"No Python with torch was found to run the script with: doctor's own, {own}, has none{tried}.",
-        "Activate the environment that you train in, or name its interpreter: --python PATH.",
+        f"Doctor found no Python with torch to run the script: its own, {own}, has no torch{tried}.",
+        "Activate the environment that you train in, or give its interpreter: --python PATH.",
     )
 
 
@@ -139,7 +140,7 @@ def another(environment: Mapping[str, str], own: str, places: Iterable[str]) -> 
     ):
         return ""
     python = os.path.join(prefix, "bin", "python")
-    return f"The script runs with doctor's own Python, {own}; for the activated environment give --python {python}"
+    return f"The script runs with doctor's own Python, {own}. To use the activated environment, give --python {python}"
 
 
 def check_torch(python: str, torch: str) -> None:
@@ -149,8 +150,8 @@ def check_torch(python: str, torch: str) -> None:
         oldest = ".".join(map(str, OLDEST_TORCH))
         raise DoctorError(
             "torch-too-old",
-            f"{python} has torch {torch}; training can be examined with {oldest} and newer.",
-            f"Name an interpreter that has torch {oldest} or newer: --python PATH.",
+            f"{python} has torch {torch}, but doctor needs torch {oldest} or newer.",
+            f"Give an interpreter that has torch {oldest} or newer: --python PATH.",
         )
 
 
@@ -159,7 +160,7 @@ def missing(detail: str) -> DoctorError:
     return DoctorError(
         "torch-missing",
         "The Python that runs the script has no torch.",
-        "Name the interpreter that you train with, --python PATH, or install torch into this one.",
+        "Give the interpreter that you train with (--python PATH), or install torch into this one.",
         Exit.ENTRYPOINT_FAILED,
         detail=detail,
     )
@@ -233,13 +234,13 @@ class _Place:
 
 def _places(environment: Mapping[str, str], folders: Iterable[Path], launcher: str | None) -> Iterator[_Place]:
     if launcher is not None:
-        # A Python launcher starts the interpreter beside which it is installed.
-        yield _Place([os.path.join(os.path.dirname(launcher), "python")], "the one beside the launcher")
+        # A launcher of Python's starts the interpreter that it is installed beside.
+        yield _Place([os.path.join(os.path.dirname(launcher), "python")], "the one in the launcher's folder")
     for prefix in activated(environment):
-        yield _Place([os.path.join(prefix, "bin", "python")], "that of the activated environment")
+        yield _Place([os.path.join(prefix, "bin", "python")], "the one of the activated environment")
     for folder in folders:
         for name in IN_PROJECT:
-            yield _Place([str(folder / name / "bin" / "python")], f"that of the project's {name}")
+            yield _Place([str(folder / name / "bin" / "python")], f"the one in the project's {name}")
     for name in ("python", "python3"):
         yield _Place([os.path.join(each, name) for each in _path(environment)], f"`{name}` in PATH")
 

@@ -58,14 +58,14 @@ def prepare(directory: Path, names: tuple[str, ...] = (HTML_NAME, JSON_NAME, ART
         raise DoctorError(
             "output-unwritable",
             f"The report can't be written into {directory}: {reason_of(error)}.",
-            "Name a folder that you may write with -o DIR.",
+            "With -o DIR, give a folder in which you may write.",
         ) from error
     for path in taken:
         if not _is_ours(path):
             raise DoctorError(
                 "output-not-ours",
                 f"{path} exists and was not written by doctor, so it is left alone.",
-                "Move it away, or name another folder with -o DIR.",
+                "Move it away, or give another folder with -o DIR.",
             )
 
 
@@ -181,7 +181,7 @@ def _failed(directory: Path, error: OSError) -> DoctorError:
     return DoctorError(
         "output-failed",
         f"The report could not be written into {directory}: {reason_of(error)}.",
-        "Free some space or name another folder with -o DIR, and run the command again.",
+        "Free some space or give another folder with -o DIR, and run the command again.",
         Exit.USAGE,
     )
 

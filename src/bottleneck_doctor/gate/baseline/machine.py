@@ -146,7 +146,8 @@ def driver() -> str:
 def _unknown(why: str, detail: str) -> DoctorError:
     return DoctorError(
         "machine-unknown",
-        f"The machine could not be identified, which a stored baseline needs: {why}.",
-        "Check that the interpreter that runs your training can import torch. --base-ref does not need this.",
+        f"Doctor could not identify this machine, which a stored baseline needs: {why}.",
+        "Check that the interpreter that runs your training can import torch. A check with --base-ref does not need "
+        "this.",
         detail=detail,
     )

@@ -86,13 +86,13 @@ def _record(
     if before is not None and before.entrypoint.argv != told:
         raise DoctorError(
             "baseline-of-another",
-            f"{request.file} holds measurements of {words.visible(words.command_text(before.entrypoint.argv))}, and "
-            "those of another command can't be added.",
-            "Name another file with -o, or replace this one with --new.",
+            f"{request.file} holds measurements of {words.visible(words.command_text(before.entrypoint.argv))}, so "
+            "measurements of another command can't be added.",
+            "Give another file with -o, or replace this one with --new.",
         )
     cwd = Path.cwd()
     root, head = revision.here(cwd)
-    progress.stage("Looking at the machine")
+    progress.stage("Identifying this machine and measuring its speed")
     now = _machine(request, cwd, describe)
     seconds = request.budget or _LONG
     budget = Budget(seconds, strict=request.budget is not None, total=request.budget, now=outside.now)
@@ -130,7 +130,7 @@ def _machine(request: RecordingRequest, cwd: Path, describe: machine.Describe) -
         return see()
     now, found = machine.describe_until_alike(see, request.before.machine, request.before.calibrations)
     if found:
-        raise machine.other_machine(request.file, found, "Name another file with -o, or replace this one with --new.")
+        raise machine.other_machine(request.file, found, "Give another file with -o, or replace this one with --new.")
     return replace(now, fingerprint=request.before.machine)
 
 
@@ -141,7 +141,7 @@ def _other_commit(before: Stored | None, head: Side) -> list[Warning]:
     return [
         Warning(
             slug="baseline-other-commit",
-            sentence=f"The earlier measurements are of {then}, these are of {now}: what changed in between counts as "
-            "variation of the machine, and makes intervals wider.",
+            sentence=f"The earlier measurements are of {then}, the new ones of {now}. The changes in between count as "
+            "variation of the machine, and make intervals wider.",
         )
     ]

@@ -133,12 +133,12 @@ class Drawing:
 
     def _one(self, side: Started, whole: bool | None) -> bool:
         number = len(self.draws) + len(self._broken) + 1
-        self._progress.stage(f"Starting (process {number})")
+        self._progress.stage(f"Starting the script (process {number})")
         taken = stored_baseline.now()
         starter = self._starter
         with started(starter, [side], f"Process {number}", first=number == 1) as lives:
             one = SideBySide(lives, self._budget, starter.outside, window_seconds=plan.WINDOW_SECONDS, whole=whole)
-            self._progress.update(f"Process {number}: windows", self._budget.elapsed(), self._budget.total)
+            self._progress.update(f"Process {number}: timing steps", self._budget.elapsed(), self._budget.total)
             sample = self._measured(one)
             if one.broken is not None:
                 self._note_broken(one.broken)
@@ -180,13 +180,13 @@ class Drawing:
             protector.close()
             if protector.lost:
                 lost = ", ".join(sorted(set(protector.lost))[:3])
-                told = f"{lost} could not be put back as before."
+                told = f"{lost} could not be restored."
                 self.warnings.append(Warning(slug="files-not-restored", sentence=told))
 
     def _note_broken(self, broken: Broken) -> None:
         """Warn why a process was cut short or lost. A script that came to its end needs no warning."""
         crashed = broken.crashed
-        told = "After some windows were measured, " if crashed else "A process was lost: "
+        told = "After some windows had been measured, " if crashed else "A process could not be measured: "
         why = broken.why.rstrip(".")
         warning = Warning(slug="script-failed-later" if crashed else "pair-lost", sentence=f"{told}{why}.")
         if broken.ending is not Ending.END and all(each.slug != warning.slug for each in self.warnings):

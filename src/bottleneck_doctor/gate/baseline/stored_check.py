@@ -99,7 +99,7 @@ class _Checking:
     def run(self) -> CheckOutcome:
         cwd = Path.cwd()
         root, head = revision.here(cwd)
-        self.progress.stage("Looking at the machine")
+        self.progress.stage("Identifying this machine and measuring its speed")
         different = self._different(cwd)
         self.drawing = Drawing(self.request.training, head, root, cwd, self.budget, self.progress, self.outside)
         draws = self.request.baseline.draws
@@ -225,8 +225,8 @@ class _Checking:
             found.append(
                 Warning(
                     slug="culprits-missing",
-                    sentence="The functions and lines that grew could not be found: no process of the baseline is "
-                    f"there to be sampled beside the head's; {phases}. `--base-ref` can find them.",
+                    sentence="A check against a stored baseline can't find the functions and lines that grew, because "
+                    f"it has no process of the baseline to sample; {phases}. A check with `--base-ref` can find them.",
                 )
             )
         return found

@@ -246,8 +246,8 @@ def weak_evidence(
         said.append(
             Warning(
                 slug="few-times",
-                sentence=f"The baseline was measured at {words.count_text(len(times), 'time')}, which doesn't show how "
-                "much this machine differs from one time to another; "
+                sentence=f"The baseline was measured at {words.count_text(len(times), 'time')} only, which doesn't "
+                "show how much the speed of this machine varies from one time to another; "
                 f"{words.share_text(ASSUMED['seconds'])} is assumed. Run `doctor baseline` with the same file again, "
                 "an hour later or more.",
             )
@@ -268,7 +268,7 @@ def weak_evidence(
                 Warning(
                     slug="threshold-below-noise",
                     sentence=f"{metric.title}: a threshold of {amount_text(metric.unit, metric.threshold)} can't be "
-                    "judged against this baseline, whose "
+                    "judged against this baseline. Its measurements at "
                     f"{len(times)} times differ so much that {_least(metric, floor)}",
                 )
             )
@@ -281,7 +281,7 @@ def _least(metric: Metric, floor: float) -> str:
         most = amount_text(metric.unit, verdict.MOST_USEFUL)
         return f"not even {most} can be judged. Measure the baseline at more times, or give `--base-ref` instead."
     return (
-        f"the least that can be judged is {amount_text(metric.unit, floor)}; raise the threshold, or measure "
+        f"the least threshold that can be judged is {amount_text(metric.unit, floor)}. Raise the threshold, or measure "
         "the baseline at more times."
     )
 
@@ -298,15 +298,15 @@ def _other_loop(times: Sequence[Sequence[Draw]], head: Sequence[Draw]) -> list[W
         EPOCH_OVERHEAD in head[-1].figures
     ):
         told = (
-            "What starting and ending an epoch costs was not measured in the same way on both sides, so a difference "
+            "The cost of starting and ending an epoch was not measured in the same way on both sides, so a difference "
             "may come from that."
         )
         return [Warning(slug="loops-differ", sentence=told)]
     before, after = (fmean(each.samples_per_step for each in side) for side in (base, head))
     if base[-1].has_loader and abs(after / before - 1) > 0.02:
         told = (
-            f"A step holds {words.number_text(after)} samples, {words.number_text(before)} in the baseline: the head's "
-            "seconds are those of as many samples as a step of the baseline has."
+            f"A step has {words.number_text(after)} samples on the head and {words.number_text(before)} in the "
+            "baseline, so the head's seconds are given for as many samples as a step of the baseline has."
         )
         return [Warning(slug="loops-differ", sentence=told)]
     return []

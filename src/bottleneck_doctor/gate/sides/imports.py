@@ -99,8 +99,8 @@ def mapped(seen: ImportPath | None, python_path: str, root: Path, tree: Path, cw
         warnings.append(
             Warning(
                 slug="editable-unmapped",
-                sentence=f"{', '.join(unmapped)}: installed from this repository in a way that doctor can't map, so "
-                "both revisions may import the head's code.",
+                sentence=f"Doctor can't find out where {', '.join(unmapped)}, installed from this repository, is "
+                "imported from, so both revisions may import the head's code. Set PYTHONPATH to the package's folder.",
             )
         )
     return Mapped(entries, packages, warnings, expected)

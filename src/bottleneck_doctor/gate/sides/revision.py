@@ -44,7 +44,7 @@ class Revisions:
 
 
 def find(cwd: Path, ref: str, *, merge_base: bool) -> Revisions:
-    """The revisions to compare: the base is `ref` or its merge base with the head; the head is the working folder.
+    """The revisions to compare: `ref`, or the commit at which the head branched off from it, with the working tree.
 
     Raises `DoctorError` `git-missing`, `not-a-repository`, `unknown-ref` or `no-merge-base`.
     """
@@ -56,7 +56,7 @@ def find(cwd: Path, ref: str, *, merge_base: bool) -> Revisions:
         raise DoctorError(
             "not-a-repository",
             f"{cwd} is not in a git repository with files, so there is no revision to compare with.",
-            "Run it inside a clone of the repository that holds the script.",
+            "Run the check inside a clone of the repository that holds the script.",
             detail=str(failed),
         ) from failed
     base = _commit(git, ref)
@@ -76,7 +76,7 @@ def find(cwd: Path, ref: str, *, merge_base: bool) -> Revisions:
                 "In a shallow clone, fetch more of the history (git fetch --deepen 1000), or leave out --merge-base.",
                 detail=str(failed),
             ) from failed
-        name = f"where the head left {ref}"
+        name = f"the merge base with {ref}"
     return Revisions(
         root=root,
         cwd=cwd.resolve(),

@@ -177,8 +177,8 @@ def _submodules(
             warnings.append(
                 Warning(
                     slug="base-submodule-missing",
-                    sentence=f"The base's submodule {place} is not in this clone ({_last(failed)}); "
-                    "its folder is empty there.",
+                    sentence=f"The base's submodule {place} is not in this clone ({_last(failed)}), so its folder is "
+                    "empty on the base.",
                 )
             )
             continue
@@ -217,8 +217,8 @@ def _note_pointers(warnings: list[Warning], missing: list[str], fetch: str) -> N
         warnings.append(
             Warning(
                 slug="base-lfs-missing",
-                sentence=f"{_named(missing)}: large files that differ on the base and were not downloaded, so it has "
-                f"only their pointers. Get them with: {fetch}.",
+                sentence="Large files differ on the base and were not downloaded, so the base has only their Git LFS "
+                f"pointers: {_named(missing)}. Get them with: {fetch}.",
             )
         )
 
@@ -262,8 +262,8 @@ def _link_untracked(head: Path, base: Path, tree: Tree) -> None:
         tree.warnings.append(
             Warning(
                 slug="base-borrows-code",
-                sentence=f"{_named(code)}: code that git does not track. The base uses it as it is in your folder; "
-                "if each revision needs its own build, give the build command with --base-setup.",
+                sentence=f"Git does not track the code in {_named(code)}, so the base uses it as it is in your folder. "
+                "If each revision needs its own build, give the build command with --base-setup.",
             )
         )
 
@@ -381,8 +381,8 @@ def _note_unfound(tree: Tree, expected: Iterable[Path]) -> None:
         tree.warnings.append(
             Warning(
                 slug="editable-unmapped",
-                sentence=f"{_named(missing)}: code is imported from there, and the base has no such place: what it "
-                "imports by that name is the head's code.",
+                sentence=f"The base does not have {_named(missing)}, from which code is imported. What the base imports "
+                "by that name is the head's code.",
             )
         )
 

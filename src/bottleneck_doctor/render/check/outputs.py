@@ -171,13 +171,15 @@ def prepare(asked: Wanted) -> None:
             _prepare(path, output)
     if asked.summary is not None and not _can_write(asked.summary):
         raise _unwritable(
-            asked.summary, "it is named by GITHUB_STEP_SUMMARY", "Or use --no-github, which does not need it."
+            asked.summary,
+            "GITHUB_STEP_SUMMARY names it, but it is missing or read-only",
+            "Correct GITHUB_STEP_SUMMARY, or use --no-github, which does not need the file.",
         )
 
 
 def _prepare(path: Path, output: Output) -> None:
     if os.path.isdir(path):
-        raise _unwritable(path, "it is a folder", f"Name a file: {output.option} {path / f'check-{output.name}'}.")
+        raise _unwritable(path, "it is a folder", f"Give a file: {output.option} {path / f'check-{output.name}'}.")
     check_writable(path, output.mark, output.option)
 
 
@@ -194,12 +196,12 @@ def check_writable(path: Path, mark: re.Pattern[bytes], option: str) -> None:
         check_replaceable(path)
         ours = not path.exists() or _is_ours(path, mark)
     except OSError as error:
-        raise _unwritable(path, reason_of(error), f"Name a file that you may write with {option}.") from error
+        raise _unwritable(path, reason_of(error), f"With {option}, give a file that you may write.") from error
     if not ours:
         raise DoctorError(
             "output-not-ours",
             f"{path} exists and was not written by doctor, so it is left alone.",
-            f"Move it away, or name another file with {option}.",
+            f"Move it away, or give another file with {option}.",
         )
 
 
@@ -296,6 +298,6 @@ def _failed(path: Path, error: OSError) -> DoctorError:
     return DoctorError(
         "output-failed",
         f"{path} could not be written: {reason_of(error)}.",
-        "Free some space or name another file, and run the check again.",
+        "Free some space or give another file, and run the command again.",
         Exit.USAGE,
     )
