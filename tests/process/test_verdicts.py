@@ -83,7 +83,7 @@ def test_what_fails_in_a_worker_is_told(guest: StartGuest, tmp_path: Path) -> No
     [
         ("os.kill(os.getpid(), 9)", "a worker was killed by SIGKILL (out of memory?); each worker holds a copy"),
         pytest.param("os.kill(os.getpid(), 11)", "a worker crashed (SIGSEGV)", marks=pytest.mark.slow),
-        pytest.param("os._exit(3)", "a worker ended without a word", marks=pytest.mark.slow),
+        pytest.param("os._exit(3)", "a worker ended without an error message", marks=pytest.mark.slow),
     ],
 )
 def test_how_a_worker_ended_is_told(guest: StartGuest, tmp_path: Path, code: str, sentence: str) -> None:

@@ -37,8 +37,8 @@ IN_MAIN = stack(
 def test_hang_with_workers_names_the_line_and_what_helps() -> None:
     known = cause(failed(hung=True, stacks=[IN_MAIN, IN_WORKER]))
     assert known.sentence == (
-        "with workers the dataset hangs in `__getitem__` (data.py:12): a lock was held at fork and is never released "
-        'in the worker; try `multiprocessing_context="forkserver"`'
+        "with workers the dataset hangs in `__getitem__` (data.py:12): a lock was held when the worker was forked, and is "
+        'never released there; try `multiprocessing_context="forkserver"`'
     )
     assert known.every_count
     assert known.certain
@@ -46,7 +46,9 @@ def test_hang_with_workers_names_the_line_and_what_helps() -> None:
 
 def test_hang_without_stacks_claims_no_lock() -> None:
     known = cause(failed(hung=True))
-    assert known.sentence.startswith("with workers the dataset hangs: it waits for what forked workers don't have")
+    assert known.sentence.startswith(
+        "with workers the dataset hangs: it waits for something that forked workers don't have"
+    )
     assert "forkserver" in known.sentence
     spawned = cause(failed(hung=True, start_method="spawn"))
     assert "fork" not in spawned.sentence
@@ -101,7 +103,7 @@ FORKED = "RuntimeError: Cannot re-initialize CUDA in forked subprocess. To use C
         ({"words": CUDA}, "the GPU's memory was not enough: torch.OutOfMemoryError: CUDA out of memory", False, False),
         ({"words": FORKED}, "the dataset uses the GPU, which forked workers can't", True, True),
         ({"words": "OSError: [Errno 28] No space left on device: 'cache'"}, "the disk is full", False, False),
-        ({"words": "TypeError: cannot pickle '_thread.lock' object"}, "cannot be handed to workers", True, True),
+        ({"words": "TypeError: cannot pickle '_thread.lock' object"}, "can't be sent to workers", True, True),
         ({"words": "OSError: [Errno 24] Too many open files"}, "`ulimit -n`", False, True),
         (
             {"words": "AssertionError: daemonic processes are not allowed to have children"},
@@ -118,7 +120,7 @@ FORKED = "RuntimeError: Cannot re-initialize CUDA in forked subprocess. To use C
         ({"words": KILLED.replace("Killed", "Terminated")}, "a worker was killed by SIGTERM", False, True),
         (
             {"words": "RuntimeError: DataLoader worker (pid(s) 7, 8) exited unexpectedly"},
-            "ended without a word",
+            "ended without an error message",
             False,
             True,
         ),

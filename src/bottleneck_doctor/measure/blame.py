@@ -59,7 +59,7 @@ class Blame:
         elif isinstance(event, Exited) and event.code != 0:
             known = cause(self._failure(each, words=event.tail, signal=signal_name(event.code)))
         elif isinstance(event, messages.Trouble):
-            known = Cause(f"a bug of doctor's own: {event.text.strip().splitlines()[-1]}", certain=False)
+            known = Cause(f"a bug in doctor: {event.text.strip().splitlines()[-1]}", certain=False)
         else:
             return None
         if each.key in AS_WRITTEN:
@@ -67,7 +67,9 @@ class Blame:
                 # As written it has hung nowhere else. So the cause is what loading in the main process left behind.
                 self._rule_out(
                     self._loaded_here[1],
-                    Cause("workers that were started after loading in the main process hung, so it was not pursued"),
+                    Cause(
+                        "workers that were started after loading in the main process hung, so it was not tried again"
+                    ),
                 )
             return None
         self._crashes[each.key] += 1

@@ -31,7 +31,7 @@ LOOK_SECONDS = 0.5
 """How long one look at the load takes: shorter than the bursts that are worth waiting for."""
 LEAST_LIKE = 2
 """Windows of a process that are needed to know its usual load."""
-REASON = "other programs wanted more of the machine than beside other windows, and another one counts in its place"
+REASON = "other programs used more of the machine than during other windows, so another window counts instead"
 
 
 class Quiet:

@@ -1,7 +1,7 @@
-"""Why a probe failed, in words that help: the setting, the last output, the signal and the stacks of a hang go in.
+"""Why a probe failed, and what helps: the setting, the end of the output, the signal and where it hung go in.
 
-Each rule knows one kind of failure by its signs, and says what is known to help. If no rule applies, the process's own
-last words are passed on. Pure; `autopsy` gathers what only the machine can say.
+A rule recognises one kind of failure by its signs, and says what is known to help. If none applies, the last line of
+the process's output is the reason. Pure; `autopsy` asks the machine.
 """
 
 from __future__ import annotations
@@ -144,11 +144,15 @@ def _waits_for_workers(stacks: Sequence[Stack]) -> bool:
 
 def _fork_advice(failure: Failure, locked: bool) -> str:
     if failure.start_method not in ("", "fork"):
-        return f"workers started by {failure.start_method} gave no batch; look for what they wait for"
+        return f"workers started by {failure.start_method} gave no batch; find out what they wait for"
     if locked:
-        return 'a lock was held at fork and is never released in the worker; try `multiprocessing_context="forkserver"`'
+        return (
+            "a lock was held when the worker was forked, and is never released there; "
+            'try `multiprocessing_context="forkserver"`'
+        )
     return (
-        "it waits for what forked workers don't have, such as a lock held at fork or a thread of the main process; "
+        "it waits for something that forked workers don't have, such as a thread of the main process, or for a lock "
+        "that was held at the fork; "
         'try `multiprocessing_context="forkserver"`'
     )
 
@@ -196,7 +200,9 @@ def _memory(failure: Failure) -> Cause | None:
 def _disk_full(failure: Failure) -> Cause | None:
     if not _seen(_DISK, failure):
         return None
-    return Cause(f"the disk is full: {_line_with(_DISK, failure)}; make room where it writes", certain=False)
+    return Cause(
+        f"the disk is full: {_line_with(_DISK, failure)}; free some space where the script writes", certain=False
+    )
 
 
 def _too_many_files(failure: Failure) -> Cause | None:
@@ -222,7 +228,7 @@ def _unpicklable(failure: Failure) -> Cause | None:
     if not _seen(_PICKLE, failure) or not failure.workers:
         return None
     return Cause(
-        f"the dataset cannot be handed to workers: {_line_with(_PICKLE, failure)}; what it holds has to pickle",
+        f"the dataset can't be sent to workers: {_line_with(_PICKLE, failure)}; all of it has to be picklable",
         every_count=True,
     )
 
@@ -230,7 +236,9 @@ def _unpicklable(failure: Failure) -> Cause | None:
 def _own_processes(failure: Failure) -> Cause | None:
     if not _seen(_DAEMON, failure):
         return None
-    return Cause("the dataset starts processes of its own, which workers may not", every_count=True)
+    return Cause(
+        "the dataset starts processes of its own, which loader workers are not allowed to do", every_count=True
+    )
 
 
 def _worker_killed(failure: Failure) -> Cause | None:
@@ -238,10 +246,12 @@ def _worker_killed(failure: Failure) -> Cause | None:
     if name is None:
         return None
     if not name:
-        return Cause("a worker ended without a word: something in the dataset ends the process, such as `os._exit`")
+        return Cause(
+            "a worker ended without an error message: something in the dataset ends the process, such as `os._exit`"
+        )
     if name in _CRASHES:
         return Cause(
-            f"a worker crashed ({name}): native code that is not made for fork does that; "
+            f"a worker crashed ({name}), perhaps in native code that does not work after a fork; "
             'try `multiprocessing_context="forkserver"`'
         )
     return Cause(f"a worker was killed by {name}")

@@ -381,8 +381,8 @@ def _note_unfound(tree: Tree, expected: Iterable[Path]) -> None:
         tree.warnings.append(
             Warning(
                 slug="editable-unmapped",
-                sentence=f"The base does not have {_named(missing)}, from which code is imported. What the base imports "
-                "by that name is the head's code.",
+                sentence=f"The base does not have {_named(missing)}, from which code is imported. What the base "
+                "imports by that name is the head's code.",
             )
         )
 
