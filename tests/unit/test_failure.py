@@ -37,8 +37,8 @@ IN_MAIN = stack(
 def test_hang_with_workers_names_the_line_and_what_helps() -> None:
     known = cause(failed(hung=True, stacks=[IN_MAIN, IN_WORKER]))
     assert known.sentence == (
-        "with workers the dataset hangs in `__getitem__` (data.py:12): a lock was held when the worker was forked, and is "
-        'never released there; try `multiprocessing_context="forkserver"`'
+        "with workers the dataset hangs in `__getitem__` (data.py:12): a lock was held when the worker was forked, and "
+        'is never released there; try `multiprocessing_context="forkserver"`'
     )
     assert known.every_count
     assert known.certain
