@@ -1,7 +1,7 @@
-"""Counters of processes in, use by role out: who used how much since the sample before. Pure.
+"""Counters of processes in, use by role out: who used how much since the previous sample. Pure.
 
-Processes come and go between two samples. A newcomer is charged with all that it has used since it began; what one used
-after it was last seen is known from its parent, who waited for it.
+Processes start and end between two samples. A new process is charged with everything that it has used since it started.
+What a process used after its last sample is known from its parent, which waited for it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from bottleneck_doctor.monitor.recording import GAP
 
 ROLES = ("main", "workers", "other", "doctor")
-"""`other`: the rest of the session's processes. `doctor`: ourselves and our helpers, so that nobody else is blamed."""
+"""`other`: the rest of the session's processes. `doctor`: doctor and its helpers, so that nobody else is charged."""
 
 
 class Reading(NamedTuple):
@@ -34,7 +34,7 @@ class Reading(NamedTuple):
     threads: float = 0.0
     rss_bytes: float = 0.0
     alive: bool = True
-    """False: it has ended, and nobody has waited for it yet."""
+    """False if it has ended, and its parent has not waited for it yet."""
 
 
 class Member(NamedTuple):
@@ -45,7 +45,7 @@ class Member(NamedTuple):
 
 @dataclass
 class _Debt:
-    """What children of one parent had used when they were last seen; their parent is about to count it as well."""
+    """What children of one parent had used when they were last seen; their parent will count it too."""
 
     role: str
     user: float = 0.0
@@ -59,7 +59,7 @@ _DEBT_TICKS = 2
 
 
 class Accounts:
-    """Keeps what was seen last. Call `tick` once a sample."""
+    """Keeps the previous sample. Call `tick` once for each sample."""
 
     def __init__(self) -> None:
         self._last: Mapping[int, Member] | None = None
@@ -94,7 +94,7 @@ class Accounts:
             debt.ticks = 0
 
     def _charge_tail(self, row: dict[str, float], pid: int, before: Reading, now: Reading, seconds: float) -> None:
-        """Children of this process ended: charge what they used between their last sample and their end."""
+        """Charge what children of this process that ended used between their last sample and their end."""
         user = now.reaped_user - before.reaped_user
         system = now.reaped_system - before.reaped_system
         if user + system <= 0:
@@ -118,7 +118,7 @@ def _use(role: str, changes: list[tuple[Reading, Reading]], seconds: float) -> d
         return row
 
     def rate(field: str) -> float:
-        # In this order `max` passes a gap on.
+        # In this order, `max` returns NaN if the value is a gap.
         return float(sum(max(getattr(now, field) - getattr(then, field), 0.0) for then, now in changes)) / seconds
 
     row[f"{role}.cpu_user"] = rate("user")

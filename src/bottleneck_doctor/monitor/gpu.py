@@ -1,6 +1,6 @@
 """The GPUs that a session may use, by NVML: utilisation, memory, power, clock, why the clock is held down, PCIe.
 
-What can't be asked here (no driver, no permission, a slice of a GPU that has no such figure) is a gap with a word.
+A figure that can't be read (no driver, no permission, a MIG slice that has no such figure) is a gap with a note.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ THROTTLE_REASONS = {
     0x80: "power brake",
     0x100: "display clock setting",
 }
-"""Bits of `nvmlDeviceGetCurrentClocksThrottleReasons` that say that something holds the clock down. Being idle, and a
-clock that somebody chose, are none."""
+"""Bits of `nvmlDeviceGetCurrentClocksThrottleReasons` for reasons that slow the clock down. The reasons "idle" and
+"set by an application" do not count."""
 
 
 PASSING_ERRORS = (10, 15, 19, 999)
-"""NVML_ERROR_TIMEOUT, _GPU_IS_LOST, _IN_USE, _UNKNOWN: asked again. After any other error the same question is not."""
+"""NVML_ERROR_TIMEOUT, _GPU_IS_LOST, _IN_USE, _UNKNOWN: a figure is asked for again. After any other error it is not."""
 
 UNSURE = (
     "Which GPU is which: CUDA puts the fastest of these unlike GPUs first and NVML does not. "
@@ -46,14 +46,15 @@ class Board:
 
 @dataclass(frozen=True)
 class Choice:
-    """The GPUs that a process may see, in its own order: indices of boards or UUIDs of slices (MIG). And a doubt."""
+    """The GPUs that a process may see, in its own order: indices of boards or UUIDs of slices (MIG). `doubt`: why this
+    may be wrong; "" if it is sure."""
 
     devices: tuple[int | str, ...]
     doubt: str = ""
 
 
 def visible(environment: Mapping[str, str], boards: Sequence[Board]) -> Choice:
-    """What CUDA would show a process with this environment (CUDA C++ Programming Guide, CUDA_VISIBLE_DEVICES)."""
+    """The GPUs that CUDA shows a process with this environment (CUDA C++ Programming Guide, CUDA_VISIBLE_DEVICES)."""
     listed = environment.get("CUDA_VISIBLE_DEVICES")
     in_order = environment.get("CUDA_DEVICE_ORDER", "") == "PCI_BUS_ID" or len({each.name for each in boards}) <= 1
     unsure = "" if in_order else UNSURE
@@ -72,15 +73,15 @@ def visible(environment: Mapping[str, str], boards: Sequence[Board]) -> Choice:
             device = int(word)
             doubt = unsure
         if device is None:
-            break  # CUDA shows what stands before the first that it does not know, and nothing after it.
+            break  # CUDA shows the devices before the first unknown one, and none after it.
         if device in chosen:
-            return Choice(())  # One named twice: CUDA shows none.
+            return Choice(())  # If one is listed twice, CUDA shows none.
         chosen.append(device)
     return Choice(tuple(chosen), doubt)
 
 
 def throttle_reasons(masks: Sequence[float]) -> list[str]:
-    """Names of all reasons that stand in any of these masks."""
+    """Names of all reasons whose bit is set in any of these masks."""
     together = 0
     for mask in masks:
         together |= int(mask)
@@ -100,7 +101,7 @@ class Gpus:
     """Opens NVML. `read` and `read_pcie` give columns; `close` gives NVML back."""
 
     def __init__(self, environment: Mapping[str, str], nvml: Any = None) -> None:
-        """`nvml`: a module with the functions of `pynvml`; None is that itself."""
+        """`nvml`: a module with the functions of `pynvml`; None: `pynvml` itself."""
         self.missing = Missing()
         self._gpus: list[_Gpu] = []
         self._opened = False
@@ -174,7 +175,7 @@ class Gpus:
         return row
 
     def read_pcie(self) -> dict[str, float]:
-        """One direction of one GPU, in turn: NVML looks at the bus for 20 ms each time, and we wait for it."""
+        """Read one direction of one GPU, in turn, because NVML watches the bus for 20 ms each time and blocks."""
         if not self._gpus:
             return {}
         nvml = self._nvml

@@ -1,6 +1,6 @@
-"""How much others load the machine during a session: read twice, when it starts and once its processes are gone.
+"""How much other programs load the machine during a session: read when it starts, and after its processes have ended.
 
-Exact where a sampler is not: times of the processes that ended are known to whoever waited for them.
+This is exact, unlike sampling: the CPU times of processes that ended are known to the process that waited for them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import psutil
 
 
 class LoadWatch:
-    """Mean number of cores kept busy by processes that are not ours, from `start` to `finish`."""
+    """Mean number of cores that other programs keep busy, from `start` to `finish`."""
 
     def __init__(self) -> None:
         self._started: tuple[float, float, float] | None = None
@@ -23,7 +23,7 @@ class LoadWatch:
         self._started = (time.monotonic(), _busy(), _ours())
 
     def finish(self, orphans: float) -> None:
-        """Call once the session's processes were waited for. `orphans`: CPU seconds of those nobody waits for."""
+        """Call after the session's processes have been waited for. `orphans`: CPU seconds of those nobody waits for."""
         if self._started is None or self._mean is not None:
             return
         began, busy, ours = self._started
@@ -32,7 +32,7 @@ class LoadWatch:
             self._mean = max(0.0, (_busy() - busy) - (_ours() - ours) - orphans) / seconds
 
     def mean(self) -> float | None:
-        """Cores; None for a session too short to tell."""
+        """Cores; None if the session was too short."""
         return self._mean
 
 

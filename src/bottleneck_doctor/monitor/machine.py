@@ -1,6 +1,6 @@
 """The machine as a whole on Linux: CPUs, memory, disks, pressure, and the limits of the session's control group.
 
-Each source is opened once. One that is not there, or stops to answer, is a gap and leaves a word in `missing`.
+Each source is opened once. A source that does not exist, or can no longer be read, is a gap, with a note in `missing`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from bottleneck_doctor.monitor.tree import TICK, Gone, ProcFile, slurp
 
 CLOCKS_EVERY = 2.0
 MOST_CLOCKS = 4
-"""CPUs whose frequency is read: asking one may wake it."""
+"""At most so many CPUs are asked for their frequency, because asking may wake an idle CPU."""
 
 
 @dataclass
 class _Counter:
-    """A source of counters, as rates since it was read last. `rates`: counters before and now, seconds, to columns."""
+    """A source of counters, read as rates since the last reading. `rates`: makes columns from the counters before, the
+    counters now, and the seconds between."""
 
     read: Callable[[], tuple[float, ...]]
     rates: Callable[[tuple[float, ...], float], dict[str, float]]
@@ -30,7 +31,7 @@ class _Counter:
 
 
 class LinuxMachine:
-    """Call `read` now and then: levels as they are, rates as means since the last call."""
+    """Each call of `read` gives current levels, and rates as means since the last call."""
 
     def __init__(self, pid: int, *, proc: str = "/proc", sys: str = "/sys") -> None:
         self.missing = Missing()
@@ -78,7 +79,7 @@ class LinuxMachine:
         return row
 
     def clock(self, now: float) -> float | None:
-        """Mean clock of a few CPUs in megahertz; None where it is not time or not known."""
+        """Mean clock of a few CPUs in megahertz; None if it is not due yet, or not known."""
         if not self._clocks or not self._clocks_pace.due(now):
             return None
         self._clocks_pace.spent(now, 0.0)
@@ -114,7 +115,7 @@ class LinuxMachine:
             fields = procfs.table(file.read())
             available: float = fields[b"MemAvailable"]
             limit = self._memory_limit()
-            # What lies in tmpfs is counted as cached, and is no cache of files.
+            # Linux counts files in tmpfs as cached, but they are not a cache of files on disk.
             cache = fields[b"Buffers"] + fields[b"Cached"] - fields.get(b"Shmem", 0)
             return {
                 "memory_available_bytes": available if limit is None else min(available, limit),
@@ -165,7 +166,7 @@ class LinuxMachine:
         self._memory_limit = self._limit(paths, root)
 
     def _limit(self, paths: dict[str, str], root: str) -> Callable[[], float | None]:
-        """What the tightest limit of the group and of those above it leaves, page cache given up."""
+        """Bytes left under the tightest limit of the group and of those above it, if the page cache is given up."""
         limited = []
         for path, mount in _places(paths, root, "memory"):
             for limit_name, usage_name, cache_key in (
@@ -192,10 +193,10 @@ class LinuxMachine:
 
 
 def _places(paths: dict[str, str], root: str, controller: str) -> list[tuple[str, str]]:
-    """Where this controller's files may lie, innermost first: path in the hierarchy and where that is mounted.
+    """Where this controller's files may be, innermost first: the path in the hierarchy and the mount point.
 
-    In a container the path is often that of the host while the mount begins at the container, so ancestors are tried
-    down to the mount itself.
+    In a container the path is often the host's, while the mount begins at the container, so ancestors are tried up to
+    the mount itself.
     """
     if controller in paths:
         mounts = [f"{root}/{controller}", f"{root}/cpu,cpuacct"] if controller == "cpu" else [f"{root}/{controller}"]
@@ -209,7 +210,7 @@ def _places(paths: dict[str, str], root: str, controller: str) -> list[tuple[str
 
 
 def _throttled(files: list[ProcFile]) -> tuple[float, ...]:
-    # Of nested quotas the one that bites most is the one that is felt.
+    # Of nested quotas, the one that limits most is the one that slows the session.
     return max((procfs.throttling(file.read()) for file in files), key=lambda each: each.throttled)
 
 

@@ -1,8 +1,8 @@
 """How much memory processes need: process ids in, bytes out, read from /proc.
 
-The peak of a process that trains is what the kernel kept of it. Its loader workers come and go with windows, so what
-they have for themselves is looked at while a window runs that is not counted. Pages that a fork shares are its parent's
-alone.
+The kernel keeps the peak of the process that trains. Its loader workers start and end with windows, so their own memory
+is read while a window runs that does not count. Pages that a forked worker shares with its parent count as the
+parent's.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ import psutil
 from bottleneck_doctor.monitor.machine import LinuxMachine
 
 EVERY = 0.15
-"""Seconds from one look at the workers to the next: the kernel walks their memory for it."""
+"""Seconds between two readings of the workers: for each, the kernel walks all of their memory."""
 _PRIVATE = re.compile(r"^Private_\w+:\s*(\d+) kB$", re.MULTILINE)
 _PEAK = re.compile(r"^VmHWM:\s*(\d+) kB$", re.MULTILINE)
 
 
 def kernel_seconds(pid: int) -> float | None:
-    """For how long the kernel has worked for a process so far, in all of its threads; None where that can't be told."""
+    """CPU seconds that a process has spent in the kernel so far, in all of its threads; None if unknown."""
     try:
         return float(psutil.Process(pid).cpu_times().system)
     except psutil.Error:
@@ -35,8 +35,7 @@ def kernel_seconds(pid: int) -> float | None:
 
 
 def free_bytes() -> int | None:
-    """Bytes that further processes may have, as this machine and its control group allow; None where that can't be
-    told."""
+    """Bytes that further processes may use on this machine and in its control group; None if unknown."""
     machine = LinuxMachine(os.getpid())
     try:
         free = machine.read(time.monotonic()).get("memory_available_bytes")
@@ -46,8 +45,8 @@ def free_bytes() -> int | None:
 
 
 class WorkerWatch:
-    """Looks at the descendants of processes while the context lasts. `peak`: the most bytes that all of them had for
-    themselves at once; None where nothing could be seen."""
+    """Watches the descendants of processes while the context lasts. `peak`: the most bytes that all of them had for
+    themselves at one time; None if nothing could be read."""
 
     def __init__(self, pids: Iterable[int]) -> None:
         self.peak: int | None = None
@@ -81,7 +80,7 @@ def _descendants(pids: Sequence[int]) -> list[int]:
 
 
 def own_bytes(pids: Iterable[int], proc: Path = Path("/proc")) -> int | None:
-    """Bytes that processes share with no other. None where the kernel does not say; one that is gone has none."""
+    """Bytes that processes share with no other. None if the kernel does not say; a process that has ended counts 0."""
     total = 0
     for pid in pids:
         try:
@@ -97,7 +96,7 @@ def own_bytes(pids: Iterable[int], proc: Path = Path("/proc")) -> int | None:
 
 
 def peak_bytes(pids: Iterable[int], proc: Path = Path("/proc")) -> int | None:
-    """The most memory that each process has held, in sum, as Linux counts it; None elsewhere, and where one is gone."""
+    """The sum of the processes' peak memory, as Linux counts it; None on other systems, or if a process has ended."""
     total = 0
     for pid in pids:
         try:

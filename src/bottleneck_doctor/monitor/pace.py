@@ -1,13 +1,13 @@
-"""How often something may be read, given what reading it costs: the reason why the monitor keeps its promise.
+"""How often something may be read, given the cost of reading it. This keeps the monitor within its share of a core.
 
-A fixed rate would be cheap on one machine and dear on another, where processes, CPUs or GPUs are many.
+A fixed rate would be cheap on one machine and expensive on another with many processes, CPUs or GPUs.
 """
 
 from __future__ import annotations
 
 
 class Pace:
-    """Due every `least` seconds, or as seldom as keeps its cost within `share` of one core."""
+    """A reading is due every `least` seconds, or less often if its cost would exceed `share` of one core."""
 
     def __init__(self, least: float, share: float) -> None:
         self.least = least
@@ -22,8 +22,8 @@ class Pace:
         return max(0.0, self._next - now)
 
     def spent(self, now: float, cpu_seconds: float) -> None:
-        """It was read at `now`, and that took so much CPU time."""
-        # On the grid of `least` where that can be held: being woken late, or asked in steps, must not add up.
+        """Note that it was read at `now`, which took `cost` seconds of CPU time."""
+        # Keep to multiples of `least` if possible, so that late wake-ups do not add up.
         on_time = self._next + self.least
         wanted = on_time if now < on_time <= now + self.least else now + self.least
         self._next = max(wanted, now + cpu_seconds / self._share)

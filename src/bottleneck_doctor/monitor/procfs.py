@@ -1,7 +1,7 @@
 """Texts of Linux' /proc and of control groups in, numbers out. Pure: no file is opened here.
 
 Formats: proc(5), the kernel's Documentation/filesystems/proc.rst, admin-guide/cgroup-v2.rst and accounting/psi.rst. A
-text that is not as expected raises `ValueError`, `IndexError` or `KeyError`; callers take all three for a gap.
+text that is not as expected raises `ValueError`, `IndexError` or `KeyError`; callers treat all three as a gap.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ SECTOR_BYTES = 512
 """A sector of /proc/diskstats, whatever the device's own sectors are."""
 
 UNLIMITED = 1 << 60
-"""Version 1 writes a limit near 2**63 where there is none."""
+"""Control groups of version 1 write a limit near 2**63 if there is none."""
 
 
 class Stat(NamedTuple):
@@ -58,7 +58,7 @@ def stat(text: bytes) -> Stat:
 
 
 def storage_bytes(text: bytes) -> tuple[int, int]:
-    """Bytes read from and written to storage, from /proc/PID/io. Reads that the page cache serves are not in it."""
+    """Bytes read from and written to storage, from /proc/PID/io. Reads from the page cache are not included."""
     fields = table(text)
     return fields[b"read_bytes"], fields[b"write_bytes"]
 
@@ -71,7 +71,7 @@ def switches(text: bytes) -> tuple[int, int]:
 
 
 def table(text: bytes) -> dict[bytes, int]:
-    """`name: number` a line, as in /proc/PID/io. Kilobytes where the line says so, in bytes."""
+    """Numbers by name from lines such as `name: number`, as in /proc/PID/io. Kilobytes are converted to bytes."""
     found = {}
     for line in text.splitlines():
         name, colon, rest = line.partition(b":")
@@ -82,7 +82,7 @@ def table(text: bytes) -> dict[bytes, int]:
 
 
 def pairs(text: bytes) -> dict[bytes, int]:
-    """`name number` a line, as in cpu.stat and memory.stat of a control group."""
+    """Numbers by name from lines such as `name number`, as in cpu.stat and memory.stat of a control group."""
     return {words[0]: int(words[1]) for line in text.splitlines() if len(words := line.split()) == 2}
 
 
@@ -106,12 +106,12 @@ def cpu_times(text: bytes) -> CpuTimes:
 
 
 def last_pid(text: bytes) -> int:
-    """The process or thread made last on this machine, from /proc/loadavg."""
+    """The id of the newest process or thread on this machine, from /proc/loadavg."""
     return int(text.split()[4])
 
 
 def running(text: bytes) -> int:
-    """Threads of this machine that run or are ready to, from /proc/loadavg. Whoever reads it is one of them."""
+    """Threads of this machine that run or are ready to, from /proc/loadavg. The reader itself is one of them."""
     return int(text.split()[3].split(b"/")[0])
 
 
@@ -139,7 +139,7 @@ def disk_bytes(text: bytes, disks: Iterable[str]) -> tuple[int, int]:
 
 
 def is_disk(name: str) -> bool:
-    """Whether an entry of /sys/block is a disk of its own: not memory, and nothing that lies on other disks."""
+    """Whether an entry of /sys/block is a real disk: not memory, and no volume that lies on other disks."""
     return not name.startswith(("loop", "ram", "zram", "dm-", "md", "sr", "fd"))
 
 
@@ -167,7 +167,7 @@ class Throttling(NamedTuple):
 
 
 def throttling(text: bytes) -> Throttling:
-    """From cpu.stat of either version. Without a quota there are no periods."""
+    """Read from cpu.stat of either version. Without a quota there are no periods."""
     fields = pairs(text)
     return Throttling(fields.get(b"nr_periods", 0), fields.get(b"nr_throttled", 0))
 

@@ -1,4 +1,5 @@
-"""The same figures by psutil, where there is no /proc: macOS, BSD. Dearer, so read less often; much of it is a gap."""
+"""The same figures from psutil on systems without /proc: macOS, BSD. Reading them is slower, so it happens less often,
+and many figures are gaps."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from bottleneck_doctor.monitor.recording import GAP, Missing
 
 
 class PsutilTree:
-    """As `LinuxTree`, of what psutil knows."""
+    """As `LinuxTree`, with the figures that psutil has."""
 
     def __init__(self, root: int, *, own: int | None = None) -> None:
         self.root = root
@@ -105,7 +106,7 @@ def _reading(process: psutil.Process) -> Reading:
 
 
 class PsutilMachine:
-    """As `LinuxMachine`, of what psutil knows."""
+    """As `LinuxMachine`, with the figures that psutil has."""
 
     def __init__(self) -> None:
         self.missing = Missing("Pressure and throttling: only Linux tells them.")
@@ -133,5 +134,5 @@ class PsutilMachine:
         return row
 
     def clock(self, now: float) -> float | None:
-        """Not read: asking for it is dear on some systems, and a constant on others."""
+        """Not read: on some systems reading it is slow, and on others it is a constant."""
         return None

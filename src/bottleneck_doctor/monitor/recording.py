@@ -1,8 +1,9 @@
-"""What was sampled in one session: a table with a row per sample, whose columns are as dear to read as they are rare.
+"""What was sampled in one session: a table with a row for each sample. The more a column costs to read, the less often
+it is read.
 
-Row i holds for the time from `times[i - 1]` (or `begun`) to `times[i]`, in seconds of the clock that windows are
-stamped with. Counters are stored as rates over that time, so a reading that comes once a second fills the rows since
-the last one. NaN is a gap.
+Row i is valid from `times[i - 1]` (or `begun`) to `times[i]`, in seconds of the same clock as the windows' times.
+Counters are stored as rates over that time, so a reading that comes once a second fills all rows since the last one.
+NaN is a gap.
 
 Columns of processes are named `role.field` with the fields of `ProcessUse`; those of a GPU `gpu0.field` with the fields
 of `DeviceUse`; those of the machine by their own name.
@@ -20,7 +21,7 @@ GAP = math.nan
 
 
 class Missing:
-    """What could not be read, in sentences, each once and in the order in which it was found."""
+    """What could not be read: sentences, each only once, in the order in which they were found."""
 
     def __init__(self, *sentences: str) -> None:
         self._sentences = dict.fromkeys(sentences)
@@ -70,17 +71,17 @@ class UsageRecording:
         return sum(seconds * value for seconds, value in weighed) / weight if weight > 0 else None
 
     def presence(self, name: str, start: float, end: float) -> float:
-        """Part of a time in which a column is above zero."""
+        """The share of a time in which a column is above zero."""
         weighed = self._weighed(name, start, end)
         weight = sum(seconds for seconds, _ in weighed)
         return sum(seconds for seconds, value in weighed if value > 0) / weight if weight > 0 else 0.0
 
     def values(self, name: str, start: float, end: float) -> list[float]:
-        """What a column holds over a time, gaps left out."""
+        """The values of a column over a time, without gaps."""
         return [value for _, value in self._weighed(name, start, end)]
 
     def _weighed(self, name: str, start: float, end: float) -> list[tuple[float, float]]:
-        """Values of a column, each with the seconds of the given time for which it holds."""
+        """Values of a column, each with the seconds of the given time for which it is valid."""
         column = self.columns.get(name)
         if column is None:
             return []

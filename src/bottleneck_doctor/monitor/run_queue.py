@@ -1,8 +1,8 @@
-"""How many threads of the whole machine run or are ready to: what all programs together want of its CPUs.
+"""How many threads of the whole machine run or are ready to run: how much CPU all programs together want.
 
-No counter tells it, so the number is looked at often. What other programs *got* of the CPUs depends on what we left
-them: a setting that computes more starves them, and would be taken for one beside which less was going on. What they
-want does not depend on us.
+No counter reports this, so the number is read often. The CPU time that other programs *got* would be the wrong figure:
+a setting that computes more leaves them less, and then the machine would seem quieter under it. What they want does not
+depend on the training.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from bottleneck_doctor.monitor import procfs
 from bottleneck_doctor.monitor.tree import Gone, ProcFile
 
 EVERY = 0.02
-"""Seconds from one look to the next: together 0.2 % of one core."""
+"""Seconds between two readings, which together take 0.2 % of one core."""
 LEAST_LOOKS = 5
-"""Fewer looks tell nothing of a mean."""
+"""With fewer readings, the mean says nothing."""
 
 now = time.perf_counter
 """The clock of the guest's windows."""
 
 
 class RunQueue:
-    """Looks on while the context lasts. Never raises: where the system does not tell, nothing is known."""
+    """Reads the number while the context lasts. Never raises; if the system does not report it, nothing is known."""
 
     def __init__(self, proc: str = "/proc", every: float = EVERY) -> None:
         self._path = f"{proc}/loadavg"
@@ -46,8 +46,8 @@ class RunQueue:
         self._thread.join()
 
     def mean(self, stretches: Iterable[Sequence[float]] = ((0.0, math.inf),)) -> float | None:
-        """Threads that ran or were ready to on average, but for the one that looked, over stretches of time that began
-        and ended at these moments; without, over all of it. None where they were looked at too seldom."""
+        """Threads that ran or were ready to run, on average and without the reading thread itself, over the stretches
+        of time between these moments; without moments, over all of the time. None if there were too few readings."""
         found: list[int] = []
         for began, ended in stretches:
             found += self._seen[bisect_left(self._times, began) : bisect_right(self._times, ended)]

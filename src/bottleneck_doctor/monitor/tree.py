@@ -1,8 +1,8 @@
 """The session's processes and their counters, read from Linux' /proc with few system calls.
 
-Files stay open from one sample to the next: reading one again costs 2 to 8 µs, where a walk by psutil costs 1.5 ms
-before it has read any counter. /proc is listed only when a process or thread was made somewhere since the last time,
-and seldom where that is dear; what the main process itself started, its loader workers among them, is asked of the
+Files stay open from one sample to the next: reading one again costs 2 to 8 µs, while psutil needs 1.5 ms to list the
+processes before it reads any counter. /proc is listed only if a process or thread has started somewhere since the last
+time, and rarely if listing is slow. The children of the main process, such as its loader workers, are read from the
 kernel every time.
 """
 
@@ -21,13 +21,13 @@ TICK = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 WORKER_NAME = "pt_data_worker"
-"""What torch calls a loader worker, since 2.6."""
+"""The name that torch gives the process of a loader worker, since 2.6."""
 NAMED_WITHIN = 10.0
 """Seconds from a worker's start until torch has named it; a spawned one imports torch first."""
 SETTLED = 1.0
-"""Seconds after which a process that was forked would have become another program, were it to."""
+"""A forked process that is to become another program has done so after this many seconds."""
 MOST_OPEN = 128
-"""Files kept open. Further processes cost an `open` each time instead of one of the supervisor's file numbers."""
+"""At most so many files are kept open. The files of further processes are opened for each reading."""
 
 NO_DELAYS = (
     "Time blocked on disks is estimated from the state in which each process was seen: "
@@ -88,13 +88,13 @@ class _Process:
     blocked: float = 0.0
     switches: dict[str, tuple[int, int]] = field(default_factory=dict)
     ran_before: bool = False
-    """It ran before it was watched: what its counters hold at first is not ours to count."""
+    """It ran before it was watched, so the first values of its counters do not count."""
     pss: float = GAP
     pss_at: float = 0.0
 
 
 class LinuxTree:
-    """The process `root`, what descends from it, and ourselves. `missing` holds words about what can't be read."""
+    """The process `root`, its descendants, and doctor itself. `missing` names what can't be read."""
 
     def __init__(self, root: int, *, own: int | None = None, proc: str = "/proc") -> None:
         self.root = root
@@ -198,7 +198,7 @@ class LinuxTree:
         self._scan_pace.spent(now, 0.0 if first else time.thread_time() - begun)
 
     def _adopt_children(self, now: float) -> None:
-        """A few microseconds, so it is not rationed: a window may be over before /proc is listed again."""
+        """This takes a few microseconds, so it is done each time: a window may end before /proc is listed again."""
         if self._children is None:
             return
         try:
@@ -223,7 +223,7 @@ class LinuxTree:
         parent = self._processes.get(stat.parent)
         if parent is not None:
             return parent.root_role
-        # A process whose parent ended at once is nobody's descendant any more, but still in the session.
+        # A process whose parent has ended is no descendant of the root any more, but still in the session.
         return "main" if stat.session == self.root else ""
 
     def _adopt(self, pid: int, stat: procfs.Stat, role: str, now: float) -> None:
@@ -287,7 +287,7 @@ class LinuxTree:
                 process.io = None
                 process.stored = (GAP, GAP)
             except Gone:
-                pass  # It ended between the two files: what is known of it stands.
+                pass  # It ended between the two readings: keep what is known.
         if self._accounts_delays:
             process.blocked = stat.blocked / TICK
         elif stat.state == "D":
@@ -338,8 +338,8 @@ class LinuxTree:
         return total
 
     def pss(self, now: float, again: float) -> dict[str, float]:
-        """Proportional set size by role, after reading that of one process: the one that was read longest ago, not
-        before `again` seconds. Of workers, which are alike, those not yet read count as the mean of the others."""
+        """Proportional set size by role. Each call reads one process: the one whose reading is oldest, and older than
+        `again` seconds. Workers are alike, so those not yet read count as the mean of the others."""
         ours = [each for each in self._processes.values() if each.root_role != "doctor"]
         watched = [each for each in ours if now - each.since > SETTLED]
         oldest = min(watched, key=lambda each: each.pss_at, default=None)

@@ -1,7 +1,7 @@
-"""Recordings and windows in, `Utilization` out: windows are laid over the samples, and series thinned for the report.
+"""Recordings and windows in, `Utilization` out: each window's samples are found, and series thinned for the report.
 
-Pure. Windows carry times of the guest's clock, which is the monitor's as well, so nothing needs to be told while
-sampling: any interval can be asked for afterwards.
+Pure. The times of windows are of the same clock as the samples, so the monitor needs to know no windows while it
+samples: any interval can be looked up afterwards.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ DIGITS = 4
 """Significant digits that the document keeps of a figure."""
 INTERVAL = 0.1
 SLOW_INTERVAL = 1.5
-"""Sampling this many times less often than meant is said in words."""
+"""If samples came this many times less often than planned, the report says so."""
 
 PRESENT = 0.05
-"""Processes that were there for less of a window belong to the one before or after it."""
+"""A process that existed for a smaller share of a window belongs to the window before or after it."""
 
 Role = Literal["main", "workers", "other"]
 _PROCESS_FIELDS = (
@@ -127,18 +127,18 @@ def summarise(
 
 
 def timed(window: Window) -> tuple[float, float]:
-    """Begin and end of a window's timed part. A pause within (an evaluation, say) lies between them as well."""
+    """Start and end of a window's timed part. A pause inside it, such as an evaluation, lies between them too."""
     begun = window.started + window.lead_in_seconds
     if window.ended is None:
         return begun, begun + window.seconds
     if window.whole_epochs:
         return window.ended - window.seconds, window.ended
-    # What was timed lies at the end, and after the lead-in in any case.
+    # The timed part is the end of the window, after the lead-in.
     return max(window.started, min(begun, window.ended - window.seconds)), window.ended
 
 
 def fastest(windows: Sequence[Window]) -> str | None:
-    """Label of the setting whose windows had the highest throughput; None where none beats the baseline's."""
+    """Label of the setting whose windows had the highest throughput; None if none is higher than the baseline's."""
     speeds: dict[str, list[float]] = defaultdict(list)
     for window in windows:
         counts = window.mode == "timed" and window.status == "ok" and window.seconds > 0
@@ -201,7 +201,7 @@ def _process_use(session: UsageRecording, role: Role, start: float, end: float, 
     counts = [count for count in session.values(f"{role}.processes", start, end) if count > 0]
     if session.presence(f"{role}.processes", start, end) < PRESENT:
         return None if role == "other" else ProcessUse(role=role, processes=0)
-    # Where epochs are short, workers come and go: as many as there are when there are any.
+    # If epochs are short, workers start and end all the time: count them only while there are any.
     processes = median_high(round(count) for count in counts)
     return ProcessUse(role=role, processes=processes, **{field: short(f"{role}.{field}") for field in _PROCESS_FIELDS})
 
@@ -211,7 +211,7 @@ def _cpu(mean: Mean, role: str) -> float | None:
 
 
 def _others(mean: Mean) -> float | None:
-    """Cores kept busy by programs that are neither the session's nor ours."""
+    """Cores kept busy by programs that belong neither to the session nor to doctor."""
     busy = mean("cores_busy")
     if busy is None:
         return None

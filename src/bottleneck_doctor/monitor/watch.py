@@ -1,7 +1,7 @@
-"""The sampling thread: looks at one session ten times a second and writes down what it saw.
+"""The sampling thread: reads the counters of one session ten times a second and records them.
 
-It knows no windows and judges nothing. Everything but the processes' own counters is read less often, each source at a
-pace that keeps its cost within its share; all shares together are under 2 % of one core.
+It knows no windows and judges nothing. Everything except the processes' own counters is read less often, each source at
+a rate that keeps its cost within its share; all shares together are under 2 % of one core.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Tree(Protocol):
 
 
 class Machine(Protocol):
-    """What is around them."""
+    """The machine that they run on."""
 
     missing: Missing
 
@@ -77,7 +77,7 @@ class UsageSampler:
         self._read_machine(begun)
         self._tree.switches()
         self._last["switches"] = begun
-        # Last, for it takes long: what the session does meanwhile is counted already.
+        # Last, because it takes long: what the session does meanwhile is in the next sample.
         self._gpus = Gpus(environment)
 
     def sample(self) -> bool:
@@ -136,7 +136,7 @@ class UsageSampler:
             cost = self._charge(self._gpu_pace, at, cost)
         if self._pcie_pace.due(at):
             for name, value in self._gpus.read_pcie().items():
-                # It comes round to the same value after as many calls, and stands until then.
+                # Each value is read again after as many calls, and stays until then.
                 self._recorder.fill(name, self._last.get(name, at - 1e-9), value)
                 self._last[name] = at
             self._charge(self._pcie_pace, at, cost)
@@ -172,7 +172,7 @@ class UsageWatch:
 
     @property
     def recording(self) -> UsageRecording | None:
-        """What was seen; None while it is still watching, or where it could not begin."""
+        """The recording; None while it is still watching, or if it could not begin."""
         return self._recording
 
     def _run(self) -> None:

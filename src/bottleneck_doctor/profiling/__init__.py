@@ -1,1 +1,1 @@
-"""Profilers that others wrote: they are run, what they say goes in, and parts of `Profiles` come out."""
+"""Runs profilers (py-spy, line_profiler, torch.profiler) and turns their output into parts of `Profiles`."""

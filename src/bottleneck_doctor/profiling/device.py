@@ -1,4 +1,4 @@
-"""Operators and kernels: what the guest's `trace` window found and the trace it wrote in, a `DeviceProfile` out.
+"""Operators and kernels: the result of the guest's `trace` window and its trace file in, a `DeviceProfile` out.
 
 The trace is in Chrome's format, as torch.profiler exports it: host operators, CUDA runtime calls, kernels and copies
 with microseconds of one clock. Estimated SM efficiency, estimated achieved occupancy and the Tensor Core share follow
@@ -28,13 +28,13 @@ WAITING_FOR_DATA = "the host waits for its next batch"
 SYNCHRONISING = "the host waits for the device, then has nothing queued"
 LAUNCHING = "the host can't launch kernels as fast as they run"
 HOST_WORK = "the host does other work between steps or operators"
-"""Why a device is idle: what `DeviceProfile.idle_cause` may be, beside "" where it hardly is."""
+"""Why a device is idle: the values of `DeviceProfile.idle_cause`, besides "" if it is hardly idle."""
 
 LEAST_IDLE = 0.05
 SHORT_GAP_US = 500.0
-"""A gap this short is the host's pace at launching: an eager operator takes it 5 to 100 µs, a backward node as long."""
+"""A gap this short comes from launching: the host takes 5 to 100 µs for an eager operator or a backward node."""
 OPERATORS_FILL = 0.3
-"""A longer gap is launching too where operators fill this much of it; otherwise the host does something else."""
+"""A longer gap comes from launching too if operators fill this much of it; otherwise the host does something else."""
 DRAINED_US = 20.0
 """A synchronising call returns this soon after the device has drained."""
 MOST_ROWS = 60
@@ -58,7 +58,7 @@ _MATRIX_OPERATORS = re.compile(
     r"matmul|mv|linear|einsum|prelu|chain_matmul|linalg_multi_dot|_?scaled_dot_product\w*|_?flash_attention\w*|"
     r"_?efficient_attention\w*|\w*(lstm|gru|rnn)\w*)$|^(Cudnn)?Convolution\w*Backward|^(Addmm|Bmm|Mm|Mv|Addmv)Backward"
 )
-"""The plugin's list of operators that Tensor Cores could do, with those that torch has now."""
+"""The plugin's list of operators that can run on Tensor Cores, with those that torch has added since."""
 
 Range = tuple[float, float]
 
@@ -99,7 +99,7 @@ class TraceSpan:
 
 
 class Row(NamedTuple):
-    """One operator of the guest's table. Microseconds of its own."""
+    """One operator of the guest's table, with its self times in microseconds."""
 
     name: str
     calls: int
@@ -108,9 +108,9 @@ class Row(NamedTuple):
 
 
 def device_profile(detail: dict[str, Any], trace_file: Path | None, files: Sequence[str]) -> DeviceProfile:
-    """What `detail` and the trace tell. Device figures stay None where there was no device or the trace can't be read.
+    """The profile from `detail` and the trace. Device figures are None if there is no device or no readable trace.
 
-    `files`: what lies beside the report for other tools to read (Perfetto opens the trace).
+    `files`: files beside the report that other tools can read (Perfetto opens the trace).
     """
     rows = [Row(*row) for row in detail.get("operators", ())]
     steps = int(detail.get("steps", 0))
@@ -142,7 +142,7 @@ def _operators(rows: Iterable[Row]) -> list[Operator]:
 
 
 def read_trace(path: Path) -> dict[str, list[TraceSpan]]:
-    """The events with a duration, by category, in order of time. Raises `ValueError` for what is no trace."""
+    """The events with a duration, by category, in order of time. Raises `ValueError` if the text is no trace."""
     data = path.read_bytes()
     if data[:2] == b"\x1f\x8b":
         try:
@@ -167,7 +167,7 @@ def read_trace(path: Path) -> dict[str, list[TraceSpan]]:
 
 
 def _known(args: _Args) -> _Args:
-    """Without what is no number or name: the rest of it are keys."""
+    """`args` without its ids if one of them is a list or a dict, because ids are used as keys."""
     if any(isinstance(each, (list, dict)) for each in (args.external, args.correlation, args.device)):
         return _Args(blocks_per_sm=args.blocks_per_sm, occupancy=args.occupancy)
     return args
@@ -179,7 +179,7 @@ def _with_device(profile: DeviceProfile, trace: dict[str, list[TraceSpan]], step
     if not stretch:
         return profile
     begin = stretch[0].start
-    # The rest is a step that the loop broke off, for an evaluation perhaps.
+    # Other ranges are of a step that the loop did not finish, perhaps because of an evaluation.
     limit = rest[0].start if rest else math.inf
     calls = [*trace.get("cuda_runtime", []), *trace.get("cuda_driver", [])]
     queued = {call.args.correlation: call.start for call in calls if call.args.correlation is not None}
@@ -196,7 +196,7 @@ def _with_device(profile: DeviceProfile, trace: dict[str, list[TraceSpan]], step
         [span for span in of_the_steps(kind) if span.args.device in (device, None)]
         for kind in ("gpu_memcpy", "gpu_memset")
     )
-    # The device runs behind the host: what the last step queued belongs to it.
+    # The device runs behind the host, so kernels that the last step queued belong to that step.
     end = max(stretch[-1].end, *(span.end for span in (*kernels, *copies, *fills)))
     wall = end - begin
     if wall <= 0:
@@ -297,7 +297,7 @@ def uses_tensor_cores(kernel: str) -> bool:
 
 
 def idle_cause(idle: Sequence[Range], trace: dict[str, list[TraceSpan]], waiting: str) -> str:
-    """What takes most of the time in which the device has nothing to do, by what the host does meanwhile."""
+    """What the host does for most of the time in which the device is idle."""
     calls = [*trace.get("cuda_runtime", []), *trace.get("cuda_driver", [])]
     waits = Cover(ranges(span for span in trace.get("user_annotation", []) if span.name == waiting))
     synchronising = sorted(span.end for span in calls if _synchronises(span.name))
@@ -327,7 +327,7 @@ def _any_within(times: Sequence[float], start: float, end: float) -> bool:
 
 
 class Cover:
-    """Merged ranges that can be asked how much of a stretch they fill."""
+    """Merged ranges, which say how much of a stretch of time they fill."""
 
     def __init__(self, parts: Iterable[Range]) -> None:
         self._parts = merged(parts)
@@ -359,7 +359,7 @@ def merged(parts: Iterable[Range]) -> list[Range]:
 
 
 def without(whole: Range, taken: Sequence[Range]) -> list[Range]:
-    """What is left of `whole` beside merged ranges inside it."""
+    """The parts of `whole` that the merged ranges inside it do not cover."""
     edges = [whole[0], *(edge for part in taken for edge in part), whole[1]]
     return [(start, end) for start, end in zip(edges[::2], edges[1::2], strict=True) if end > start]
 

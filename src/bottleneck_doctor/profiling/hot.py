@@ -1,6 +1,7 @@
-"""Who is who among the sampled processes, and the table of deepest functions with the user's line that led there.
+"""The role of each sampled process, and the table of functions that were running, with the line of the user that called
+each.
 
-A `RawProfile` goes in; roles with the parts of its tree, and `HotFunction` rows, come out.
+A `RawProfile` goes in. Roles with their parts of its tree, and `HotFunction` rows, come out.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ class Roles:
 
 
 def assign_roles(profile: RawProfile, own: Sequence[bool], main_pids: Collection[int] = ()) -> Roles:
-    """Tell main processes, loader workers and others.
+    """Find the main processes, the loader workers and the others.
 
-    Workers are those seen in the loop of a loader's worker. Main are `main_pids`; where these are not known, the
-    parents of workers; without workers, the outermost processes that run the user's own code (`own`, by frame), so that
-    launchers are left out; without those, all that are left.
+    Workers are the processes seen in the loop of a loader worker. Main processes are `main_pids`. If these are not
+    known, they are the parents of workers; without workers, the outermost processes that run the user's own code
+    (`own`, by frame), so that launchers are left out; without those, all processes that are left.
     """
     workers = [process for process in profile.processes if process.is_worker]
     rest = [process for process in profile.processes if not process.is_worker]
@@ -68,11 +69,11 @@ def _has_ancestor_in(process: Process, members: Collection[int]) -> bool:
 def hot_functions(
     profile: RawProfile, roles: Roles, tagged: Sequence[bool], *, merge: bool = True, most: int | None = None
 ) -> list[HotFunction]:
-    """The deepest functions by samples, main before workers, `most` of each.
+    """The functions that were running, by samples, main before workers, `most` of each.
 
-    `tagged` marks by frame what counts as having led there: the user's own code, or a package. With `merge` a function
-    is one row for each tagged function that led to it, with the lines that had the most samples; without, lines are
-    rows of their own. Shares are of the samples of the role.
+    `tagged` marks the frames that count as callers: the user's own code, or a package. With `merge`, a function has one
+    row for each tagged function that called it, with the lines that had the most samples; without, each line has its
+    own row. Shares are of the samples of the role.
     """
     tree = profile.tree
     rows: list[HotFunction] = []
@@ -93,7 +94,7 @@ def hot_functions(
 
 
 def _merged(profile: RawProfile, pairs: Counter[tuple[int, int]]) -> list[tuple[int, int, int]]:
-    """Leaf, lead and count, for each function and each function that led there, at the lines seen most."""
+    """Leaf, lead and count, for each function and each function that called it, at the lines seen most."""
     frames = profile.frames
     groups: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
     for (leaf, lead), count in pairs.items():

@@ -1,7 +1,7 @@
-"""Line profile: what the guest's `lines` window counted in, listings with the source text out.
+"""Line profile: the result of the guest's `lines` window in, listings with the source text out.
 
-And which functions to profile: those of the user's own that the sampling profile found hot, and the places where the
-loop was seen to compute. Only source files are read; everything else is a function of its arguments.
+It also chooses which functions to profile: the user's own functions that the sampling profile found hot, and those in
+which the loop was seen to compute. Only source files are read; everything else is a function of its arguments.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from bottleneck_doctor.runtime.wire.messages import Found
 WHOLE_LINES = 80
 """A function up to this long is listed whole."""
 CONTEXT_LINES = 4
-"""Of a longer one, so many lines around each that was timed."""
+"""Of a longer function, so many lines around each timed line are listed."""
 MOST_PLACES = 40
 LEAST_SHARE = 0.02
-"""A function below this share of all samples explains nothing that could be felt."""
+"""A function below this share of all samples costs too little to matter."""
 
 
 def line_setting(found: Found) -> Setting:
-    """The setting of the window: batches must be made in the process that is profiled."""
+    """The setting of the window, because batches must be made in the process that is profiled."""
     return num_workers.setting_of(0) if found.num_workers else {}
 
 
 def functions_to_profile(sampling: SamplingProfile | None, found: Found) -> list[dict[str, Any]]:
     """The user's own hot functions, hottest first, each as `{"path", "line", "name"}` with a line inside it.
 
-    The guest adds what it sees better itself: the loop, the dataset, the collate function and the transforms.
+    The guest adds those that it knows better: the loop, the dataset, the collate function and the transforms.
     """
     shares: dict[tuple[str, str, int], float] = {}
 
@@ -62,7 +62,7 @@ def _own_nodes(tree: CallNode) -> Iterator[CallNode]:
 
 
 def line_profile(detail: dict[str, Any], files: Sequence[str]) -> LineProfile:
-    """Listings, costliest function first. `files`: what lies beside the report for other tools to read."""
+    """Listings, slowest function first. `files`: files beside the report that other tools can read."""
     listings = [_listing(each) for each in detail.get("functions", ())]
     listings.sort(key=lambda listing: (-listing.seconds, listing.path, listing.first_line))
     return LineProfile(steps=detail.get("steps", 0), listings=listings, files=list(files))
@@ -82,7 +82,7 @@ def _listing(function: dict[str, Any]) -> LineListing:
 
 
 def _shown(first: int, last: int, timed: Sequence[int]) -> list[int]:
-    """The lines of a listing: all of a short function; else its first line and what lies around timed ones."""
+    """The lines of a listing: all of a short function; of a longer one, the first line and those around timed lines."""
     if last - first < WHOLE_LINES:
         return list(range(first, last + 1))
     around = {number for line in timed for number in range(line - CONTEXT_LINES, line + CONTEXT_LINES + 1)}
@@ -90,7 +90,7 @@ def _shown(first: int, last: int, timed: Sequence[int]) -> list[int]:
 
 
 def source_lines(path: str) -> list[str]:
-    """A file's lines without their ends; none where it is gone. Its own coding is honoured, and no byte is an error."""
+    """A file's lines without line ends; none if the file is gone. The declared encoding is used; no byte fails."""
     try:
         try:
             with tokenize.open(path) as file:

@@ -18,7 +18,7 @@ from pathlib import PurePosixPath
 _LIBRARY_FOLDER = re.compile(
     r"(^|/)(site-packages|dist-packages|lib(64)?/python\d[\d.]*t?|[Pp]ython\d+/Lib)/|(^|/)bin/[^/.]+$"
 )
-"""Where Python keeps what nobody edits; the entry scripts in `bin` are made by installers."""
+"""Folders in which Python keeps installed code; the entry scripts in `bin` are made by installers."""
 
 _BINARY = re.compile(r"\.(so|dylib|dll|pyd|exe)(\.[\d.]+)?$|^ld-|^\[|^0x")
 # fmt: off
@@ -35,7 +35,7 @@ OWN_PACKAGE = "bottleneck_doctor"
 
 
 class Origin:
-    """Tells the user's own files. `own_roots`: folders whose files are the user's wherever they lie."""
+    """Recognises the user's own files. `own_roots`: folders whose files count as the user's in any case."""
 
     def __init__(self, own_roots: Iterable[str | os.PathLike[str]] = ()) -> None:
         self._roots = [_plain(os.path.abspath(root)).rstrip("/") + "/" for root in own_roots]

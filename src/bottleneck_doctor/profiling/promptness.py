@@ -1,9 +1,9 @@
-"""A process id in; out: a process that gets a core as soon as it wakes, as far as this system lets us. The edge.
+"""Lets a process run as soon as it wakes, as far as the system permits: a process id in. This is the edge.
 
-py-spy wakes by the clock, and often on the core of the process that it looks at. Linux lets that one go on for some
-milliseconds (since 6.6, EEVDF), so work in short bursts between waits is over before it is seen: of bursts of 1.7 ms
-every 19 ms a third was. Who asks for short slices goes first (since 6.12), and so does who is less nice, where that is
-permitted; then four fifths are seen.
+py-spy wakes by the clock, often on the core of the process that it samples. Linux lets that process go on for some
+milliseconds (since 6.6, EEVDF), so short bursts of work between waits are over before py-spy sees them: of bursts of
+1.7 ms every 19 ms, it saw a third. A process that asks for short time slices runs first (since 6.12), and so does one
+with a lower nice value, if that is permitted. With both, py-spy saw four fifths.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import struct
 import sys
 
 _SCHED_SETATTR = {"x86_64": 314, "aarch64": 274, "riscv64": 274}
-"""Number of the system call, by machine; Python and libc have no function of it."""
+"""Number of the system call `sched_setattr`, by machine; Python and libc have no function for it."""
 _ATTRIBUTES = struct.Struct("=IIQiIQQQ")
 """`struct sched_attr` as it was first (48 bytes): size, policy, flags, nice, priority, runtime, deadline, period."""
 SLICE_NANOSECONDS = 100_000
-"""The shortest that Linux takes."""
+"""The shortest slice that Linux accepts."""
 NICE = -15
 
 

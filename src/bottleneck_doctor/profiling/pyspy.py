@@ -1,16 +1,16 @@
 """Runs py-spy beside a training process: `start` when a window is about to be granted, `stop` once it is done.
 
-What leaves is a raw file of collapsed stacks, or a `Warning` that says why there is none. py-spy looks from outside and
-the training knows nothing of it, but pays: it stands still while its stacks are read. Windows under py-spy explain,
-and are never counted for a speedup.
+A raw file of collapsed stacks comes out, or a `Warning` that says why there is none. py-spy reads the training from
+outside, but slows it: the training is paused while its stacks are read. Windows under py-spy therefore never count for
+a speedup.
 
-How py-spy is asked to look, and why:
+How py-spy is called, and why:
 
-- waiting counts (`--idle`): a loader that sleeps and a main process that waits for it are what is looked for;
-- it wakes promptly (`promptness`): one that waits for its turn does not see short bursts of work;
-- threads are named (`--threads`), so that helpers, which mostly wait, can be told from those that train;
-- processes stand still while they are read. The way without (`--nonblocking`) slows less, but 1 to 2 in 100 stacks
-  came out torn, and their functions appeared where nothing calls them.
+- waiting counts (`--idle`), because a loader that sleeps, and a main process that waits for it, are what we look for;
+- it wakes promptly (`promptness`), because otherwise it does not see short bursts of work;
+- threads are named (`--threads`), so that helper threads, which mostly wait, are known from those that train;
+- processes are paused while they are read. Without that (`--nonblocking`) they are slowed less, but 1 to 2 in 100
+  stacks were inconsistent, with functions in places where nothing calls them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class PySpySampler:
     def __init__(self, pid: int, folder: Path, *, rate: int = RATE, native: bool = False, name: str = "py-spy") -> None:
         self.path = folder / f"{name}.raw"
         self.seconds = 0.0
-        """How long was sampled, once stopped."""
+        """How long py-spy sampled, in seconds; known after `stop`."""
         self._pid = pid
         self._rate = rate
         self._native = native
@@ -55,7 +55,7 @@ class PySpySampler:
         self._began = 0.0
 
     def start(self) -> None:
-        """Start py-spy and wait until it samples. Whatever goes wrong is told by `stop`."""
+        """Start py-spy and wait until it samples. If that fails, `stop` returns why."""
         tool = find_tool()
         if tool is None:
             return
@@ -82,7 +82,7 @@ class PySpySampler:
             self._reason = self._why_not(tool)
 
     def _why_not(self, tool: str) -> str:
-        """What py-spy says of the process alone: with `--subprocesses` it does not tell why it found nothing."""
+        """What py-spy says about this process alone: with `--subprocesses` it doesn't say why it found nothing."""
         command = [tool, "dump", "--pid", str(self._pid)]
         try:
             done = subprocess.run(command, capture_output=True, timeout=_READY_SECONDS, check=False)
@@ -140,7 +140,7 @@ class PySpySampler:
         assert self._process is not None
         self._process.kill()
         self._process.wait()
-        # Killed while it held the process still, it would have left it so.
+        # If py-spy was killed while it had paused the process, the process would stay paused.
         with contextlib.suppress(OSError, AttributeError):
             os.kill(self._pid, signal.SIGCONT)
 
@@ -149,7 +149,7 @@ class PySpySampler:
 
     def _output(self) -> bytes:
         assert self._said is not None
-        # Not by seeking: py-spy writes at the same position of the same open file.
+        # Read without seeking, because py-spy writes at the position of the same open file.
         return os.pread(self._said.fileno(), 1 << 16, 0)
 
 

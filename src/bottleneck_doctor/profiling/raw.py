@@ -1,13 +1,13 @@
 """Reads what `py-spy record -f raw` writes: files of collapsed stacks go in, one call tree by process comes out.
 
 A line is `process 12:"python train.py";thread (12): MainThread;main (train.py:9);step (train.py:30) 41`: processes
-from the outermost in, the thread, frames from the outermost in, samples. Processes and threads are there only with
-`--subprocesses` and `--threads`. Files of several hundred megabytes are read line by line; a frame's text is looked at
-once.
+from the outermost in, the thread, frames from the outermost in, and the number of samples. Processes and threads are
+there only with `--subprocesses` and `--threads`. Files may have several hundred megabytes, so they are read line by
+line, and the text of a frame is parsed only once.
 
-Only what trains or loads is kept: the main thread of each process, and of a loader's worker what happens in its loop.
-A forked worker carries the stack of the process that forked it, which says nothing about the worker. Frames of
-doctor's own guest and of the import system are taken out.
+Only stacks that train or load are kept: the main thread of each process, and of a loader worker the part inside its
+loop. The rest of a forked worker's stack is that of the process that forked it, which says nothing about the worker.
+Frames of doctor's own guest and of the import system are removed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from bottleneck_doctor.profiling.tree import CallTree, Frames
 from bottleneck_doctor.system.atomic import replacing
 
 _MOST_DIGITS = 12
-"""Of a count of samples: a sampler that ran for years would write no more."""
+"""Digits of a count of samples: a sampler that ran for years would write no more."""
 _PROCESS = re.compile(r'process (\d{1,12})(?::"(.*)")?', re.DOTALL)
 _PROCESS_BEGUN = re.compile(rb'process \d+:"')
 _THREAD = re.compile(r"thread \((0x[0-9a-fA-F]+|\d{1,20})\)(?:: \"?(.*?)\"?)?")
@@ -35,12 +35,12 @@ _THREADED = b";thread ("
 _COUNTED = re.compile(rb" \d+\s*$")
 _BARE = re.compile(rb"process \d+(;process \d+)*$")
 _STARTS = re.compile(rb"\s(?:(?:-m\s+)?[\w./\\-]+\.py|-m\s+[\w.]+|-c)(?=\s|$)")
-"""What is told of a command: the interpreter, and the script, module or `-c` that it runs."""
+"""The part of a command that is shown: the interpreter, and the script, module or `-c` that it runs."""
 _GUEST = re.compile(r"(^|[/\\])bottleneck_doctor[/\\]runtime[/\\]")
 
 _LINE_LIMIT = 1 << 20
 _JOIN_LIMIT = 256
-"""Pieces or lines that are put together again where a name holds the separator."""
+"""At most so many pieces or lines are joined again if a name contains the separator."""
 
 _FRAME_KIND, _FOLDED, _PROCESS_KIND, _THREAD_KIND, _LOOP, _HELPER, _NOT_THEIRS = range(7)
 
@@ -57,7 +57,7 @@ class Process:
 
     @property
     def is_worker(self) -> bool:
-        """Whether it was seen in the loop of a loader's worker."""
+        """Whether it was seen in the loop of a loader worker."""
         return self.loop_root is not None
 
 
@@ -69,21 +69,21 @@ class _Thread:
 
 @dataclass
 class RawProfile:
-    """What was read. `malformed`: lines that are no stacks; `helper_samples`: of threads that are left out."""
+    """What was read. `malformed`: number of lines that are no stacks; `helper_samples`: those of threads left out."""
 
     frames: Frames = field(default_factory=Frames)
     tree: CallTree = field(default_factory=CallTree)
     processes: list[Process] = field(default_factory=list)
     samples: int = 0
     waiting_samples: int = 0
-    """Of workers that waited to be told the next batch."""
+    """Samples of workers that waited for the order to load a batch."""
     helper_samples: int = 0
     malformed: int = 0
     first_malformed: str = ""
 
 
 def read(files: Sequence[Path]) -> RawProfile:
-    """Read and merge files; a process of one is never taken for one of another.
+    """Read and merge files. Processes of different files are never taken for the same one.
 
     Raises `DoctorError`: `raw-missing` for a file that can't be read, `raw-unreadable` for one without a single stack,
     `raw-empty` where py-spy recorded nothing.
@@ -108,12 +108,12 @@ def read(files: Sequence[Path]) -> RawProfile:
 def without_arguments(path: Path) -> None:
     """Rewrite a file that was recorded with `--subprocesses` and `--threads` so that commands end at the script.
 
-    What follows there, keys among it, is nobody else's business. Raises `OSError`.
+    The arguments after it may hold secrets. Raises `OSError`.
     """
     with path.open("rb") as stream, replacing(path) as kept:
         for line in _whole_lines(stream):
             head, thread, rest = line.rpartition(_THREADED)
-            # A line that is no stack may be a piece of a command.
+            # A line that is no stack may be a part of a command, so it is dropped.
             if thread and _PROCESS_BEGUN.match(line) and _COUNTED.search(rest):
                 kept.write(b";".join(_named(piece) for piece in _CHAINED.split(head)) + thread + rest)
             elif thread and _BARE.match(head):
@@ -121,7 +121,7 @@ def without_arguments(path: Path) -> None:
 
 
 def _named(piece: bytes) -> bytes:
-    """`process 12:"python train.py --token x"` up to the script. What stands before it is the interpreter's."""
+    """`process 12:"python train.py --token x"` up to the script, without the interpreter's own options."""
     read = _COMMANDED.fullmatch(piece)
     if read is None or read[2] is None:
         return piece.partition(b":")[0]
@@ -176,7 +176,7 @@ class _Reader:
                     self._profile.first_malformed = f"{self._name}, line {self.lines}"
 
     def _line(self, line: bytes) -> bool:
-        """Count one line. False where it is no stack."""
+        """Count one line. False if it is no stack."""
         text, _, tail = line.rpartition(b" ")
         tail = tail.strip()
         if not tail.isdigit() or len(tail) > _MOST_DIGITS:
@@ -320,7 +320,7 @@ def _is_main(thread: _Thread, pid: int | None) -> bool:
 
 
 def _whole_lines(stream: BinaryIO) -> Iterator[bytes]:
-    """Lines; those that a line break inside of a process's command tore apart are put together again."""
+    """Lines. Those that a line break inside a process's command split are joined again."""
     begun: list[bytes] = []
     while True:
         line = stream.readline(_LINE_LIMIT)
@@ -341,7 +341,7 @@ def _whole_lines(stream: BinaryIO) -> Iterator[bytes]:
 
 
 def _is_torn(line: bytes) -> bool:
-    """Whether the line ends inside of a command: the last one that begins in it has no closing quote."""
+    """Whether the line ends inside a command: the last command in it has no closing quote."""
     begins = line.rfind(b";process ") + 1
     opened = _PROCESS_BEGUN.match(line, begins)
     if opened is None:
@@ -350,7 +350,7 @@ def _is_torn(line: bytes) -> bool:
 
 
 def _other_format(head: bytes) -> str:
-    """What a file is instead, where its beginning tells."""
+    """What a file is instead, if its beginning shows it."""
     begin = head.lstrip()[:200]
     if b"\0" in head:
         return "a binary file"

@@ -1,4 +1,4 @@
-"""From raw files of py-spy to what the report holds: trees and tables of deepest functions, main and workers apart."""
+"""Raw files of py-spy in; the report's call trees and tables of functions out, for main process and workers apart."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ MOST_FUNCTIONS = 60
 """Rows of each role that `report.json` holds; the raw file has all."""
 
 WAITING = "workers_idle"
-"""Key of `SamplingProfile.samples`: of workers waiting to be told what to load, left out of their tree and table."""
+"""Key of `SamplingProfile.samples`: those of workers that waited for an order, left out of their tree and table."""
 
 
 @dataclass(frozen=True)
 class PySpyRecording:
-    """Raw files, read, with roles told apart. The commands and the examination both start from here."""
+    """Raw files that were read, with the role of each process. Both the commands and the examination use this."""
 
     profile: RawProfile
     roles: Roles
@@ -34,9 +34,9 @@ class PySpyRecording:
     def functions(
         self, *, library: str | None = None, merge: bool = True, most: int | None = None
     ) -> list[HotFunction]:
-        """The deepest functions; led to by the user's own code, or by the package `library`.
+        """The functions that were running, with their caller in the user's own code, or in the package `library`.
 
-        Raises `DoctorError` `unknown-library` where no frame belongs to that package.
+        Raises `DoctorError` `unknown-library` if no frame belongs to that package.
         """
         tagged = self.own
         if library is not None:
@@ -59,7 +59,7 @@ class PySpyRecording:
         return samples
 
     def notes(self) -> list[str]:
-        """What was read past, in sentences."""
+        """Sentences about what was skipped or left out."""
         profile, samples = self.profile, self.samples()
         notes = []
         if profile.malformed:
@@ -107,8 +107,8 @@ def sampling_profile(
 ) -> SamplingProfile:
     """What py-spy saw, for the report. `seconds`: how long it sampled; `main_pids`: the processes that train.
 
-    `files` of the outcome are the names of the raw files and of `speedscope_file`, which is written where it is given.
-    Raises the `DoctorError`s of `raw.read`, and `raw-empty` where no sample is of a main process or a worker.
+    The result's `files` are the names of the raw files and of `speedscope_file`, which is written if it is given.
+    Raises the `DoctorError`s of `raw.read`, and `raw-empty` if no sample is of a main process or a worker.
     """
     recording = open_recording(files, main_pids=main_pids, own_roots=own_roots)
     trees = recording.trees()

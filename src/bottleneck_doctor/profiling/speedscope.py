@@ -1,4 +1,4 @@
-"""Writes a profile for https://www.speedscope.app: one sampled profile for each process, stacks as doctor read them."""
+"""Writes a profile for https://www.speedscope.app, with one sampled profile for each process."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""A call tree that millions of stacks can be poured into: frame numbers go in, a small `CallNode` comes out.
+"""A call tree that can hold millions of stacks: frame numbers go in, a small `CallNode` comes out.
 
-Nodes are numbers and their fields stand in arrays, since an object a node would take gigabytes for a long recording. A
-frame is a function at one of its lines; functions are put together, and small ones left out, when the tree is frozen.
+Nodes are numbers and their fields are arrays, because one object for each node would take gigabytes for a long
+recording. A frame is a function at one of its lines. When the tree is frozen, the lines of a function are merged, and
+small nodes are left out.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ LEAST_SHARE = 0.003
 
 MOST_NODES = 3000
 DEEPEST = 150
-"""Deeper nodes are left out of a frozen tree: readers of nested JSON have their limits, and recursion has none."""
+"""Deeper nodes are left out of a frozen tree, because programs that read nested JSON limit its depth."""
 
 _SPAN = 1 << 32
 NO_FRAME = -1
@@ -109,7 +110,7 @@ class CallTree:
 
     def inherited(self, roots: Iterable[int], own: Sequence[bool] | None = None) -> array[int]:
         """For each node below `roots` the root, or with `own` (by frame) the innermost frame so marked, itself
-        included; -1 where there is none."""
+        included; -1 if there is none."""
         found = array("i", [-1]) * len(self.frames)
         frames, parents = self.frames, self.parents
         for root in roots:

@@ -1,1 +1,1 @@
-"""The user's files stay as they were: a sandbox where the kernel allows it, a journal to undo elsewhere."""
+"""Keeps the user's files as they were: by a sandbox if the kernel allows it, else by a journal of changes to undo."""

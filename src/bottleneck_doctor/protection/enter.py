@@ -1,13 +1,13 @@
 """Runs by path as a process of its own: builds the sandbox around itself, then becomes the program to examine.
 
-A specification (a JSON file) and the program's own command line go in; the program runs in this very process, so that
-its number, its parent, its group, its terminal and its standard streams are those that it would have had. What goes
-wrong before that is told on a pipe, in JSON. Standard library only, and imported by nobody: Python's start is paid for
-at every start of the user's program.
+A specification (a JSON file) and the program's command line go in. The program then runs in this same process, so that
+its process id, parent, group, terminal and standard streams are the same as without the sandbox. Errors before that are
+reported on a pipe, in JSON. This file uses the standard library only and nobody imports it, because its start is added
+to every start of the user's program.
 
-The sandbox is a mount namespace in which overlays lie over the folders that may be written: the files below are read
-where they are, changes go into layers of ours. Without the right to mount, a user namespace gives it, in which the own
-user and group are mapped to themselves. There is no namespace for processes, network or devices.
+The sandbox is a mount namespace with overlays over the folders that the program may write. Files are read from where
+they are; changes go into separate layers. If this process may not mount, a user namespace allows it, in which the user
+and the group are mapped to themselves. There is no namespace for processes, network or devices.
 """
 
 import ctypes
@@ -29,7 +29,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Failed(Exception):
-    """A step that the kernel refused: what was done, to which path, and the number of the error."""
+    """A step that the kernel refused: what was tried, on which path, and the error number."""
 
     def __init__(self, what: str, path: str, number: int | None) -> None:
         super().__init__(what, path, number)
@@ -58,7 +58,7 @@ def _mount(source: str, target: str, kind: str | None, flags: int, options: str 
 
 
 def _separate(own_user_namespace: bool) -> None:
-    """Leave the mounts of everybody else."""
+    """Enter a mount namespace of our own."""
     user, group = os.geteuid(), os.getegid()
     _call("unshare", "", _libc.unshare, _CLONE_NEWNS | (_CLONE_NEWUSER if own_user_namespace else 0))
     if own_user_namespace:
@@ -83,7 +83,7 @@ def _opened(path: str) -> int:
 
 
 def _overlay(target: dict[str, str], descriptors: list[int], own_user_namespace: bool) -> None:
-    """Lay a layer over a folder. The folder and the layer go in by descriptors: no path needs escaping."""
+    """Lay a layer over a folder. Both are given as file descriptors, so that no path needs escaping."""
     lower, upper, work = (f"/proc/self/fd/{descriptor}" for descriptor in descriptors)
     options = f"lowerdir={lower},upperdir={upper},workdir={work}"
     # Only the initial namespace may keep the notes by which a folder of the lower layer can be renamed.
@@ -95,7 +95,7 @@ def _build(specification: dict[str, Any]) -> list[dict[str, Any]]:
     own = specification["own_user_namespace"]
     targets = specification["targets"]
     _separate(own)
-    # All are opened before anything lies over them: layers, and what must be seen through, may lie in a target.
+    # Everything is opened before anything is mounted: layers, and folders that must stay visible, may lie in a target.
     descriptors = [[_opened(target[name]) for name in ("path", "upper", "work")] for target in targets]
     through = []
     for path in specification["through"]:
@@ -120,7 +120,7 @@ def _build(specification: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _try_out(folders: list[str], trial: str) -> list[dict[str, Any]]:
-    """Whether programs can do here what they do: the folders that could not be written, though they may be."""
+    """Do what programs do (append, remove, rename) in the sandbox. Returns the `folders` that could not be written."""
     with open(os.path.join(trial, "file"), "a") as handle:
         handle.write("b")
     os.remove(os.path.join(trial, "folder", "file"))
@@ -157,7 +157,7 @@ def main() -> None:
             failed += _try_out(specification["to_write"], specification["trial"])
             os.write(pipe, json.dumps({"failed": failed}).encode())
             return
-        # Python ignores these two; the program is started as a shell would start it.
+        # Python ignores these two signals; the program should start as from a shell.
         for number in (signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)
         os.execvpe(sys.argv[3], sys.argv[3:], _own_environment())

@@ -1,7 +1,7 @@
-"""Undoes what a guard wrote into its journal (`runtime/files/guard.py`): backwards, each step where it still applies.
+"""Undoes the changes in a guard's journal (`runtime/files/guard.py`): the last one first, each if it still applies.
 
-Only this knows the file system's side of it: nothing is removed or overwritten that is not what the journal says it
-is. It is used at the end of a session, and by the next doctor where this one was killed.
+A file is removed or overwritten only if it still is what the journal says. This is used at the end of a session, or by
+the next doctor if this one was killed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Record = dict[str, Any]
 
 @dataclass
 class Undone:
-    """What could not be put back, what was never saved, and the other programs that were started; paths and names."""
+    """Files that could not be restored, files that were never saved, and other programs that the script started."""
 
     left: list[str] = field(default_factory=list)
     unsaved: list[str] = field(default_factory=list)
@@ -33,7 +33,7 @@ class Undone:
 
 
 def read(folder: Path) -> list[Record]:
-    """The records of a journal; a last line that was cut off is not one."""
+    """The records of a journal. A last line that was cut off is ignored."""
     found = []
     with contextlib.suppress(OSError):
         for line in (folder / JOURNAL).read_bytes().splitlines():
@@ -52,7 +52,7 @@ def _is_record(said: object) -> bool:
 
 
 def undo(records: Sequence[Record], keep: frozenset[str] = frozenset()) -> Undone:
-    """Put everything back but for the new files in `keep` and the folders around them."""
+    """Restore everything except the new files in `keep` and the folders around them."""
     undone = Undone()
     around = {str(parent) for path in keep for parent in Path(path).parents}
     for record in reversed(records):
@@ -72,9 +72,9 @@ def undo(records: Sequence[Record], keep: frozenset[str] = frozenset()) -> Undon
 
 
 def made(records: Sequence[Record]) -> list[Made]:
-    """What is there now and was not before: files and folders, each with the topmost new folder around it."""
+    """Files and folders that exist now and did not exist before, each with the topmost new folder around it."""
     names: dict[str, bool] = {}
-    # What was there before and was removed is not new when it is made again, nor is what lies in it.
+    # A path that existed before, was removed and made again is not new, and neither is what lies in it.
     before = [record["path"] for record in records if record.get("op") in ("saved", "linked", "gone")]
     for record in records:
         path, kind = record["path"], record.get("op")
@@ -112,7 +112,7 @@ def _seen(path: str, top: str) -> list[Made]:
 
 
 def removals(keep: Sequence[str], records: Sequence[Record]) -> list[Record]:
-    """Records by which what is kept for now is removed later."""
+    """Records that later remove what is kept for now."""
     around = {str(parent) for path in keep for parent in Path(path).parents}
     theirs = {record["path"] for record in records if record.get("op") == "gone"}
     folders = [
@@ -124,7 +124,7 @@ def removals(keep: Sequence[str], records: Sequence[Record]) -> list[Record]:
 
 
 def append(folder: Path, records: Sequence[Record]) -> None:
-    """Write records down, at once."""
+    """Write records to disk at once."""
     folder.mkdir(exist_ok=True)
     with open(folder / JOURNAL, "ab") as handle:
         for record in records:
@@ -147,7 +147,7 @@ def _remove_folder(record: Record, keep: frozenset[str], around: set[str]) -> No
     if path not in around:
         shutil.rmtree(path)
         return
-    # Something in it is kept: all else goes.
+    # Something in the folder is kept; everything else is removed.
     for name in os.listdir(path):
         inner = os.path.join(path, name)
         if inner in keep:
@@ -171,7 +171,7 @@ def _move_back(record: Record, keep: frozenset[str], around: set[str]) -> None:
 def _put_back(record: Record, keep: frozenset[str], around: set[str]) -> None:
     path, copy = record["path"], record["copy"]
     if os.path.isfile(path) and not os.path.islink(path):
-        # Into the same file: other names of it, its owner and its rights stay as they are.
+        # Write into the same file, so that its hard links, owner and permissions stay.
         if not os.path.samefile(path, copy):
             with contextlib.suppress(OSError):
                 os.chmod(path, record["mode"] | 0o200)

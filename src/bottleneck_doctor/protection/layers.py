@@ -1,7 +1,8 @@
-"""The layers that take a sandboxed program's changes: made for an examination, pruned between its sessions.
+"""The layers that hold a sandboxed program's changes: made for an examination, pruned between its sessions.
 
-One layer a covered folder. A layer begins empty, with the looks of the folder below it. After a session only what
-`retention.kept` names stays in it, so that the next start finds its caches and nothing else.
+There is one layer for each covered folder. A layer begins empty, with the owner, permissions and times of the folder
+below it. After a session only the files that `retention.kept` names stay in it, so that the next start finds its caches
+and nothing else.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from bottleneck_doctor.protection.plan import Target, inside
 from bottleneck_doctor.protection.retention import Made, Moments, kept
 
 _OPAQUE = ("user.overlay.opaque", "trusted.overlay.opaque")
-"""Marks of a folder of a layer that hides the one below: it was removed and made again."""
+"""Attributes that mark a layer's folder as hiding the one below: the program removed it and made it again."""
 
 
 class Layers:
@@ -29,7 +30,7 @@ class Layers:
         self._targets = list(targets)
 
     def made(self, number: int) -> tuple[Path, Path]:
-        """The layer of a target, and an empty folder that the kernel works in."""
+        """The layer of a target, and the empty work folder that overlayfs needs."""
         upper, work = self._folder / f"upper-{number}", self._folder / f"work-{number}"
         scratch.remove(work)
         work.mkdir(parents=True)
@@ -39,7 +40,7 @@ class Layers:
         return upper, work
 
     def prune(self, moments: Moments | None, copies: Sequence[str] = ()) -> None:
-        """After a session: leave the caches that it built, and nothing where it never trained.
+        """After a session: keep the caches that it built, and nothing if it never trained.
 
         `copies`: folders of the user's by another name.
         """
@@ -60,7 +61,7 @@ class Layers:
 
 
 def _made(upper: str, lower: str, top: str) -> Iterator[Made]:
-    """What a layer's folder adds to the folder below it, by the paths that the program sees."""
+    """What a layer's folder adds to the folder below it, as the paths that the program sees."""
     for entry in _entries(upper):
         below = os.path.join(lower, entry.name)
         looks = entry.stat(follow_symlinks=False)
@@ -79,7 +80,7 @@ def _made(upper: str, lower: str, top: str) -> Iterator[Made]:
 
 
 def _reduce(upper: str, lower: str, keep: frozenset[str]) -> bool:
-    """Remove all but the files to keep and the folders around them; whether anything is left."""
+    """Remove all but the files to keep and the folders around them. Returns whether anything is left."""
     left = False
     for entry in _entries(upper):
         below = os.path.join(lower, entry.name)
@@ -120,7 +121,7 @@ def _hides(folder: str) -> bool:
 
 
 def _look_alike(folder: Path, other: Path) -> None:
-    """The overlay shows a folder with the layer's looks: owner, rights and times."""
+    """Copy owner, permissions and times to the layer, because the overlay shows those of the layer."""
     with contextlib.suppress(OSError):
         looks = other.stat()
         with contextlib.suppress(OSError):

@@ -1,8 +1,9 @@
-"""Which folders the sandbox lies over. The machine's mounts and what the program is started with go in.
+"""Which folders the sandbox covers. The machine's mounts and the program's command line go in.
 
-Everything that a program may write should be covered, and nothing that could make it behave otherwise: no system
-folders, whose sockets are how names are looked up; no network and no user-space file systems, where other hosts and
-programs must see what is written and where an overlay may not work. What is left out is the guard's.
+The sandbox should cover every folder that a program may write, but none whose covering could change the program's
+behaviour: no system folders, whose sockets serve to look up names, and no network or user-space file systems, where
+other hosts and programs must see the changes and where an overlay may not work. The guard protects the folders that are
+not covered.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ SYSTEM = frozenset(
     for name in ("bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32", "lost+found", "nix", "proc", "run")
 )
 SYSTEM |= {"/sbin", "/snap", "/sys", "/usr", "/var"}
-"""Never covered as a whole. A home or a working folder inside one of them is."""
+"""Never covered as a whole; a home or a working folder inside one of them is covered."""
 
 FOR_ALL = ("/tmp", "/var/tmp")
 
@@ -30,7 +31,7 @@ LAYABLE = frozenset(
 
 MOST_TARGETS = 100
 MOST_ENTRIES = 500
-"""Entries of a folder that are looked at in search of folders of one's own."""
+"""So many entries of a folder are searched for folders that belong to the user."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Mount:
 
 @dataclass(frozen=True)
 class Target:
-    """A folder to lay over, and the type of its file system."""
+    """A folder to cover, and the type of its file system."""
 
     path: str
     kind: str
@@ -50,7 +51,7 @@ class Target:
 
 @dataclass(frozen=True)
 class User:
-    """Who runs the program. `privileged`: may mount without a user namespace, where everybody's files stay theirs."""
+    """Who runs the program. `privileged`: may mount without a user namespace, so that all owners stay known."""
 
     uid: int
     gid: int
@@ -70,12 +71,12 @@ def read_mounts(text: str) -> list[Mount]:
 
 
 def inside(path: str, folder: str) -> bool:
-    """Whether a path is a folder or lies in it."""
+    """Whether a path is the folder itself or lies in it."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 def mount_of(path: str, mounts: Sequence[Mount]) -> Mount:
-    """The mount that a path lies on: of several on one point, the last is what one sees."""
+    """The mount that a path lies on. Of several mounts on one point, the last is visible."""
     best = Mount("/", "")
     for mount in mounts:
         if inside(path, mount.point) and len(mount.point) >= len(best.point):
@@ -84,7 +85,7 @@ def mount_of(path: str, mounts: Sequence[Mount]) -> Mount:
 
 
 def targets(mounts: Sequence[Mount], user: User, folders: Iterable[Path]) -> list[Target]:
-    """The folders to lay over; none contains another. `folders`: those that the program is known to use."""
+    """The folders to cover; none contains another. `folders`: those that the program is known to use."""
     plan = _Plan(mounts, user)
     for folder in folders:
         plan.add_known(os.path.realpath(folder))
@@ -103,7 +104,7 @@ class _Plan:
         self._found: dict[str, Target] = {}
 
     def add_known(self, path: str) -> None:
-        """A folder that the program uses: the topmost one around it that is the user's own."""
+        """For a folder that the program uses, cover the topmost folder around it that belongs to the user."""
         if path == "/" or path in SYSTEM or not os.path.isdir(path):
             return
         if any(inside(path, each) for each in SYSTEM):
@@ -115,7 +116,7 @@ class _Plan:
             self.cover(allowed[-1])
 
     def add_common(self, path: str) -> None:
-        """A folder that everybody may write to, unless the user's own lie deeper in it, in folders of others.
+        """Cover a folder that everybody may write to, unless folders of the user lie deeper in it, in those of others.
 
         To change something in a folder, all folders above it are copied into the layer, where their owners must be
         known.
@@ -126,7 +127,7 @@ class _Plan:
         self.cover(path)
 
     def add_found(self, path: str) -> None:
-        """A folder at the top of the tree, or the folders of the user's own in it."""
+        """Cover a folder at the top of the tree, or the folders in it that belong to the user."""
         if self._user.privileged or self._mine(path):
             self.cover(path)
         elif mount_of(path, self._mounts).kind in LAYABLE:
@@ -135,7 +136,7 @@ class _Plan:
                     self.cover(name)
 
     def cover(self, path: str) -> None:
-        """Lay over a folder; over the folders in it where other file systems are mounted below."""
+        """Cover a folder. If other file systems are mounted below it, cover the folders in it instead."""
         if len(self._found) >= MOST_TARGETS or not os.path.isdir(path):
             return
         mount = mount_of(path, self._mounts)
@@ -143,7 +144,7 @@ class _Plan:
         if mount.kind in LAYABLE and not mount.read_only and not below:
             self._found[path] = Target(path, mount.kind)
         elif below and mount.kind in LAYABLE:
-            # First, and by name: of too many neighbours not all are looked at.
+            # Those on the way to a mount come first, because in a large folder not all entries are looked at.
             towards = {os.path.join(path, os.path.relpath(point, path).split(os.sep)[0]) for point in below}
             for name in (*sorted(towards), *_folders_in(path)):
                 if self._mine(name) or name in towards:
@@ -154,7 +155,7 @@ class _Plan:
                     self.cover(point)
 
     def _mine(self, path: str) -> bool:
-        """Whether changes to a folder can be laid over it: its owner must be known where the layer is made."""
+        """Whether the folder can be covered: in a user namespace, only folders of the user can."""
         if self._user.privileged:
             return True
         try:
@@ -169,7 +170,7 @@ class _Plan:
 
 
 def _folders_in(path: str) -> list[str]:
-    """Folders, no links, in a folder: the first of them where there are too many to look at."""
+    """Folders, but no links, in a folder; of a large folder, only those among the first entries."""
     try:
         with os.scandir(path) as entries:
             found = [entry.path for number, entry in enumerate(entries) if number <= MOST_ENTRIES if _is_folder(entry)]
@@ -186,7 +187,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def sockets(listing: str, covered: Sequence[str]) -> list[str]:
-    """Sockets in covered folders, by the text of /proc/net/unix: an overlay would cut them off from who listens."""
+    """Sockets in covered folders, from the text of /proc/net/unix. An overlay would cut them off from their server."""
     found = {line.split(maxsplit=7)[7] for line in listing.splitlines()[1:] if len(line.split(maxsplit=7)) == 8}
     kept = []
     for path in sorted(found):

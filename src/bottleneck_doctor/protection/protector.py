@@ -1,7 +1,7 @@
-"""Keeps the user's files as they were, in the best way that this machine allows: chosen once, asked by every session.
+"""Keeps the user's files as they were, in the best way that this machine allows. It is chosen once, for all sessions.
 
-A sandbox where there can be one, a guard for what it does not cover and everywhere else, nothing where the user wants
-it so. `enter` before a process starts, `leave` once it and its children are gone, `close` at the end.
+That is a sandbox if possible, a guard for what the sandbox does not cover or if there is none, and nothing with
+`--in-place`. Call `enter` before a process starts, `leave` once it and its children are gone, and `close` at the end.
 """
 
 from __future__ import annotations
@@ -24,36 +24,36 @@ MOST_NAMED = 5
 
 
 class Protector:
-    """Protects nothing. The base of what does, and what `--in-place` gives."""
+    """Protects nothing, as with `--in-place`. The base class of what protects."""
 
     def __init__(self) -> None:
         self.lost: list[str] = []
-        """Files that could not be put back."""
+        """Files that could not be restored."""
 
     def enter(self, argv: Sequence[str], folder: Path) -> Entered | None:
-        """How to start the program for a session whose folder this is; None: as it is."""
+        """How to start the program in a sandbox, for the session with this `folder`; None: without one."""
         return None
 
     def invitation(self, folder: Path) -> dict[str, Any]:
-        """What the guest must know of it."""
+        """What the guest has to know about the protection."""
         return {}
 
     def give_up(self, reason: str) -> None:
-        """The sandbox could not be entered after all."""
+        """Call if the sandbox could not be entered."""
 
     def leave(self, folder: Path, moments: Moments | None) -> None:
-        """The session is over. `moments`: when it trained, None where it never did."""
+        """Call when the session is over. `moments`: when it trained; None if it never did."""
 
     def close(self) -> None:
-        """The examination is over."""
+        """Call when the examination is over."""
 
     def told(self) -> Protection:
-        """What held."""
+        """Which protection was used, for the report."""
         return Protection(kind="none", reason="switched off by --in-place")
 
 
 class FileProtector(Protector):
-    """A sandbox if possible, and a guard. `known`: folders that the program is likely to use."""
+    """Protects by a sandbox if possible, and a guard. `known`: folders that the program is likely to use."""
 
     def __init__(self, cwd: Path, known: Sequence[Path], environment: Mapping[str, str]) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ class FileProtector(Protector):
         self._programs: set[str] = set()
         self._reason = ""
         self._trained, self._keeps = False, True
-        """Whether a start trained, and whether the next one may find what it built."""
+        """Note whether a start trained, and so whether the next one may find the caches that were built."""
         self._sandbox: Sandbox | None = None
         self._kept: Path | None = None
         try:
@@ -91,7 +91,7 @@ class FileProtector(Protector):
     def leave(self, folder: Path, moments: Moments | None) -> None:
         records = journal.read(folder / journal.FOLDER)
         if moments is None:
-            # Perhaps it did not get as far as training because of what an earlier start left to it.
+            # Perhaps this start never trained because of a file that an earlier start left.
             self._keeps = not self._trained
             self._drop_kept()
         self._trained = self._trained or moments is not None
@@ -105,7 +105,7 @@ class FileProtector(Protector):
             try:
                 self._kept = self._kept or scratch.new_folder()
                 journal.append(self._kept / journal.FOLDER, journal.removals(sorted(keep), records))
-            except (DoctorError, OSError):  # A full disk: what can't be written down can't be kept.
+            except (DoctorError, OSError):  # The disk is full: without a record of it, nothing can be kept.
                 keep = frozenset()
         self._undo(records, keep)
 
@@ -150,7 +150,7 @@ def _named(names: set[str]) -> str:
 
 
 def protecting(cwd: Path, entrypoint: Sequence[str]) -> FileProtector:
-    """Protection for an entrypoint: folders that its arguments name are taken for ones that it uses."""
+    """The protection of an entrypoint, which is taken to use the folders that its arguments name."""
     known = []
     for word in entrypoint:
         for part in (word, word.partition("=")[2]):

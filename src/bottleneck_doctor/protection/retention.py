@@ -1,13 +1,13 @@
-"""Which of a session's new files the examination's later sessions may see: caches, and nothing that is an outcome.
+"""Which of a session's new files later sessions of the examination may see: caches, but no results of training.
 
-The first start of a program often builds caches that later starts read. Were they thrown away, every start would build
-them again: slow, and unlike what the user will see from now on. A checkpoint or a log that a session left, on the other
-hand, would make the next one resume, number its folder on, or refuse. The line between them is time: what was finished
-before the first batch was asked for was made to train with; what came later was made by training. A new folder that
-training wrote into is a folder of outcomes, and all of it goes. Compilers' caches, which lie where caches lie, are
-filled by the first steps and may stay if they were complete when the loop was found.
+The first start of a program often builds caches that later starts read. Without them, every start would have to build
+them again, which is slow and unlike the user's own later starts. A checkpoint or a log, on the other hand, would make
+the next start resume, write to another folder, or refuse to run. The two are told apart by time: a file that was
+finished before the first batch was requested was made for training; a later one was made by training. A new folder that
+training wrote into holds results, and is removed as a whole. The caches of compilers, known by their names, are filled
+by the first steps, and may stay if they were complete when the loop was found.
 
-What existed before is never kept changed. At the end of the examination everything goes.
+A file that existed before is always restored. At the end of the examination everything new is removed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CACHE_PREFIXES = ("torchinductor_",)
 
 @dataclass(frozen=True)
 class Made:
-    """A new path: when it was changed last (Unix time), and the topmost new folder around it ("": none is new)."""
+    """A new path: when it was last changed (Unix time), and the topmost new folder around it ("" if none is new)."""
 
     path: str
     changed: float
@@ -32,18 +32,18 @@ class Made:
 
 @dataclass(frozen=True)
 class Moments:
-    """When, in Unix time, a session asked for its first batch, and when its loop was found."""
+    """When a session requested its first batch, and when its loop was found, in Unix time."""
 
     first_batch: float
     found: float
 
 
 NEVER = Moments(float("-inf"), float("-inf"))
-"""Of a session that trained at nobody knows what times: nothing that it made is kept."""
+"""For a session that trained at unknown times: none of its files is kept."""
 
 
 def kept(made: Sequence[Made], moments: Moments | None) -> frozenset[str]:
-    """The files to keep; none of a session that never trained."""
+    """The files to keep; none if the session never trained."""
     if moments is None:
         return frozenset()
     outcomes = {each.top for each in made if each.top and each.changed > moments.first_batch and not _in_cache(each)}

@@ -1,8 +1,7 @@
-"""Whether an exact sandbox can be had here, tried once an examination, and how a program is started in one.
+"""Whether a sandbox works on this machine, which is tried once in each examination, and how a program starts in it.
 
-Documented rules say little about what a kernel, a container and their security modules allow together, so that it is
-tried: `enter.py` builds the sandbox around itself, writes a file or two and ends. That takes about as long as Python's
-start.
+No documentation says what a kernel, a container and their security modules allow together, so doctor tries it:
+`enter.py` builds the sandbox around itself, writes some files and ends. That takes about as long as starting Python.
 """
 
 from __future__ import annotations
@@ -26,22 +25,22 @@ from bottleneck_doctor.protection.retention import Moments
 
 ENTER = Path(__file__).with_name("enter.py")
 SOURCE = "bottleneck-doctor:"
-"""How our overlays name what they are mounted from, followed by the type of the file system below."""
+"""The mount source of doctor's overlays begins like this; the type of the file system below follows."""
 
 LEAST_FREE = 1 << 30
-"""Bytes that must be free where layers lie: a full disk would end the program."""
+"""Bytes that must be free on the disk that holds the layers: the program would fail on a full disk."""
 _TRIAL_SECONDS = 10.0
 _CAP_SYS_ADMIN = 21
 """From linux/capability.h."""
 
 
 class NotHere(Exception):
-    """There is no sandbox, for the reason given: part of a sentence."""
+    """There is no sandbox. The text is the reason, as a part of a sentence."""
 
 
 @dataclass(frozen=True)
 class Entered:
-    """A command line that builds the sandbox and becomes the program, and the pipe on which it says what failed."""
+    """A command line that builds the sandbox and becomes the program, and the pipe on which it reports errors."""
 
     argv: tuple[str, ...]
     pipe: tuple[int, int]
@@ -52,7 +51,7 @@ class Entered:
         return self.pipe[1:]
 
     def check(self) -> None:
-        """Wait until the program runs. Raises `NotHere` where the sandbox fails, `OSError` where the program does."""
+        """Wait until the program runs. Raises `NotHere` if the sandbox fails, `OSError` if the program can't start."""
         reading, writing = self.pipe
         os.close(writing)
         with open(reading, "rb") as handle:
@@ -71,7 +70,7 @@ class Entered:
 
 
 class Sandbox:
-    """The sandbox of one examination. Raises `NotHere` where there can be none."""
+    """The sandbox of one examination. Raises `NotHere` if there can be none."""
 
     def __init__(self, cwd: Path, known: Sequence[Path], environment: Mapping[str, str]) -> None:
         user = _user()
@@ -103,12 +102,12 @@ class Sandbox:
         return self._own_user_namespace
 
     def enter(self, argv: Sequence[str], folder: Path) -> Entered:
-        """How to start a program in it. The specification goes into `folder`, the session's own."""
+        """How to start a program in it. The specification is written to `folder`, the session's own."""
         specification = self._specification(self._targets, self._layers.made, self._cwd)
         return _entered(specification, argv, folder)
 
     def leave(self, moments: Moments | None, copies: Sequence[str] = ()) -> None:
-        """A session is over and its processes are gone. `copies`: folders of the user's by another name."""
+        """Call when a session is over and its processes are gone. `copies`: other paths of folders of the user."""
         try:
             self._layers.prune(moments, copies)
         except OSError:
@@ -124,7 +123,7 @@ class Sandbox:
             raise NotHere(f"the working folder lies on {kind or 'an unknown file system'}, {what}")
 
     def _tried(self, targets: Sequence[plan.Target], to_write: Sequence[str]) -> list[plan.Target]:
-        """Build it once around nothing. What comes back are the targets that worked."""
+        """Build the sandbox once without a program. Returns the targets that worked."""
         trial = self._folder / "trial"
         (trial / "lower" / "folder").mkdir(parents=True)
         (trial / "lower" / "file").write_text("a", encoding="ascii")
@@ -195,7 +194,7 @@ class Sandbox:
         }
 
     def _through(self, covered: Sequence[str]) -> list[str]:
-        """What must stay the same file inside and outside: our own folders, and where others listen."""
+        """Paths that must be the same file inside and outside: doctor's own folders, and sockets of others."""
         pipes = self._environment.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps")
         ours = [str(folder) for folder in scratch.own_folders() if folder != self._folder]
         found = [path for path in [*ours, os.path.realpath(pipes)] if os.path.exists(path)]
@@ -208,7 +207,7 @@ def _entered(specification: Mapping[str, Any], argv: Sequence[str], folder: Path
     path = folder / "sandbox.json"
     path.write_text(json.dumps(specification), encoding="utf-8")
     pipe = os.pipe()
-    # -I and -S: nothing of the user's Python, their sitecustomize included, has a part in this.
+    # -I and -S: nothing of the user's Python runs here, not even their sitecustomize.
     return Entered((sys.executable, "-I", "-S", str(ENTER), str(path), str(pipe[1]), *argv), pipe)
 
 
@@ -218,7 +217,7 @@ def _user() -> plan.User:
     effective = re.search(r"^CapEff:\s*([0-9a-f]+)$", _read("/proc/self/status"), re.MULTILINE)
     privileged = os.geteuid() == 0 and effective is not None and bool(int(effective[1], 16) >> _CAP_SYS_ADMIN & 1)
     if os.geteuid() == 0 and not privileged:
-        # In a namespace of one user, root would lose its way with files of others, and the program might fail.
+        # In a user namespace, root could not change the files of other users, and the program might fail.
         raise NotHere("root may not mount here, as in containers without the capability SYS_ADMIN")
     return plan.User(os.geteuid(), os.getegid(), privileged)
 
@@ -230,7 +229,7 @@ def _check_devices(user: plan.User) -> None:
 
 
 def _folder_for_layers(temporary: Path, mounts: Sequence[plan.Mount]) -> Path:
-    """A folder on a disk if there is one: in memory, what the program writes would take memory from it."""
+    """A folder on a disk if there is one: in tmpfs, the files that the program writes would take memory from it."""
     places = [place for place in (temporary, Path("/var/tmp")) if os.access(place, os.W_OK)]
     on_disk = [place for place in places if plan.mount_of(os.path.realpath(place), mounts).kind != "tmpfs"]
     for place in [*on_disk, *places][:1]:
@@ -245,7 +244,7 @@ def _folder_for_layers(temporary: Path, mounts: Sequence[plan.Mount]) -> Path:
 
 
 def why(refused: Mapping[str, Any]) -> str:
-    """Why the kernel refused, as far as it lets one know: part of a sentence."""
+    """Why the kernel refused, as far as it says: part of a sentence."""
     what, number = refused["what"], refused["errno"]
     said = os.strerror(number)
     if what in ("unshare", "map the user") or (what.startswith("mount") and number in (errno.EPERM, errno.EACCES)):

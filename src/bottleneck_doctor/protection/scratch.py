@@ -1,7 +1,7 @@
-"""Temporary folders of the doctor's own, and the removal of those that a killed doctor had to leave behind.
+"""Doctor's temporary folders, and the removal of those that a killed doctor left behind.
 
-Nothing runs after `kill -9`, so the next doctor of the same user clears up: every folder names its owner, and one whose
-owner is gone is removed, after the changes to the user's files that a journal in it names were undone.
+After `kill -9` nothing can clean up, so the next doctor of the same user does it. Every folder names the process that
+owns it. If that process is gone, the changes in the folder's journal are undone, and the folder is removed.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from bottleneck_doctor.protection import journal
 PREFIX = "bottleneck-doctor-"
 _OWNER = ".owner"
 _STARTED = 19
-"""Where a process's start stands in /proc/PID/stat behind its name: field 22 of proc(5)."""
+"""The place of a process's start time in /proc/PID/stat after its name: field 22 of proc(5)."""
 
 _own: set[Path] = set()
 
 
 def new_folder(parent: Path | None = None, *, users: bool = False) -> Path:
-    """A new folder in `parent` (the usual place for temporary files where None), private to this user and process.
+    """A new folder in `parent` (None: the usual place for temporary files), private to this user and process.
 
-    `users`: what will lie in it is treated as files of the user's, so that an examined program's changes are undone.
+    `users`: the files in it count as the user's, so that an examined program's changes to them are undone.
     Raises `DoctorError` `temporary-unwritable`.
     """
     folder: Path | None = None
@@ -59,7 +59,7 @@ def own_folders() -> list[Path]:
 
 @contextlib.contextmanager
 def borrowed() -> Iterator[Path]:
-    """An empty folder for as long as the context lasts."""
+    """An empty folder that is removed at the end of the context."""
     folder = new_folder()
     try:
         empty = folder / "files"
@@ -74,7 +74,7 @@ def remove(folder: Path) -> None:
     _own.discard(folder)
     shutil.rmtree(folder, ignore_errors=True)
     if folder.exists():
-        # Folders that nobody may read: the kernel makes one in an overlay, and programs may make more.
+        # Some folders have no permissions: the kernel makes one in an overlay, and programs may make more.
         for inner, _, _ in os.walk(folder):
             _open(inner)
         shutil.rmtree(folder, ignore_errors=True)
@@ -89,7 +89,7 @@ def _open(folder: str) -> None:
 
 
 def sweep(where: Path) -> None:
-    """Remove the folders in `where` whose owners are gone. Folders of others, and of no known owner, stay."""
+    """Remove the folders in `where` whose owners are gone. Folders of other users or of unknown owners stay."""
     with contextlib.suppress(OSError):
         # Newest first: journals are undone in the reverse of the order in which they were written.
         for folder in sorted(where.glob(PREFIX + "*"), key=_age):
@@ -112,12 +112,12 @@ def _is_mine(folder: Path) -> bool:
 
 
 def _name_of(pid: int) -> str:
-    """A process by number and start, since numbers are used again."""
+    """Names a process by its id and its start time, because ids are used again."""
     try:
         stat = Path(f"/proc/{pid}/stat")
         if sys.platform == "linux":
-            # In clock ticks since the machine was started. The time of day would be another one once somebody sets the
-            # clock, and a living process would be taken for a dead one.
+            # In clock ticks since the machine was started. In the time of day, a living process would be taken for a
+            # dead one once somebody sets the clock.
             started = f"started {int(stat.read_bytes().rpartition(b')')[2].split()[_STARTED])}"
         else:
             started = f"{psutil.Process(pid).create_time():.2f}"

@@ -1,1 +1,1 @@
-"""What any program of ours needs of the machine: files written whole, progress, interruption."""
+"""What every command needs from the machine: files written whole, progress, interruption."""

@@ -1,6 +1,6 @@
 """Files that appear whole or not at all.
 
-The file that a link leads to is replaced, not the link. What is made is as readable as any file of the user's:
+If the path is a link, the file that it leads to is replaced, not the link. The new file has the usual permissions:
 `tempfile` would make it private to its owner.
 """
 
@@ -22,7 +22,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     Raises `OSError`.
     """
     whole = Path(os.path.realpath(path))
-    # Its length does not depend on the name's, which may be the longest that the file system takes.
+    # The temporary name is short, because the file's own name may already be as long as the file system allows.
     temporary = whole.with_name(f".doctor-{secrets.token_hex(8)}")
     try:
         with temporary.open("xb") as stream:
@@ -34,15 +34,15 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_whole(files: Mapping[Path, bytes]) -> None:
-    """Write all files, or none where the bytes of one could not be written. Raises `OSError`."""
+    """Write all files, or none if the bytes of one could not be written. Raises `OSError`."""
     with contextlib.ExitStack() as streams:
         for path, content in files.items():
             stream = streams.enter_context(replacing(path))
             stream.write(content)
-            stream.flush()  # A full disk shows here at the latest, before any file is replaced.
+            stream.flush()  # A full disk raises here at the latest, before any file is replaced.
 
 
 def check_replaceable(path: Path) -> None:
-    """Check that a file could be made in the place of `path`. Raises `OSError`."""
+    """Check that a file could be written at `path`. Raises `OSError`."""
     with tempfile.NamedTemporaryFile(dir=os.path.dirname(os.path.realpath(path)), prefix=".doctor-"):
         pass

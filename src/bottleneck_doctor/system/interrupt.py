@@ -1,4 +1,4 @@
-"""SIGTERM ends a command as Ctrl-C does: with everything cleaned up."""
+"""Makes SIGTERM end a command as Ctrl-C does: with everything cleaned up."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def terminate_as_interrupt() -> Iterator[None]:
     """Raise `KeyboardInterrupt` on SIGTERM for as long as the context lasts."""
     try:
         before: Any = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    except ValueError:  # Not the main thread: signals are the caller's business.
+    except ValueError:  # Only the main thread can set signal handlers.
         yield
         return
     try:

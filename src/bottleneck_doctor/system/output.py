@@ -1,7 +1,7 @@
-"""Where a report lands: the only place that writes `report.html` and `report.json`.
+"""Writes `report.html` and `report.json`; nothing else does.
 
 `prepare` is called before any work, so that a folder that can't be written is found in the first second and not after
-ten minutes. Only what an earlier run of ours wrote is overwritten. Files appear whole or not at all.
+ten minutes. Only files of an earlier run of doctor are overwritten. Files appear whole or not at all.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ _MARK = re.compile(
     rb"|<title>[^<]* \xe2\x80\x93 bottleneck-doctor</title>",
     re.IGNORECASE,
 )
-"""How a page of ours says so: a generator tag, or the end of its title."""
+"""How a page shows that doctor wrote it: a generator tag, or the end of its title."""
 
 _HTML_HEAD = 64 * 1024
-"""Bytes of an HTML file that are searched for that; it stands in the first kilobyte of ours."""
+"""Bytes of an HTML file that are searched for that; doctor's own pages have it in the first kilobyte."""
 
 
 def prepare(directory: Path, names: tuple[str, ...] = (HTML_NAME, JSON_NAME, ARTIFACTS_NAME)) -> None:
     """Make `directory` and check that `names` can be written into it.
 
-    Raises `DoctorError` `output-unwritable` where the folder can't be made or written, `output-not-ours` where one of
-    the files exists and is not an earlier report of ours.
+    Raises `DoctorError` `output-unwritable` if the folder can't be made or written, and `output-not-ours` if one of the
+    files exists and doctor did not write it.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -70,9 +70,9 @@ def prepare(directory: Path, names: tuple[str, ...] = (HTML_NAME, JSON_NAME, ART
 
 
 def write(directory: Path, result: Result, html: str, artifacts: Path | None = None) -> None:
-    """Write `report.json` and `report.html`, both or neither, and what lies in the folder `artifacts` beside them.
+    """Write `report.json` and `report.html`, both or neither, and the files in the folder `artifacts` beside them.
 
-    Artifacts of an earlier run are replaced, or removed where this one has none. Raises `DoctorError` `output-failed`.
+    Artifacts of an earlier run are replaced, or removed if this run has none. Raises `DoctorError` `output-failed`.
     """
     from bottleneck_doctor.documents.report import to_json
 
@@ -93,13 +93,11 @@ def _write_artifacts(directory: Path, artifacts: Path | None) -> None:
         return
     temporary = directory / f".{ARTIFACTS_NAME}-{secrets.token_hex(4)}"
     try:
-        _make_artifacts_folder(temporary)
-        if artifacts is not None:
-            _copy_into(artifacts, temporary)
-        if undo:
-            shutil.copy(undo, temporary)
-        if was_there:
-            shutil.rmtree(target)
+        # Not copytree: it would copy the permissions of the temporary folder, which is private.
+        temporary.mkdir()
+        for made in artifacts.iterdir():
+            shutil.copy(made, temporary)
+        (temporary / _ARTIFACTS_MARK).write_text("Written by doctor; replaced by its next run.\n", encoding="utf-8")
         os.replace(temporary, target)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -154,7 +152,7 @@ def read_undo(directory: Path) -> bytes | None:
 
 
 def write_json(directory: Path, result: Result) -> None:
-    """Write `report.json` alone: what is left to save where the page could not be drawn."""
+    """Write `report.json` alone, because the page could not be drawn."""
     from bottleneck_doctor.documents.report import to_json
 
     _write(directory, {JSON_NAME: to_json(result)})
@@ -166,7 +164,7 @@ def write_html(directory: Path, html: str) -> None:
 
 
 def write_page(path: Path, html: str) -> None:
-    """Write a page of another name, after `prepare` was asked for it."""
+    """Write a page of another name, which `prepare` has checked."""
     _write(path.parent, {path.name: html.encode()})
 
 
@@ -187,7 +185,7 @@ def _failed(directory: Path, error: OSError) -> DoctorError:
 
 
 def _is_there(path: Path) -> bool:
-    """Whether anything has that name. Raises `OSError` where nothing could, as for a name that is too long."""
+    """Whether anything has that name. Raises `OSError` if the name is impossible, for example too long."""
     try:
         path.lstat()
     except FileNotFoundError:

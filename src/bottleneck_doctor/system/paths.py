@@ -1,4 +1,4 @@
-"""What the text of paths tells. Nothing is looked up: the files may lie on another machine."""
+"""Compares paths by their text. Nothing is looked up on disk: the files may be on another machine."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from pathlib import PurePosixPath
 
 
 def same_file(one: str, other: str) -> bool:
-    """Whether two names may be of one file: profilers shorten paths, and either may be relative to the run's folder.
+    """Whether two paths may name one file. Profilers shorten paths, and either may be relative to the run's folder.
 
-    An empty name is no file's.
+    An empty path names no file.
     """
     if not one or not other:
         return False

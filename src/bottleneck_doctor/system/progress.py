@@ -1,10 +1,10 @@
 """What the terminal shows while an examination works.
 
-In: stages, estimates and notes from the examination. Out: a live line on a terminal, plain lines with the time since
-the start elsewhere, or nothing. Everything goes to stderr, so that stdout holds only the outcome.
+In: stages, updates and notes from the examination. Out: a live line on a terminal, plain lines with the time since the
+start elsewhere, or nothing. Everything goes to stderr, so that stdout holds only the result.
 
-Nobody has to wait for ten seconds without a word: a thread says once more what is waited for, and since when, as long
-as nothing else is said.
+The user never waits longer than ten seconds for a line: if nothing new is said, a thread repeats what is going on and
+for how long.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
     from rich.status import Status
 
 PLAIN_INTERVAL = 8.0
-"""Seconds between two updates where every update is a line that stays: below ten with what the thread adds."""
+"""Seconds between two updates if every update is a line of its own. With the thread's beat this stays below ten."""
 BEAT_SECONDS = 1.0
 LONG = 5.0
-"""Seconds from which on it is said how long something has been going on."""
+"""After so many seconds, the line also says how long something has been going on."""
 
 
 class Progress(Protocol):
-    """What an examination tells while it works. Texts are one line, without a closing full stop."""
+    """Shows what an examination is doing. Texts are one line, without a full stop at the end."""
 
     def stage(self, text: str) -> None:
-        """Say what begins now."""
+        """Show what begins now."""
 
     def update(self, text: str, spent: float, budget: float | None) -> None:
-        """Say what goes on: what is measured, waited for or known so far, and seconds spent of the budget, where it is
-        known. It is told again with the time until the next call."""
+        """Show what goes on (what is measured, waited for or known so far), with the seconds spent and the budget, if
+        it is known. The text is repeated, with the current time, until the next call."""
 
     def note(self, text: str) -> None:
-        """Say something that should stay on the screen."""
+        """Show something that should stay on the screen."""
 
     def close(self) -> None:
         """Leave the terminal as it was. May be called twice."""
@@ -57,7 +57,7 @@ class SilentProgress:
 
 
 class _Beating:
-    """What goes on now, since when, and a thread that tells it again and again. `beat` is what it calls."""
+    """Keeps what goes on and since when, and a thread that calls `beat` every second to show it again."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -70,7 +70,7 @@ class _Beating:
         self._budget: float | None = None
 
     def start(self) -> None:
-        """Tell what goes on from now on, until `close`."""
+        """Start the thread, which runs until `close`."""
         threading.Thread(target=self._beats, daemon=True).start()
 
     def _beats(self) -> None:
@@ -98,7 +98,7 @@ class _Beating:
 
 
 class PlainProgress(_Beating):
-    """Lines for logs and pipes. Updates are held back to one every `PLAIN_INTERVAL` seconds."""
+    """Lines for logs and pipes. There is at most one update every `PLAIN_INTERVAL` seconds."""
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(clock)
@@ -139,7 +139,7 @@ class PlainProgress(_Beating):
             self._stream.write(f"[{self._last_line - self._started:7.1f} s] {text}\n")
             self._stream.flush()
         except (OSError, ValueError):
-            # Whoever read the lines has gone; the measurement is worth finishing all the same.
+            # Nobody reads the lines any more, but the measurement is still worth finishing.
             self._stream = None
 
 
@@ -192,8 +192,8 @@ class LiveProgress(_Beating):
 
 
 def choose_progress(*, quiet: bool, verbose: bool, stream: TextIO | None = None) -> Progress:
-    """Return what suits `stream` (default: stderr). With `verbose` the user's own output shares the terminal, and a
-    line that is rewritten in place would tear it, so plain lines are used."""
+    """Return the kind of progress that suits `stream` (default: stderr). With `verbose`, the script's output shares the
+    terminal and would mix with a line that is rewritten in place, so plain lines are used."""
     stream = sys.stderr if stream is None else stream
     if quiet or stream is None:
         return SilentProgress()
