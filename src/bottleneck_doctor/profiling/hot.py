@@ -1,4 +1,4 @@
-"""The role of each sampled process, and the table of functions that were running, with the line of the user that called
+"""The role of each sampled process, and the table of functions that were running, with the user's line that called
 each.
 
 A `RawProfile` goes in. Roles with their parts of its tree, and `HotFunction` rows, come out.

@@ -1,7 +1,7 @@
-"""Enters the process: waits for torch to be executed, then lets the guest attach to it.
+"""Enters the process: waits until torch is executed, then lets the guest attach to it.
 
-`importlib.util.find_spec("torch")` is called by many libraries long before torch is imported, so it is the execution
-of the module that is hooked, not its look-up.
+Many libraries call `importlib.util.find_spec("torch")` long before torch is imported, so the guest hooks the execution
+of the module, not its look-up.
 """
 
 from __future__ import annotations

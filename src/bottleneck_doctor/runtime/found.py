@@ -1,4 +1,5 @@
-"""What is told of a loop once it is found: its steps, its loader, and where in the user's code they are."""
+"""What the guest tells the supervisor about a loop that it found: its steps, its loader, and where in the user's code
+they are."""
 
 from __future__ import annotations
 

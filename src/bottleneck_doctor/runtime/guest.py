@@ -1,4 +1,4 @@
-"""The guest itself: watches until the training loop is found, then serves windows until it is told to end."""
+"""The guest itself: watches until the training loop is found, then serves windows until the supervisor ends it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Runs at the start of every Python process of an examined command, by way of PYTHONPATH.
+"""Runs at the start of every Python process of an examined command, because its folder is in PYTHONPATH.
 
-Takes itself off `sys.path` and out of `sys.modules`, lets the guest in, and then runs the `sitecustomize` that would
-have run without us.
+It removes itself from `sys.path` and `sys.modules`, lets the guest in, and then runs the `sitecustomize` that would
+have run without doctor.
 """
 
 import importlib

@@ -1,12 +1,12 @@
 """Keeps a journal of what the user's program does to files, so that the supervisor can undo it when the session ends.
 
-Before a file is changed for the first time its content is copied, before one is made its name is written down; then the
-change takes place as the program wants it, and the program sees its own files as it would without us. The journal lies
-on disk before the change does, so that it is undone whoever is killed. Undoing goes backwards through the journal and
-is the supervisor's (`bottleneck_doctor.protection.journal`).
+Before a file is changed for the first time, its content is copied. Before a new file is made, its name is recorded.
+Then the change takes place as the program wants it, and the program sees its own files as without doctor. The journal
+is on disk before the change, so that the change can be undone whichever process is killed. The supervisor undoes the
+changes, the last one first (`bottleneck_doctor.protection.journal`).
 
-Python's audit events tell of nearly all changes. What passes them by is said to `before_write` by those who know:
-`save_hooks` for torch, `announced` for safetensors. Native libraries and other programs are not seen.
+Python's audit events report nearly all changes. Other writers are reported to `before_write`: by `save_hooks` for
+torch, by `announced` for safetensors. The guard does not see what native libraries and other programs write.
 
 Folders that the sandbox covers, and those of the supervisor, are left alone.
 """

@@ -1,4 +1,5 @@
-"""Watches what the user's program saves: how long it takes, and for the guard of files what Python does not tell of.
+"""Watches what the user's program saves: measures how long it takes, and tells the guard about files that Python
+doesn't report.
 
 torch writes checkpoints in native code, which raises no audit event.
 """

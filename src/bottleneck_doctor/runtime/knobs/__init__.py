@@ -1,9 +1,9 @@
-"""The things that the guest can change, one file each, found by their place in this folder. To add one, add a file that
-defines `KNOB`, its class, and its counterpart for the supervisor in `bottleneck_doctor/knobs/`.
+"""The settings that the guest can change, one file each, found by their place in this folder. To add one, add a file
+that defines `KNOB`, its class, and its counterpart for the supervisor in `bottleneck_doctor/knobs/`.
 
-A knob has a `name`, `apply(value, context)`, `revert(context)` and `effect(value, context)`: whether the change can be
-seen to hold (None: nothing to see yet). Knobs of the loader change nothing themselves, since the feed is built with
-them; they only look whether it obeyed.
+A knob has a `name`, `apply(value, context)`, `revert(context)` and `effect(value, context)`, which says whether the
+change can be observed (None: nothing to observe yet). Knobs of the loader change nothing themselves, because the feed
+is built with their values; they only check that it uses them.
 """
 
 from __future__ import annotations

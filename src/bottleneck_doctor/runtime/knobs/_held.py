@@ -1,7 +1,7 @@
-"""What knobs share that put a value of torch's, which holds for the whole process, in place of the user's.
+"""Shared by the knobs that replace a value of torch's that applies to the whole process.
 
-Who trains may put another there: at the start of an epoch, or in every step. It is put again before each step, and how
-it stands while the model computes is what says whether it took effect.
+The training may set the value again, at the start of an epoch or in every step. So the knob sets it again before each
+step, and its value while the model computes decides whether the knob took effect.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What knobs hang on modules of the user's, so that no copy of a module carries it on."""
+"""Hooks that knobs attach to the user's modules. A copy of a module gets a hook that does nothing."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What the knobs share that have optimizers of torch's step by another implementation of the same class.
+"""Shared by the knobs that make torch's own optimizers use another implementation of the same class.
 
-Groups are stepped as copies that carry other flags. What an implementation can't do shows as late as torch has gathered
-gradients and state: a group is then stepped as written, and the knob has not held.
+Groups are stepped as copies with other flags. Whether an implementation can do it is known only once torch has gathered
+gradients and state. If it can't, the group is stepped as written, and the knob has not taken effect.
 """
 
 from __future__ import annotations

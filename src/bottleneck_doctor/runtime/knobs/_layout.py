@@ -1,4 +1,4 @@
-"""Tensors whose numbers lie in another order for a while, and what keeps a model's from it."""
+"""Tensors that are stored in another memory layout for a while, and reasons why a model's can't be."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How far memory is from its end, for knobs under which a process may keep more of it.
+"""How much memory is left, for knobs under which a process may keep more of it.
 
-Nothing here may be the reason that a user's training is killed: a knob that sees memory run short gives up, and its
-window has failed.
+Doctor must never be the reason that the user's training is killed: a knob that sees memory run short gives up, and its
+window fails.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What knobs ask of the user's modules, and do to what these are called with."""
+"""What knobs need to know about the user's modules, and how they change the inputs of these."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What knobs ask of the optimizers of a loop: whether their classes are torch's own, which implementation a group is
-stepped with, and what is in the way of another. Nothing is changed here."""
+"""What knobs need to know about the optimizers of a loop: whether their classes are torch's own, which implementation a
+group uses, and why it can't use another. Nothing is changed here."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What knobs share that have an optimizer step with other groups of parameters than those that the user sees.
+"""Shared by the knobs that make an optimizer step with other groups of parameters than those that the user sees.
 
-torch's hook before a step may give the step another optimizer than its own. It gets a stand-in: an object that has all
-attributes of the user's optimizer in common with it, but for `param_groups`, which are made as they are asked for. So
-nothing of the user's is changed that would have to be put back: schedulers, hooks and whoever looks at the optimizer
-see the groups that they know, and a closure that changes them is heeded, whatever the step comes to.
+A hook before a step of torch's may give the step another optimizer than its own. Here it gives a stand-in: an object
+that shares all attributes with the user's optimizer except `param_groups`, which are made on request. So nothing of the
+user's is changed that would have to be restored: schedulers, hooks and all code that reads the optimizer see their own
+groups, and if a closure changes them, the step uses the new values.
 """
 
 from __future__ import annotations

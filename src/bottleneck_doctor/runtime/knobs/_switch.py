@@ -1,4 +1,4 @@
-"""What knobs share that turn something of torch's, which is on or off in the whole process, the other way."""
+"""Shared by the knobs that flip a switch of torch's which is on or off for the whole process."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""`autocast`: forward pass and loss in bfloat16 or float16, as `with torch.autocast(...)` around them would do.
+"""`autocast`: forward pass and loss in bfloat16 or float16, as with `with torch.autocast(...)` around them.
 
-Autocast is entered before a root module is called and left before `backward`, an optimizer step or the next batch:
-the span that a user would put under the `with`. float16 brings gradient scaling around the user's own `backward` and
-`step`. Seen by the dtype that layers inside the root modules put out; of a compiled model nothing is seen, since a hook
-in it would have it compiled again.
+Autocast is entered before a root module is called and left before `backward`, an optimizer step or the next batch: the
+span that a user would put under the `with`. With float16, gradients are scaled around the user's own `backward` and
+`step`. The effect is checked by the dtype of the outputs of layers inside the root modules. Inside a compiled model
+nothing is checked, because a hook would make torch compile it again.
 """
 
 from __future__ import annotations

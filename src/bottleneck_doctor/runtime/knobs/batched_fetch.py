@@ -1,10 +1,10 @@
-"""`batched_fetch`: whole batches taken out of a dataset by one list of indices, in place of row by row and a collate
-function that stacks them. Seen by how the window's loader asks its dataset.
+"""`batched_fetch`: takes whole batches out of a dataset with one list of indices, instead of row by row with a collate
+function that stacks the rows. The effect is checked by how the window's loader asks its dataset.
 
-It is the loader that a user would write, `DataLoader(dataset, sampler=BatchSampler(...), batch_size=None)`, made of
-torch's own parts, so it acts in workers as it does here. Who reads rows in no other way than by an index into tensors
-and arrays gives the same batch to a list of indices, to the last bit. That is known of torch's own datasets and read
-from the source of others, and it is compared before it is relied on.
+The loader is the one that a user would write, `DataLoader(dataset, sampler=BatchSampler(...), batch_size=None)`, made
+of torch's own parts, so it works the same in workers. A dataset that reads rows only by an index into tensors and
+arrays gives exactly the same batch for a list of indices. This is known for torch's own datasets, and read from the
+source of others. Both ways are compared before the knob relies on it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""`channels_last`: weights of convolutions, the pictures that they are given, and what the optimizer keeps for them,
-with the channels of a pixel side by side.
+"""`channels_last`: stores the weights of convolutions, their input images, and the optimizer's state for them with the
+channels of a pixel next to each other.
 
-Gradients and momentum get the layout of their weights: an optimizer's step over tensors of two layouts is a slow one,
-which a user who writes it before the optimizer's first step never has. Seen by what convolutions put out.
+Gradients and momentum get the layout of their weights, because an optimizer's step over tensors of two layouts is slow.
+A user who changes the layout before the optimizer's first step never has that. The effect is checked by the outputs of
+convolutions.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""`cleanup_calls`: `gc.collect()` and `empty_cache()` that the user's own code calls in its steps; False leaves them
-out. Seen by the calls that were left out.
+"""`cleanup_calls`: `gc.collect()` and `empty_cache()` calls of the user's own code in its steps; False leaves them out.
+The effect is checked by the number of calls left out.
 
-The functions are replaced once, before the user's code gets hold of them, by ones that ask who calls. Until the loop is
-found they note the lines that call in steps; in a window they answer for those lines, and for nobody else: torch and
-other libraries know why they call, and what lies between epochs costs no step anything.
+The functions are replaced once, before the user's code gets hold of them, by functions that check their caller. Until
+the loop is found they note the lines that call in steps. In a window they skip the calls from those lines and from
+nowhere else: torch and other libraries have their reasons to call, and calls between epochs cost no step anything.
 """
 
 from __future__ import annotations

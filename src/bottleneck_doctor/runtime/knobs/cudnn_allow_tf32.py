@@ -1,5 +1,5 @@
 """`cudnn_allow_tf32`: whether cuDNN may compute float32 convolutions and recurrent layers in TensorFloat32. It may,
-unless the user forbids it. Seen by torch's own state while the model computes."""
+unless the user forbids it. The effect is checked by torch's own state while the model computes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""`cudnn_deterministic`: whether cuDNN is kept from algorithms whose results differ from run to run. Seen by torch's
-own state while the model computes."""
+"""`cudnn_deterministic`: whether cuDNN avoids algorithms whose results differ from run to run. The effect is checked by
+torch's own state while the model computes."""
 
 from __future__ import annotations
 

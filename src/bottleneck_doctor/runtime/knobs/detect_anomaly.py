@@ -1,8 +1,9 @@
-"""`detect_anomaly`: whether every operation notes where it was called, and every gradient is searched for NaN. Seen by
-torch's own state while the model computes.
+"""`detect_anomaly`: whether torch records where each operation was called, and searches every gradient for NaN. The
+effect is checked by torch's own state while the model computes.
 
-It is mostly switched by a `with`, around a step or a whole training, which puts back what it met. So what the user's
-program asks and sets meanwhile is answered and kept apart: it finds its own state, and has it again after the window.
+Users mostly switch it with a `with` around a step or a whole training, which restores the state that it found. So
+during a window the user's reads and writes of the state are answered from a separate copy: the program sees its own
+state, and has it again after the window.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""`deterministic_algorithms`: whether operations give the same result to the last bit in every run, or fail where they
-can't. Seen by torch's own state while the model computes."""
+"""`deterministic_algorithms`: whether operations give exactly the same result in every run, or fail if they can't. The
+effect is checked by torch's own state while the model computes."""
 
 from __future__ import annotations
 

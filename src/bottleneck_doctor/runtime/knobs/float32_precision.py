@@ -1,9 +1,9 @@
-"""`float32_precision`: whether products of float32 matrices may be computed in a shorter type, as by
-`torch.set_float32_matmul_precision`. Seen by torch's own state where the model computes.
+"""`float32_precision`: whether products of float32 matrices may be computed in a shorter type, as after
+`torch.set_float32_matmul_precision`. The effect is checked by torch's own state while the model computes.
 
-Since torch 2.9 each backend has a precision of its own beside that one value, and asking for the value is an error
-where the two contradict each other. So it is set by the one call, as the user would, which keeps both in step; what
-each backend had is put back behind it. A program that has set a backend's own is left alone.
+Since torch 2.9, each backend has a precision of its own besides that one value, and reading the value is an error if
+the two contradict each other. So the knob uses the same call as a user would, which keeps both consistent, and restores
+each backend's precision afterwards. A program that has set the precision of a backend is left alone.
 """
 
 from __future__ import annotations

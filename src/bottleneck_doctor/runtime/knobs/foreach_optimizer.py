@@ -1,5 +1,5 @@
-"""`foreach_optimizer`: torch's own optimizers step by operations on lists of tensors, and not tensor by tensor in
-Python. Seen in each step by the groups that torch goes through."""
+"""`foreach_optimizer`: torch's own optimizers step with operations on lists of tensors, instead of tensor by tensor in
+Python. The effect is checked in each step by the groups that torch goes through."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""`fused_optimizer`: torch's own optimizers step in one fused operation a group, where there is one for their class and
-device. Seen in each step by the groups that torch goes through.
+"""`fused_optimizer`: torch's own optimizers step with one fused operation for each group, if there is one for their
+class and device. The effect is checked in each step by the groups that torch goes through.
 
-The fused operation wants its count of steps beside the parameter. Where the user's is somewhere else, it is there for
-the window, and back in the user's own tensor behind it.
+The fused operation needs its step counter on the device of the parameter. If the user's counter is elsewhere, it is
+moved there for the window, and its value is put back into the user's own tensor afterwards.
 """
 
 from __future__ import annotations

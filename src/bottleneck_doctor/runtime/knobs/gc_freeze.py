@@ -1,8 +1,8 @@
-"""`gc_freeze`: what the process holds is put out of the garbage collector's sight, and the collector runs once so many
-objects are new (the value). Seen by the collector's own state.
+"""`gc_freeze`: takes all existing objects out of the garbage collector's sight (`gc.freeze`), and lets the collector
+run only after so many new objects (the value). The effect is checked by the collector's own state.
 
-It does what a user would write before the loop: collect, freeze, and a threshold that steps seldom reach. The collector
-stays on, so garbage that refers to itself goes at the threshold, and what it keeps until then is bounded.
+This is what a user would write before the loop: collect, freeze, and set a threshold that steps rarely reach. The
+collector stays on, so cyclic garbage is collected at the threshold, and the memory that it holds until then is bounded.
 """
 
 from __future__ import annotations

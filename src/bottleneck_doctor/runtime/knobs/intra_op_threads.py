@@ -1,5 +1,6 @@
-"""`intra_op_threads`: threads that one operation is spread over in the main process. Seen by torch's own count where
-the model computes: with OpenMP the count is each thread's own, and another thread may ask for the batches."""
+"""`intra_op_threads`: the number of threads that one operation uses in the main process. The effect is checked by
+torch's own count while the model computes: with OpenMP the count belongs to each thread, and another thread may request
+the batches."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""`merged_groups`: an optimizer's groups of parameters that have equal hyperparameters are one group while it steps.
-Seen in each step by how many groups torch goes through.
+"""`merged_groups`: groups of an optimizer's parameters that have equal hyperparameters are one group while it steps.
+The effect is checked in each step by the number of groups that torch goes through.
 
-Each parameter is stepped by its own gradient and state, so that it makes no difference in which group it is, as long
-as the hyperparameters are the same. They are compared anew in each step, since schedulers change them.
+Each parameter is stepped with its own gradient and state, so its group makes no difference as long as the
+hyperparameters are equal. They are compared again in each step, because schedulers change them.
 """
 
 from __future__ import annotations

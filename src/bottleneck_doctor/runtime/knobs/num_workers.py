@@ -1,4 +1,4 @@
-"""`num_workers`: how many processes load. Seen by the processes that live."""
+"""`num_workers`: the number of loader workers. The effect is checked by the worker processes that are alive."""
 
 from __future__ import annotations
 

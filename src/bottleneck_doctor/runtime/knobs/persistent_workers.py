@@ -1,4 +1,4 @@
-"""`persistent_workers`: workers live on between epochs. Seen on the live iterator."""
+"""`persistent_workers`: workers stay alive between epochs. The effect is checked on the live iterator."""
 
 from __future__ import annotations
 

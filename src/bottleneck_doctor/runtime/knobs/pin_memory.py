@@ -1,7 +1,7 @@
 """`pin_memory` with non-blocking copies: batches in page-locked memory, copied while the device computes.
 
-Seen by the batch's tensors being pinned. Copies are made non-blocking by `Tensor.to` and `Tensor.cuda` for pinned
-sources only, which is what the user would write by hand.
+The effect is checked by whether the batch's tensors are pinned. `Tensor.to` and `Tensor.cuda` are made non-blocking for
+pinned sources only, which is what the user would write by hand.
 """
 
 from __future__ import annotations

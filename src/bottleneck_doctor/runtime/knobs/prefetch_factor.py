@@ -1,4 +1,5 @@
-"""`prefetch_factor`: batches that each worker prepares ahead. Seen on the live iterator."""
+"""`prefetch_factor`: the number of batches that each worker prepares ahead. The effect is checked on the live
+iterator."""
 
 from __future__ import annotations
 

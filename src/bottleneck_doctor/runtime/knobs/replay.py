@@ -1,4 +1,5 @@
-"""`replay`: a few real batches served over and over, the ceiling that no loader can pass. Seen on the feed."""
+"""`replay`: a few real batches served over and over, which gives the speed that no loader can exceed. The effect is
+checked on the feed."""
 
 from __future__ import annotations
 

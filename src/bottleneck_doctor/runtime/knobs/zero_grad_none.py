@@ -1,5 +1,5 @@
-"""`zero_grad_none`: gradients that the user's program fills with zeros are set to `None`. Seen by the calls that clear
-them, and by whether each parameter then gets a gradient before the optimizer's step."""
+"""`zero_grad_none`: gradients that the user's program fills with zeros are set to `None` instead. The effect is checked
+by the calls that clear them, and by whether each parameter then gets a gradient before the optimizer's step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a loader of torch says of itself, and what it raises."""
+"""Attributes of a torch loader, and the exceptions that it raises."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Which copy of its dataset a loader loads from, in this process and in workers.
 
-`handles` says why there are copies and makes them; here is what is known of the loaders of this process, and which copy
-is whose. A dataset unlike any is loaded from as it is, wherever that may be.
+`handles` explains why there are copies, and makes them. This module knows the loaders of this process and which copy
+belongs to which. A dataset of an unknown kind is always used as it is.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Where batches come from while the guest serves: one index stream, many worker set-ups.
+"""Where batches come from while the guest serves: one stream of indices for many configurations of workers.
 
-A `Feed` is an iterator of torch's own, built for one window from the user's own loader with the window's setting.
+A `Feed` is one of torch's own iterators, built for one window from the user's loader with the window's setting.
 """
 
 from __future__ import annotations

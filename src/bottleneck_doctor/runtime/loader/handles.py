@@ -1,13 +1,13 @@
-"""Keeps what the main process opens apart from what loader workers open.
+"""Keeps files that the main process opens separate from files that loader workers open.
 
-A dataset that opens its file lazily, in the first `__getitem__`, is right under workers: each opens its own. A window
-that loads in the main process would open it there, and workers forked later would share one handle, its position and
-its library's state: they would read each other's data. So where the user has workers, the main process loads from a
-copy; and where the user has none, workers get a copy in which whatever was opened since the loader was made is as it
-was then. Copies are shallow in what is large: only objects that may hold a handle are copied, samples are shared.
+A dataset that opens its file lazily, in the first `__getitem__`, works with workers: each opens its own file. A window
+that loads in the main process would open it there, and workers forked later would share one handle, with its position
+and the library's state: they would read each other's data. So if the user has workers, the main process loads from a
+copy of the dataset. If the user has none, workers get a copy in which everything opened since the loader was made is as
+it was then. Only objects that may hold a handle are copied; the samples are shared.
 
-Some libraries let a process open a file but once, and a forked worker counts as the process that it came from. There
-the worker closes what the other copy holds, before it opens its own.
+Some libraries let a process open a file only once, and treat a forked worker like the process that it came from. In
+this case the worker closes the handles of the other copy before it opens its own.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The iterators that the user's loop holds: torch's own, through which every batch passes.
+"""The iterators that the user's loop holds: torch's own, which return every batch.
 
-`_BaseDataLoaderIter.__next__` is where every loader of torch passes, whatever subclass, framework or generator stands
-around it. While the guest observes, the call goes through. While it serves, the user's iterator is a shell, and the
-batches come from a `Feed`.
+Every loader of torch calls `_BaseDataLoaderIter.__next__`, whatever subclass, framework or generator is around it.
+While the guest observes, the call goes through. While it serves, the user's iterator is a shell, and the batches come
+from a `Feed`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Copies of the user's loader with some values changed: what iterators of ours are built from."""
+"""Copies of the user's loader with some values changed, from which the guest builds its iterators."""
 
 from __future__ import annotations
 

@@ -1,2 +1,2 @@
-"""The training loop as its events show it: steps, batches, calls and the pauses between epochs, and what loop they
-make."""
+"""The training loop as its events show it: steps, batches, calls and the pauses between epochs, and which loop they
+form."""

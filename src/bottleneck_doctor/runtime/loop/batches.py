@@ -1,4 +1,4 @@
-"""What a batch holds, whatever it is made of: its samples and its tensors."""
+"""The samples and tensors of a batch, whatever the batch is made of."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Says what the training loop looks like, once enough was seen of it, by the ladder: optimizer step, `GradScaler.step`,
-backward, batches."""
+"""Recognises the training loop once enough was seen, by the first of these that applies: optimizer step,
+`GradScaler.step`, backward, batches."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What lies between an epoch's last step and the next one's first batch, over the whole life of the process.
+"""The time between an epoch's last step and the next epoch's first batch, over the whole life of the process.
 
-The server tells where epochs end and begin and when other loaders are at work; what comes out are totals in seconds.
-Only pauses under the user's own setting count, and the first batch of an epoch only where no window began with it.
+The server reports when epochs end and begin and when other loaders are used; totals in seconds come out. Only pauses
+under the user's own setting count, and the first batch of an epoch counts only if no window began with it.
 """
 
 from __future__ import annotations

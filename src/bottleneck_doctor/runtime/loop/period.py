@@ -1,7 +1,7 @@
-"""The period of a loop: the smallest run of steps after which its work repeats. Pure.
+"""The period of a loop: the smallest number of steps after which its work repeats. Pure.
 
-It shows in what happens between steps, or, where all steps look alike, in how long it takes: reinforcement learning
-rolls out for a while, and then makes a number of optimizer steps at once.
+It shows in what happens between steps or, if all steps look alike, in how long they take: reinforcement learning
+collects rollouts for a while, and then makes a number of optimizer steps at once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is kept of a loader, or of steps that no loader feeds, until the loop is found."""
+"""What the guest remembers of a loader, or of steps in a loop without a loader, until the loop is found."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Which events the training loop shows: optimizer steps, backward passes, batches.
+"""The events of the training loop: optimizer steps, backward passes, batches.
 
-Events come in by hooks that stay for the life of the process and cost a few hundred nanoseconds each. `Steps` keeps
-what was seen; once it is enough, `ladder` says what the loop looks like.
+Events come from hooks that stay for the life of the process and cost a few hundred nanoseconds each. `Steps` records
+them; once there are enough, `ladder` recognises the loop.
 """
 
 from __future__ import annotations

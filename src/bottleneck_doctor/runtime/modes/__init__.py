@@ -1,14 +1,14 @@
-"""What a window does beside running steps, one file a mode.
+"""What a window does besides running steps, one file for each mode.
 
-A plain `timed` window does nothing more. The others explain rather than measure: they synchronise, hook or trace, so
-their windows are slower and never counted for a speedup. What a mode found goes back as `WindowDone.detail`, a JSON
-object whose shape is told in the mode's own file.
+A plain `timed` window does nothing more. The other modes explain: they synchronise, hook or trace, so their windows are
+slower and never count for a speedup. The result of a mode goes back as `WindowDone.detail`, a JSON object whose shape
+the mode's own file describes.
 
 The order of calls in a window: `apply` (before the window's feed is opened), then for every batch `fetching` and
-`fetched`, with `resume` before the `fetching` of the first timed step and `suspend` after the last; a pause of the
+`fetched`, with `resume` before the `fetching` of the first timed step and `suspend` after the last. A pause of the
 user's loop (evaluation, end of an epoch) brings `suspend` and, once steps are timed again, `resume`. `step_ended` is
-called when the user asks for the next batch (or, in a loop without loader, after an optimizer step; there is no
-fetching then). At last `detail`, then `revert`.
+called when the user requests the next batch (or, in a loop without a loader, after an optimizer step; then there is no
+fetching). At the end come `detail` and `revert`.
 """
 
 from __future__ import annotations

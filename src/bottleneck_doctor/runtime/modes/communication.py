@@ -1,8 +1,8 @@
-"""How long backward passes only wait for other processes: DistributedDataParallel measures it itself, when asked to.
+"""How long backward passes only wait for other processes, measured by DistributedDataParallel itself on request.
 
-It notes when its first all-reduce began, when the gradients were computed, and when the last all-reduce was over. What
-of that lies after the computing is what communication adds to a step; the rest is hidden behind it. Waiting for a rank
-that is late is in it: an all-reduce ends for all at once.
+It notes when its first all-reduce began, when the gradients were computed, and when the last all-reduce ended.
+Communication adds to a step the time after the gradients were computed; the rest is hidden behind computing. The wait
+for a slow rank is included, because an all-reduce ends for all ranks at once.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Which files the making of batches opens: counted only while a batch is being made, by functions of Python's own and
-of two libraries that read images past them."""
+"""Which files are opened to make batches. Opening is counted only while a batch is being made, in functions of Python
+and of two libraries that read images without these."""
 
 from __future__ import annotations
 

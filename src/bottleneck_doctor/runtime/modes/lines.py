@@ -1,12 +1,12 @@
 """`lines`: what each line of the user's own functions costs, by line_profiler, with no edit to the user's code.
 
-Profiled are the functions on the stack at a batch request (the training loop, at module level too), the user's own
-part in making batches, and the functions that the grant names. Options: `functions`, a list of `{"path", "line",
-"name"}`; `output`, where the `.lprof` goes; `import_path`, a folder that holds line_profiler should the user's own
-environment have none.
+It profiles the functions on the stack at a batch request (the training loop, at module level too), the user's own
+functions that make batches, and the functions that the grant names. Options: `functions`, a list of `{"path", "line",
+"name"}`; `output`, the path of the `.lprof` file; `import_path`, a folder that holds line_profiler, if the user's own
+environment has none.
 
 Detail: `steps`, and `functions`, each with `name`, `path`, `first_line`, `end_line`, `seconds` and `lines`, a list of
-`[line, hits, seconds]`; `output`, the file written ("" where none was).
+`[line, hits, seconds]`; `output`, the file written ("" if none was).
 """
 
 from __future__ import annotations

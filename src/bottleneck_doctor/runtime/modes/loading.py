@@ -1,9 +1,10 @@
-"""How batches are made, measured where they are made: in the loader's workers, or in the main process without any.
+"""How batches are made, measured where they are made: in the loader's workers, or in the main process if there are
+none.
 
-torch's fetchers are patched in place before the window's feed is opened, so that forked workers inherit it. Spawned
-workers (and those of a fork server) inherit nothing, but the guest enters them as it enters every process, and they
-look for a note of the process that started them. Each batch leaves one line in a file of its worker's, written before
-the batch is handed over: nothing that arrived can be missing.
+torch's fetchers are patched in place before the window's feed is opened, so that forked workers inherit the patch.
+Spawned workers (and those of a fork server) inherit nothing, but the guest enters them as it enters every process, and
+they look for a note from the process that started them. For each batch, the worker writes one line to a file of its own
+before it hands the batch over, so no batch that arrived is missing.
 """
 
 from __future__ import annotations

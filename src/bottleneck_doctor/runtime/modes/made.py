@@ -1,7 +1,8 @@
-"""Where the user's code makes a transform: the line that calls its class, found in the source of what is loaded.
+"""Where the user's code makes a transform: the line that calls its class, found in the source of the loaded modules.
 
-A line is named only where no other can be meant. What stands in a list like that of the chain comes first, then what
-does not contradict the object by its arguments, then what stands in the file that makes the loader; else none is named.
+A line is named only if no other is possible. If several are, the line must be the only one that stands in a list like
+that of the chain; else the only one whose arguments do not contradict the object; else the only one in the file that
+makes the loader. Otherwise none is named.
 """
 
 from __future__ import annotations

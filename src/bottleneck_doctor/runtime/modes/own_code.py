@@ -1,7 +1,7 @@
 """The user's code objects: those on the stack, those that make batches, and those at given lines.
 
-Live objects in, code objects of the user's own files out. A line profile is made of these. Nothing is called and
-nothing is changed: classes and functions are looked at where they lie, so that no `__getattr__` of the user's runs.
+Live objects go in; code objects from the user's own files come out, for a line profile. Nothing is called and nothing
+is changed: classes and functions are read directly from dictionaries, so that no `__getattr__` of the user's runs.
 """
 
 from __future__ import annotations

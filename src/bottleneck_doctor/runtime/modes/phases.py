@@ -1,8 +1,8 @@
-"""`phases`: the shares of a step, with synchronisation, and what loading is made of.
+"""`phases`: the shares of a step, with synchronisation, and the parts of loading.
 
-Hooks are on only while the window runs. What goes back, in seconds:
+Hooks are on only while the window runs. The result, with times in seconds:
 
-- `phases` (by name, exclusive), `seconds` (their sum), `step_seconds`, `wait_seconds`, `ready` (batches that lay ready)
+- `phases` (by name, exclusive), `seconds` (their sum), `step_seconds`, `wait_seconds`, `ready` (batches found ready)
 - `synchronising`: `name`, `file`, `line`, `count`, `seconds` of calls that take values out of tensors
 - `garbage`: `collections`, `seconds`
 - `loading` (see `LoadingRecorder.detail`) or None, and then `loading_missing` says why

@@ -1,8 +1,8 @@
-"""Which transforms a dataset calls, found by looking alone: nothing is called and nothing changed.
+"""Which transforms a dataset calls, found by inspection alone: nothing is called and nothing is changed.
 
-Two kinds are looked for, under all wrappers. A *chain* is callable and keeps a list under `transforms`, as those of
-torchvision and albumentations do: its elements are transforms. A *lone* transform is a callable attribute that a
-dataset's own methods, or those of a transform of the user's, call: an object, a function, a lambda or a partial.
+Two kinds are looked for, under all wrappers. A *chain* is callable and keeps a list under `transforms`, as in
+torchvision and albumentations; the elements of the list are transforms. A *lone* transform is a callable attribute (an
+object, a function, a lambda or a partial) that is called by a method of the dataset or of one of the user's transforms.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Exclusive time of phases that may nest: at any moment exactly one phase is charged, so shares sum to one.
+"""Exclusive time of phases that may be nested: at any moment exactly one phase is charged, so shares sum to one.
 
-What enters are beginnings and ends of phases, of steps and of the timed stretches; what leaves are seconds a phase,
-seconds a step, and the phases of some consecutive steps one by one.
+The beginnings and ends of phases, of steps and of the timed stretches go in. Seconds of each phase, seconds of each
+step, and the phases of some consecutive steps one by one come out.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Proxies that stand for a transform, and wrappers of a dataset's methods, and add up what calling them takes.
+"""Proxies for transforms, and wrappers of a dataset's methods, which add up how long their calls take.
 
-Times are exclusive: what lies in another one that is timed counts for that one alone, so that they can be summed.
+Times are exclusive: time inside a nested timed call counts for that call alone, so that the times can be summed.
 """
 
 from __future__ import annotations

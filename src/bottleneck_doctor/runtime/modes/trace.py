@@ -1,11 +1,11 @@
-"""`trace`: a few steps under torch.profiler: operators, and kernels where there is a CUDA device.
+"""`trace`: a few steps under torch.profiler: operators, and kernels if there is a CUDA device.
 
-Options: `chrome_trace`, a file for the trace in Chrome's format (gzipped where it ends in `.gz`). Everything but the
-table of operators is read from that file later, in another process.
+Options: `chrome_trace`, a file for the trace in Chrome's format (gzipped if the name ends in `.gz`). Everything except
+the table of operators is read from that file later, in another process.
 
 Detail: `steps`; `seconds` that they took under the profiler; `device`, whether a device was traced; `operators`, a list
 of `[name, calls, own microseconds on the CPU, own microseconds on the device]`; `waiting`, the name of the ranges in
-which the loop waited for a batch; `chrome_trace`, the file written ("" where none was), and `trouble`, why not.
+which the loop waited for a batch; `chrome_trace`, the file written ("" if none was), and `trouble`, why not.
 """
 
 from __future__ import annotations

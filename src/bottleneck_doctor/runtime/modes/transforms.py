@@ -1,7 +1,8 @@
-"""What each transform costs: those that can be reached from a dataset are replaced by proxies that take the time.
+"""What each transform costs: the transforms that can be reached from a dataset are replaced by proxies that measure the
+time.
 
-They are changed in place, for a window only, and in the dictionaries of instances alone: no `__setattr__` runs. Which
-of a dataset's own methods do the work is timed along with them, where there are several.
+They are changed in place, for one window only, and only in the dictionaries of instances, so that no `__setattr__`
+runs. If several of a dataset's own methods do the work, these are timed too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Which names the methods of a class use: attributes loaded and called, globals. Read from bytecode; nothing is run."""
+"""Which names the methods of a class use: attributes that are loaded or called, and globals. They are read from
+bytecode; nothing is run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls that take a value out of a tensor, by the user's line: where there is a device, each makes the host wait."""
+"""Calls that take a value out of a tensor, by the user's line. On a device, each of them makes the host wait."""
 
 from __future__ import annotations
 

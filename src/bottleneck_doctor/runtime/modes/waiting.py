@@ -1,7 +1,7 @@
-"""How long this thread stood ready to run while others had the cores: what waiting on purpose is told from.
+"""How long this thread was ready to run while others had the cores, to tell that from waiting on purpose.
 
-Linux counts it for each thread in /proc/thread-self/schedstat: seconds on a core, seconds of waiting for one, and turns
-(https://docs.kernel.org/scheduler/sched-stats.html). Elsewhere nobody says it.
+Linux counts it for each thread in /proc/thread-self/schedstat: seconds on a core, seconds of waiting for one, and
+number of time slices (https://docs.kernel.org/scheduler/sched-stats.html). Other systems don't report it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Private copies of what the guest relies on, taken before any of the user's code runs.
+"""Private copies of functions that the guest relies on, taken before any of the user's code runs.
 
-User code that patches `time.perf_counter` or `os._exit` must not be able to bend a measurement.
+User code that patches `time.perf_counter` or `os._exit` must not be able to falsify a measurement.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Has the kernel end the workers that the guest starts should this process be killed. Linux only.
+"""Makes the kernel end the workers that the guest starts if this process is killed. Linux only.
 
-torch's workers look only every five seconds whether their parent is alive, and nothing else could end them once the
-supervisor and this process are killed. Forked ones are told in the fork; those that are started anew (spawned ones, and
-a forkserver with all that it forks) find a variable in their environment.
+torch's workers check only every five seconds whether their parent is alive, and nothing else could end them after the
+supervisor and this process are killed. Forked workers ask the kernel for it right after the fork. Workers that start as
+new processes (spawned ones, and a forkserver with all its forks) find a variable in their environment.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Lets the supervisor's profiler look into this process where the kernel asks for that (Yama, ptrace scope 1).
+"""Lets the supervisor's profiler read this process if the kernel requires permission for that (Yama, ptrace scope 1).
 
-Yama lets a process be traced by its ancestors and by whom it names itself. The supervisor is an ancestor, but its
-profiler is a child of the supervisor and no ancestor of this process; naming the supervisor covers its children. The
-permission is not inherited, so that forked loader workers give it again.
+Under Yama a process can be traced by its ancestors and by one process that it names, with that process's children. The
+supervisor is an ancestor, but its profiler is a child of the supervisor, so this process names the supervisor. The
+permission is not inherited, so forked loader workers give it again.
 """
 
 from __future__ import annotations

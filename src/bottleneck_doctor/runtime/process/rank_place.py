@@ -1,7 +1,7 @@
-"""Who this process is among those that train together: its rank, how many there are, and the host it runs on.
+"""The place of this process among those that train together: its rank, how many ranks there are, and its host.
 
-The process group knows best. Before there is one, the variables that every launcher sets tell; without either a process
-trains alone.
+The process group knows best. Before there is one, the variables that every launcher sets are used. Without either, the
+process trains alone.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Has the guest enter the Python processes that the user's program starts with a PYTHONPATH of its own.
+"""Lets the guest enter Python processes that the user's program starts with a PYTHONPATH of its own.
 
-The guest enters by PYTHONPATH. A program that sets it anew for what it starts would keep the guest out of the process
-that trains. So where the invitation is handed on and the entry folder is not, it is put first again, in a copy of the
-environment: the program's own dictionary, and its `os.environ`, stay as they are.
+The guest enters by PYTHONPATH. A program that sets another value for the processes that it starts would keep the guest
+out of the process that trains. So if the invitation is in their environment but the entry folder is not, the folder is
+put first again, in a copy of the environment: the program's own dictionary and its `os.environ` stay as they are.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What this process and this loader can bear: usable CPUs, and whether workers may be added at all."""
+"""The limits of this process and this loader: the usable CPUs, and whether workers may be added at all."""
 
 from __future__ import annotations
 

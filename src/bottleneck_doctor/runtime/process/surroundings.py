@@ -1,9 +1,9 @@
 """What the machine did while a window was timed: counters of the kernel, read just before and just after.
 
 A sampler sees a window of half a second five times at best. Counters that only grow are exact over any time, however
-short, if they are read where it begins and where it ends, and only the process that is timed knows where that is. One
-reading takes a tenth of a millisecond, and none of it lies inside the time that counts. Nothing here raises: what a
-system does not tell is left out.
+short, if they are read at its start and its end, and only the timed process knows these moments. A reading takes a
+tenth of a millisecond, outside of the time that counts. Nothing here raises: a figure that the system does not report
+is left out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Takes the guest's frames out of the tracebacks that the user reads."""
+"""Removes the guest's frames from the tracebacks that the user reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which code is the user's own, and where in it we are."""
+"""Which code is the user's own, and which of its lines is running."""
 
 from __future__ import annotations
 

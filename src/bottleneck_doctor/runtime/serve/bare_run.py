@@ -1,4 +1,4 @@
-"""Windows in a loop that no loader feeds."""
+"""Windows in a loop without a loader."""
 
 from __future__ import annotations
 

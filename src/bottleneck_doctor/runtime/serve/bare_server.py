@@ -1,4 +1,4 @@
-"""Serves windows at the boundaries of a loop that no loader feeds."""
+"""Serves windows at the step boundaries of a loop without a loader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches that are kept, and served again where loading is to cost nothing."""
+"""Batches that are kept, and served again to measure training without the cost of loading."""
 
 from __future__ import annotations
 

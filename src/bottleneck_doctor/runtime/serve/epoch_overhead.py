@@ -1,4 +1,4 @@
-"""What starting an epoch costs, from the beginning of a window. Pure."""
+"""What starting an epoch costs, computed from the beginning of a window. Pure."""
 
 from __future__ import annotations
 

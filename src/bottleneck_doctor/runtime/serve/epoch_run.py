@@ -1,5 +1,4 @@
-"""Windows over whole epochs, from the making of the iterator to the end of its workers: the truth itself where epochs
-are short."""
+"""Windows over whole epochs, from the making of the iterator to the end of its workers: exact if epochs are short."""
 
 from __future__ import annotations
 

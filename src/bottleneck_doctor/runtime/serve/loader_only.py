@@ -1,4 +1,4 @@
-"""Windows that load and compute nothing."""
+"""Windows that only load batches and compute nothing."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Windows over a run of steps, timed once the loader's queue has settled. What starting an epoch costs is measured
-apart (`epoch_overhead`)."""
+"""Windows over a number of steps, timed once the loader's queue has settled. The cost of starting an epoch is measured
+separately (`epoch_overhead`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Which loader the loop trains on, also where the script makes it anew, and keeps others that look the same."""
+"""Which loader the loop trains on, also if the script makes it again for every epoch or keeps others that look the
+same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""One window inside the user's loop: what all kinds share, which are knobs on and off, batches, and what was measured.
+"""One window inside the user's loop: what all kinds of windows share, such as switching knobs, batches, and
+measurements.
 
 Times are taken at batch requests: a step lasts from one request to the next.
 """

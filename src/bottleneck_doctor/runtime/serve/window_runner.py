@@ -1,4 +1,4 @@
-"""Windows one after another, from grant to report, and the batches that lie between them."""
+"""Runs windows one after another, from grant to report, and serves the batches between them."""
 
 from __future__ import annotations
 

@@ -1,2 +1,2 @@
-"""What passes between the guest and its supervisor: messages, the socket that carries them, and bytes that may be read
-without a word being said. The only room of the guest that the rest of the house imports."""
+"""What passes between the guest and its supervisor: messages, the socket that carries them, and files that the
+supervisor can read at any time. Outside `runtime/`, only this package of the guest may be imported."""

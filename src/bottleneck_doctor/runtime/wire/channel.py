@@ -1,7 +1,7 @@
-"""The guest's end of the line to its supervisor: a stream socket carrying one message a line.
+"""The guest's end of the connection to its supervisor: a stream socket with one message in each line.
 
-On the supervisor's own host that is a local socket. A rank on another host connects by TCP, where the supervisor
-listens there too.
+On the supervisor's own host this is a local socket. A rank on another host connects by TCP, if the supervisor listens
+there too.
 """
 
 from __future__ import annotations

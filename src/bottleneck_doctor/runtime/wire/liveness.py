@@ -1,8 +1,8 @@
-"""What the supervisor may look at while nothing is said: how many steps were made, and whether training stands still
-for something of the user's own, such as an evaluation or a checkpoint.
+"""What the supervisor can read without a message: how many steps were made, and whether training has paused for work of
+the user's own, such as an evaluation or a checkpoint.
 
-So it tells slow steps, and an evaluation, from a hang. Words on the line would cost the loop some microseconds a step;
-this costs it a store.
+With this it distinguishes slow steps and evaluations from a hang. A message would cost some microseconds in each step;
+this costs one write to memory.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What guest and supervisor say to each other: one JSON object a line, with a version and a kind.
+"""What guest and supervisor say to each other: one JSON object in each line, with a version and a kind.
 
-The guest speaks `Hello`, `Found`, `WindowDone`, `Ended`, `Crashed` and `Trouble`; the supervisor answers each `Found`
-and each `WindowDone` with a `Grant` or an `End`. Of several ranks each has a line of its own. Seconds are seconds of
-the guest's monotonic clock.
+The guest sends `Hello`, `Found`, `WindowDone`, `Ended`, `Crashed` and `Trouble`; the supervisor answers each `Found`
+and each `WindowDone` with a `Grant` or an `End`. Each rank has a connection of its own. Seconds are seconds of the
+guest's monotonic clock.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""What was seen so far, where the supervisor can look it up: it may have to end a process whose loop was never found,
-and such a process has no line to it yet.
-"""
+"""What was seen so far, in a file that the supervisor can read: it may have to end a process whose loop was never
+found, and such a process has not connected yet."""
 
 from __future__ import annotations
 
