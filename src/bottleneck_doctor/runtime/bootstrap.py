@@ -101,7 +101,7 @@ def enter() -> None:
 
 
 def _end_with_supervisor() -> None:
-    """Have the kernel end this process should the supervisor that started it be killed, and ranks with their launcher.
+    """Make the kernel end this process if the supervisor that started it is killed, and a rank if its launcher is.
 
     Linux only.
     """

@@ -21,7 +21,7 @@ from .wire.messages import Found
 
 
 def device_of(steps: Steps) -> str:
-    """The device that the model is on, as far as was seen."""
+    """The device that the model is on, if it was seen."""
     for root in steps.roots:
         for parameter in root.parameters():
             return str(parameter.device)
@@ -33,7 +33,7 @@ def device_of(steps: Steps) -> str:
 
 
 def describe(steps: Steps, loop: Loop, loader: Any, device: str) -> Found:
-    """The message that tells the supervisor of the loop. `loader` is None in a loop that no loader feeds."""
+    """The message that describes the loop to the supervisor. `loader` is None in a loop without a loader."""
     record = loop.record
     here = place()
     row = steps.bare_backwards if loop.rung == "backward" else steps.bare_steps

@@ -37,11 +37,11 @@ from .wire.messages import Crashed, End, Ended, Grant, Hello, Trouble, WindowDon
 from .wire.seen import Seen
 
 KILLED_WITHIN = 10.0
-"""Seconds in which the supervisor, once it has said that it is over, ends whatever lives of the session."""
+"""Within so many seconds of its `End`, the supervisor ends whatever is left of the session."""
 
 
 class Guest:
-    """One a process. Quiet until something trains in it."""
+    """There is one in each process. It does nothing visible until something trains."""
 
     def __init__(self, invitation: str) -> None:
         self._invitation = invitation
@@ -55,7 +55,7 @@ class Guest:
         self._expected: Optional[Expected] = Expected.read(json.loads(invitation).get(NAME))
 
     def attach(self) -> None:
-        """Hook torch. Called once torch is executed."""
+        """Hook torch. Called once torch has been executed."""
         self._steps.install()
         self._steps.on_optimizer_step = self._optimizer_stepped
         self._steps.on_backward_ended = self._backward_ended
@@ -130,7 +130,7 @@ class Guest:
         return None
 
     def _served(self, server: LoaderServer, iterator: Any) -> Any:
-        """A batch from the server. The user's own errors come out as if there were no server."""
+        """A batch from the server. The user's own errors are raised as without a server."""
         theirs: Optional[Exception] = None
         try:
             try:
@@ -149,7 +149,7 @@ class Guest:
         raise theirs
 
     def _report_trouble(self) -> None:
-        """The guest failed: tell the supervisor, and end a process whose loop can't be trusted any more."""
+        """The guest failed: tell the supervisor, and end this process, because its loop can't be trusted any more."""
         import traceback
 
         if self._channel is not None:
@@ -205,7 +205,7 @@ class Guest:
         self._step_ended("backward")
 
     def _step_ended(self, rung: str) -> None:
-        """Something is over that a step of a loop with no loader may end with."""
+        """Something ended that may be the end of a step in a loop without a loader."""
         if isinstance(self._server, BareServer) and self._server.rung == rung:
             try:
                 self._server.step_ended()
@@ -213,7 +213,7 @@ class Guest:
                 self._report_trouble()
 
     def _tell(self) -> None:
-        """Leave word of what was seen so far, for the case that the time is over before a loop is found."""
+        """Record what was seen so far, in case the time ends before a loop is found."""
         if self._seen is None:
             self._seen = Seen(json.loads(self._invitation).get("scratch", ""))
         self._seen.set(self._steps.counts())
@@ -221,7 +221,7 @@ class Guest:
     # -- serving -----------------------------------------------------------------------------------------------------
 
     def _begin(self, loop: Loop, iterator: Any, loader: Any) -> None:
-        """The loop is found: say so, and stand ready to serve."""
+        """The loop is found: tell the supervisor, and get ready to serve."""
         self._steps.stop_observing()
         if self._forked and (loop.rung == "batches" or get_worker_info() is not None):
             self._off = True  # It helps with something, and does not train.
@@ -282,7 +282,7 @@ class Guest:
             self._leave()
 
     def _leave(self) -> None:
-        """End the process without the user's clean-up, which would save a half-trained model."""
+        """End the process without running the user's clean-up, which would save a half-trained model."""
         for stream in (sys.stdout, sys.stderr):
             try:
                 stream.flush()
@@ -322,7 +322,9 @@ class Guest:
             self._server.kill_workers()
 
     def _crashed(self, text: str) -> None:
-        """An exception of the user's ends this process, which a launcher started or which is one of several ranks."""
+        """An exception of the user's ends this process, which a launcher started or which is one of several ranks.
+
+        The supervisor gets its traceback, because a launcher would hide it."""
         if self._off or ("RANK" not in os.environ and place().world < 2):
             return
         self._ending = True
@@ -341,7 +343,7 @@ def _devices() -> List[str]:
 
 
 def attach() -> None:
-    """Let the guest in. Called by the bootstrap once torch is executed."""
+    """Let the guest in. The bootstrap calls this once torch has been executed."""
     invitation = os.environ.get(VARIABLE)
     if invitation:
         Guest(invitation).attach()

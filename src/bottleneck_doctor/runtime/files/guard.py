@@ -24,8 +24,8 @@ from typing import Any, Callable, Dict, List, Optional, Set
 
 JOURNAL = "journal"
 LARGEST_UPDATE = 1 << 30
-"""Bytes of a file that is opened for changes in place and still copied first. Data sets are opened in this way by
-default in some libraries, and never changed."""
+"""Bytes. A larger file that is opened for changes in place is not copied: some libraries open data sets in this way by
+default, and never change them."""
 MOST_PROGRAMS = 20
 _BLOCK = 1 << 20
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -33,7 +33,7 @@ _NEVER = ("/dev/", "/proc/", "/sys/")
 
 
 class Guard:
-    """One a process; forked children share its journal and know what it knows. Nothing in it raises."""
+    """There is one in each process; forked children share its journal and what it knows. Nothing in it raises."""
 
     def __init__(self, folder: str, covered: List[str]) -> None:
         self._folder = folder
@@ -62,7 +62,7 @@ class Guard:
         }
 
     def install(self) -> None:
-        """Watch from now on: an audit hook can't be taken back."""
+        """Watch from now on; an audit hook can't be removed."""
         os.register_at_fork(after_in_child=self._in_child)
         sys.addaudithook(self._audit)
 
@@ -87,12 +87,12 @@ class Guard:
             self._busy.now = False
 
     def before_write(self, path: Any, truncates: bool = True) -> None:
-        """A file is about to be written by something that tells nobody."""
+        """A file is about to be written by code that raises no audit event."""
         if not getattr(self._busy, "now", False):
             self._quietly(self._change, (path, truncates))
 
     def copied(self, path: str) -> None:
-        """A folder of the user's was copied in place of being renamed: it is new to the layer, and no cache."""
+        """A folder of the user's was copied instead of renamed. It is new in the layer, but is no cache."""
         self._quietly(lambda: self._note(op="copied", path=path), ())
 
     # -- events: what they hold is in the table of audit events of Python's documentation ------------------------------
@@ -180,7 +180,7 @@ class Guard:
     # -- what is written down ----------------------------------------------------------------------------------------
 
     def _change(self, path: Any, truncates: bool) -> None:
-        """The content of a file is about to change, or the file to be made."""
+        """The content of a file is about to change, or a file is about to be made."""
         if isinstance(path, int):
             return
         name = os.path.realpath(os.fsdecode(path))
@@ -200,7 +200,7 @@ class Guard:
             self._done.add(name)
 
     def _save(self, name: str, going: bool = False) -> None:
-        """Keep what lies at a name. `going`: the name goes, and its file is not written to."""
+        """Save what is at a path. `going`: the path will be removed, and its file is not written to."""
         found = os.lstat(name)
         if stat.S_ISLNK(found.st_mode):
             self._note(op="linked", path=name, target=os.readlink(name))
@@ -240,7 +240,7 @@ class Guard:
     # -- names -------------------------------------------------------------------------------------------------------
 
     def _any_name(self, path: Any, dir_fd: Any) -> Optional[str]:
-        """The whole path, links on the way followed and the last one not."""
+        """The absolute path, with links on the way resolved, but not a link at its end."""
         if isinstance(path, int):
             return None
         text = os.fsdecode(path)
@@ -254,7 +254,7 @@ class Guard:
         return None if name is None or self._outside(name) else name
 
     def _outside(self, name: str) -> bool:
-        """Whether a path is none of ours to guard."""
+        """Whether a path does not need guarding."""
         return name.startswith(_NEVER) or any(name.startswith(folder) for folder in self._covered)
 
 
@@ -296,7 +296,7 @@ _guard: Optional[Guard] = None
 
 
 def install(invitation: Dict[str, Any]) -> bool:
-    """Guard files as the invitation says; whether it does."""
+    """Guard files if the invitation says so. Returns whether it does."""
     global _guard
     said = invitation.get("guard")
     if not said:
@@ -310,13 +310,13 @@ def install(invitation: Dict[str, Any]) -> bool:
 
 
 def before_write(path: Any) -> None:
-    """See `Guard.before_write`; nothing where there is no guard."""
+    """See `Guard.before_write`; does nothing if there is no guard."""
     if _guard is not None and isinstance(path, (str, bytes, os.PathLike)):
         _guard.before_write(os.fspath(path))
 
 
 def announced(function: Callable[..., Any], name: str, position: int) -> Callable[..., Any]:
-    """The same function, which tells the guard of the file that its argument names before it writes it."""
+    """The same function, but it first tells the guard about the file that it will write, which its argument names."""
 
     @functools.wraps(function)
     def telling(*args: Any, **kwargs: Any) -> Any:
@@ -327,12 +327,12 @@ def announced(function: Callable[..., Any], name: str, position: int) -> Callabl
 
 
 def watch_safetensors(module: Any) -> None:
-    """Hear of what safetensors writes. Its native half has just been executed; nothing was imported from it yet."""
+    """Watch what safetensors writes. Its native module has just been executed; nothing was imported from it yet."""
     module.serialize_file = announced(module.serialize_file, "filename", 1)
 
 
 def _mend_renames() -> None:
-    """Let folders of the lower layer be renamed, which an overlay of an unprivileged user refuses (EXDEV)."""
+    """Make renaming folders of the lower layer work, which an overlay of an unprivileged user refuses (EXDEV)."""
 
     def mended(original: Any) -> Any:
         @functools.wraps(original)

@@ -18,8 +18,8 @@ from ..loop.steps import Steps
 
 
 class GuestContext:
-    """What knobs and modes may touch: the loop's device and root modules, the current feed, the last batch served, and
-    the pauses between epochs so far. `made_anew`: the script makes its loader anew for every epoch."""
+    """What knobs and modes may use: the loop's device and root modules, the current feed, the last batch served, and
+    the pauses between epochs so far. `made_anew`: the script makes a new loader for every epoch."""
 
     def __init__(self, steps: Steps, device: str) -> None:
         self.steps = steps
@@ -33,59 +33,59 @@ class GuestContext:
 class Knob:
     name = ""
     layer = "process"
-    """`loader`: it says how batches are made, and means nothing where no loader feeds the loop; else `process`."""
+    """`loader`: it changes how batches are made, and has no meaning in a loop without a loader. Otherwise `process`."""
     argument = False
-    """Whether it is an argument of the DataLoader, which the loader holds under the same name."""
+    """Whether it is an argument of the DataLoader, with an attribute of the same name."""
     keeps_batches = False
-    """Whether batches that were kept are served in place of the loader's."""
+    """Whether kept batches are served instead of the loader's."""
     gave_up = ""
-    """Why it stopped acting in the middle of its window, which has failed then; "" while it acts."""
+    """Why it stopped in the middle of its window, which has then failed; "" while it works."""
 
     @classmethod
     def shape(cls, value: Any, loader: Any) -> None:
         """Change the copy of the user's loader that a window's batches come from, before its iterator is made."""
 
     def apply(self, value: Any, context: GuestContext) -> None:
-        """Change it. May raise; the window then fails with that reason."""
+        """Make the change. May raise; the window then fails with that reason."""
 
     def revert(self, context: GuestContext) -> None:
-        """As the user had it. Must not raise."""
+        """Restore what the user had. Must not raise."""
 
     def before_step(self, context: GuestContext) -> None:
         """Called at each batch request (or step) while the knob is applied."""
 
     def timed_part_begins(self, context: GuestContext) -> None:
-        """Called when lead-in is over: take away whatever only serves `effect`."""
+        """Called when the lead-in is over: remove whatever only serves `effect`."""
 
     def effect(self, value: Any, context: GuestContext) -> Optional[bool]:
         return None
 
     def effect_on_loading(self, value: Any, feed: Any) -> Optional[bool]:
-        """The same in a window that only loads, with `feed`."""
+        """As `effect`, in a window that only loads, with `feed`."""
         return None
 
     @classmethod
     def watch(cls, steps: Steps) -> None:
-        """Called once, before anything trains: look from now on for what `facts` tells, and keep it in `steps.noted`.
-        May raise."""
+        """Called once, before anything trains: watch from now on for what `facts` returns, and keep it in
+        `steps.noted`. May raise."""
 
     @classmethod
     def facts(cls, steps: Steps, device: str, loader: Any = None) -> Any:
-        """What was seen of it by the time the loop is found, for its fix to say whether it applies: JSON values, or
-        None. `device`: where the model is (`cuda:0`). `loader` is None in a loop that no loader feeds. Ends what
-        `watch` began. May raise."""
+        """What was seen by the time the loop is found, with which its fix decides whether it applies: JSON values, or
+        None. `device`: where the model is (`cuda:0`). `loader` is None in a loop without a loader. Ends what `watch`
+        began. May raise."""
         return None
 
     @classmethod
     def own(cls) -> Any:
-        """What the user has set it to, as the process shows it now, and can be written as JSON: a bool, a number or a
-        string. None where that is seen elsewhere, or the user leaves it as it is. May raise."""
+        """The user's own value, as the process shows it now and as JSON can hold it: a bool, a number or a string. None
+        if it is read elsewhere, or the user has not set it. May raise."""
         return None
 
     @classmethod
     def obstacle(cls, steps: Steps) -> Optional[str]:
-        """Why it can't be applied to this loop, by what was seen of its optimizers and models: a sentence's end, ""
-        where it can. None where it can be applied to any loop. May raise."""
+        """Why it can't be applied to this loop, judging by its optimizers and models: the end of a sentence; "" if it
+        can. None if it can be applied to any loop. May raise."""
         return None
 
 
@@ -105,7 +105,7 @@ def kinds() -> Dict[str, Any]:
 
 
 def registry() -> Dict[str, Knob]:
-    """A fresh knob of every kind, by name."""
+    """A new knob of every kind, by name."""
     return {name: kind() for name, kind in kinds().items()}
 
 
@@ -115,24 +115,24 @@ def arguments(setting: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def shape(loader: Any, setting: Dict[str, Any]) -> None:
-    """Make a copy of the user's loader what the setting asks for beyond its arguments."""
+    """Change a copy of the user's loader as the setting wants it, beyond the loader's arguments."""
     for name, value in setting.items():
         if name in kinds():
             kinds()[name].shape(value, loader)
 
 
 def needs_loader(setting: Dict[str, Any]) -> bool:
-    """Whether a part of the setting means nothing where no loader feeds the loop."""
+    """Whether a part of the setting has no meaning in a loop without a loader."""
     return any(name in kinds() and kinds()[name].layer == "loader" for name in setting)
 
 
 def keeps_batches(setting: Dict[str, Any]) -> bool:
-    """Whether batches that were kept are served under this setting."""
+    """Whether kept batches are served under this setting."""
     return any(value and name in kinds() and kinds()[name].keeps_batches for name, value in setting.items())
 
 
 def own_settings() -> Dict[str, Any]:
-    """What the user has set knobs to, by name, as far as the process shows it now. Never raises."""
+    """The user's own values of knobs, by name, as far as the process shows them now. Never raises."""
     own: Dict[str, Any] = {}
     try:
         for name, kind in kinds().items():
@@ -145,7 +145,7 @@ def own_settings() -> Dict[str, Any]:
 
 
 def obstacles(steps: Steps) -> Dict[str, str]:
-    """Why knobs can't be applied to this loop, by name; "" where they can. Never raises."""
+    """Why knobs can't be applied to this loop, by name; "" if they can. Never raises."""
     found: Dict[str, str] = {}
     for name, kind in kinds().items():
         try:
@@ -158,7 +158,7 @@ def obstacles(steps: Steps) -> Dict[str, str]:
 
 
 def watch(steps: Steps) -> None:
-    """Have every knob look for what it needs to know of a loop. Never raises."""
+    """Make every knob watch for what it needs to know about a loop. Never raises."""
     with contextlib.suppress(Exception):
         for kind in kinds().values():
             with contextlib.suppress(Exception):
@@ -166,7 +166,7 @@ def watch(steps: Steps) -> None:
 
 
 def facts(steps: Steps, device: str, loader: Any = None) -> Dict[str, Any]:
-    """What knobs saw of the loop, the model and the machine, by name, of those that look. Never raises."""
+    """What knobs saw of the loop, the model and the machine, by name, for the knobs that watch. Never raises."""
     seen: Dict[str, Any] = {}
     for name, kind in kinds().items():
         with contextlib.suppress(Exception):  # Without them its fix isn't tried, and says so.

@@ -29,11 +29,11 @@ class Held(Knob):
         raise NotImplementedError
 
     def remember(self) -> None:
-        """Note how the user had it, for `turn_back`. May raise."""
+        """Note the user's value, for `turn_back`. May raise."""
         self._before = self.stands()
 
     def turn_back(self) -> None:
-        """As the user had it. Must not raise."""
+        """Restore the user's value. Must not raise."""
         self.put(self._before)
 
     def apply(self, value: Any, context: GuestContext) -> None:

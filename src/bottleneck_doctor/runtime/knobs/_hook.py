@@ -7,8 +7,9 @@ from typing import Any, Callable, Tuple
 
 
 class Hook:
-    """A hook of ours on a module of the user's. A copy of that module, as weights are averaged or a best model is kept,
-    gets one that does nothing: nobody would ever take ours off it. So does a pickled one, and needs nothing of ours."""
+    """A hook on a module of the user's. A copy of the module, as for averaged weights or to keep the best model, gets a
+    hook that does nothing, because nobody would remove it. So does a pickled module, which then needs no code of
+    doctor's."""
 
     def __init__(self, told: Callable[..., Any]) -> None:
         self._told = told

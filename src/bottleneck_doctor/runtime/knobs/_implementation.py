@@ -13,13 +13,13 @@ import torch
 from ._stand_in import Groups, StandIn
 
 _WRITTEN = "_doctor_as_written"
-"""In a copy of a group: what `fused` and `foreach` are in the user's."""
+"""The key under which a copy of a group keeps the user's `fused` and `foreach`."""
 _MOST_JUDGED = 4096
 
 
 class Implementation(StandIn):
     flags: ClassVar[Dict[str, bool]]
-    """What the copies say."""
+    """The flags of the copies."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -28,11 +28,11 @@ class Implementation(StandIn):
 
     @classmethod
     def fits(cls, kind: type, group: Dict[str, Any]) -> bool:
-        """Whether a group of an optimizer of this class is to be stepped so, and can be."""
+        """Whether a group of an optimizer of this class should and can be stepped in this way."""
         raise NotImplementedError
 
     def can_step(self, group: Dict[str, Any], told: Any, lists: Tuple[Any, ...]) -> bool:
-        """Whether that goes for what was gathered of it."""
+        """Whether that is true for what torch has gathered of the group."""
         return True
 
     def groups(self, stand_in: Any, theirs: Groups) -> Groups:
@@ -69,7 +69,7 @@ class Implementation(StandIn):
             self._unscaled(stand_in, group, lists)
 
     def _unscaled(self, stand_in: Any, group: Dict[str, Any], lists: Tuple[Any, ...]) -> None:
-        """Before a step that knows no gradient scaler: what a scaler does for it, where it left that to a fused one."""
+        """Before a step without gradient scaling: do what the scaler left for a fused step to do."""
         scale, overflow = vars(stand_in).get("grad_scale"), vars(stand_in).get("found_inf")
         if group.get("fused") or (scale is None and overflow is None):
             return

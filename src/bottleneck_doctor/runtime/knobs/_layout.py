@@ -13,11 +13,12 @@ from ._modules import is_compiled
 Strides = Tuple[int, ...]
 
 _SEVERAL = ("DistributedDataParallel", "FullyShardedDataParallel", "FSDPModule", "DeepSpeedEngine")
-"""Wrappers for several processes, by the names of their classes, whose buffers are laid out for the weights."""
+"""Wrappers for several processes whose buffers follow the layout of the weights, by class name."""
 
 
 def channels_last(shape: Sequence[int]) -> Strides:
-    """Strides of a 4-D tensor in `torch.channels_last`, those of dimensions of length 1 as `Module.to` leaves them."""
+    """Strides of a 4-D tensor in `torch.channels_last`. Dimensions of length 1 get the strides that `Module.to`
+    gives."""
     _, channels, height, width = shape
     return channels * height * width, 1, channels * width, channels
 
@@ -29,8 +30,8 @@ def in_order(tensor: torch.Tensor, strides: Strides) -> torch.Tensor:
 
 
 class Moved:
-    """A tensor that has its numbers elsewhere, in another order. Where they lay is kept and filled again, since others
-    may hold views of it."""
+    """A tensor whose data has moved to another place, in another order. The old memory is kept, and gets the data back,
+    because others may hold views of it."""
 
     def __init__(self, tensor: torch.Tensor, strides: Strides) -> None:
         self.tensor = tensor
@@ -40,7 +41,7 @@ class Moved:
         tensor.data = elsewhere
 
     def back(self) -> None:
-        """The numbers of now, where and as they lay. What the program has given another shape or type stays."""
+        """Put the current data back into the old memory. A tensor that the program gave another shape or type stays."""
         now, own = self.tensor.data, self._own
         if (now.shape, now.dtype, now.device) != (own.shape, own.dtype, own.device):
             return
@@ -66,7 +67,7 @@ def of_optimizers(steps: Steps, parameter: torch.Tensor) -> Iterator[torch.Tenso
 
 
 def obstacle(steps: Steps) -> str:
-    """Why the layout of this model's weights can't be changed in a living process; "" where it can."""
+    """Why the layout of this model's weights can't be changed in a running process; "" if it can."""
     modules = [module for root in steps.roots for module in root.modules()]
     if any(map(is_compiled, modules)) or _compiled_frames():
         return "parts of the program are compiled, and the compiler chooses the layout of convolutions itself"
@@ -80,7 +81,7 @@ def obstacle(steps: Steps) -> str:
 
 
 def _compiled_frames() -> int:
-    """Functions that were compiled so far. One of them may call the model, by the strides of its weights."""
+    """Functions that were compiled so far. One of them may call the model, and depend on the strides of its weights."""
     dynamo = sys.modules.get("torch._dynamo.utils")
     return 0 if dynamo is None else int(dynamo.counters.get("frames", {}).get("ok", 0))
 

@@ -14,20 +14,20 @@ import torch
 from ..process.originals import now, open_file
 
 LOOKS_EVERY = 0.05
-"""Seconds between two looks: one takes some microseconds, and steps may be as short."""
+"""Seconds between two readings: one takes some microseconds, and a step may be as short."""
 HOST_PART = 0.5
-"""Part of what was free as a window began that its process may take on top."""
+"""The process may take this share of the memory that was free when the window began."""
 HOST_LEAST = 32 << 20
-"""Bytes that it may take in any case: so much comes and goes."""
+"""Bytes that it may take in any case, because so much comes and goes."""
 DEVICE_PART = 0.9
-"""Part of a device's memory that the allocator may hold, unless it held as much before."""
+"""The allocator may hold this share of a device's memory, unless it held more before."""
 _GIBIBYTE = 1 << 30
 _UNLIMITED = 1 << 60
-"""A limit of a control group that is none."""
+"""A control group's limit that means no limit."""
 
 
 class MemoryLimit:
-    """Of one window, on the host and on `device` (as torch writes it, `cuda:0`)."""
+    """The memory of one window, on the host and on `device` (as torch writes it, `cuda:0`)."""
 
     def __init__(self, device: str) -> None:
         self._device = device if device.startswith("cuda") and torch.cuda.is_available() else ""
@@ -64,7 +64,7 @@ class MemoryLimit:
 
 
 def resident() -> Optional[int]:
-    """Bytes of memory that this process holds; None where the system does not say."""
+    """Bytes of memory that this process holds; None if unknown."""
     try:
         with open_file("/proc/self/statm", encoding="ascii") as handle:
             return int(handle.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -73,8 +73,7 @@ def resident() -> Optional[int]:
 
 
 def host_free() -> Optional[int]:
-    """Bytes that this process may still take: of the machine, and of the control groups that it is in. None where the
-    system does not say."""
+    """Bytes that this process may still take, of the machine and of its control groups; None if unknown."""
     free = _available()
     try:
         with open_file("/proc/self/cgroup", encoding="utf-8") as handle:
@@ -105,7 +104,8 @@ def _available() -> Optional[int]:
 
 
 def _left(root: str, path: str, limit_file: str, used_file: str) -> Optional[int]:
-    """What a group and those around it leave. In a container a group's own path may not be there: its root is."""
+    """Bytes that a group and its parents leave. In a container the group's own path may not exist, but its root
+    does."""
     least: Optional[int] = None
     parts = [part for part in path.split("/") if part and part != ".."]
     for count in range(len(parts), -1, -1):
@@ -126,7 +126,7 @@ def _number(path: str) -> Optional[int]:
 
 
 def _cached(path: str) -> int:
-    """Bytes of files that a group has in the page cache: the kernel takes them back as it needs them."""
+    """Bytes of files that a group has in the page cache, which the kernel frees when it needs them."""
     names = ("inactive_file", "active_file", "total_inactive_file", "total_active_file")
     try:
         with open_file(path, encoding="ascii") as handle:

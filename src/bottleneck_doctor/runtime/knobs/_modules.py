@@ -7,7 +7,7 @@ from typing import Any, Callable
 import torch
 
 _DEPTH = 4
-"""Lists in lists that are looked into."""
+"""How deep nested lists are looked into."""
 
 
 def is_compiled(module: Any) -> bool:
@@ -16,7 +16,7 @@ def is_compiled(module: Any) -> bool:
 
 
 def mapped(value: Any, change: Callable[[torch.Tensor], torch.Tensor], depth: int = 0) -> Any:
-    """`value` with every tensor in it changed, in new lists, tuples and dicts where it has such."""
+    """`value` with every tensor in it changed; its lists, tuples and dicts are copied."""
     if isinstance(value, torch.Tensor):
         return change(value)
     if type(value) in (list, tuple) and depth < _DEPTH:

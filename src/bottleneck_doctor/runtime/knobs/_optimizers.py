@@ -23,21 +23,21 @@ KNOWN = (
     torch.optim.RMSprop,
     torch.optim.Rprop,
 )
-"""Classes whose step goes through the groups one by one, and through nothing else of the optimizer that a knob might
-change. They call a closure once, before all of them."""
+"""Classes whose step goes through the groups one by one, and uses nothing else of the optimizer that a knob might
+change. They call a closure once, before the first group."""
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 NO_OPTIMIZER = "no step of a torch optimizer was seen"
 
 
 def obstacle(steps: Steps, refusal: Callable[[Any], str]) -> str:
-    """Why none of the loop's optimizers can be changed, by what `refusal` says of one; "" where one can."""
+    """Why none of the loop's optimizers can be changed, according to `refusal` for each; "" if one can."""
     reasons = [refusal(each) for each in steps.optimizers]
     return "" if "" in reasons else (reasons or [NO_OPTIMIZER])[0]
 
 
 def unknown(optimizer: Any) -> str:
-    """Why nothing may be supposed of how this optimizer steps; "" where its class is torch's own, as torch made it."""
+    """Why it is unknown how this optimizer steps; "" if its class is torch's own and unchanged."""
     kind = type(optimizer)
     if kind not in KNOWN:
         return f"the optimizer is a `{kind.__name__}`, whose step doctor does not know"
@@ -55,7 +55,7 @@ def has_tensors(group: Dict[str, Any]) -> bool:
 
 
 def is_foreach(group: Dict[str, Any]) -> bool:
-    """Whether the group is stepped by operations on lists of tensors, as written or by torch's default."""
+    """Whether the group is stepped with operations on lists of tensors, as written or by torch's default."""
     if group.get("fused") is None and group.get("foreach") is None:
         from torch.optim.optimizer import _default_to_fused_or_foreach
 
@@ -64,7 +64,7 @@ def is_foreach(group: Dict[str, Any]) -> bool:
 
 
 def all_plain(parameters: List[Any]) -> bool:
-    """Whether these are tensors of no kind of their own, whose gradients, as far as there are some, are dense."""
+    """Whether these are plain tensors, and their gradients, if any, are dense."""
     return all(type(each) in _PLAIN and (each.grad is None or each.grad.layout is torch.strided) for each in parameters)
 
 
@@ -77,8 +77,8 @@ def all_fusible(kind: type, parameters: List[Any]) -> bool:
 
 @lru_cache(maxsize=None)
 def has_fused(kind: Any, device: str, dtype: torch.dtype) -> bool:
-    """Whether this torch can step a parameter so, which is tried on one of its own: the classes came to their fused
-    implementations in different releases, and to each device in another."""
+    """Whether this torch can step a parameter in this way, which is tried on a new one: the classes got their fused
+    implementations in different releases, and for each device in another."""
     if kind not in FUSED or not dtype.is_floating_point:
         return False
     try:

@@ -22,34 +22,34 @@ Groups = List[Dict[str, Any]]
 class StandIn(Knob):
     def __init__(self) -> None:
         self._held: Optional[bool] = None
-        """Whether every group that was to be stepped otherwise was; None before the first."""
+        """Whether every group that should be stepped in another way was; None before the first."""
         self._hooks: List[Any] = []
         self._kinds: Dict[type, type] = {}
         self._touched: List[Any] = []
-        """The optimizers that it acts on."""
+        """The optimizers that it changes."""
 
     @classmethod
     def refusal(cls, optimizer: Any) -> str:
-        """Why this optimizer is left alone; "" where it isn't."""
+        """Why this optimizer is left alone; "" if it isn't."""
         raise NotImplementedError
 
     def prepare(self, optimizer: Any) -> None:
-        """Before its first step so. May raise."""
+        """Called before the optimizer's first step in this way. May raise."""
 
     def step_begins(self, optimizer: Any) -> None:
-        """A step of it begins. May raise, and the step is then made as written."""
+        """A step of the optimizer begins. May raise; the step is then made as written."""
 
     def put_back(self, optimizer: Any) -> None:
-        """After its last step so: undo what was prepared. May raise."""
+        """Called after the optimizer's last step in this way, to undo `prepare`. May raise."""
 
     def groups(self, stand_in: Any, theirs: Groups) -> Groups:
-        """The groups that the step is made with, in place of `theirs`, which must stay as they are. May raise."""
+        """The groups for the step, instead of `theirs`, which must stay unchanged. May raise."""
         raise NotImplementedError
 
     def gathered(self, stand_in: Any, group: Dict[str, Any], told: Any, lists: Tuple[Any, ...]) -> None:
         """torch has gathered what it needs of a group, in `lists`: parameters with a gradient, gradients, then the
-        optimizer's state. `told`: whether sparse or complex ones are among them. The step heeds what `group` says from
-        now on."""
+        optimizer's state. `told`: whether sparse or complex ones are among them. From now on the step uses the values
+        in `group`."""
 
     # -- the knob ----------------------------------------------------------------------------------------------------
 
@@ -86,7 +86,7 @@ class StandIn(Knob):
         return self._held
 
     def note(self, held: bool) -> None:
-        """A group was stepped as it was to be, or not."""
+        """Note whether a group was stepped in the way that the knob wants."""
         self._held = held and self._held is not False
 
     # -- a step ------------------------------------------------------------------------------------------------------

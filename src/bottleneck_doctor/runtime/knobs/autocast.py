@@ -20,14 +20,14 @@ from ._modules import is_compiled, mapped
 _MOST_LAYERS = 64
 
 _overdue: Dict[int, List[Any]] = {}
-"""Contexts by the thread that entered them, and has to leave them: autocast is a thread's own state. Where batches are
-asked for in another thread than training is in, a window may end there."""
+"""Contexts by the thread that entered them and has to leave them, because autocast's state belongs to a thread. If
+batches are requested in another thread than the one that trains, a window may end there."""
 
 
 class _CarriedOver:
-    """What a loop carries from step to step, such as the state of a recurrent network, is of autocast's type when that
-    ends. A user who writes autocast never leaves it; to the first step behind ours it is given in the model's own type,
-    or the model could not compute."""
+    """What a loop carries from step to step, such as the state of a recurrent network, has autocast's type when a
+    window ends. A user who writes autocast never leaves it. Here the first step after the window gets it in the model's
+    own type, because otherwise the model could not compute."""
 
     def __init__(self, root: Any, carried: torch.dtype) -> None:
         self._carried = carried
@@ -36,7 +36,7 @@ class _CarriedOver:
         self._handle: Any = None
 
     def watch(self) -> None:
-        """From the next call of the model on, until one with gradients is through."""
+        """Convert from the next call of the model on, until a call with gradients has ended."""
         if self._own is not self._carried:
             self._handle = self._root.register_forward_pre_hook(Hook(self._called), with_kwargs=True)
 
@@ -119,7 +119,7 @@ class Autocast(Knob):
             self._region = region
 
     def _wrap(self, root: Any) -> None:
-        """A module that was compiled in place runs its hooks inside of the graph: autocast is entered before that."""
+        """A module that was compiled in place runs its hooks inside the graph, so autocast is entered before that."""
         compiled = root._compiled_call_impl
 
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -166,14 +166,15 @@ KNOB = Autocast
 
 
 def _leave_overdue() -> None:
-    """Leave what this thread entered and a window that ended in another thread could not leave."""
+    """Leave the contexts that this thread entered, if their window ended in another thread, which could not leave
+    them."""
     while _overdue.get(get_ident()):
         _overdue[get_ident()].pop().__exit__(None, None, None)
     _overdue.pop(get_ident(), None)
 
 
 def _uncompiled(root: Any) -> List[Any]:
-    """The modules of `root` that no compiled graph holds."""
+    """The modules of `root` that are in no compiled graph."""
     compiled = {id(inner) for module in root.modules() if is_compiled(module) for inner in module.modules()}
     return [module for module in root.modules() if id(module) not in compiled]
 

@@ -37,12 +37,12 @@ from . import GuestContext, Knob
 NAME = "batched_fetch"
 MOST_ROWS = 256
 MOST_BYTES = 16 << 20
-"""What is compared of a batch at most: one more row says no more."""
+"""At most so many rows of a batch are compared; more rows would say no more."""
 _SAMPLERS = (DistributedSampler, RandomSampler, SequentialSampler, WeightedRandomSampler)
-"""Samplers whose indices are plain integers, so that a list of them is no index of several dimensions."""
+"""Samplers whose indices are plain integers, so that a list of them is an index of one dimension."""
 
 _compared: List[Tuple[Any, bool]] = []
-"""Datasets, held weakly, and whether both ways gave the same."""
+"""For each dataset, held weakly, whether both ways gave the same batch."""
 _MOST_COMPARED_DATASETS = 4
 
 
@@ -73,7 +73,7 @@ class BatchedFetch(Knob):
 
 
 def obstacle(loader: Any) -> str:
-    """Why this loader's batches are not taken as a whole, as the end of a sentence; "" where they can be."""
+    """Why this loader's batches can't be fetched as a whole, as the end of a sentence; "" if they can."""
     dataset = loader.dataset
     if isinstance(loader.dataset, IterableDataset):
         return "an iterable dataset has no rows that could be taken by index"
@@ -107,7 +107,7 @@ def _inside_subsets(dataset: Any) -> Any:
 
 
 def _plain(indices: Any) -> bool:
-    """Whether indices are numbers: a list of tensors is an index of several dimensions, where it is short."""
+    """Whether indices are numbers: a short list of tensors would be an index of several dimensions."""
     if isinstance(indices, range):
         return True
     return type(indices) in (list, tuple) and not any(isinstance(index, torch.Tensor) for index in indices)
@@ -128,7 +128,7 @@ def _reads_tensors(dataset: Any) -> bool:
 
 
 def _reads_arrays(dataset: Any) -> bool:
-    """Whether `__getitem__` does nothing but index tensors and arrays that the dataset holds, by its source."""
+    """Whether, according to its source, `__getitem__` only indexes tensors and arrays that the dataset holds."""
     getter = getattr(type(dataset), "__getitem__", None)
     if not inspect.isfunction(getter) or hasattr(getter, "__wrapped__"):
         return False
@@ -146,7 +146,7 @@ def _reads_arrays(dataset: Any) -> bool:
 
 
 def _rows_read(body: List[ast.stmt], this: str, index: str) -> List[str]:
-    """The attributes of which a body reads a row, where it does nothing else; empty where it does, or reads none."""
+    """The attributes from which a body reads a row; empty if it reads none, or does anything else."""
     if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
         body = body[1:]  # Its docstring.
     held: List[str] = []
@@ -186,7 +186,7 @@ def _rows_read(body: List[ast.stmt], this: str, index: str) -> List[str]:
 
 
 def _holds_rows(dataset: Any, name: str) -> bool:
-    """Whether an attribute is a tensor or an array with rows, and no property or the like stands in its way."""
+    """Whether an attribute is a tensor or an array with rows, and no property or similar."""
     if hasattr(type(dataset), name):
         return False
     value = vars(dataset).get(name)
@@ -213,8 +213,8 @@ def _compares(dataset: Any, size: int) -> bool:
 
 
 def _gives_the_same(dataset: Any, size: int) -> bool:
-    """Batches of one row, of two in reverse order, and of `size` rows from all over the dataset, fewer where rows are
-    large."""
+    """Batches of one row, of two in reverse order, and of `size` rows from all over the dataset (fewer if rows are
+    large)."""
     try:
         count = len(dataset)
         for indices in ([count - 1], [count - 1, 0]):
@@ -234,7 +234,7 @@ def _same_for(dataset: Any, indices: List[int]) -> bool:
 
 
 def same_batch(one: Any, other: Any) -> bool:
-    """Whether two batches are alike to the last bit: containers, types, layout and values."""
+    """Whether two batches are exactly equal: containers, types, layout and values."""
     if type(one) is not type(other):
         return False
     if isinstance(one, torch.Tensor):

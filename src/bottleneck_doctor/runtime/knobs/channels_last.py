@@ -29,9 +29,9 @@ class ChannelsLast(Knob):
         self._weights: List[Tuple[torch.Tensor, Strides]] = []
         """Weights that were moved, each with its own strides."""
         self._known: Set[int] = set()
-        """Ids of what there was of gradients and of the optimizers' for them."""
+        """Ids of the gradients and of the optimizers' state that existed for them."""
         self._kept: List[torch.Tensor] = []
-        """Those tensors, so that their ids stay theirs."""
+        """These tensors, kept alive so that their ids are not used again."""
         self._hooks: List[Any] = []
         self._checks: List[Any] = []
         self._looks = False
@@ -118,7 +118,7 @@ KNOB = ChannelsLast
 
 
 def _beside(weight: torch.Tensor, steps: Steps) -> List[torch.Tensor]:
-    """What lies beside a weight, number by number: its gradient, and what optimizers keep."""
+    """The tensors that have one number for each of a weight: its gradient, and the optimizers' state."""
     gradient = weight.grad if weight.is_leaf else None
     found = [] if gradient is None or gradient.layout is not torch.strided else [gradient]
     return [*found, *(kept for kept in of_optimizers(steps, weight) if kept.layout is torch.strided)]
@@ -130,7 +130,7 @@ def _given(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _layout(weight: torch.Tensor) -> Optional[torch.memory_format]:
-    """The one layout that it lies in; None where it lies in both, as kernels of one pixel do, or in neither."""
+    """The layout of a tensor; None if it fits both, as for kernels of one pixel, or neither."""
     layouts = [
         each for each in (torch.contiguous_format, torch.channels_last) if weight.is_contiguous(memory_format=each)
     ]

@@ -24,9 +24,9 @@ from ._memory import MemoryLimit
 
 NAME = "cleanup_calls"
 MOST_LINES = 16
-"""Lines that are kept; a loop has one or two."""
+"""At most so many lines are kept; a loop has one or two."""
 SURELY = 3.0
-"""Calls to expect in a lead-in from which on their absence says that the knob took no effect."""
+"""If at least so many calls are expected in a lead-in and none comes, the knob had no effect."""
 
 Place = Tuple[str, int]
 """The file of a caller, as its code names it, and the line."""
@@ -35,7 +35,7 @@ _collect = gc.collect
 
 
 class Calls:
-    """Calls in steps: by line, until the loop is found. `left_out`: how many were, in the window that is under way."""
+    """Calls in steps, by line, until the loop is found. `left_out`: how many were left out in the current window."""
 
     def __init__(self) -> None:
         self.watching = True
@@ -43,7 +43,7 @@ class Calls:
         self.counts: Dict[Place, int] = {}
         self.threads: Dict[Place, int] = {}
         self.without = False
-        """Whether they are left out now."""
+        """Whether calls are left out now."""
         self.left_out = 0
 
     def note(self, name: str, place: Place) -> None:
@@ -60,7 +60,7 @@ class Calls:
 
 
 def of(steps: Steps) -> Calls:
-    """What was seen in this process: a forked one begins anew."""
+    """What was seen in this process; a forked process starts over."""
     calls = steps.noted.get(NAME)
     if calls is None:
         calls = steps.noted[NAME] = Calls()
@@ -68,8 +68,8 @@ def of(steps: Steps) -> Calls:
 
 
 def in_step(steps: Steps) -> bool:
-    """Whether the loop is in a step, before it is found: some loader's epoch has begun and is not over; without a
-    loader, a step was made. What is called with gradients off is a part of an evaluation."""
+    """Whether the loop is in a step, before it is found: some loader's epoch has begun and not ended or, without a
+    loader, a step was made. A call with gradients off is part of an evaluation."""
     if not torch.is_grad_enabled():
         return False
     if steps.records:
@@ -157,7 +157,7 @@ class CleanupCalls(Knob):
 
 
 def _asking(steps: Steps, title: str, original: Any, in_use: Callable[[], bool], answer: Any) -> Any:
-    """`original`, unless a line of the user's calls that is left out now: that gets `answer`."""
+    """`original`, except for calls of the user's that are left out now, which return `answer`."""
 
     is_compiling = torch.compiler.is_compiling
 
@@ -182,7 +182,7 @@ def _asking(steps: Steps, title: str, original: Any, in_use: Callable[[], bool],
 
 
 def _empty_caches() -> List[Tuple[Any, str, str, Callable[[], bool]]]:
-    """Where torch's functions stand that empty a cache, as a user writes them, and whether that does anything."""
+    """The torch functions that empty a cache, by the names that users write, and whether they do anything here."""
     found: List[Tuple[Any, str, str, Callable[[], bool]]] = [
         (torch.cuda, "empty_cache", "torch.cuda.empty_cache", _cuda_in_use),
         (torch._C, "_cuda_emptyCache", "torch._C._cuda_emptyCache", _cuda_in_use),
@@ -208,7 +208,7 @@ def _in_use(kind: str) -> bool:
 
 
 def _replace(original: Any, new: Any, module: Any, name: str) -> None:
-    """Also where the same function stands in the module that it is from."""
+    """Also replace the same function in the module that defines it."""
     setattr(module, name, new)
     home = sys.modules.get(getattr(original, "__module__", None) or "")
     if home is not None and getattr(home, name, None) is original:
@@ -216,7 +216,7 @@ def _replace(original: Any, new: Any, module: Any, name: str) -> None:
 
 
 def _replace_in_users_modules(original: Any, new: Any) -> None:
-    """Where the user's modules took it by `from gc import collect` before torch was there."""
+    """Also replace it in the user's modules that imported it (`from gc import collect`) before torch was imported."""
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
         if name == "__main__" or (isinstance(file, str) and is_users_file(file)):

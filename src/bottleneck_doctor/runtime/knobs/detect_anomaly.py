@@ -25,7 +25,7 @@ class DetectAnomaly(Switch):
     def __init__(self) -> None:
         super().__init__()
         self._theirs: Tuple[bool, bool] = (False, True)
-        """Whether it is on as far as the user's program knows, and whether it looks for NaN then."""
+        """Whether it is on from the view of the user's program, and whether it then looks for NaN."""
 
     @classmethod
     def is_on(cls) -> bool:

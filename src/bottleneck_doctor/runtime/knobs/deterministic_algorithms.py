@@ -17,7 +17,7 @@ class DeterministicAlgorithms(Switch):
     def __init__(self) -> None:
         super().__init__()
         self._theirs: Tuple[int, Any] = (0, None)
-        """torch's state, and that of its compiler where the program uses it."""
+        """torch's state, and that of its compiler if the program uses it."""
 
     @classmethod
     def is_on(cls) -> bool:

@@ -73,7 +73,8 @@ KNOB = Float32Precision
 
 
 def own_precision(backend: str, operation: str) -> str:
-    """What was set for this operation itself. What it has from its backend, or from everybody's, is `none`."""
+    """The precision that was set for this operation itself; `none` if it is inherited from its backend or from
+    torch."""
     if _read is None:
         return "none"
     precision = str(_read(backend, operation))
@@ -98,7 +99,7 @@ def _contradictory() -> bool:
 
 
 def _levels(device: str) -> List[str]:
-    """Precisions below the highest that this device has units for, the gentlest first."""
+    """Precisions below the highest that this device has hardware for, the most precise first."""
     if device.startswith("cuda"):
         tensor_float = torch.version.hip is None and torch.cuda.get_device_capability(torch.device(device)) >= (8, 0)
         return ["high"] if tensor_float else []
@@ -126,7 +127,7 @@ def _cpu_flags(path: str = "/proc/cpuinfo") -> "frozenset[str]":
 
 
 def _multiplies(root: Any) -> bool:
-    """Whether a layer of it multiplies float32 matrices. Looking up rows is none."""
+    """Whether one of its layers multiplies float32 matrices; an embedding does not."""
     layers = (each for each in root.modules() if not isinstance(each, (torch.nn.Embedding, torch.nn.EmbeddingBag)))
     weights = (weight for layer in layers for weight in layer.parameters(recurse=False))
     return any(weight.dim() == 2 and weight.dtype is torch.float32 for weight in weights)

@@ -19,7 +19,7 @@ from ._optimizers import all_fusible, has_tensors, unknown
 _ABSENT = object()
 _SCALES = "_step_supports_amp_scaling"
 _CLIP_THEMSELVES = ("lightning", "pytorch_lightning", "lightning_fabric")
-"""Who asks an optimizer whether it scales, and then refuses to clip its gradients."""
+"""Libraries that ask an optimizer whether it scales gradients itself, and then refuse to clip them."""
 
 
 class FusedOptimizer(Implementation):
@@ -29,9 +29,9 @@ class FusedOptimizer(Implementation):
     def __init__(self) -> None:
         super().__init__()
         self._states: Dict[int, Tuple[Any, int]] = {}
-        """The state of each optimizer, and how many parameters it held when counts of steps were last moved."""
+        """The state of each optimizer, and how many parameters it held when step counters were last moved."""
         self._counts: List[Tuple[Any, torch.Tensor]] = []
-        """States of parameters, with the user's own tensor that was taken out."""
+        """States of parameters, with the user's own step counter that was taken out."""
         self._scales: List[Tuple[Any, Any]] = []
 
     @classmethod
@@ -125,7 +125,7 @@ def _beside(count: torch.Tensor, parameter: torch.Tensor) -> bool:
 
 
 def _count_type() -> torch.dtype:
-    """The type in which an optimizer that isn't fused counts its steps."""
+    """The type of the step counter of an optimizer that isn't fused."""
     return torch.float64 if torch.get_default_dtype() is torch.float64 else torch.float32
 
 

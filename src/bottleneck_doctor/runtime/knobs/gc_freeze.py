@@ -38,7 +38,7 @@ class Collections:
 
 
 class _Stopwatch:
-    """Stands among the callbacks of the collector."""
+    """Is one of the collector's callbacks."""
 
     def __init__(self, steps: Steps) -> None:
         self._steps = steps

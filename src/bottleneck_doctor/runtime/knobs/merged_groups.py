@@ -25,7 +25,7 @@ class MergedGroups(StandIn):
     def __init__(self) -> None:
         super().__init__()
         self._sparse = False
-        """Whether some gradients may be sparse: a list of tensors with such a gradient is stepped another way."""
+        """Whether some gradients may be sparse: a list of tensors with such a gradient is stepped in another way."""
 
     @classmethod
     def refusal(cls, optimizer: Any) -> str:
@@ -58,13 +58,13 @@ class MergedGroups(StandIn):
 
 
 def _values_of(optimizer: Any) -> _Values:
-    """What reads the hyperparameters of a group that its class knows. Others are the user's, and the step asks for
-    none of them."""
+    """A function that reads the hyperparameters of a group that the optimizer's class knows. All others are the user's,
+    and the step does not read them."""
     return itemgetter(*(name for name in optimizer.defaults if name != "params"))
 
 
 def _key(values: _Values, group: Dict[str, Any]) -> Any:
-    """Equal for groups that may be merged."""
+    """A key that is equal for groups that may be merged."""
     try:
         found = values(group)
         hash(found)
@@ -81,7 +81,8 @@ def _merged(groups: Groups, keys: List[Any]) -> Groups:
 
 
 def _one(groups: Groups) -> Groups:
-    """Groups with equal hyperparameters as one. Tensors among those may be another thing to each group."""
+    """Merge groups with equal hyperparameters. A tensor among these may differ for each group, so it prevents
+    merging."""
     if len(groups) == 1 or has_tensors(groups[0]):
         return groups
     return [{**groups[0], "params": [parameter for group in groups for parameter in group["params"]]}]
@@ -92,7 +93,7 @@ def _has_sparse(group: Dict[str, Any]) -> bool:
 
 
 def _has_begun(stand_in: Any, group: Dict[str, Any]) -> bool:
-    """Whether a group can be fused with others: a fused step begins the momentum of all parameters, or of none."""
+    """Whether a group can be fused with others: a fused step starts the momentum of all parameters, or of none."""
     if not group.get("fused") or not group.get("momentum"):
         return True
     state = stand_in.state

@@ -22,9 +22,9 @@ class ZeroGradNone(Knob):
         self._put: List[Tuple[Any, Any, Any]] = []
         self._looks: List[Any] = []
         self._had: Dict[int, Any] = {}
-        """Parameters of the loop that had a gradient when the window began, by their id."""
+        """Parameters of the loop that had a gradient when the window began, by id."""
         self._ours: Dict[int, bool] = {}
-        """Whether all that the owner of a call clears is among them."""
+        """Whether all parameters that the owner of a call clears are among them."""
         self._cleared: Set[int] = set()
         self._held: Optional[bool] = None
 
@@ -77,7 +77,7 @@ class ZeroGradNone(Knob):
         return zero_grad
 
     def _clears(self, owner: Any) -> bool:
-        """Whether this owner's gradients are those of the loop. What else a program clears stays as written."""
+        """Whether this owner's gradients are those of the loop. All other gradients are cleared as written."""
         known = self._ours.get(id(owner))
         if known is None:
             theirs = [each for each in parameters_of(owner) if each.grad is not None]

@@ -17,7 +17,7 @@ def construction_site(loader: Any) -> Optional[Site]:
 
 
 def epoch_length(loader: Any) -> Optional[int]:
-    """Batches in one pass, where the loader knows it."""
+    """Batches in one pass, if the loader knows it."""
     if loader._dataset_kind == dataloader._DatasetKind.Iterable:
         return None
     try:
@@ -46,7 +46,7 @@ def own_setting(loader: Any) -> Dict[str, Any]:
 
 
 def whole(value: Any) -> Optional[int]:
-    """A number as users give it, which may be NumPy's; None for what is none."""
+    """A number that a user gave, which may be NumPy's; None if it is no number."""
     try:
         return operator.index(value)
     except TypeError:
@@ -54,5 +54,5 @@ def whole(value: Any) -> Optional[int]:
 
 
 def worker_died(error: BaseException) -> bool:
-    """Whether torch raised this because a worker is gone: at the next signal, wherever the main process is by then."""
+    """Whether torch raised this because a worker ended. It does so at the next signal, wherever the main process is."""
     return isinstance(error, RuntimeError) and str(error).startswith("DataLoader worker (pid")

@@ -16,7 +16,7 @@ _MOST_COPIES = 4
 
 
 def made(loader: Any) -> None:
-    """A loader was made: what its dataset holds open by now was not opened lazily."""
+    """A loader was made. What its dataset has open at this time was not opened lazily."""
     try:
         _noted.note(loader.dataset)
         loader.__dict__["_doctor_noted"] = True
@@ -25,7 +25,7 @@ def made(loader: Any) -> None:
 
 
 def about_to_iterate(loader: Any) -> None:
-    """An iterator of a loader is being made. Only before the first one nothing was opened yet by loading."""
+    """An iterator of a loader is being made. Only before the first one has loading not opened anything yet."""
     if _is_noted(loader) and not loader.__dict__.get("_doctor_iterated"):
         loader.__dict__["_doctor_iterated"] = True
         try:
@@ -35,13 +35,13 @@ def about_to_iterate(loader: Any) -> None:
 
 
 def for_workers(loader: Any) -> Any:
-    """The dataset as workers get it: where the user has none, without what was opened since the loader was made."""
+    """The dataset for workers: if the user has no workers, without what was opened since the loader was made."""
     copy = None if loader.num_workers else copy_of(loader, 1)
     return loader.dataset if copy is None else copy.copy
 
 
 def opened_early(loader: Any) -> str:
-    """What the dataset held open when its loader was made, which forked workers share; "" where nothing is known."""
+    """What the dataset had open when its loader was made, which forked workers would share; "" if nothing is known."""
     return _noted.opened_early(loader.dataset) if _is_noted(loader) else ""
 
 
@@ -69,8 +69,8 @@ def copy_of(loader: Any, workers: int) -> Optional[DatasetCopy]:
 
 
 def held_elsewhere(loader: Any, own: Optional[DatasetCopy]) -> List[Any]:
-    """What forked workers of this loader, whose dataset is that of its copy if it has one, inherit open in another copy
-    of it, and would be refused a second time."""
+    """Handles that forked workers of this loader inherit in another copy of its dataset, and that they must close
+    because the library refuses to open the same file twice."""
     try:
         others = (
             [known.copy for known in _copies if known.original is loader.dataset] if own is None else [own.original]

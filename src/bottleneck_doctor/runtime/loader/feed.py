@@ -18,14 +18,14 @@ from .iterators import plain_next
 from .shadow import DEFAULT_PREFETCH, draw_apart, shadow_of
 
 READY_SECONDS = 0.0005
-"""A batch that comes faster than this lay ready: taking one over from another process costs 0.1 to 0.3 ms."""
+"""A batch that comes faster than this was ready: taking one from another process costs 0.1 to 0.3 ms."""
 
 
 class IndexStream:
-    """One endless stream of batch indices out of the user's own sampler.
+    """One endless stream of batch indices from the user's own sampler.
 
-    A new window must not restart the epoch: it would read files again that now lie in the page cache, and flatter
-    whoever comes second. The stream outlives windows and epochs.
+    A new window must not restart the epoch: it would read files that are now in the page cache, so the second setting
+    would seem faster than it is. The stream outlives windows and epochs.
     """
 
     def __init__(self, sampler: Any, current: Optional[Iterator[Any]] = None) -> None:
@@ -34,7 +34,7 @@ class IndexStream:
         self._ahead: List[Any] = []
 
     def epoch_over(self) -> None:
-        """All batches of an epoch were handed out: a sampler may draw once more as it comes to its end."""
+        """All batches of an epoch were handed out. A sampler may draw random numbers once more when it ends."""
         if self._current is not None and not self._ahead:
             try:
                 self._ahead.append(next(self._current))
@@ -42,7 +42,7 @@ class IndexStream:
                 self._current = None
 
     def take(self) -> Any:
-        """The next index. Raises `StopIteration` only where the sampler gives nothing at all."""
+        """The next index. Raises `StopIteration` only if the sampler gives nothing at all."""
         if self._ahead:
             return self._ahead.pop()
         if self._current is not None:
@@ -55,14 +55,14 @@ class IndexStream:
 
 
 class _StreamSampler:
-    """Stands in for the loader's sampler: the first pass may be limited, later ones run on."""
+    """Stands in for the loader's sampler. The first pass may be limited; later ones are endless."""
 
     def __init__(self, stream: IndexStream, first_pass: Optional[int] = None) -> None:
         self._stream = stream
         self._limit = first_pass
 
     def __iter__(self) -> Iterator[Any]:
-        # torch asks for an iterator at construction and again at each reset; the limit lasts until it was used up.
+        # torch requests an iterator at construction and again at each reset; the limit applies until it is used up.
         while self._limit is None or self._limit > 0:
             if self._limit is not None:
                 self._limit -= 1
@@ -102,7 +102,7 @@ class Feed:
 
     @property
     def endless(self) -> bool:
-        """Whether batches go on from one epoch into the next without a new start."""
+        """Whether batches continue from one epoch into the next without a restart."""
         return self._stream is not None and not self._iterable
 
     @property
@@ -163,7 +163,7 @@ class Feed:
         return plain_next(self._iterator)
 
     def ready(self) -> int:
-        """Batches that lie ready to be taken."""
+        """Number of batches that are ready."""
         iterator = self._iterator
         if iterator is None or self.workers == 0:
             return 0
@@ -183,12 +183,12 @@ class Feed:
         return self._started
 
     def exit_codes(self) -> List[int]:
-        """How workers ended that should not have: negative for a signal."""
+        """Exit codes of workers that ended unexpectedly; negative for a signal."""
         return [worker.exitcode for worker in getattr(self._iterator, "_workers", ()) if worker.exitcode]
 
     def close(self) -> None:
-        """End the workers as torch does at the end of an epoch. What becomes of one that has done its work is nobody's
-        failure: some libraries abort a process that comes to its end."""
+        """End the workers as torch does at the end of an epoch. How they exit does not matter then: some libraries
+        abort a process when it exits."""
         iterator, self._iterator = self._iterator, None
         if iterator is not None and self.workers:
             try:

@@ -47,21 +47,21 @@ _KINDS = frozenset(
         ("zipfile", "ZipFile"),
     }
 )
-"""Libraries and their classes, subclasses too, whose objects are an open file or connection; files of Python aside."""
+"""Libraries and classes (with subclasses) whose objects are an open file or connection, besides Python's own files."""
 _NAMES = frozenset(name for _, name in _KINDS)
 _EXCLUSIVE = frozenset({("lmdb", "Environment")})
-"""Those of which a process may have no second one open."""
+"""Classes of which a process may not have two objects open for the same file."""
 _LONG = 256
-"""A container of more entries holds data, and is shared as it is."""
+"""A container with more entries holds data, and is shared as it is."""
 _DEEP = 6
 _MOST = 4096
-"""Objects and containers that are looked into at all: the making of a loader must not wait for it."""
+"""At most so many objects and containers are looked into, so that making a loader takes no noticeable time."""
 _CONTAINERS = (list, tuple, dict)
 _LARGE: Any = object()
-"""Stands for a value that was there and is not kept alive."""
+"""Stands for a value that existed but is not kept alive."""
 
 _undying: List[Any] = []
-"""Copies whose class has a `__del__`: it would close what the copy shares with its original."""
+"""Copies whose class has a `__del__`, kept alive because that would close what the copy shares with its original."""
 
 Change = Callable[[Any, str, Any], Any]
 """What an attribute of an object becomes in the copy, from the object, its name and its value; `_GONE`: nothing."""
@@ -69,13 +69,14 @@ _GONE: Any = object()
 
 
 class Noted:
-    """What the objects of datasets held when a loader was first made of them: what is open since was opened lazily."""
+    """What datasets held when a loader was first made of them. Anything opened since then was opened lazily."""
 
     def __init__(self) -> None:
         self._owners: Dict[int, Tuple[Any, Dict[str, Any]]] = {}
 
     def note(self, dataset: Any) -> None:
-        """A loader was made. Objects that were seen before, as where it is made anew for every epoch, stay as noted."""
+        """A loader was made. Notes of objects that were seen before stay, as when the loader is made for every
+        epoch."""
         _walk(dataset, self._note)
 
     def _note(self, owner: Any) -> None:
@@ -89,7 +90,7 @@ class Noted:
         self._owners[key] = (reference, {name: _small(value) for name, value in vars(owner).items()})
 
     def note_flags(self, dataset: Any) -> None:
-        """Somebody is about to iterate. As long as nothing was opened since, switches stand as the user wants them."""
+        """An iteration is about to begin. As long as nothing was opened, flags have the values that the user wants."""
         if not self.opened_late(dataset):
             _walk(dataset, self._note_flags)
 
@@ -103,7 +104,7 @@ class Noted:
         return attributes if reference() is owner else None
 
     def open_since(self, owner: Any, name: str, value: Any) -> bool:
-        """Whether this attribute of an object that was there holds something that was opened later."""
+        """Whether this attribute of a known object holds something that was opened later."""
         known = self._known(owner)
         if known is None or self._known(value) is not None:
             return False
@@ -124,8 +125,8 @@ class Noted:
         return any(found)
 
     def as_it_was(self, owner: Any, name: str, value: Any) -> Any:
-        """A `Change`: what was opened later becomes what stood there before, and so do switches that went on since:
-        one may say that something is open."""
+        """A `Change` that restores the earlier value of what was opened later, and of flags that were set since,
+        because a flag may say that something is open."""
         if value is True and (self._known(owner) or {}).get(name) is False:
             return False
         if not self.open_since(owner, name, value):
@@ -148,7 +149,7 @@ class Noted:
         return any(found)
 
     def opened_early(self, dataset: Any) -> str:
-        """What was open already, as a class, an attribute and a type; "" where nothing was."""
+        """What was already open, as class, attribute and type; "" if nothing was."""
         found: List[str] = []
 
         def visit(owner: Any) -> None:
@@ -162,7 +163,8 @@ class Noted:
 
 
 class DatasetCopy:
-    """A copy of a dataset to load from elsewhere. `refresh` hands on what the user has set in the original since."""
+    """A copy of a dataset for another process to load from. `refresh` copies what the user has since set in the
+    original."""
 
     def __init__(self, dataset: Any, change: Optional[Change] = None) -> None:
         self.original = dataset
@@ -215,7 +217,7 @@ class DatasetCopy:
 
 
 def exclusive(dataset: Any) -> List[Any]:
-    """The handles in a dataset that keep its process from opening the same file anew."""
+    """The handles in a dataset because of which its process can't open the same file again."""
     found: List[Any] = []
 
     def visit(owner: Any) -> None:
@@ -232,7 +234,7 @@ _watching = False
 
 @contextlib.contextmanager
 def let_go(handles: List[Any]) -> Iterator[None]:
-    """Processes that are forked meanwhile close these, which they have inherited and don't use."""
+    """Processes that are forked in this context close these handles, which they inherit and don't use."""
     global _watching
     if handles and not _watching:
         _watching = True
@@ -270,7 +272,7 @@ def _walk(value: Any, visit: Callable[[Any], None], seen: Optional[Dict[int, Any
 
 
 def _is_holder(value: Any) -> bool:
-    """Whether an object's attributes are looked into: datasets, and what is made of the user's own classes."""
+    """Whether an object's attributes are looked into: datasets, and objects of the user's own classes."""
     if isinstance(value, type) or not hasattr(value, "__dict__") or isinstance(value, (IterDataPipe, MapDataPipe)):
         return False
     if isinstance(value, enum.Enum):  # There is one of each, and code asks whether it is that one.
@@ -286,7 +288,7 @@ def _is_holder(value: Any) -> bool:
 
 
 def _small(value: Any) -> Any:
-    """What is kept of a value: short containers as they were, and what keeps nothing alive."""
+    """What is remembered of a value: short containers as they were, and nothing that keeps large objects alive."""
     if type(value) in _CONTAINERS and len(value) <= _LONG:
         inside = value.values() if isinstance(value, dict) else value
         if all(_is_small(each) for each in inside):
@@ -299,7 +301,7 @@ def _is_small(value: Any) -> bool:
 
 
 def _without_handles(value: Any) -> Any:
-    """A container without the handles in it: gone from a dictionary, None in a list."""
+    """A container without its handles: they are removed from a dictionary, and None in a list."""
     if isinstance(value, dict):
         return {key: held for key, held in value.items() if not _is_handle(held)}
     return type(value)(None if _is_handle(held) else held for held in value)
@@ -310,7 +312,7 @@ def _first_handle(value: Any) -> Any:
 
 
 def _inside(value: Any) -> List[Any]:
-    """A value, or of a container that is not long what is in it."""
+    """The value itself, or the entries of a container that is not long."""
     if type(value) not in _CONTAINERS:
         return [value]
     if len(value) > _LONG:

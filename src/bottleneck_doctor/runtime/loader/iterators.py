@@ -28,8 +28,8 @@ _original_loader_init = dataloader.DataLoader.__init__
 
 
 def install(on_next: Callable[[Any, Any], Any], on_get_iterator: Callable[[Any], Any]) -> None:
-    """Patch torch's classes in place. `on_next(iterator, loader)` answers for iterators whose loader is known;
-    `on_get_iterator(loader)` may return an iterator to use instead of the loader's own, or None."""
+    """Patch torch's classes in place. `on_next(iterator, loader)` returns the batches of iterators whose loader is
+    known; `on_get_iterator(loader)` may return an iterator to use instead of the loader's own, or None."""
 
     @functools.wraps(_original_init)
     def init(self: Any, loader: Any, *args: Any, **kwargs: Any) -> None:
@@ -74,12 +74,12 @@ def install(on_next: Callable[[Any, Any], Any], on_get_iterator: Callable[[Any],
 
 
 def plain_next(iterator: Any) -> Any:
-    """The next batch as torch alone would give it."""
+    """The next batch as torch alone gives it."""
     return _original_next(iterator)
 
 
 class _Lazily:
-    """Stands for an iterable, and asks it for an iterator only once somebody asks for what is in it."""
+    """Stands for an iterable, and requests its iterator only when the first element is requested."""
 
     def __init__(self, of: Any) -> None:
         self._of = of
@@ -91,9 +91,9 @@ class _Lazily:
 def shell(loader: Any, again: bool = False) -> Any:
     """An iterator of the user's loader that starts no workers: what the user holds while the guest serves.
 
-    It draws one seed, as the user's own would. `again`: the workers that it stands for persist, and were given theirs.
-    Sampler and dataset are not asked for anything, since a feed asks them; but they are there for a loop that takes
-    batches past the guest.
+    It draws one seed, as the user's own does. `again`: the workers that it stands for are persistent and already have
+    their seed. It takes nothing from sampler and dataset, because a feed does; but it has both, for a loop that takes
+    batches without the guest.
     """
     shadow = shadow_of(loader, IN_THIS_PROCESS)
     stubs = ["batch_sampler" if loader._auto_collation else "sampler"]

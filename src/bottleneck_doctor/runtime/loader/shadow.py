@@ -10,7 +10,7 @@ import torch
 from ..knobs import arguments
 
 IN_THIS_PROCESS = {"num_workers": 0}
-"""The setting under which no other process makes batches."""
+"""The setting under which the main process makes the batches."""
 DEFAULT_PREFETCH = 2
 
 
@@ -36,10 +36,10 @@ _generators: Dict[str, torch.Generator] = {}
 
 
 def draw_apart(shadow: Any) -> None:
-    """Have this copy of a loader draw seeds for its workers from a generator of ours.
+    """Make this copy of a loader draw the seeds of its workers from a separate generator.
 
-    torch draws one for every iterator. The iterators of windows are more than the user's loop would make, and what its
-    model and its sampler draw afterwards must not depend on how many there were.
+    torch draws one for every iterator. Windows make more iterators than the user's loop would, and the random numbers
+    of the model and the sampler must not depend on how many there were.
     """
     try:
         given = shadow.generator

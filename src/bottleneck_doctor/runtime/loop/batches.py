@@ -8,15 +8,15 @@ from typing import Any, List, Optional, Sequence
 import torch
 
 _MOST_PARTS = 16
-"""Parts of a batch that are looked at: it is asked for every batch, and a list may hold thousands."""
+"""At most so many parts of a batch are looked at: this happens for every batch, and a list may hold thousands."""
 
 
 def batch_samples(batch: Any, batch_size: Optional[int] = None, depth: int = 0) -> float:
-    """Samples in a batch, counted from its first tensor's first dimension; 1 where there is none.
+    """Samples in a batch: the first dimension of its first tensor; 1 if there is none.
 
-    Where another part of the batch has `batch_size` rows, and the first has not (boxes before their pictures, time
-    before batch), that is believed. A list inside the batch that is `batch_size` long, of tensors that are not, holds
-    one tensor a sample (detection).
+    If the first tensor does not have `batch_size` rows but another part of the batch does (boxes before their images,
+    time before batch), the other part counts. A list of `batch_size` tensors that don't have `batch_size` rows holds
+    one tensor for each sample (detection).
     """
     if isinstance(batch, torch.Tensor):
         return float(batch.shape[0]) if batch.dim() else 1.0

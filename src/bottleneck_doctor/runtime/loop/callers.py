@@ -31,7 +31,7 @@ class Callers:
         self.observe: Callable[[], Dict[str, Any]] = dict
         """Looks at what the user has set where a model computes. Must not raise."""
         self.in_backward = False
-        """What is called now is computed again for a backward pass, and not where the user wrote it."""
+        """True during a backward pass: modules are then called to compute again, and not where the user wrote it."""
         self._without_gradients: Dict[int, float] = {}
         """When each module was first called with gradients off, by its id."""
         self._called: List[Called] = []
@@ -58,7 +58,7 @@ class Callers:
         self._seen.clear()
 
     def forget(self) -> None:
-        """Begin anew, in a forked process. Hooks stay."""
+        """Start over, in a forked process. Hooks stay."""
         fresh = vars(Callers())
         for name in ("_hook", "_compiled_hooks", "observe"):
             del fresh[name]
@@ -81,9 +81,9 @@ class Callers:
             hook.remove()
 
     def _keep_hook_unseen(self) -> None:
-        """A compiled model warns of every hook on all modules: of this one the user must not hear, as it is not theirs.
+        """Hide the hook when torch looks for hooks on all modules to warn about: the user did not set this one.
 
-        The question is asked for nothing but that warning.
+        torch asks this only for that warning.
         """
         modules = torch.nn.modules.module
         original = getattr(modules, "_has_any_global_hook", None)

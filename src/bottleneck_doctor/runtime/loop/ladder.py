@@ -18,7 +18,7 @@ from .steps import Steps
 
 PATIENCE_BATCHES = 40
 PATIENCE_SECONDS = 15.0
-"""How long a loop may go on without an optimizer step before a lower rung of the ladder is taken."""
+"""After so long without an optimizer step, the loop is recognised by a lower rung of the ladder."""
 PATIENCE_ALONE = 20, 3.0
 PATIENCE_WITH_LOADER = 40, PATIENCE_SECONDS
 PATIENCE_WITH_OPTIMIZER = 200, 30.0

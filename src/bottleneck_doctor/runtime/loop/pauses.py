@@ -28,20 +28,20 @@ class EpochPauses:
         self._foreign_until = 0.0
 
     def began(self, requested: float, ended: float, counts: bool) -> None:
-        """An epoch is over: asked for one batch too many at `requested`, the loader had ended at `ended`."""
+        """An epoch is over: the loop requested one more batch at `requested`, and the loader ended at `ended`."""
         self._since = ended if counts else None
         self._loader_ending = ended - requested
         self._saved_before = Saving.seconds
         self._foreign_from = None
 
     def foreign(self, at: float) -> None:
-        """Another loader was started, or answered."""
+        """Another loader was started, or gave a batch."""
         if self._foreign_from is None:
             self._foreign_from = at
         self._foreign_until = at
 
     def ended(self, requested: float, delivered: float, timed: bool, trained: float) -> None:
-        """The next epoch's first batch was asked for and delivered. `timed`: in one window, as the last epoch's end.
+        """The next epoch's first batch was requested and delivered. `timed`: in the window of the last epoch's end.
 
         `trained`: when the last optimizer step was done; loops that fetch ahead end the loader before it.
         """

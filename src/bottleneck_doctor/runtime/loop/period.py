@@ -14,13 +14,13 @@ Signature = Tuple[Any, ...]
 """What happened between one batch and the next: optimizer steps by optimizer, scaler steps, backwards."""
 
 MINIMUM_STEPS = 6
-"""Fewer steps than this say nothing about a period."""
+"""With fewer steps than this, nothing can be said about a period."""
 
 
 def find_period(signatures: Sequence[Signature], *, longest: int = 64) -> Optional[int]:
-    """The smallest p after which the sequence repeats, seen at least three times over at its end; None without one.
+    """The smallest p after which the sequence repeats, at least three times at its end; None if there is none.
 
-    The first entries may be unlike the rest (warm-up): only the last 3·p (at least `MINIMUM_STEPS`) are looked at.
+    The first entries may differ from the rest (warm-up), so only the last 3·p (at least `MINIMUM_STEPS`) are compared.
     """
     count = len(signatures)
     for period in range(1, min(longest, count // 3) + 1):
@@ -34,17 +34,17 @@ def find_period(signatures: Sequence[Signature], *, longest: int = 64) -> Option
 
 
 LONG = 4.0
-"""A gap between two steps that is so many times as long as most of them holds work of another kind."""
+"""A gap between two steps that is so many times as long as most gaps contains other work."""
 LEAST_SHARE = 0.1
-"""Part of the time that such gaps must take together to matter."""
+"""Such gaps matter if together they take at least this share of the time."""
 LEAST_EXPLAINED = 0.8
-"""Part of it that comes at regular steps in a rhythm; the rest are stalls of the machine."""
+"""In a rhythm, at least this share of their time comes at regular steps; the rest are stalls of the machine."""
 ALIKE = 0.3
-"""Part of the longest that the shortest of the gaps at one place must have."""
+"""The shortest of the gaps at one place must be at least this share of the longest."""
 SURE_STEPS = 32
-"""Steps over which a rhythm must have held, since short ones come about by chance."""
+"""A rhythm must have held for so many steps, because a short one may come about by chance."""
 WARM_UP = 2
-"""The first gaps may hold compilation, and whatever else is done once."""
+"""The first gaps may contain compilation and other work that is done once."""
 
 
 def find_rhythm(gaps: Sequence[float]) -> Optional[int]:
@@ -74,7 +74,7 @@ def _keeps_time(gaps: Sequence[float], period: int) -> bool:
 
 
 def long_gaps(gaps: Sequence[float]) -> int:
-    """How many gaps are so long that they hold work of another kind; 0 where they take no noticeable time together."""
+    """How many gaps are so long that they contain other work; 0 if they take no noticeable time together."""
     gaps = gaps[WARM_UP:]
     places = _long(gaps)
     return len(places) if sum(gaps[place] for place in places) > LEAST_SHARE * sum(gaps) else 0

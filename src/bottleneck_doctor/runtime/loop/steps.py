@@ -34,8 +34,8 @@ class Watch:
 
 
 class Steps:
-    """Counts events, and keeps what shows the loop. `on_optimizer_step`, `on_backward` and `on_backward_ended` are told
-    of each."""
+    """Counts events, and keeps those that show the loop. `on_optimizer_step`, `on_backward` and `on_backward_ended` are
+    called for each."""
 
     def __init__(self) -> None:
         self.optimizer_steps = 0
@@ -97,7 +97,7 @@ class Steps:
         self.callers.install()
 
     def forget(self) -> None:
-        """Begin anew, in a process that was forked from the one that saw all this. Hooks stay."""
+        """Start over, in a process that was forked from the one that saw all this. Hooks stay."""
         self.callers.forget()
         fresh = vars(Steps())
         for name in ("on_optimizer_step", "on_backward_ended", "_observing", "callers", "zero_grads"):
@@ -152,7 +152,7 @@ class Steps:
         torch.autograd.grad = grad
 
     def _backward_begins(self, tensors: Any) -> Optional[Site]:
-        """Count it, and return the user's line that asked for it, while that is of interest."""
+        """Count it. Until the loop is found, also return the user's line that called it."""
         self.backwards += 1
         site = None
         if self._observing:

@@ -30,10 +30,10 @@ class Mode:
         self.synchronise = synchronise
 
     def apply(self) -> None:
-        """Put hooks on. May raise; the window then fails with that reason."""
+        """Install hooks. May raise; the window then fails with that reason."""
 
     def revert(self) -> None:
-        """Take every hook off. Must not raise. Also called when the window fails."""
+        """Remove every hook. Must not raise. Also called when the window fails."""
 
     def resume(self) -> None:
         """Steps count from now on."""
@@ -42,8 +42,8 @@ class Mode:
         """Steps do not count for now."""
 
     def interrupted(self, at: float) -> None:
-        """Nothing that happens after `at` (seconds of `now`) belongs to a step: the loop evaluates, or its epoch is
-        over. `suspend` follows, but only once the loop asks for its next batch."""
+        """Nothing after `at` (seconds of `now`) belongs to a step: the loop evaluates, or its epoch is over. `suspend`
+        follows, but only when the loop requests its next batch."""
 
     def fetching(self) -> None:
         """The loop waits for its next batch from now on."""
@@ -60,7 +60,7 @@ class Mode:
 
 
 def mode_for(name: str) -> Type[Mode]:
-    """The mode of that name. Raises `KeyError` for one that this guest does not have."""
+    """The mode of that name. Raises `KeyError` if this guest does not have it."""
     if name in ("timed", "loader_only", "sampled"):
         return Mode
     from . import lines, phases, trace

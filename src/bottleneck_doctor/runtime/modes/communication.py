@@ -12,12 +12,13 @@ from typing import Any, Dict, Iterable, List, Tuple
 from torch.nn.parallel import DistributedDataParallel
 
 USUAL_RATE = 100
-"""Iterations from one that DistributedDataParallel measures to the next, unless told otherwise."""
+"""By default, DistributedDataParallel measures one in so many iterations."""
 NANOSECOND = 1e-9
 
 
 class Communication:
-    """Of the models `roots`. `backward_ended` is called after every backward pass that counts; `seconds` sums up."""
+    """Communication of the models `roots`. Call `backward_ended` after every backward pass that counts; `seconds` is
+    the sum."""
 
     def __init__(self, roots: Iterable[Any]) -> None:
         models = [model for root in roots for model in root.modules() if isinstance(model, DistributedDataParallel)]
@@ -27,7 +28,7 @@ class Communication:
         self._passes = 0
 
     def apply(self) -> None:
-        """Have every iteration measured. Models that can't be asked are left out: torch calls this a prototype."""
+        """Have every iteration measured. Models without this function are left out: torch calls it a prototype."""
         for key, model in list(self._models.items()):
             try:
                 model._set_ddp_runtime_logging_sample_rate(1)
@@ -43,7 +44,7 @@ class Communication:
                 pass
 
     def backward_ended(self) -> None:
-        """Read what the pass before this one took: it is known once the next forward pass has begun."""
+        """Read the time of the previous pass, which is known once the next forward pass has begun."""
         self._passes += bool(self._models)
         for key, model in self._models.items():
             try:
@@ -57,7 +58,7 @@ class Communication:
                 self._exposed.append(max(0.0, took - hidden) * NANOSECOND)
 
     def seconds(self) -> float:
-        """Of all passes: those read, and as much in the mean for the one that was not."""
+        """Seconds of all passes: those that were read, and their mean for the one that was not."""
         if not self._exposed:
             return 0.0
         return sum(self._exposed) * self._passes / max(1, self._passes - 1)

@@ -11,7 +11,7 @@ import sys
 from typing import Any, Callable, List, Optional, Tuple
 
 MOST_SIZED = 16
-"""Files of a batch whose size is asked for."""
+"""At most so many files of a batch are asked for their size."""
 
 _OPENERS = (
     ("builtins", "open"),
@@ -39,7 +39,7 @@ _WRITES = frozenset("wax+")
 
 
 class OpenCount:
-    """Counts between `begin` and `end`. One a process; not for several threads."""
+    """Counts between `begin` and `end`. There is one in each process; it is not for several threads."""
 
     def __init__(self) -> None:
         self.opened = 0
@@ -110,7 +110,7 @@ def _writes(mode: Any, *, flags: bool) -> bool:
 
 
 def file_system(path: str, mounts: Optional[str] = None) -> Tuple[str, bool]:
-    """Type of the file system that `path` lies on, and whether a network is behind it; "" where nobody says.
+    """Type of the file system that `path` is on ("" if unknown), and whether it is a network file system.
 
     `mounts` is the text of /proc/self/mountinfo: see proc(5).
     """

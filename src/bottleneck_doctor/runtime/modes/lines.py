@@ -66,8 +66,8 @@ class Lines(Mode):
         self.suspend()
 
     def fetched(self, batch: Any) -> None:
-        # Switched on in lead-in already: a line counts once it is over, and the one that asks for a batch is under way
-        # whenever steps begin to count. So the first counted step has its wait, and the last one's is left to the next.
+        # Already on in the lead-in: a line counts when it ends, and steps begin to count in the middle of the line that
+        # requests a batch. So the first counted step includes its wait, and the last one's wait is left out.
         if self._profiler is not None:
             self._switch(True)
         self._steps += self._base is not None
@@ -124,18 +124,18 @@ class Lines(Mode):
 
 
 class _Held:
-    """Stands in for a function: line_profiler asks nothing but its code, and may put another one in its place."""
+    """Stands in for a function: line_profiler only reads its code, and may replace it."""
 
     def __init__(self, code: CodeType) -> None:
         self.__code__ = code
 
 
 def _add(profiler: Any, code: CodeType) -> None:
-    """Profile this very code object.
+    """Profile this code object itself, without a copy.
 
-    line_profiler knows lines by a hash of the bytecode, and marks a function by padding its bytecode with NOPs. A
-    frame that runs already keeps the code that it began with, so the padding has to be none, and then the user's
-    functions need not be touched either.
+    line_profiler knows lines by a hash of the bytecode, and marks a function by padding its bytecode with NOPs. A frame
+    that is already running keeps its old code, so there must be no padding. Then the user's functions need no change
+    either.
     """
     paddings: Optional[Dict[bytes, int]] = getattr(type(profiler), "_all_paddings", None)
     profiler.dupes_map.clear()  # Up to line_profiler 4, what makes it pad a twin.
@@ -153,7 +153,7 @@ def _add(profiler: Any, code: CodeType) -> None:
 
 
 def _refuse_other_tracers() -> None:
-    """Raise `Refused` where line_profiler would silence somebody else's tool."""
+    """Raise `Refused` if line_profiler would switch off another tool that traces."""
     if sys.gettrace() is not None:
         raise Refused("a debugger, a coverage tool or another tracer is active in the process")
     monitoring = getattr(sys, "monitoring", None)
@@ -164,7 +164,7 @@ def _refuse_other_tracers() -> None:
 
 
 def _import(folder: str) -> Any:
-    """line_profiler, by the user's own path or else from `folder`, which is on the path for this import only."""
+    """line_profiler from the user's own path, or else from `folder`, which is on the path for this import only."""
     try:
         import line_profiler
 
@@ -192,7 +192,7 @@ def _import(folder: str) -> Any:
 
 
 def _not_importable(error: Exception, *, lent: bool) -> Refused:
-    """`lent`: whether it was doctor's own that could not be imported; the script's Python has none then."""
+    """`lent`: whether doctor's own line_profiler could not be imported; then the script's Python has none."""
     why = str(error)
     if isinstance(error, ModuleNotFoundError) and error.name == "line_profiler":
         why = "it is not installed there"

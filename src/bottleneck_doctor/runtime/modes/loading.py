@@ -36,7 +36,7 @@ from .waiting import delayed
 
 Span = Tuple[float, float]
 _NAMES = "transforms"
-"""A file that tells workers which inherited nothing what the main process has found to time."""
+"""A file that tells workers that inherited nothing what to time, as found by the main process."""
 
 
 class Made(NamedTuple):
@@ -52,18 +52,18 @@ class Made(NamedTuple):
     samples: float
     bytes: int
     opened: int
-    """Files opened, of which `sized` have `size` bytes together; `file` is one of them."""
+    """Number of files opened, of which `sized` have `size` bytes together; `file` is one of them."""
     sized: int
     size: int
     file: str
     computed: float
     """Seconds of processor time that making it took, all threads of the process together."""
     delayed: Optional[float]
-    """Seconds in which the maker stood ready and had no core; None where the system does not say."""
+    """Seconds in which the process that made the batch was ready to run but had no core; None if unknown."""
 
 
 class LoadingRecorder:
-    """Patches on with `apply`, off with `revert`; `asked` and `arrived` are told by the main process."""
+    """Patches with `apply`, restores with `revert`. The main process calls `asked` and `arrived`."""
 
     def __init__(self) -> None:
         self._patches = Patches()
@@ -82,7 +82,7 @@ class LoadingRecorder:
         self._asked = 0.0
         self._arrivals: List[Tuple[int, float, float]] = []
         self.on_worker: Callable[[], None] = lambda: None
-        """Called in a worker before it does anything: it has no use for the main process's other hooks."""
+        """Called in a worker before it does anything: it does not need the main process's other hooks."""
 
     # -- on and off --------------------------------------------------------------------------------------------------
 
@@ -101,7 +101,7 @@ class LoadingRecorder:
             self._patches.put(kind, "fetch", self._recording)
 
     def apply_in_worker(self, folder: str, given: Dict[str, Any]) -> None:
-        """Put it on in a worker that inherited nothing; `given` are the arguments of torch's loop by name."""
+        """Apply the patches in a worker that inherited nothing. `given`: the arguments of torch's loop, by name."""
         self._folder = folder
         self._main = 0
         # Newer releases hand the dataset over in a list, so that the caller holds no second reference to it.
@@ -218,7 +218,7 @@ class LoadingRecorder:
         self._asked = now()
 
     def arrived(self, *, counts: bool) -> Optional[int]:
-        """The batch is there. Returns its number, where torch gives it one."""
+        """The batch has arrived. Returns its number, if torch gives it one."""
         arrived = now()
         self._making = False
         number = getattr(self._iterator, "_rcvd_idx", None)
@@ -229,7 +229,7 @@ class LoadingRecorder:
         return int(number) - 1
 
     def stopped(self) -> None:
-        """No batch is being asked for."""
+        """The loop is no longer waiting for a batch."""
         self._making = False
 
     def _all(self) -> List[Tuple[Made, List[float]]]:
@@ -244,8 +244,8 @@ class LoadingRecorder:
         return sorted(found, key=lambda each: each[0].ended)
 
     def detail(self, loader: Any, segments: List[Span], drawn: Optional[Span]) -> Dict[str, Any]:
-        """`loading` (None where there is nothing to say, with `loading_missing`) and each worker's part of the
-        timeline, `lanes`."""
+        """`loading` (None if nothing is known; `loading_missing` says why) and each worker's part of the timeline,
+        `lanes`."""
         every = self._all()
         if not every:
             return {"loading": None, "loading_missing": _why_nothing(loader)}
@@ -288,7 +288,7 @@ class LoadingRecorder:
         return {"loading": found, "loading_missing": "", "lanes": lanes}
 
     def _by_name(self, loader: Any, spent: List[List[float]]) -> Dict[str, Any]:
-        """Who does the work: the transforms, the dataset's method and the collate function."""
+        """What does the work: the transforms, the dataset's method and the collate function."""
         chains = self._chains
         sums = [sum(each[place] for each in spent if place < len(each)) for place in range(len(chains.names()))]
         made = made_sites(chains.groups, chains.datasets, getattr(construction_site(loader), "file", ""))
@@ -304,7 +304,7 @@ class LoadingRecorder:
         }
 
     def _matched(self, every: List[Tuple[Made, List[float]]]) -> List[Tuple[Made, float, float]]:
-        """Each timed arrival with the batch that came: the last of that number that was finished by then."""
+        """Each timed arrival with its batch: the last batch of that number that was finished by then."""
         numbered: Dict[int, List[Made]] = {}
         for made, _ in every:
             numbered.setdefault(made.number, []).append(made)
@@ -345,7 +345,7 @@ def _known_sum(values: List[Optional[float]]) -> Optional[float]:
 
 
 class _Listening:
-    """A worker's queue of requests that says which one was taken."""
+    """A worker's queue of requests that reports which request was taken."""
 
     def __init__(self, queue: Any, recorder: LoadingRecorder) -> None:
         self._queue = queue
@@ -365,7 +365,7 @@ _recording_here: List[LoadingRecorder] = []
 
 
 def install() -> None:
-    """Let workers that inherit nothing record as well. They are entered before torch's loop of a worker is run."""
+    """Let workers that inherit nothing record as well. The guest enters them before torch's worker loop runs."""
     original = worker._worker_loop
 
     @functools.wraps(original)
@@ -389,7 +389,7 @@ def _note(process: int) -> Optional[str]:
 
 
 def _leave_note(folder: str) -> None:
-    """Tell workers that will be started where to record; "" where they shall not."""
+    """Tell workers that will be started where to record; "": they don't record."""
     path = _note(getpid())
     try:
         if path is not None and folder:
@@ -402,7 +402,7 @@ def _leave_note(folder: str) -> None:
 
 
 def _noted() -> str:
-    """The folder that the process which started this worker wants batches recorded in; "" where it doesn't."""
+    """The folder in which the parent of this worker wants batches recorded; "" if it doesn't."""
     parent = multiprocessing.parent_process()
     path = None if parent is None else _note(parent.pid or 0)
     try:
@@ -413,8 +413,8 @@ def _noted() -> str:
 
 
 def _places(wanted: List[str], own: List[str]) -> List[Optional[int]]:
-    """Where each name that the main process has stands among a worker's own, None where it has no such; of names that
-    are alike the first for the first."""
+    """The position of each of the main process's names among the worker's names; None if the worker has no such name.
+    Of equal names, the first belongs to the first."""
     left = list(enumerate(own))
     places: List[Optional[int]] = []
     for name in wanted:

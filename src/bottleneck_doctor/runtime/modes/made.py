@@ -23,7 +23,7 @@ from .reach import Group, is_users_class
 _LARGEST = 1_000_000
 _MOST_FILES = 300
 _SECONDS = 1.5
-"""Files of more bytes, and more files, are not read; what takes longer is given up."""
+"""Larger files, and more files, are not read; a search that takes longer is given up."""
 _PRESETS = frozenset({"create_transform", "create_loader"})
 """Functions of timm that make a whole chain."""
 _UNKNOWN: Any = object()
@@ -35,7 +35,7 @@ class _Call(NamedTuple):
     site: Site
     node: ast.Call
     above: Tuple[ast.AST, ...]
-    """What the call stands in, outermost first."""
+    """The nodes that contain the call, outermost first."""
     source: "_Source"
 
 
@@ -44,15 +44,15 @@ class _Source(NamedTuple):
     names: Dict[str, Any]
     """Globals of the module."""
     aliases: Dict[str, str]
-    """Names that imports in functions give, with what they stand for."""
+    """Names that are imported inside functions, with their meaning."""
 
     def meant(self, function: ast.expr) -> Tuple[Any, str]:
-        """What a call's function is, `_UNKNOWN` where nobody can tell, and the last part of its name."""
+        """The object that a call calls (`_UNKNOWN` if it can't be found out), and the last part of its name."""
         if isinstance(function, ast.Name):
             return self.names.get(function.id, _UNKNOWN), self.aliases.get(function.id, function.id)
         if isinstance(function, ast.Attribute):
             base, _ = self.meant(function.value)
-            # A module is asked for what it holds: asking it for an attribute may import something.
+            # Read the module's dictionary, because getting an attribute may import something.
             held = vars(base) if isinstance(base, types.ModuleType) else {}
             return held.get(function.attr, _UNKNOWN), function.attr
         return _UNKNOWN, ""
@@ -64,8 +64,8 @@ class _Source(NamedTuple):
 
 
 def made_sites(groups: Sequence[Group], datasets: Sequence[Any], loader_file: str) -> Dict[int, Site]:
-    """Where elements of the groups are made, by their `id`; those that can't be told are left out. `datasets` are all
-    on the way, `loader_file` is where the loader was made ("" if unknown). Never raises."""
+    """Where elements of the groups are made, by their `id`; unknown ones are left out. `datasets`: all that wrap or
+    hold them; `loader_file`: the file where the loader was made ("" if unknown). Never raises."""
     try:
         kinds = {type(each) for group in groups for each in group.elements if _is_made(each)}
         if not kinds:
@@ -81,7 +81,7 @@ def made_sites(groups: Sequence[Group], datasets: Sequence[Any], loader_file: st
 
 
 def _is_made(element: Any) -> bool:
-    """Whether it is an object of some class, and not a function that is defined somewhere."""
+    """Whether it is an object that a call of a class made, and not a function."""
     return not isinstance(element, (types.FunctionType, types.BuiltinFunctionType, types.MethodType))
 
 
@@ -121,7 +121,7 @@ def _calls(kinds: Set[type], wanted: Set[type], near: Set[str]) -> Tuple[Dict[ty
 
 
 def _users_files(near: Set[str]) -> List[Tuple[str, types.ModuleType]]:
-    """The user's loaded files: the script and those `near` first, since of a large project not all are read."""
+    """The user's loaded files. The script and those `near` come first, because in a large project not all are read."""
     found: Dict[str, types.ModuleType] = {}
     for module in [sys.modules.get("__main__"), *list(sys.modules.values())]:
         path = _file_of(module)
@@ -190,7 +190,7 @@ class _Search:
         chosen = self._one(exact)
         if exact and chosen is None:
             return {}
-        # Else it is put together of several lists, or one by one; and a list may name what was made before.
+        # Otherwise the chain was built from several lists, or one by one; and a list may name objects made before.
         named: List[Optional[Dict[int, _Call]]] = [chosen]
         for place, element in enumerate(elements):
             if chosen is not None and place in chosen:
@@ -218,7 +218,7 @@ class _Search:
         return [{0: call} for call in for_holder or for_dataset or able]
 
     def _rows(self) -> List[Tuple[Tuple[bool, int], Dict[int, _Call]]]:
-        """Lists in which elements of the chain are made in its order: how well each fits, and the calls by place."""
+        """Lists that make elements of the chain in its order: how well each list fits, and its calls by place."""
         rows: Dict[int, Dict[int, _Call]] = {}
         fits: Dict[int, Tuple[bool, int]] = {}
         for kind in {type(each) for each in self._group.elements if _is_made(each)}:
@@ -227,7 +227,7 @@ class _Search:
                 if row is None or id(row) in rows:
                     continue
                 exact = self._in_order(row, call.source, whole=True)
-                # A part of the chain, which is put together with others: only where all of it is made by the user.
+                # The list may be a part of the chain, but only if the user's code makes all of the chain.
                 placed = exact or (self._in_order(row, call.source, whole=False) if self._whole else None)
                 if placed:
                     by_node = {id(each.node): each for all_of in self._calls.values() for each in all_of}
@@ -236,7 +236,7 @@ class _Search:
         return [(fits[key], row) for key, row in rows.items()]
 
     def _row_of(self, call: _Call) -> Optional[List[ast.expr]]:
-        """The list that a call stands in, or the arguments of what may be a chain."""
+        """The list that contains the call, or the arguments of a call that may make a chain."""
         around = call.above[-1] if call.above else None
         if isinstance(around, (ast.List, ast.Tuple)):
             return around.elts
@@ -246,7 +246,7 @@ class _Search:
         return None
 
     def _in_order(self, row: List[ast.expr], source: _Source, *, whole: bool) -> Optional[Dict[int, ast.Call]]:
-        """Which element each call in a list makes; None where one makes none, or where they are not as many."""
+        """Which element each call in a list makes; None if one makes none, or (`whole`) if the numbers differ."""
         elements = self._group.elements
         if whole and (len(row) != len(elements) or any(isinstance(each, ast.Starred) for each in row)):
             return None
@@ -264,7 +264,8 @@ class _Search:
         return placed
 
     def _one(self, rows: List[Dict[int, _Call]]) -> Optional[Dict[int, _Call]]:
-        """The only one of these, by what else is known if need be; None where several remain."""
+        """The only one of these. If there are several, arguments decide, then the loader's file; None if several
+        remain."""
         agreeing = [row for row in rows if not any(self._contradicts(*each) for each in row.items())] or rows
         near = [row for row in agreeing if all(call.site.file == self._file for call in row.values())]
         return next((able[0] for able in (agreeing, near) if len(able) == 1), None)
@@ -281,13 +282,13 @@ class _Search:
 
     @staticmethod
     def _given_to(call: _Call, objects: Sequence[Any]) -> bool:
-        """Whether what a call makes is handed to one that makes something of the kind of these objects."""
+        """Whether the call is an argument of another call that makes an object of the class of one of these objects."""
         above = [node for node in call.above if isinstance(node, ast.Call)]
         return bool(above) and any(call.source.makes(above[-1], type(each)) for each in objects)
 
 
 def _is_function(node: ast.Call, source: _Source) -> bool:
-    """Whether a call is of a function, which may make anything."""
+    """Whether the call calls a function, which may return anything."""
     meant, name = source.meant(node.func)
     return not isinstance(meant, type) if meant is not _UNKNOWN else not name[:1].isupper()
 
@@ -300,7 +301,7 @@ def _is_same_partial(call: _Call, element: Any) -> bool:
 
 
 def _differs(node: ast.Call, made: Any) -> bool:
-    """Whether an argument that is written out is another value of its type in the object that was made."""
+    """Whether an argument that is a literal has another value of the same type in the object."""
     held = getattr(made, "__dict__", {})
     try:
         names = list(inspect.signature(type(made)).parameters)
@@ -334,7 +335,7 @@ def _is_preset(call: _Call) -> bool:
 
 
 def _preset(group: Group, presets: List[_Call]) -> Dict[int, Site]:
-    """The user's line that has a library make the whole group, where there is but one such."""
+    """The user's line that calls a library to make the whole group, if there is exactly one."""
     libraries = {type(each).__module__.split(".")[0] for each in group.elements}
     if "timm" in libraries:
         able = [call for call in presets if call.source.meant(call.node.func)[1] in _PRESETS]

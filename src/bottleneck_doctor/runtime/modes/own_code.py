@@ -26,16 +26,16 @@ METHODS = (
     "transform",
     "_transform",
 )
-"""Where datasets, collate functions and transforms (torchvision's two generations too) do their work."""
+"""Methods in which datasets, collate functions and transforms (of both torchvision versions) do their work."""
 MOST_OBJECTS = 2000
-"""A dataset may hold a million paths; a chain of transforms is found long before."""
+"""At most so many objects are looked at. A dataset may hold a million paths; a chain of transforms is found before."""
 MOST_ITEMS = 32
 _FUNCTION = 0x1
 """CO_OPTIMIZED, from inspect: set for functions, not for the bodies of classes and modules."""
 
 
 def on_stack() -> List[CodeType]:
-    """Code of the user's frames, innermost first: what asks for the batch, and all that called it."""
+    """Code of the user's frames, innermost first: the function that requests the batch, and all its callers."""
     found: List[CodeType] = []
     frame: Optional[FrameType] = get_frame(1)
     while frame is not None:
@@ -46,8 +46,8 @@ def on_stack() -> List[CodeType]:
 
 
 def behind(*roots: Any) -> List[CodeType]:
-    """Code of the user's that makes batches: reached from `roots` (the dataset, the collate function) through what they
-    hold, such as a dataset in a dataset, a chain of transforms or a partial."""
+    """The user's code that makes batches. It is reached from `roots` (the dataset, the collate function) through what
+    they hold, such as a dataset in a dataset, a chain of transforms or a partial."""
     found: List[CodeType] = []
     queue = list(roots)
     seen: Dict[int, Any] = {}
@@ -128,7 +128,7 @@ def _with_inner(code: CodeType) -> Iterator[CodeType]:
 
 
 def _innermost(codes: List[CodeType], place: Dict[str, Any], running: List[CodeType]) -> Optional[CodeType]:
-    """The innermost function around a line. A comprehension counts for the function that it stands in."""
+    """The innermost function around a line. A comprehension counts as part of the function that contains it."""
     name = str(place.get("name", "")).rpartition(".")[2]
     best: Optional[Tuple[Tuple[int, bool], CodeType]] = None
     for code in codes:

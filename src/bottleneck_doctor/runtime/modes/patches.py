@@ -9,13 +9,13 @@ _ABSENT = object()
 
 
 class Patches:
-    """What was replaced, newest last."""
+    """The attributes that were replaced, newest last."""
 
     def __init__(self) -> None:
         self._put: List[Tuple[Any, str, Any, Any]] = []
 
     def put(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
-        """Replace `owner.name` by `make(it)`, which looks like what it stands for. Nothing where there is none."""
+        """Replace `owner.name` by `make(it)`, which looks like the original. Does nothing if there is none."""
         original = getattr(owner, name, None)
         if original is None:
             return
@@ -24,7 +24,7 @@ class Patches:
         setattr(owner, name, replacement)
 
     def take_off(self) -> None:
-        """Put everything back, but for what somebody else has replaced in the meantime."""
+        """Restore everything except attributes that others have replaced in the meantime."""
         while self._put:
             owner, name, original, replacement = self._put.pop()
             if vars(owner).get(name) is not replacement:

@@ -41,9 +41,9 @@ from .stopwatch import (
 from .values import TakenValues
 
 _WHOLE = (DATA_WAIT, FORWARD, BACKWARD)
-"""Phases in which modules are called as a part of them: transforms, submodules, checkpoints computed again."""
+"""Phases in which a call of a module is part of the phase: transforms, submodules, recomputed checkpoints."""
 _NOT_THE_USERS = (DATA_WAIT, BACKWARD, OPTIMIZER, ZERO_GRAD)
-"""Phases in which values are taken by torch itself."""
+"""Phases in which torch itself takes values out of tensors."""
 
 
 class Phases(Mode, Watch):
@@ -110,7 +110,7 @@ class Phases(Mode, Watch):
             self._loading.revert()
 
     def _take_off(self) -> None:
-        """Take off all but what loading needs: here, and in each worker."""
+        """Remove all hooks except those that loading needs: here, and in each worker."""
         self._patches.take_off()
         self._communication.revert()
         if self.context.steps.watch is self:

@@ -26,7 +26,7 @@ from .uses import Uses, functions_in, globals_of, uses_of
 _MOST_OBJECTS = 2000
 _DEPTH = 5
 _ELEMENTS = 8
-"""How far to look: objects in all, attributes deep (a dataset in another counts for none), elements of one list."""
+"""Limits of the search: objects in all, depth in attributes (not counting datasets in datasets), elements of a list."""
 _DATASETS = 64
 """Datasets of one list that are looked into."""
 _MOST_HELD = 32
@@ -36,27 +36,27 @@ _CALLERS = ("__call__", "forward", "transform", "_transform")
 _LEAVES = (str, bytes, bytearray, int, float, complex, type(None), type, types.ModuleType, torch.Tensor)
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, functools.partial)
 _NAMED = re.compile(r"transform|augment|(^|_)aug|preproc|tfms?($|_)|(^|_)tf($|_)|to_tensor|normali[sz]|crop|flip", re.I)
-"""Attributes that hold a transform by their name, whatever it is called with."""
+"""Attributes whose name says that they hold a transform, whatever it is called with."""
 _OTHERS = re.compile(
     r"load|read|open|decod|fetch|token|collat|model|sampler|client|request|query|cache|hook|metric|logg|lock|callback|rng",
     re.I,
 )
-"""Attributes that hold a callable which is no transform."""
+"""Attributes that hold a callable that is no transform."""
 ABSENT: Any = object()
 
 
 class Group(NamedTuple):
-    """Transforms that were made together: the elements of a chain in their order, or a lone one."""
+    """Transforms that belong together: the elements of a chain in their order, or a lone one."""
 
     elements: List[Any]
     lone: bool
     holder: Any
-    """What has the chain, or the lone transform, among its attributes."""
+    """The object that has the chain or the lone transform as an attribute."""
 
 
 class Spot(NamedTuple):
-    """Where transforms are held: at `key` of a list, a dictionary, or the dictionary of an object. `kind` is None where
-    one is held there itself, else what holds them all. `sure`: whatever they are called with."""
+    """Where transforms are held: at `key` of a list, a dictionary, or an object's dictionary. `kind`: None if one
+    transform is held there itself, else the type of the container. `sure`: they are transforms whatever their input."""
 
     held: Any
     key: Any
@@ -78,7 +78,7 @@ class _Visit(NamedTuple):
     each: Any
     depth: int
     names: FrozenSet[str]
-    """Methods that whoever holds it calls."""
+    """Methods of it that its holder calls."""
     within: Any
     """The innermost lone transform that holds it; None without one."""
 
@@ -111,7 +111,7 @@ class _Walk:
                 self._look(visit)
 
     def found(self) -> Found:
-        # A library's object that only calls what it holds, as torchvision's StandardTransform, is no transform itself.
+        # A library's object that only calls what it holds, such as torchvision's StandardTransform, is no transform.
         bare = {key for key, own in self._holders.items() if not own}
         return Found(
             [each for each in self._groups if not (each.lone and id(each.elements[0]) in bare)],
@@ -182,7 +182,7 @@ class _Walk:
         if type(held) is list:
             self._spots += [(Spot(held, place, [each], None, sure), None) for place, each in enumerate(inside)]
         else:
-            # In the instance itself, also where a module keeps its list among its children: that one stays as it is.
+            # In the instance's dictionary, even if a module keeps its list among its children, which stays unchanged.
             kind = tuple if issubclass(type(held), tuple) else list
             self._spots.append((Spot(owner.__dict__, name, inside, kind, sure), None))
 
@@ -207,8 +207,8 @@ class _Walk:
         return known
 
     def _lone_of(self, visit: _Visit, attributes: Dict[str, Any], uses: Uses, *, own: bool) -> Iterator[Any]:
-        """Lone transforms among the attributes of an object, noted. `own`: whose callables may be transforms, whatever
-        they are called; of a library's object those only that are named so, or are the user's own."""
+        """Note the lone transforms among the attributes of an object. `own`: the object is the user's, so any callable
+        may be a transform; in a library's object, only callables with such names, or the user's own, may be."""
         owner = visit.each
         for name in sorted(uses.loaded - attributes.keys()):
             value = _of_class(type(owner), name)
@@ -240,7 +240,7 @@ class _Walk:
 
 
 def chain_elements(candidate: Any) -> Any:
-    """The list of transforms that a chain holds; None where it is no chain."""
+    """The list of transforms that a chain holds; None if the object is no chain."""
     attributes = getattr(candidate, "__dict__", None)
     if not isinstance(attributes, dict) or not callable(candidate):
         return None
@@ -253,7 +253,7 @@ def chain_elements(candidate: Any) -> Any:
 
 
 def is_dataset(each: Any) -> bool:
-    """Whether samples are taken from it: one of torch's kinds, or what has methods for it and is not called itself."""
+    """Whether it is a dataset: one of torch's, or an object with methods to get samples that is not callable."""
     kind = type(each)
     if issubclass(kind, Dataset):
         return True
@@ -263,8 +263,8 @@ def is_dataset(each: Any) -> bool:
 
 
 def is_transform(value: Any, owner: Any) -> bool:
-    """Whether a callable that `owner` holds may be a transform: no class, no dataset and no model, nothing of the
-    owner's own, and nothing that a library's compiled code would miss if a proxy stood for it."""
+    """Whether a callable that `owner` holds may be a transform: no class, no dataset and no model, no method of the
+    owner, and nothing that a library's compiled code needs to be the real object."""
     kind = type(value)
     if chain_elements(plain_function(value)) is not None:
         return False
@@ -280,7 +280,7 @@ def is_transform(value: Any, owner: Any) -> bool:
 
 
 def is_users_class(kind: type) -> bool:
-    """Whether a class stands in a file of the user's."""
+    """Whether a class is defined in a file of the user's."""
     if kind.__module__ == "__main__":
         return True
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
@@ -288,7 +288,7 @@ def is_users_class(kind: type) -> bool:
 
 
 def attributes_of(each: Any) -> Optional[Dict[str, Any]]:
-    """What an object holds by name, a module's children included; None where that is not to be seen."""
+    """The attributes of an object by name, including a module's children; None if they can't be read."""
     try:
         held = object.__getattribute__(each, "__dict__")
     except Exception:  # It has none, or makes one up.
@@ -303,7 +303,7 @@ def _is_users(value: Any) -> bool:
 
 
 def _is_left_alone(owner: Any) -> bool:
-    """Whether nothing of it is to be replaced: a model, or what may be a key that is looked up by what it holds."""
+    """Whether nothing in it may be replaced: it is a model, or a frozen dataclass, which may be a dictionary key."""
     frozen = getattr(getattr(type(owner), "__dataclass_params__", None), "frozen", False)
     return bool(frozen) or (issubclass(type(owner), torch.nn.Module) and _has_parameters(owner))
 

@@ -17,11 +17,11 @@ from ..wire.messages import Site
 _WRAPPED = ("dataset", "datasets", "_dataset", "source_datapipe", "_datapipe")
 """Attributes under which wrappers keep the dataset they wrap: torch's, torchvision's, torchdata's."""
 _MOST_WRAPPED = 64
-"""Datasets that are looked at for a method of the user's."""
+"""At most so many datasets are searched for a method of the user's."""
 
 
 def plain_function(function: Any) -> Any:
-    """What is called in the end, under partials and under a transform that only calls what it was given."""
+    """What is finally called, under partials and under a transform that only calls what it was given."""
     for _ in range(8):
         inner = getattr(function, "lambd", None)
         if isinstance(function, functools.partial):
@@ -75,7 +75,7 @@ def class_site(kind: type) -> Optional[Site]:
 
 
 def fetch_site(dataset: Any) -> Optional[Site]:
-    """Where the user's own `__getitems__`, `__getitem__` or `__iter__` begins, the outermost under all wrappers."""
+    """Where the user's own `__getitems__`, `__getitem__` or `__iter__` begins: the outermost one under all wrappers."""
     waiting, seen = [dataset], 0
     while waiting and seen < _MOST_WRAPPED:
         each, seen = waiting.pop(0), seen + 1

@@ -29,14 +29,14 @@ Stretch = Tuple[str, float, float, Optional[int]]
 
 
 class Stopwatch:
-    """`running` only while steps count. Every border between phases waits for the device first."""
+    """`running` only while steps count. Before every change of phase it waits for the device."""
 
     def __init__(self, synchronise: Callable[[], None]) -> None:
         self._synchronise = synchronise
         self.running = False
         self.current = BETWEEN
         self.nested = 0
-        """Wrapped calls that are under way: as long as there are some, the stack is sound."""
+        """Wrapped calls that have begun and not ended. As long as there are some, the stack of phases is right."""
         self.seconds: Dict[str, float] = dict.fromkeys(PHASES, 0.0)
         self.step_seconds: List[float] = []
         self.segments: List[Tuple[float, float]] = []
@@ -70,7 +70,7 @@ class Stopwatch:
         del self._stack[token:]
 
     def end_phase(self, phase: str) -> None:
-        """Go back from `phase`, should it be the one charged."""
+        """Go back from `phase`, if it is the one charged."""
         if self.current is phase and self._stack:
             self.end(len(self._stack) - 1)
 

@@ -25,21 +25,21 @@ _LEFT = frozenset(
         *("__set_name__", "__setattr__", "__setstate__", "__sizeof__", "__slots__", "__subclasshook__", "__weakref__"),
     )
 )
-"""Special methods that a proxy has of its own, or that say nothing of what the element does."""
+"""Special methods that a proxy has of its own, or that do no work of the element."""
 _NO_SAMPLES = (str, bytes, bytearray, memoryview, os.PathLike, io.IOBase, Integral, type(None))
 """Paths, texts, encoded data, files and indices: what takes one of these reads, decodes or looks up a sample."""
 
 
 class Clock(threading.local):
-    """Of each thread, the seconds of timed calls that are over, within the one that is under way."""
+    """For each thread, the seconds of timed calls that have ended inside the current one."""
 
     inner = 0.0
 
 
 class TimedElement:
-    """Stands for a transform in all but its type, and adds up what calling it takes.
+    """Behaves like a transform in everything but its type, and adds up how long its calls take.
 
-    `sure`: it is a transform, whatever it is called with. Else only calls with a sample count.
+    `sure`: it is a transform, whatever its input. Otherwise only calls with a sample count.
     """
 
     __slots__ = ("_doctor_clock", "_doctor_element", "_doctor_lazy", "_doctor_seconds", "_doctor_sure")
@@ -65,7 +65,7 @@ class TimedElement:
             object.__setattr__(self, "_doctor_seconds", self._doctor_seconds + spent - clock.inner)
             clock.inner = before + spent
         if isinstance(made, (types.GeneratorType, types.CoroutineType)):
-            # Its work is done later, where nobody looks.
+            # Its work is done later, where it is not timed.
             object.__setattr__(self, "_doctor_lazy", True)
         return made
 
@@ -119,7 +119,7 @@ def timed(element: Any, clock: Clock, *, sure: bool = True) -> Any:
 
 
 def unwrapped(element: Any) -> Any:
-    """What a proxy stands for; anything else as it is."""
+    """The element that a proxy stands for; anything else unchanged."""
     return object.__getattribute__(element, "_doctor_element") if is_timed(element) else element
 
 
@@ -128,19 +128,19 @@ def is_timed(element: Any) -> bool:
 
 
 def seconds_of(element: Any) -> float:
-    """Seconds that a proxy's element took so far in this process; 0 where its work can't be seen."""
+    """Seconds that a proxy's element took so far in this process; 0 if its work can't be timed."""
     return 0.0 if element._doctor_lazy else float(element._doctor_seconds)
 
 
 class TimedMethod:
-    """Adds up what a dataset's method takes, without what is timed within it."""
+    """Adds up how long a dataset's method takes, without the timed calls inside it."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.seconds = 0.0
 
     def __call__(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """A function that does as the original does; to be given to `Patches.put`."""
+        """A function that does what the original does and is timed; for `Patches.put`."""
         clock = self._clock
 
         @functools.wraps(original)

@@ -22,10 +22,11 @@ from ..process.originals import now
 from . import Mode, Refused
 
 STEP = "ProfilerStep"
-"""As torch's own schedule names its steps, so that every viewer of traces knows them."""
+"""The name that torch's own schedule gives its steps, so that every trace viewer knows them."""
 WAITING = "waiting for the next batch"
 MOST_STEPS = 12
-"""A window of whole epochs may have hundreds; a trace grows by megabytes a second, and a few steps say it all."""
+"""A window of whole epochs may have hundreds of steps, but a trace grows by megabytes a second, and a few steps
+suffice."""
 
 
 class Trace(Mode):
@@ -46,7 +47,7 @@ class Trace(Mode):
     def apply(self) -> None:
         _refuse_running_profiler()
         _refuse_waiting_profiler()
-        # The first start sets the tracer up, for seconds where there is a device: not in a step that counts.
+        # The first start sets up the tracer, which takes seconds with a device: do it before steps count.
         with _quiet():
             first = self._new()
             first.start()
@@ -67,7 +68,7 @@ class Trace(Mode):
         self._open_bare_step()
 
     def suspend(self) -> None:
-        """Of several stretches of steps the longest is kept: a trace can't be put together from parts."""
+        """Of several stretches of steps the longest is kept, because traces can't be joined."""
         profiler, self._profiler = self._profiler, None
         if profiler is None:
             return
@@ -152,7 +153,7 @@ class Trace(Mode):
 
 
 def _operators(averages: Any) -> List[List[Any]]:
-    """What ran on the CPU, by name; ranges of our own left out."""
+    """The operators on the CPU, by name, without the guest's own ranges."""
     rows = []
     host = torch.autograd.DeviceType.CPU  # type: ignore[attr-defined]  # it is there, but not in the module's list
     for each in averages:
@@ -163,13 +164,13 @@ def _operators(averages: Any) -> List[List[Any]]:
 
 
 def _refuse_running_profiler() -> None:
-    """torch has one profiler a process: a second one empties the user's."""
+    """torch has one profiler in each process: a second one would empty the user's."""
     if torch._C._autograd._profiler_enabled():
         raise Refused("the script's own torch profiler is running")
 
 
 def _refuse_waiting_profiler() -> None:
-    """A profiler of the user's that sits between two of its cycles would start inside ours, and fail there."""
+    """A profiler of the user's that is between two of its cycles would start inside the guest's, and fail there."""
     for each in gc.get_objects():
         if type(each) is torch.profiler.profile and each.record_steps:
             raise Refused("the script has a torch profiler of its own, with a schedule")
@@ -177,7 +178,7 @@ def _refuse_waiting_profiler() -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """The profiler's advice is not for the user, whose script may turn warnings into errors."""
+    """Suppress the profiler's warnings: they are not about the user's script, which may turn warnings into errors."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

@@ -35,7 +35,7 @@ class Chains:
         self._methods: List[Tuple[str, TimedMethod, Site]] = []
 
     def time(self, *roots: Any) -> None:
-        """Replace every transform that can be reached from `roots`. Nothing is timed where that fails."""
+        """Replace every transform that can be reached from `roots`. If that fails, nothing is timed."""
         try:
             found = find(roots)
             self.groups, self.datasets = found.groups, found.datasets
@@ -80,7 +80,7 @@ class Chains:
             self._methods.append((f"{kind.__qualname__}.{name}", method, site))
 
     def revert(self) -> None:
-        """Put everything back, but for what somebody else has put in its place meanwhile."""
+        """Restore everything except what others have replaced in the meantime."""
         self._patches.take_off()
         while self._undo:
             held, key, before, after = self._undo.pop()
@@ -96,7 +96,8 @@ class Chains:
                     held[key] = before
 
     def seconds(self) -> List[float]:
-        """Seconds that each transform took so far in this process, in the order of `described`; none counted twice."""
+        """Seconds that each transform took so far in this process, in the order of `described`. No time counts
+        twice."""
         return [seconds_of(self._proxies[id(each)]) for each in self._elements]
 
     def all_seconds(self) -> List[float]:
@@ -104,7 +105,7 @@ class Chains:
         return self.seconds() + [method.seconds for _, method, _ in self._methods]
 
     def names(self) -> List[str]:
-        """Names of all that `all_seconds` tells, in its order."""
+        """The names that belong to `all_seconds`, in its order."""
         return [each["name"] for each in self._described] + [name for name, _, _ in self._methods]
 
     def described(self) -> List[Dict[str, Any]]:
@@ -116,8 +117,8 @@ class Chains:
         return list(self._elements)
 
     def busiest_method(self, seconds: List[float]) -> Optional[Site]:
-        """Where that one of the user's methods begins in which most of the time went by, apart from transforms and
-        from each other; `seconds` as `all_seconds` tells them. None where there was nothing to ask."""
+        """Where the user's method begins that took most of the time, not counting transforms and the other methods.
+        `seconds`: as from `all_seconds`. None if no method was timed."""
         spent = seconds[len(self._elements) :]
         if not self._methods or len(spent) < len(self._methods) or max(spent) <= 0:
             return None
@@ -125,7 +126,7 @@ class Chains:
 
 
 def name_of(element: Any) -> str:
-    """As its author would know it: a function's name, or a class and what it was given to call."""
+    """A name that its author recognises: a function's name, or a class and the function that it was given."""
     function = plain_function(element)
     name = getattr(function, "__name__", None) or type(function).__name__
     inner = getattr(element, "lambd", None)

@@ -9,13 +9,13 @@ import types
 from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, NamedTuple, Set, Tuple
 
 _MOST_FUNCTIONS = 60
-"""Methods that are looked through for one class, those that methods call included."""
+"""At most so many methods are searched for one class, including those that methods call."""
 _METHOD_BIT = sys.version_info >= (3, 12)
-"""From then on one instruction loads attributes and methods, and its lowest bit says which."""
+"""From this version of Python on, one instruction loads attributes and methods, and its lowest bit says which."""
 
 
 class Uses(NamedTuple):
-    """Names of attributes, of whatever object: all that are loaded, and those that are called there and then."""
+    """Names of attributes, of any object: all that are loaded, and those that are called at once."""
 
     loaded: FrozenSet[str]
     called: FrozenSet[str]
@@ -61,7 +61,7 @@ def functions_in(attribute: Any) -> List[types.FunctionType]:
 
 
 def globals_of(function: types.FunctionType) -> List[Any]:
-    """What a function closes over, and the globals that it names."""
+    """The values in a function's closure, and the globals that it names."""
     names = function.__globals__
     used = [names[name] for name in _globals_in(function.__code__) if name in names]
     for cell in function.__closure__ or ():

@@ -56,7 +56,7 @@ class TakenValues:
         return take
 
     def note(self, shown: str, seconds: float, frame: Optional[FrameType]) -> None:
-        """A call named `shown` from `frame` took that long. Nothing where no line of the user's led to it."""
+        """A call named `shown` from `frame` took so long. It is not noted if no line of the user's called it."""
         while frame is not None:
             code = frame.f_code
             users = self._users.get(code)

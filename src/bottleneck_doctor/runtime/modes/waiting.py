@@ -12,7 +12,7 @@ from ..process.originals import open_file
 
 
 def delayed() -> Optional[float]:
-    """Seconds that the calling thread has waited for a core so far; None where the system does not say."""
+    """Seconds that the calling thread has waited for a core so far; None if the system does not report it."""
     try:
         # By our own reference: what opens files is watched while batches are made.
         with open_file("/proc/thread-self/schedstat", "rb", buffering=0) as handle:

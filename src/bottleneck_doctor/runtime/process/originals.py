@@ -19,7 +19,7 @@ read_clock = getattr(time, "clock_gettime", None)
 """Any clock of the system by its number; None where the system has none."""
 
 wall_clock = time.time
-"""Unix time, as files are stamped with it."""
+"""Unix time, as in the times of files."""
 
 open_file = open
 exit_now = os._exit

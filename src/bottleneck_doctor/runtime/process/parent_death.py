@@ -15,7 +15,7 @@ import threading
 from typing import Any, Callable, Iterator, Optional
 
 VARIABLE = "BOTTLENECK_DOCTOR_ENDS_WITH"
-"""Holds the process that starts workers, as long as it does."""
+"""The variable that names the process that starts workers, set while it does."""
 _PR_SET_PDEATHSIG = 1
 """From linux/prctl.h: the signal that a process gets when the thread that forked it ends."""
 
@@ -26,7 +26,8 @@ _prctl: Optional[Callable[..., Any]] = None
 
 @contextlib.contextmanager
 def ended() -> Iterator[None]:
-    """Processes that are started meanwhile end with this one. Only from the main thread: others may end sooner."""
+    """Processes that are started in this context end with this one. Other threads than the main one are left alone,
+    because a worker would end with the thread that forked it, which may be sooner."""
     global _forking
     _forking = _ready() and threading.current_thread() is threading.main_thread()
     if _forking:
@@ -40,7 +41,7 @@ def ended() -> Iterator[None]:
 
 
 def end_with_parent() -> None:
-    """Called at the start of an interpreter, which may be a worker or a forkserver that was started inside `ended`."""
+    """Call at the start of an interpreter, which may be a worker or a forkserver that was started inside `ended`."""
     parent = os.environ.pop(VARIABLE, "")
     command = " ".join(sys.orig_argv)
     # Not Python's resource tracker: it clears up once all others are gone.
@@ -52,7 +53,7 @@ def end_with_parent() -> None:
 
 
 def end_with(parent: int) -> None:
-    """Have the kernel end this process should its parent, which was `parent` a moment ago, be killed."""
+    """Make the kernel end this process if its parent, which was `parent` a moment ago, is killed."""
     if not _load():
         return
     _tell_kernel()
@@ -73,7 +74,7 @@ def _load() -> bool:
 
 
 def _ready() -> bool:
-    """Look up in time what a forked process only has to call."""
+    """Look up the function beforehand, so that a forked process only has to call it."""
     global _registered
     if _load() and not _registered:
         _registered = True

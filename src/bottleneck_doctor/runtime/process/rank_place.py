@@ -34,7 +34,7 @@ def place() -> Place:
 
 
 def ranks_here(place: Place) -> int:
-    """Ranks that share this host, as far as a variable tells; all of them where none does."""
+    """Number of ranks on this host, from a variable; all ranks if no variable says it."""
     for name in ("LOCAL_WORLD_SIZE", "SLURM_NTASKS_PER_NODE"):
         number = _number(name)
         if number and place.world > 1:

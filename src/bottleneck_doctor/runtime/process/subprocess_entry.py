@@ -43,7 +43,8 @@ def watch(subprocess: ModuleType) -> None:
 
 
 def with_entry(given: Any) -> Optional[Dict[str, str]]:
-    """The environment that a process is to get in place of the one `given` (None: this process's own); None: that."""
+    """The environment that a process should get instead of the one `given` (None: this process's own). Returns None if
+    the given one is right."""
     try:
         environment = os.environ if given is None else given
         if not environment.get(VARIABLE):

@@ -69,7 +69,7 @@ def _quota(folder: str, unified: bool) -> Optional[int]:
 
 
 def workers_unsafe(loader: Any, start_method: str, dataset: Any) -> str:
-    """Why no workers that get this `dataset` may be added to this loader; "" where they may.
+    """Why no workers with this `dataset` may be added to this loader; "" if they may.
 
     Fork copies the process and needs nothing. Spawn and forkserver run the main script again in every worker: without a
     main guard it would train again inside its own worker, and everything handed over must pickle.
@@ -93,7 +93,7 @@ def workers_unsafe(loader: Any, start_method: str, dataset: Any) -> str:
 
 
 class _Nowhere(io.RawIOBase):
-    """Takes what is written, and keeps nothing."""
+    """A stream that discards what is written."""
 
     def writable(self) -> bool:
         return True
@@ -103,7 +103,7 @@ class _Nowhere(io.RawIOBase):
 
 
 class _Trial(ForkingPickler):
-    """Pickles as for a process that is started anew, but for arrays: they can be pickled, and copying them is dear."""
+    """Pickles as for a new process, but skips arrays, which can be pickled and are slow to copy."""
 
     def reducer_override(self, value: Any) -> Any:
         # Whoever describes the machine uses this file without torch.
@@ -114,7 +114,7 @@ class _Trial(ForkingPickler):
 
 
 class _NoProcess:
-    """Stands for the process that handles of the system would be handed to."""
+    """Stands for the process that would get the system's handles."""
 
     def duplicate_for_child(self, handle: int) -> int:
         return handle
@@ -123,7 +123,7 @@ class _NoProcess:
 
 
 def _hand_over(value: Any) -> None:
-    """Try whether a new process could be given this. Raises what keeps it from that."""
+    """Try whether this could be sent to a new process. Raises the error that prevents it."""
     before = context.get_spawning_popen()
     context.set_spawning_popen(_NoProcess())  # type: ignore[arg-type]  # All that is asked of one.
     try:

@@ -21,7 +21,7 @@ _supervisor: Optional[int] = None
 
 
 def know_supervisor(invitation: str) -> None:
-    """Remember who sent `invitation`: what it and its processes compute is nobody else's. Never raises."""
+    """Remember who sent `invitation`, so that its processes don't count as other programs. Never raises."""
     global _supervisor
     try:
         _supervisor = int(json.loads(invitation)["supervisor"]) if invited_from_here(invitation) else None
@@ -48,7 +48,7 @@ class Surroundings:
         self._began = now()
 
     def end(self) -> None:
-        """Nothing happens where none was begun."""
+        """Does nothing if no stretch was begun."""
         before, self._before = self._before, None
         if before is None:
             return
@@ -56,11 +56,11 @@ class Surroundings:
         queued = self._queued
         after = self._read()
         if "own" in before:
-            # Of threads: what one had waited for is forgotten where it ends, unlike what it computed.
+            # For threads, because a thread's waiting time is lost when it ends, unlike its CPU time.
             waited = sum(since - queued.get(thread, 0) for thread, since in self._queued.items())
             before["queued"], after["queued"] = 0.0, waited / 1e9
         changes = {name: after[name] - before[name] for name in before if name in after}
-        # A counter that one of several stretches lacks says nothing of them all.
+        # A counter that is missing in one stretch is left out of the sum.
         known = self._sums.keys() & changes.keys() if self._sums else changes.keys()
         self._sums = {name: self._sums.get(name, 0.0) + changes[name] for name in known}
 
@@ -103,10 +103,9 @@ class Surroundings:
     # -- our own -----------------------------------------------------------------------------------------------------
 
     def _own(self) -> Optional[float]:
-        """CPU seconds of the supervisor, of this process and of all that descends from either, dead or alive; None
-        where that can't be told.
+        """CPU seconds of the supervisor, of this process and of the descendants of both, dead or alive; None: unknown.
 
-        What a process used goes over to its parent's account as the parent waits for it, so the sum only grows.
+        When a process ends and its parent waits for it, its time is added to the parent's, so the sum only grows.
         """
         if _supervisor is None:
             return None

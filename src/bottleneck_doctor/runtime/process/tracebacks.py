@@ -9,11 +9,11 @@ from typing import Callable, Optional
 from .user_code import OWN_FOLDER
 
 on_crash: Optional[Callable[[str], None]] = None
-"""Told the traceback of the user's exception that ends the process, before it is printed."""
+"""Called with the traceback of the user's exception that ends the process, before it is printed."""
 
 
 def hide_own_frames() -> None:
-    """Have what ends the process printed without them."""
+    """Make Python print the exception that ends the process without them."""
     previous = sys.excepthook
 
     def excepthook(kind: type, error: BaseException, trace: Optional[TracebackType]) -> None:

@@ -11,12 +11,12 @@ from .originals import get_frame
 
 _LIBRARY_MARKS = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
 OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-"""Where all of the guest lies."""
+"""The folder of the guest."""
 _STDLIB_FOLDER = os.path.dirname(os.path.abspath(os.__file__))
 
 
 def is_users_file(name: str) -> bool:
-    """Whether a file, as code objects name it, is the user's own: not ours, nor torch's or another library's."""
+    """Whether a file, as code objects name it, is the user's own, and not doctor's, torch's or another library's."""
     return not (
         name.startswith(OWN_FOLDER)
         or name.startswith("<")
@@ -26,7 +26,7 @@ def is_users_file(name: str) -> bool:
 
 
 def user_site(depth: int = 1) -> Optional[Site]:
-    """The innermost line of the user's own code on the stack: not ours, nor torch's or another library's."""
+    """The innermost line of the user's own code on the stack."""
     frame: Optional[FrameType] = get_frame(depth)
     while frame is not None:
         name = frame.f_code.co_filename

@@ -9,7 +9,7 @@ from .window import Run
 
 
 class BareRun(Run):
-    """A window in a loop that no loader feeds: steps are counted at the optimizer, or at backward passes."""
+    """A window in a loop without a loader: steps are counted at the optimizer, or at backward passes."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -14,7 +14,8 @@ from .window import Ask, WindowFailed, synchroniser
 
 
 class BareServer:
-    """Serves a loop that no loader feeds, behind the optimizer's steps or, by its `rung`, behind backward passes."""
+    """Serves a loop without a loader, after the optimizer's steps or, depending on its `rung`, after backward
+    passes."""
 
     def __init__(self, steps: Steps, rung: str, ask: Ask, device: str, liveness: Liveness) -> None:
         self.rung = rung

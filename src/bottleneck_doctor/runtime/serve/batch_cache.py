@@ -30,8 +30,8 @@ class BatchCache:
 
 
 def _apart(batch: Any, depth: int = 0) -> Any:
-    """The batch in containers of its own: a loop may take things out of those that it gets, or put tensors of a device
-    in their place."""
+    """The batch in new containers, because a loop may remove things from those that it gets, or replace tensors by
+    copies on a device."""
     if isinstance(batch, torch.Tensor):
         return batch
     if type(batch) is dict and depth < 4:
@@ -45,7 +45,7 @@ def _apart(batch: Any, depth: int = 0) -> Any:
 
 
 class ReplayFeed:
-    """Serves kept batches; an epoch of them is as long as the user's."""
+    """Serves kept batches. An epoch has as many of them as the user's."""
 
     replays = True
     workers = 0

@@ -10,8 +10,8 @@ QUEUE_CHANGE_SHARE = 0.02
 
 @dataclass(frozen=True)
 class LeadIn:
-    """The beginning of an epoch, which a window leads in with. Seconds: all of it, of making the iterator (and starting
-    its `workers`), and of waiting for each batch."""
+    """The beginning of an epoch, which is a window's lead-in. In seconds: all of it, the making of the iterator (and
+    the start of its `workers`), and the wait for each batch."""
 
     seconds: float
     opening: float
@@ -20,14 +20,14 @@ class LeadIn:
 
 
 def epoch_overhead(lead: LeadIn, *, steps: int, seconds: float, waited: float, queue_change: int) -> float:
-    """Seconds that starting an epoch costs beyond its steps, from its lead-in and the `steps` timed ones behind it.
+    """Seconds that starting an epoch costs beyond its steps, from its lead-in and the `steps` timed steps after it.
 
-    It is what was spent on making the iterator, and on waiting for the first batches beyond the waiting that every step
-    has. Computing is no part of it: the first steps after a change may pick kernels, compile, or have a neighbour.
+    This is the time for making the iterator, and the wait for the first batches beyond the wait that every step has.
+    Computing does not count: the first steps after a change may select kernels, compile, or be slowed by others.
 
-    Slow computing may hide waiting, as workers go on meanwhile. What it hardly hides is the first round, one batch of
-    each worker; so that counts instead where it says more, up to what the lead-in's computing was too slow by. May come
-    out below 0 by chance, as the mean over windows hardly does.
+    Slow computing may hide waiting, because workers go on meanwhile. It hardly hides the first round, one batch of each
+    worker. So if that wait is longer, it counts instead, but by no more than the lead-in's computing was too slow. One
+    result may be below 0 by chance; the mean over windows hardly is.
     """
     # A queue that ran down tells that steps were kept from waiting by batches that were made before they were timed.
     drained = min(-queue_change, steps - 1) if queue_change < -queue_tolerance(steps) else 0
@@ -42,5 +42,5 @@ def epoch_overhead(lead: LeadIn, *, steps: int, seconds: float, waited: float, q
 
 
 def queue_tolerance(steps: int) -> float:
-    """Batches by which the queue may change in so many steps without the steps having lived on it."""
+    """By how many batches the queue may change in so many steps, without the steps having been served from it."""
     return max(1.0, QUEUE_CHANGE_SHARE * steps)

@@ -24,7 +24,7 @@ class EpochRun(FedRun):
         return self._began is not None
 
     def epochs_left(self) -> int:
-        """Epochs that this window still takes, one that is under way included."""
+        """Epochs that this window still takes, including one that has begun."""
         return max(0, self._lead_left) + self.grant.epochs - self.epochs
 
     def begin_epoch(self) -> None:
@@ -59,7 +59,7 @@ class EpochRun(FedRun):
             self.mode.resume()
 
     def lengthen(self, seconds: float) -> None:
-        """The epoch takes so much longer than until it ends: the step on its last batch is still to come."""
+        """Add `seconds` to the epoch, for the step on its last batch, which comes after its end."""
         if self._began is not None:
             self._began -= seconds
 

@@ -22,7 +22,7 @@ def loader_only(
     batch_cache: BatchCache,
     took: Callable[[], None],
 ) -> WindowDone:
-    """Take batches and drop them: how fast could loading be if computing were free. `took`: called after each."""
+    """Take batches and drop them, to measure how fast loading is without computing. `took` is called after each."""
     run = FedRun(grant, context, lambda: None, loader, stream, batch_cache, None)
     feed = run.feed
     samples = 0.0

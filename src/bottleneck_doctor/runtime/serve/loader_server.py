@@ -20,7 +20,7 @@ from .window import Ask, TheirError, WindowFailed, synchroniser
 from .window_runner import WindowRunner
 
 SHORTEST_EPOCH = 4
-"""Fewer batches than this are no epoch to speak of: `next(iter(loader))` makes an iterator for every step."""
+"""Fewer batches than this don't count as an epoch: `next(iter(loader))` makes an iterator for every step."""
 
 
 class LoaderServer:
@@ -45,13 +45,13 @@ class LoaderServer:
         self._windows = WindowRunner(self._training, self._context, synchroniser(device), ask, liveness.step)
         self._iterator = iterator
         self._begun: Any = weakref.WeakSet([iterator])
-        """Iterators over the training loader: a loop may go on with one after it looked at another."""
+        """Iterators over the training loader: a loop may continue with one after it used another."""
         self._delivered = delivered
         self._over = False
         self._requested = 0.0
         self._stops_after: Optional[int] = None
-        """Batches after which the loop last went on to a new epoch without asking for one more, as trainers do that
-        count them: no request ends an epoch's last step then."""
+        """Number of batches after which the loop last began a new epoch without requesting one more, as trainers do
+        that count batches. Then no request ends an epoch's last step."""
         self._paused_at: Optional[float] = None
         self._ended_at = 0.0
         self._steps_begun = self._steps_ended = steps.optimizer_steps
@@ -61,16 +61,16 @@ class LoaderServer:
     # -- which loader ------------------------------------------------------------------------------------------------
 
     def serves(self, loader: Any) -> bool:
-        """Whether this is the training loader, also when the user makes it anew every epoch."""
+        """Whether this is the training loader, also if the user makes a new one for every epoch."""
         if not self._training.is_this(loader):
             return False
         self._context.made_anew = self._training.made_anew
         return True
 
     def shell(self, loader: Any) -> Optional[Any]:
-        """An iterator without workers for the user to hold, where this is the training loader."""
+        """An iterator without workers for the user to hold, if this is the training loader."""
         known = loader is self._training.loader
-        # Who iterates without gradients evaluates, on the training data perhaps: with iterators of their own.
+        # A loop without gradients evaluates, perhaps on the training data: it gets iterators of its own.
         if torch.is_grad_enabled() and self.serves(loader):
             return shell(loader, again=known and loader.persistent_workers)
         self.foreign_request(loader)  # Its workers may take a while to start.
@@ -86,13 +86,13 @@ class LoaderServer:
                 self._windows.run.mode.interrupted(self._paused_at)
 
     def foreign_answered(self) -> None:
-        """The other loader gave its batch, or came to its end."""
+        """The other loader gave its batch, or ended."""
         self._context.pauses.foreign(now())
 
     # -- requests ----------------------------------------------------------------------------------------------------
 
     def request(self, iterator: Any) -> Any:
-        """The user asks for the next training batch. Raises `StopIteration` where the user's epoch ends."""
+        """The user requests the next training batch. Raises `StopIteration` at the end of the user's epoch."""
         requested = now()
         self._liveness.step()
         self._pause_over(requested)
@@ -144,7 +144,7 @@ class LoaderServer:
         return batch
 
     def _near_the_end(self) -> None:
-        """Leave the last batch of an epoch untimed, where the loop will not tell when it is done with it."""
+        """Leave the last batch of an epoch untimed if the loop will not show when its step ends."""
         if self._delivered == self._stops_after:  # But it asks for more.
             self._stops_after = None
             self._context.pauses.began(0.0, 0.0, False)
@@ -180,7 +180,7 @@ class LoaderServer:
         self._windows.epoch_begins()
 
     def _lags(self) -> bool:
-        """Whether the epoch that is over ended before its last batch was trained on, each of them in a step."""
+        """Whether the epoch ended before its last batch was trained on, in a loop with one step for each batch."""
         return self._steps_ended - self._steps_begun == self._delivered - 1 > 0
 
     def _end_epoch(self, at: Optional[float]) -> None:
@@ -210,9 +210,9 @@ class LoaderServer:
             self._windows.run.pause(began, requested)
 
     def give_up_window(self, error: RuntimeError) -> bool:
-        """A worker is gone, and torch said so amid the guest's own work: whether that fails a window of ours.
+        """A worker ended, and torch raised that during the guest's own work. Returns whether that fails a window.
 
-        Raises `TheirError` where it is a worker of the user's own setting.
+        Raises `TheirError` if it is a worker of the user's own setting.
         """
         run = self._windows.run
         if run is None:

@@ -11,11 +11,12 @@ from .window import FedRun
 
 MOST_EXTENSIONS = 2
 LEAST_LEAD_IN = 3
-"""Steps that a lead-in holds at least, unless fewer were granted."""
+"""The least number of steps in a lead-in, unless fewer were granted."""
 
 
 class SteadyRun(FedRun):
-    """`lead_in` steps, then `steps` timed ones; a pause (evaluation, end of an epoch) is left out and led in again."""
+    """`lead_in` steps, then `steps` timed ones. A pause (evaluation, end of an epoch) is not timed, and another lead-in
+    follows it."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -77,8 +78,8 @@ class SteadyRun(FedRun):
         return True
 
     def _cut_lead_in(self) -> None:
-        """End a lead-in that takes far longer than planned: at so slow a pace the timed part tells enough, and whatever
-        is in the queue by then is corrected for, as ever. Each worker has given a batch by then."""
+        """End a lead-in that takes far longer than planned, once each worker has given a batch. Steps are then so slow
+        that the timed part says enough, and the batches in the queue are corrected for, as always."""
         if self._led == 1:
             self._led_since = now()
             return
@@ -131,10 +132,10 @@ class SteadyRun(FedRun):
         self._timing = True
 
     def pause(self, at: Optional[float] = None, *, epoch_over: bool = True) -> None:
-        """The user's loop stops training for a while (since `at`): what was timed is kept, then lead in again.
+        """The user's loop stops training for a while (since `at`): keep what was timed, then lead in again.
 
-        In the middle of an epoch the loader goes on behind the user's back, as the user's own would: what it has ready
-        by then is behind the lead-in.
+        In the middle of an epoch the loader goes on loading, as the user's own would. The batches that are ready after
+        the pause are served in the lead-in.
         """
         if self._timing:
             self._stop_timing(self.clock() if at is None else at)
@@ -151,7 +152,7 @@ class SteadyRun(FedRun):
         self._held = False
 
     def hold(self) -> None:
-        """The batch now asked for is served but not timed: nobody will see when its step is done."""
+        """The batch that is now requested is served but not timed, because nothing will show when its step ends."""
         if self._timing:
             self._stop_timing(self.clock())
             self._lead_left = max(1, self._lead_in)
@@ -167,7 +168,7 @@ class SteadyRun(FedRun):
         self._broken = True
 
     def epoch_over(self) -> None:
-        """The user's epoch is over: workers that persist begin their next one, where they don't just go on."""
+        """The user's epoch is over: persistent workers begin their next one, unless they just go on."""
         if self.feed.persistent and not self.feed.endless:
             self._open = False
 
@@ -175,8 +176,8 @@ class SteadyRun(FedRun):
 class JointRun(SteadyRun):
     """A steady run of several ranks: it ends after exactly as many batches as were granted, on every rank.
 
-    One that went on for longer, because its queue had changed or it alone evaluated, would leave the others waiting in
-    a collective of a step that they were not granted. So a pause eats into the timed part, and nothing lengthens it.
+    If one rank went on for longer, because its queue had changed or only it evaluated, it would wait in a collective
+    for the other ranks, which have no such step. So a pause shortens the timed part, and nothing lengthens the window.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

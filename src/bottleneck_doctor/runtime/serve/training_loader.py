@@ -14,14 +14,14 @@ from ..loop.ladder import Loop
 from ..loop.steps import Steps
 
 SURE_BATCHES = 8
-"""After so many batches in a row that another loader gave and that were trained on, that is the training one."""
+"""If so many batches in a row come from another loader and are trained on, that one is the training loader."""
 
 
 class TrainingLoader:
     """The loader that the loop trains on now.
 
-    `iterator` is the user's own over `loader`; it becomes a shell. Nobody else may hold the loader: that nothing does
-    tells one that is made anew from one that stands beside it.
+    `iterator` is the user's own over `loader`; it becomes a shell. The guest may hold no other reference to the loader:
+    a loader that nobody holds any more has been replaced by a new one, and one that is still held stands beside it.
     """
 
     def __init__(self, steps: Steps, loop: Loop, loader: Any, iterator: Any) -> None:
@@ -31,15 +31,15 @@ class TrainingLoader:
         self.length = epoch_length(loader)
         """Batches of an epoch; None where the loader does not know."""
         self.stream = IndexStream(loader._index_sampler, retire(iterator, loader))
-        iterator._doctor_loader = weakref.ref(loader)  # What would keep it alive is told from what does.
+        iterator._doctor_loader = weakref.ref(loader)  # Weak, so that only others keep it alive.
         self.position = loop.record.batches if loop.record is not None else 0
         """Batches that were trained on since the process started."""
         self.made_anew = loop.record is not None and loop.record.made_anew
-        """Whether the script makes its loader anew for every epoch."""
+        """Whether the script makes a new loader for every epoch."""
         self._others: Dict[int, Any] = {}
-        """Loaders like the training one that were there beside it, such as that of an evaluation, held weakly."""
+        """Loaders that look like the training one and exist beside it, such as that of an evaluation. Held weakly."""
         self._others_since = (-1, 0)
-        """Where the training loader stood as the others began to be asked, and the optimizer steps made by then."""
+        """The position of the training loader when the others were first used, and the optimizer steps made by then."""
         self._others_batches = 0
         self._companions = {
             key
@@ -48,7 +48,7 @@ class TrainingLoader:
         }
 
     def is_this(self, loader: Any) -> bool:
-        """Whether this is the training loader. One that takes its place is the training loader from now on."""
+        """Whether this is the training loader. If it has replaced the training loader, it is the one from now on."""
         if loader is self.loader:
             return True
         known = self._steps.records.get(id(loader))
@@ -65,7 +65,7 @@ class TrainingLoader:
         return True
 
     def has_companion(self, loader: Any) -> bool:
-        """Whether batches of this other loader are trained on too, alongside."""
+        """Whether batches of this other loader are trained on too, together with those of the training loader."""
         return id(loader) in self._companions
 
     def _is_alike(self, loader: Any) -> bool:
@@ -83,7 +83,7 @@ class TrainingLoader:
         )
 
     def _others_train(self) -> bool:
-        """Whether it is such loaders that are trained on by now, in place of one that somebody keeps."""
+        """Whether the loop now trains on such loaders, and no longer on the one that somebody still holds."""
         if self._others_since[0] != self.position:
             self._others_since = (self.position, self._steps.optimizer_steps)
             self._others_batches = 0
@@ -92,9 +92,8 @@ class TrainingLoader:
         return self._others_batches > SURE_BATCHES and steps * self._period >= self._others_batches - 2 * self._period
 
     def _is_gone(self, *, thoroughly: bool) -> bool:
-        """Whether nobody but this object holds the training loader any more. A loader that is made anew takes the place
-        of one that is gone; one that is there beside it is that of an evaluation. `thoroughly`: also of what holds
-        itself."""
+        """Whether nobody but this object holds the training loader any more. If so, a new loader has replaced it; if
+        not, the new one stands beside it, as for an evaluation. `thoroughly`: also look at reference cycles."""
         reference = weakref.ref(self.loader)
         self.loader = None
         if thoroughly and reference() is not None:

@@ -29,7 +29,8 @@ class WindowFailed(Exception):
 
 
 class TheirError(Exception):
-    """The user's own loading failed under the user's own setting: theirs to see, and not a failure of the guest."""
+    """The user's own loading failed under the user's own setting: the user should see it; it is no failure of the
+    guest."""
 
     def __init__(self, original: Exception) -> None:
         super().__init__(str(original))
@@ -46,9 +47,9 @@ def synchroniser(device: str) -> Callable[[], None]:
 
 
 def device_memory() -> Optional[Tuple[int, int]]:
-    """Bytes that tensors have had and that the allocator has held at most so far, on the device with the most of them.
+    """Peak bytes of tensors and of the allocator so far, on the device with the highest peak.
 
-    The counters are the user's as well, so they are read and never reset. None where no device was used.
+    The user may read these counters too, so they are never reset. None if no device was used.
     """
     if not torch.cuda.is_available() or not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         return None
@@ -85,7 +86,7 @@ class Run:
         self._optimizer_steps_before = context.steps.optimizer_steps
 
     def apply(self) -> None:
-        """Put the setting's knobs on. Raises `WindowFailed`."""
+        """Apply the setting's knobs. Raises `WindowFailed`."""
         known = registry()
         for name, value in self.grant.setting.items():
             knob = known.get(name)
@@ -124,7 +125,7 @@ class Run:
             knob.timed_part_begins(self.context)
 
     def late(self, timed_seconds: float) -> bool:
-        """Whether the timed part took so much longer than it was planned for that it has to do as it is. Not of several
+        """Whether the timed part has taken so much longer than planned that it should end now. Never true with several
         ranks, which must not end at different steps."""
         most = self.grant.most_seconds
         return not self.grant.together and 0 < most < timed_seconds and self.steps % max(1, self.grant.unit) == 0
@@ -136,7 +137,7 @@ class Run:
         return not self.grant.together and 0 < most < now() - self.started
 
     def clock(self) -> float:
-        """Now, with the device's queue empty."""
+        """The time now, after the device's queue is empty."""
         self._synchronise()
         return now()
 
@@ -232,7 +233,7 @@ class FedRun(Run):
             raise TheirError(error) from None
 
     def reason(self, error: BaseException) -> str:
-        """An exception in one line, and where a worker is gone, by what code it ended: torch may not know."""
+        """An exception in one line. If a worker has ended, with its exit code, which torch may not know."""
         text = reason(error)
         codes = ", ".join(map(str, self.feed.exit_codes())) if worker_died(error) else ""
         return f"{text} (exit code {codes})" if codes and "exit code" not in text else text
@@ -246,5 +247,5 @@ def reason(error: BaseException) -> str:
     """An exception in one line, as Python would print its last."""
     text = str(error).strip().splitlines()
     name, last = type(error).__name__, text[-1].strip() if text else ""
-    # What failed in a worker comes with the traceback there, whose last line names it already.
+    # An error in a worker comes with the worker's traceback, whose last line names the error.
     return (last if last == name or last.startswith(f"{name}:") else f"{name}: {last}".rstrip(": "))[:2000]

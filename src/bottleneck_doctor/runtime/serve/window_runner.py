@@ -18,14 +18,14 @@ from .training_loader import TrainingLoader
 from .window import Ask, TheirError, WindowFailed
 
 STOCK = 8
-"""Batches that are put by for replay, unless that takes longer than `STOCK_SECONDS`."""
+"""Batches that are kept for replay, unless that takes longer than `STOCK_SECONDS`."""
 STOCK_SECONDS = 5.0
 
 
 class WindowRunner:
     """Runs the windows that are granted, on the batches of the training loader.
 
-    `run` is the one under way, None between two. `took` is called for each batch of a window that only loads.
+    `run` is the current window, None between two. `took` is called for each batch of a window that only loads.
     """
 
     def __init__(
@@ -46,21 +46,21 @@ class WindowRunner:
         self._filler: Optional[Feed] = None
         self._report: Optional[WindowDone] = None
         self._failure = ""
-        """Why the window that several ranks run together failed here, while its steps are run to their end."""
+        """Why a window of several ranks failed in this one, while its remaining steps are still run."""
         self._epoch_to_fill = False
-        """The epoch under way still belongs to a window that failed; the next grant is asked for at its end."""
+        """The current epoch still belongs to a failed window; the next grant is requested at its end."""
 
     def runs_as_written(self) -> bool:
-        """Whether the window under way is one of what the user wrote."""
+        """Whether the current window runs the user's own setting."""
         return self.run is not None and not self.run.grant.setting
 
     def measures_epoch(self) -> bool:
-        """Whether the epoch under way is measured as a whole."""
+        """Whether the current epoch is measured as a whole."""
         return isinstance(self.run, EpochRun) and self.run.running
 
     def take(self, *, mid_epoch: bool) -> Any:
-        """The next batch for the user, of a window that is asked for where none is under way. `mid_epoch`: the user's
-        epoch gave a batch already. Raises `StopIteration`, `WindowFailed` and `TheirError`."""
+        """The next batch for the user. If there is no current window, one is requested. `mid_epoch`: the user's epoch
+        has already given a batch. Raises `StopIteration`, `WindowFailed` and `TheirError`."""
         if self._epoch_to_fill:
             return self._fill()
         while self.run is None:
@@ -84,7 +84,7 @@ class WindowRunner:
         self._close_filler()
 
     def finish(self, run: Union[SteadyRun, EpochRun]) -> None:
-        """The window is complete: keep its report until the next grant is asked for."""
+        """The window is complete: keep its report until the next grant is requested."""
         self._report = run.done()
         if self._failure:
             self._report = WindowDone(window=run.grant.window, status="failed", reason=self._failure)
@@ -93,7 +93,7 @@ class WindowRunner:
         self.run = None
 
     def fail(self, reason: str, *, mid_epoch: bool, grant: Optional[Grant] = None) -> None:
-        """The window under way failed, or the one of `grant`, which did not even begin."""
+        """The current window failed, or the one of `grant`, which could not begin."""
         run, self.run = self.run, None
         failed = run.grant if run is not None else grant
         if run is not None:
@@ -162,7 +162,7 @@ class WindowRunner:
         self.run = self._made(rest)
 
     def _fill(self) -> Any:
-        """A batch to get to the end of the epoch with, under the user's own setting."""
+        """A batch under the user's own setting, to reach the end of the epoch."""
         if self._filler is None:
             self._filler = Feed(self._training.loader, {}, self._training.stream)
             self._filler.open()
@@ -181,7 +181,7 @@ class WindowRunner:
             filler.close()
 
     def _stock(self) -> None:
-        """Put a few batches by for replay."""
+        """Keep a few batches for replay."""
         feed = Feed(self._training.loader, IN_THIS_PROCESS, self._training.stream)
         feed.open()
         begun = now()

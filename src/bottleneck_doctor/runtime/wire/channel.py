@@ -15,8 +15,8 @@ from typing import Any, Callable, Optional
 from . import messages
 
 VARIABLE = "BOTTLENECK_DOCTOR"
-"""The one environment variable by which a guest learns that it is one: JSON with `address`, `token` and `host`, and
-`tcp` (a host and a port) where ranks on other hosts are expected."""
+"""The one environment variable that invites a guest: JSON with `address`, `token` and `host`, and with `tcp` (a host
+and a port) if ranks on other hosts are expected."""
 
 
 def invited_from_here(invitation: str) -> bool:
@@ -63,9 +63,9 @@ class Channel:
         return messages.decode(line) if line else None
 
     def listen(self, on_end: Callable[[], None]) -> None:
-        """Have a thread read from now on. It calls `on_end` at an `End`, or once the supervisor is gone.
+        """Start a thread that reads from now on. It calls `on_end` at an `End`, or once the supervisor is gone.
 
-        A rank may wait in a collective for another that has ended: nothing but a thread can end it then.
+        A rank may wait in a collective for another rank that has ended. Then only a thread can end it.
         """
         self._heard = queue.SimpleQueue()
         threading.Thread(target=self._listen, args=(self._heard, on_end), daemon=True).start()
@@ -92,7 +92,7 @@ class Channel:
                 heard.put(each)
 
     def close_in_child(self) -> None:
-        """Let go of the line in a forked child without a word on it."""
+        """Close the connection in a forked child without sending anything."""
         try:
             self._connection.close()
         except OSError:

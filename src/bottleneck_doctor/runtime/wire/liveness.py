@@ -15,18 +15,18 @@ from typing import NamedTuple, Optional
 PREFIX = "alive-"
 _SHAPE = struct.Struct("=Q?")
 _AWAY = 8
-"""Where the byte lies that says so, behind the steps."""
+"""The offset of the byte that says whether training has paused, after the steps."""
 
 
 class Shown(NamedTuple):
-    """`steps` begun since the loop was found; whether training is `away` at something of the user's own."""
+    """`steps` begun since the loop was found; `away`: whether training has paused for work of the user's own."""
 
     steps: int = 0
     away: bool = False
 
 
 class Liveness:
-    """`folder`: where the supervisor looks for it; it may be out of reach, and then nobody is told."""
+    """`folder`: where the supervisor reads it; if it is out of reach, nothing is written."""
 
     def __init__(self, folder: str) -> None:
         self._bytes: Optional[mmap.mmap] = None
@@ -47,11 +47,11 @@ class Liveness:
             self._bytes[_AWAY] = False
 
     def away(self) -> None:
-        """Training stands still for something of the user's own, until the next step."""
+        """Training pauses for work of the user's own, until the next step."""
         if self._bytes is not None:
             self._bytes[_AWAY] = True
 
 
 def read(shown: bytes) -> Optional[Shown]:
-    """What such a file says; None where it is none."""
+    """The content of such a file; None if it is none."""
     return Shown(*_SHAPE.unpack(shown)) if len(shown) == _SHAPE.size else None

@@ -20,7 +20,7 @@ class ProtocolError(Exception):
 
 @dataclass(frozen=True)
 class Hello:
-    """First word of a guest that saw training-like work in its process."""
+    """The first message of a guest that saw training-like work in its process."""
 
     kind: ClassVar[str] = "hello"
     token: str
@@ -46,8 +46,8 @@ class Site:
 class Found:
     """The training loop, as the live objects show it. `step_seconds`: the steps observed so far, oldest first.
 
-    `position`: batches taken so far (steps, where no loader feeds the loop), by which ranks are told to be at one step.
-    `made_anew`: the script makes its loader anew for every epoch.
+    `position`: batches taken so far (steps in a loop without a loader), which shows whether ranks are at the same step.
+    `made_anew`: the script makes a new loader for every epoch.
     """
 
     kind: ClassVar[str] = "found"
@@ -89,14 +89,14 @@ class Found:
     position: int = 0
     optimizer_steps: int = 0
     first_batch: float = 0.0
-    """When the first batch was asked for, in Unix time."""
+    """When the first batch was requested, in Unix time."""
     own: Dict[str, Any] = field(default_factory=dict)
-    """The user's own values of knobs, by name, of those that have no field of their own here."""
+    """The user's own values of knobs, by name, for knobs that have no field of their own here."""
     obstacles: Dict[str, str] = field(default_factory=dict)
-    """Why knobs can't be applied to this loop, by name: a sentence's end, "" where they can. Those are not in it that
-    can be applied to any loop, or of which nothing could be seen."""
+    """Why knobs can't be applied to this loop, by name: the end of a sentence; "" if they can. Knobs that can always be
+    applied, or about which nothing is known, are not in it."""
     facts: Dict[str, Any] = field(default_factory=dict)
-    """What knobs saw of the loop, the model, its optimizers and the machine, by name: what their fixes need to say
+    """What knobs saw of the loop, the model, its optimizers and the machine, by name. Their fixes need it to decide
     whether they apply."""
 
 
@@ -173,7 +173,7 @@ class WindowDone:
 
 @dataclass(frozen=True)
 class Ended:
-    """Last word of a guest whose entrypoint came to its own end: what was seen.
+    """The last message of a guest whose entrypoint ended by itself: what was seen.
 
     `batches` were taken with gradients on, `evaluated` with gradients off and before the loop was found. `served`:
     whether it was.
@@ -189,7 +189,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class Crashed:
-    """An exception of the user's ends this rank: its traceback, which a launcher would bury under its own."""
+    """An exception of the user's ends this rank: its traceback, which a launcher would hide under its own."""
 
     kind: ClassVar[str] = "crashed"
     text: str
@@ -213,7 +213,7 @@ def encode(message: Any) -> bytes:
 
 
 def decode(line: bytes) -> Any:
-    """The message in one line. Raises `ProtocolError` on anything else, another version's words included."""
+    """The message in one line. Raises `ProtocolError` on anything else, also on a message of another version."""
     try:
         body = json.loads(line)
         if not isinstance(body, dict):
@@ -238,7 +238,7 @@ _PLAIN: Dict[str, Any] = {"int": int, "float": (int, float), "bool": bool, "str"
 
 
 def _fits(value: Any, annotation: str) -> bool:
-    """Whether a value is of the type that is written at its field."""
+    """Whether a value is of its field's declared type."""
     outer, _, inner = annotation.rstrip("]").partition("[")
     if outer == "Optional":
         return value is None or _fits(value, inner)

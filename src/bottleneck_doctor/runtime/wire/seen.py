@@ -22,7 +22,7 @@ class Counts(NamedTuple):
 
 
 class Seen:
-    """`folder`: where the supervisor looks for it; it may be out of reach, and then nobody is told."""
+    """`folder`: where the supervisor reads it; if it is out of reach, nothing is written."""
 
     def __init__(self, folder: str) -> None:
         self._bytes: Optional[mmap.mmap] = None
@@ -40,5 +40,5 @@ class Seen:
 
 
 def read(told: bytes) -> Optional[Counts]:
-    """What such a file says; None where it is none."""
+    """The content of such a file; None if it is none."""
     return Counts(*_SHAPE.unpack(told)) if len(told) == _SHAPE.size else None
