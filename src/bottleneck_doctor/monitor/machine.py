@@ -17,7 +17,7 @@ from bottleneck_doctor.monitor.tree import TICK, Gone, ProcFile, slurp
 
 CLOCKS_EVERY = 2.0
 MOST_CLOCKS = 4
-"""At most so many CPUs are asked for their frequency, because asking may wake an idle CPU."""
+"""At most this many CPUs are asked for their frequency, because asking may wake an idle CPU."""
 
 
 @dataclass

@@ -27,7 +27,7 @@ NAMED_WITHIN = 10.0
 SETTLED = 1.0
 """A forked process that is to become another program has done so after this many seconds."""
 MOST_OPEN = 128
-"""At most so many files are kept open. The files of further processes are opened for each reading."""
+"""At most this many files are kept open. The files of further processes are opened for each reading."""
 
 NO_DELAYS = (
     "Time blocked on disks is estimated from the state in which each process was seen: "

@@ -18,7 +18,7 @@ from bottleneck_doctor.runtime.wire.messages import Found
 WHOLE_LINES = 80
 """A function up to this long is listed whole."""
 CONTEXT_LINES = 4
-"""Of a longer function, so many lines around each timed line are listed."""
+"""Of a longer function, this many lines around each timed line are listed."""
 MOST_PLACES = 40
 LEAST_SHARE = 0.02
 """A function below this share of all samples costs too little to matter."""

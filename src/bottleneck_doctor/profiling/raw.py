@@ -40,7 +40,7 @@ _GUEST = re.compile(r"(^|[/\\])bottleneck_doctor[/\\]runtime[/\\]")
 
 _LINE_LIMIT = 1 << 20
 _JOIN_LIMIT = 256
-"""At most so many pieces or lines are joined again if a name contains the separator."""
+"""At most this many pieces or lines are joined again if a name contains the separator."""
 
 _FRAME_KIND, _FOLDED, _PROCESS_KIND, _THREAD_KIND, _LOOP, _HELPER, _NOT_THEIRS = range(7)
 

@@ -77,7 +77,7 @@ class PySpyRecording:
         return notes
 
     def trees(self, *, least_share: float = LEAST_SHARE, most: int = MOST_NODES) -> dict[str, CallNode]:
-        """A call tree for each role that has samples, of at most so many calls, the largest."""
+        """A call tree for each role that has samples, of at most this many calls, the largest."""
         freezer = Freezer(self.profile.tree, self.profile.frames, self.own)
         trees = {
             role: freezer.freeze(self.roles.roots(role), role, least_share=least_share, most=most) for role in ROLES

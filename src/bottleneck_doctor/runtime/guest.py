@@ -37,7 +37,7 @@ from .wire.messages import Crashed, End, Ended, Grant, Hello, Trouble, WindowDon
 from .wire.seen import Seen
 
 KILLED_WITHIN = 10.0
-"""Within so many seconds of its `End`, the supervisor ends whatever is left of the session."""
+"""Within this many seconds of its `End`, the supervisor ends whatever is left of the session."""
 
 
 class Guest:

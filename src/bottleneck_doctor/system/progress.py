@@ -24,7 +24,7 @@ PLAIN_INTERVAL = 8.0
 """Seconds between two updates if every update is a line of its own. With the thread's beat this stays below ten."""
 BEAT_SECONDS = 1.0
 LONG = 5.0
-"""After so many seconds, the line also says how long something has been going on."""
+"""After this many seconds, the line also says how long something has been going on."""
 
 
 class Progress(Protocol):

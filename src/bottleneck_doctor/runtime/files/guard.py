@@ -226,7 +226,7 @@ class Guard:
 
     def _note(self, **record: Any) -> None:
         line = json.dumps(record, ensure_ascii=True).encode() + b"\n"
-        # Opened anew each time: programs close descriptors that they don't know.
+        # Opened each time, because programs close descriptors that they don't know.
         handle = os.open(os.path.join(self._folder, JOURNAL), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
             os.write(handle, line)

@@ -43,7 +43,7 @@ class Implementation(StandIn):
         judged = self._judged.get(id(group))
         if judged is None or judged[0] is not parameters or judged[1] != len(parameters):
             if len(self._judged) > _MOST_JUDGED:
-                self._judged.clear()  # Of groups that are made anew for each step.
+                self._judged.clear()  # Of groups that are made again for each step.
             base = next(each for each in kind.__mro__ if each.__module__.startswith("torch.optim"))
             judged = self._judged[id(group)] = (parameters, len(parameters), self.fits(base, group))
         if not judged[2]:

@@ -37,7 +37,7 @@ from . import GuestContext, Knob
 NAME = "batched_fetch"
 MOST_ROWS = 256
 MOST_BYTES = 16 << 20
-"""At most so many rows of a batch are compared; more rows would say no more."""
+"""At most this many rows of a batch are compared; more rows would say no more."""
 _SAMPLERS = (DistributedSampler, RandomSampler, SequentialSampler, WeightedRandomSampler)
 """Samplers whose indices are plain integers, so that a list of them is an index of one dimension."""
 

@@ -24,9 +24,9 @@ from ._memory import MemoryLimit
 
 NAME = "cleanup_calls"
 MOST_LINES = 16
-"""At most so many lines are kept; a loop has one or two."""
+"""At most this many lines are kept; a loop has one or two."""
 SURELY = 3.0
-"""If at least so many calls are expected in a lead-in and none comes, the knob had no effect."""
+"""If at least this many calls are expected in a lead-in and none comes, the knob had no effect."""
 
 Place = Tuple[str, int]
 """The file of a caller, as its code names it, and the line."""

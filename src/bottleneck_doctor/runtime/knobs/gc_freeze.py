@@ -1,5 +1,5 @@
 """`gc_freeze`: takes all existing objects out of the garbage collector's sight (`gc.freeze`), and lets the collector
-run only after so many new objects (the value). The effect is checked by the collector's own state.
+run only after this many new objects (the value). The effect is checked by the collector's own state.
 
 This is what a user would write before the loop: collect, freeze, and set a threshold that steps rarely reach. The
 collector stays on, so cyclic garbage is collected at the threshold, and the memory that it holds until then is bounded.

@@ -55,7 +55,7 @@ _LONG = 256
 """A container with more entries holds data, and is shared as it is."""
 _DEEP = 6
 _MOST = 4096
-"""At most so many objects and containers are looked into, so that making a loader takes no noticeable time."""
+"""At most this many objects and containers are looked into, so that making a loader takes no noticeable time."""
 _CONTAINERS = (list, tuple, dict)
 _LARGE: Any = object()
 """Stands for a value that existed but is not kept alive."""

@@ -8,7 +8,7 @@ from typing import Any, List, Optional, Sequence
 import torch
 
 _MOST_PARTS = 16
-"""At most so many parts of a batch are looked at: this happens for every batch, and a list may hold thousands."""
+"""At most this many parts of a batch are looked at: this happens for every batch, and a list may hold thousands."""
 
 
 def batch_samples(batch: Any, batch_size: Optional[int] = None, depth: int = 0) -> float:

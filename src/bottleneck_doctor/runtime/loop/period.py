@@ -34,7 +34,7 @@ def find_period(signatures: Sequence[Signature], *, longest: int = 64) -> Option
 
 
 LONG = 4.0
-"""A gap between two steps that is so many times as long as most gaps contains other work."""
+"""A gap between two steps that is this many times as long as most gaps contains other work."""
 LEAST_SHARE = 0.1
 """Such gaps matter if together they take at least this share of the time."""
 LEAST_EXPLAINED = 0.8
@@ -42,7 +42,7 @@ LEAST_EXPLAINED = 0.8
 ALIKE = 0.3
 """The shortest of the gaps at one place must be at least this share of the longest."""
 SURE_STEPS = 32
-"""A rhythm must have held for so many steps, because a short one may come about by chance."""
+"""A rhythm must have held for this many steps, because a short one may come about by chance."""
 WARM_UP = 2
 """The first gaps may contain compilation and other work that is done once."""
 

@@ -12,7 +12,7 @@ from typing import Any, Dict, Iterable, List, Tuple
 from torch.nn.parallel import DistributedDataParallel
 
 USUAL_RATE = 100
-"""By default, DistributedDataParallel measures one in so many iterations."""
+"""By default, DistributedDataParallel measures one in this many iterations."""
 NANOSECOND = 1e-9
 
 

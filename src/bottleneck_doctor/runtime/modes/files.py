@@ -11,7 +11,7 @@ import sys
 from typing import Any, Callable, List, Optional, Tuple
 
 MOST_SIZED = 16
-"""At most so many files of a batch are asked for their size."""
+"""At most this many files of a batch are asked for their size."""
 
 _OPENERS = (
     ("builtins", "open"),

@@ -28,7 +28,8 @@ METHODS = (
 )
 """Methods in which datasets, collate functions and transforms (of both torchvision versions) do their work."""
 MOST_OBJECTS = 2000
-"""At most so many objects are looked at. A dataset may hold a million paths; a chain of transforms is found before."""
+"""At most this many objects are looked at. A dataset may hold a million paths; a chain of transforms is found
+before."""
 MOST_ITEMS = 32
 _FUNCTION = 0x1
 """CO_OPTIMIZED, from inspect: set for functions, not for the bodies of classes and modules."""

@@ -17,7 +17,7 @@ from ..wire.messages import Site
 _WRAPPED = ("dataset", "datasets", "_dataset", "source_datapipe", "_datapipe")
 """Attributes under which wrappers keep the dataset they wrap: torch's, torchvision's, torchdata's."""
 _MOST_WRAPPED = 64
-"""At most so many datasets are searched for a method of the user's."""
+"""At most this many datasets are searched for a method of the user's."""
 
 
 def plain_function(function: Any) -> Any:

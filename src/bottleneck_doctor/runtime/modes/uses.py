@@ -9,7 +9,7 @@ import types
 from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, NamedTuple, Set, Tuple
 
 _MOST_FUNCTIONS = 60
-"""At most so many methods are searched for one class, including those that methods call."""
+"""At most this many methods are searched for one class, including those that methods call."""
 _METHOD_BIT = sys.version_info >= (3, 12)
 """From this version of Python on, one instruction loads attributes and methods, and its lowest bit says which."""
 

@@ -130,7 +130,7 @@ class LoaderServer:
             except WindowFailed as failure:
                 self._windows.fail(str(failure), mid_epoch=self._delivered > 0)
         if self._delivered == 0:
-            # Persistent workers are not started anew in a steady run, as they would be by the user.
+            # Persistent workers are not restarted in a steady run, unlike in the user's loop.
             restarted = isinstance(run, EpochRun) or (run is not None and not run.feed.persistent)
             trained = self._steps.optimizer_ended_at
             self._context.pauses.ended(requested, now(), as_written and self._windows.run is run and restarted, trained)

@@ -14,7 +14,7 @@ from ..loop.ladder import Loop
 from ..loop.steps import Steps
 
 SURE_BATCHES = 8
-"""If so many batches in a row come from another loader and are trained on, that one is the training loader."""
+"""If this many batches in a row come from another loader and are trained on, that one is the training loader."""
 
 
 class TrainingLoader:
