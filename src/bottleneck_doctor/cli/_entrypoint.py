@@ -77,7 +77,7 @@ def check_script(script: Path, *, compiles_here: bool, show_source: bool = True)
     except (SyntaxError, ValueError) as error:
         if script.suffix != ".py":
             raise _not_python(script) from error
-        line = f", line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
+        line = f" in line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
         raise DoctorError(
             "script-syntax",
             f"{script} has a syntax error{line}, so Python can't run it.",

@@ -413,7 +413,7 @@ def no_training(farewell: Ended | None, tail: str) -> DoctorError:
         return DoctorError(
             "no-torch",
             "The script ended without ever importing torch, so there is nothing to examine.",
-            "Give the script that trains.",
+            "Give the script that trains." + (" The end of this script's output is below." if tail.strip() else ""),
             Exit.NO_TRAINING,
             detail=tail,
         )

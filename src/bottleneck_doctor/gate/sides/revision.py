@@ -55,7 +55,7 @@ def find(cwd: Path, ref: str, *, merge_base: bool) -> Revisions:
     except GitFailed as failed:
         raise DoctorError(
             "not-a-repository",
-            f"{cwd} is not in a git repository with files, so there is no revision to compare with.",
+            f"{cwd} is not in the working tree of a git repository, so there is no revision to compare with.",
             "Run the check inside a clone of the repository that holds the script.",
             detail=str(failed),
         ) from failed
