@@ -93,11 +93,13 @@ def _write_artifacts(directory: Path, artifacts: Path | None) -> None:
         return
     temporary = directory / f".{ARTIFACTS_NAME}-{secrets.token_hex(4)}"
     try:
-        # Not copytree: it would copy the permissions of the temporary folder, which is private.
-        temporary.mkdir()
-        for made in artifacts.iterdir():
-            shutil.copy(made, temporary)
-        (temporary / _ARTIFACTS_MARK).write_text("Written by doctor; replaced by its next run.\n", encoding="utf-8")
+        _make_artifacts_folder(temporary)
+        if artifacts is not None:
+            _copy_into(artifacts, temporary)
+        if undo:
+            shutil.copy(undo, temporary)
+        if was_there:
+            shutil.rmtree(target)
         os.replace(temporary, target)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
