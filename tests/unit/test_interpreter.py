@@ -12,7 +12,7 @@ import pytest
 
 from bottleneck_doctor.cli import main
 from bottleneck_doctor.errors import DoctorError, Exit
-from bottleneck_doctor.examine import outcome
+from bottleneck_doctor.examine import no_result
 from bottleneck_doctor.session import interpreter
 from bottleneck_doctor.session.ending import Ending, SessionOver
 from bottleneck_doctor.session.interpreter import Candidate, Chosen, activated, another, candidates, check_torch, choose
@@ -158,11 +158,11 @@ def test_another_environment_is_activated_than_doctors_own() -> None:
 
 def test_a_script_that_finds_no_torch_is_told_so() -> None:
     words = "ModuleNotFoundError: No module named 'torch'"
-    error = outcome.entrypoint_failed(SessionOver(Ending.CRASH, words, tail=words))
+    error = no_result.entrypoint_failed(SessionOver(Ending.CRASH, words, tail=words))
     assert (error.slug, error.exit_code) == ("torch-missing", Exit.ENTRYPOINT_FAILED)
     assert error.detail == words
     for other in ("ModuleNotFoundError: No module named 'torchvision'", "RuntimeError: No module named 'torch'"):
-        assert outcome.entrypoint_failed(SessionOver(Ending.CRASH, other)).slug == "entrypoint-failed"
+        assert no_result.entrypoint_failed(SessionOver(Ending.CRASH, other)).slug == "entrypoint-failed"
 
 
 # -- this machine ------------------------------------------------------------------------------------------------------

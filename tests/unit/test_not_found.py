@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bottleneck_doctor.errors import Exit
-from bottleneck_doctor.examine import outcome
+from bottleneck_doctor.examine import no_result
 from bottleneck_doctor.runtime.wire.messages import Ended
 from bottleneck_doctor.runtime.wire.seen import Counts
 
@@ -24,7 +24,7 @@ from bottleneck_doctor.runtime.wire.seen import Counts
     ],
 )
 def test_time_that_ends_before_a_loop_is_found(seen: Counts | None, slug: str, told: str) -> None:
-    error = outcome.not_found(60, seen)
+    error = no_result.not_found(60, seen)
     assert error.slug == slug
     assert error.exit_code == (Exit.OUT_OF_TIME if slug == "out-of-time" else Exit.NO_TRAINING)
     assert told in str(error)
@@ -34,7 +34,7 @@ def test_time_that_ends_before_a_loop_is_found(seen: Counts | None, slug: str, t
 
 def test_more_budget_is_never_all_that_a_script_without_training_is_told() -> None:
     for seen in (None, Counts(), Counts(evaluated=40), Counts(batches=900)):
-        assert "give the script that trains" in outcome.not_found(60, seen).next_step
+        assert "give the script that trains" in no_result.not_found(60, seen).next_step
 
 
 @pytest.mark.parametrize(
@@ -48,4 +48,4 @@ def test_more_budget_is_never_all_that_a_script_without_training_is_told() -> No
     ],
 )
 def test_script_that_ends_before_a_loop_is_found(ended: Ended, slug: str) -> None:
-    assert outcome.no_training(ended, "").slug == slug
+    assert no_result.no_training(ended, "").slug == slug

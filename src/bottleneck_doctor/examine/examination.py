@@ -16,7 +16,7 @@ from pathlib import Path
 from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import Rank
 from bottleneck_doctor.errors import DoctorError, Exit
-from bottleneck_doctor.examine import outcome
+from bottleneck_doctor.examine import no_result, outcome
 from bottleneck_doctor.examine.blocks import Blocks
 from bottleneck_doctor.examine.fresh import fresh_runs
 from bottleneck_doctor.examine.request import ExaminationOutcome as ExaminationOutcome
@@ -296,22 +296,22 @@ class _Examination:
             self.explainer.busy = False
             return
         if over.ours:
-            raise outcome.guest_failed(over)
+            raise no_result.guest_failed(over)
         if over.apart:
-            raise outcome.ranks_apart(over)
+            raise no_result.ranks_apart(over)
         if over.crashed:
-            raise outcome.entrypoint_failed(over)
+            raise no_result.entrypoint_failed(over)
         if self.blocks is None:
-            raise outcome.no_training(self.starter.farewell, over.tail)
+            raise no_result.no_training(self.starter.farewell, over.tail)
 
     def _unmeasured(self) -> DoctorError:
         """The error that says why the training as written was not measured."""
         ended = [self.starter.endings.get(record.number) is Ending.END for record in self.starter.records]
         if self.blocks is not None and (all(ended) or self.budget.left() > self.blocks.least_session()):
-            return outcome.no_training(self.starter.farewell, "")
+            return no_result.no_training(self.starter.farewell, "")
         if self.blocks is None:
-            return outcome.not_found(self.budget.total or self.budget.elapsed(), self.starter.seen)
-        return outcome.out_of_time(self.budget.total or self.budget.elapsed())
+            return no_result.not_found(self.budget.total or self.budget.elapsed(), self.starter.seen)
+        return no_result.out_of_time(self.budget.total or self.budget.elapsed())
 
     def _outcome(self) -> ExaminationOutcome:
         self.progress.stage("Writing the report")

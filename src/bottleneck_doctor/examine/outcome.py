@@ -1,8 +1,7 @@
-"""What an examination hands back: a `Result` with its warnings, or the error that says why there is none."""
+"""What an examination hands back: a `Result` with its warnings. `no_result` says why there is none."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -25,7 +24,6 @@ from bottleneck_doctor.documents.report import (
     Warning,
     Window,
 )
-from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.examine import judge, looks
 from bottleneck_doctor.examine.beside import Beside
 from bottleneck_doctor.examine.evidence import TIME_OVER
@@ -34,16 +32,13 @@ from bottleneck_doctor.examine.settling import Command, settling
 from bottleneck_doctor.examine.sources import sources
 from bottleneck_doctor.explain.explainer import Explanation
 from bottleneck_doctor.measure import schedule
-from bottleneck_doctor.runtime.wire.messages import Ended, Found, Hello
-from bottleneck_doctor.runtime.wire.seen import Counts
-from bottleneck_doctor.session import environment, interpreter
-from bottleneck_doctor.session.ending import Ending, Hung, SessionOver
-from bottleneck_doctor.session.failure import standing
+from bottleneck_doctor.runtime.wire.messages import Found, Hello
+from bottleneck_doctor.session import environment
+from bottleneck_doctor.session.ending import Ending
 from bottleneck_doctor.statistics import speedups
 from bottleneck_doctor.wording import words
 
 NOISY_FLOOR = 0.05
-_NO_TORCH = re.compile(r"(ModuleNotFound|Import)Error: No module named '?torch'?$")
 RUNGS = {"backward": "backward passes", "gradient scaler": "those of the gradient scaler"}
 """Values of `Found.rung`, as parts of a sentence."""
 
@@ -346,158 +341,10 @@ def _odd_loop(found: Found) -> list[Warning]:
     return odd
 
 
-def entrypoint_failed(over: SessionOver) -> DoctorError:
-    """The error that the user's program failed or hung before it was measured as written."""
-    if over.hung is not None:
-        return _training_hung(over, over.hung)
-    reason = over.reason or over.why
-    if _NO_TORCH.match(reason):
-        return interpreter.missing(over.tail)
-    return DoctorError(
-        "entrypoint-failed",
-        f"The script failed by itself, before doctor changed anything: {reason}.".replace("..", "."),
-        "Run the script without doctor and correct it. The end of its output is below.",
-        Exit.ENTRYPOINT_FAILED,
-        detail=over.tail,
-    )
-
-
-def _training_hung(over: SessionOver, hung: Hung) -> DoctorError:
-    """The error that no step was made any more. It is not known whether the program would also hang without doctor."""
-    before = "" if hung.changed else ", before doctor changed anything"
-    told = f"The training made no step for {hung.seconds:.0f} s under doctor{before}. {standing(hung.stacks)}"
-    return DoctorError(
-        "training-hung",
-        told.rstrip(),
-        "Run the script without doctor. If it stops there too, it may be waiting for a lock, an input or another "
-        "process: `py-spy dump --pid PID`, with the id of its process, shows where. If it trains on, please report "
-        "this.",
-        Exit.ENTRYPOINT_FAILED,
-        detail=over.tail,
-    )
-
-
 def rank_missing(ranks: Iterable[int]) -> Warning:
     """The warning that some ranks don't train."""
     named = ", ".join(str(rank) for rank in sorted(ranks))
     return Warning(
         slug="rank-missing",
         sentence=f"Doctor saw no training loop in rank {named}, and did not measure what happens there.",
-    )
-
-
-def ranks_apart(over: SessionOver) -> DoctorError:
-    """The error that several ranks train, but could not be brought to one step."""
-    return DoctorError(
-        "ranks-apart",
-        f"Doctor can't measure all ranks at the same time: {over.why}.",
-        "Give every rank the same number of batches, as DistributedSampler does and drop_last=True may do.",
-        Exit.NO_TRAINING,
-    )
-
-
-def guest_failed(over: SessionOver) -> DoctorError:
-    """The error that the guest failed before anything was measured: a bug in doctor."""
-    return DoctorError(
-        "guest-failed",
-        "Doctor's own code failed inside the script's process. This is a bug in doctor.",
-        "Please report it with the text below.",
-        Exit.BUG,
-        detail=over.tail,
-    )
-
-
-def no_training(farewell: Ended | None, tail: str) -> DoctorError:
-    """The error that the program ended before anything could be measured. It says what was seen."""
-    if farewell is None:
-        return DoctorError(
-            "no-torch",
-            "The script ended without ever importing torch, so there is nothing to examine.",
-            "Give the script that trains." + (" The end of this script's output is below." if tail.strip() else ""),
-            Exit.NO_TRAINING,
-            detail=tail,
-        )
-    seen = Counts(farewell.batches, farewell.evaluated, farewell.backwards, farewell.optimizer_steps)
-    if not farewell.served and _is_no_loop(seen):
-        return _no_loop(f"No training loop was found in the script ({_counted(seen)}).", seen, tail)
-    return DoctorError(
-        "too-few-steps",
-        f"The script ended after too few training steps to measure ({_counted(seen)}).",
-        "Let it train for more steps or epochs, so that it runs for a minute or more.",
-        Exit.NO_TRAINING,
-    )
-
-
-def not_found(spent: float, seen: Counts | None) -> DoctorError:
-    """The error that the time ended before a training loop was found. `seen`: what was seen by then; None if torch was
-    not imported."""
-    after = f"after {spent:.0f} s"
-    if seen is not None and seen.backwards and _is_no_loop(seen):
-        return _no_loop(f"No training loop was found {after} ({_counted(seen)}).", seen, "")
-    longer = "give more time with --budget, such as --budget 10m"
-    other = "Otherwise give the script that trains, with the arguments that make it train."
-    if seen is None:
-        so_far, advice = (
-            "the script had not imported torch",
-            f"If it needs that long before it trains, {longer}.",
-        )
-    elif not any(seen):
-        so_far = "the script had taken no batch from a DataLoader and made no backward pass"
-        advice = f"If it needs that long before it trains, {longer}."
-    elif max(seen.backwards, seen.optimizer_steps):
-        so_far, other = f"doctor had seen only {_counted(seen)}", ""
-        advice = f"The script trains slowly, or begins late: {longer}."
-    else:
-        so_far = f"doctor had seen {_counted(seen)}, as in an evaluation"
-        advice = f"If the script trains after that, {longer}."
-    return DoctorError(
-        "out-of-time", f"The time ran out {after}. By then, {so_far}.", f"{advice} {other}".strip(), Exit.OUT_OF_TIME
-    )
-
-
-MANY = 100
-"""Number of backward passes or optimizer steps after which a training loop would have been found."""
-
-
-def _is_no_loop(seen: Counts) -> bool:
-    """Whether what was seen is no training, or a training whose loop would not be found with a little more time."""
-    trained = max(seen.backwards, seen.optimizer_steps)
-    return trained == 0 or (trained >= MANY and seen.optimizer_steps == 0)
-
-
-def _no_loop(sentence: str, seen: Counts, tail: str) -> DoctorError:
-    if seen.backwards:
-        advice = (
-            "In all that time no optimizer step ended, as with LBFGS and a large max_iter. Make the steps shorter, "
-            "for example with a smaller max_iter."
-        )
-    elif seen.evaluated and not seen.batches:
-        advice = (
-            "The script takes its batches with gradients off, as an evaluation does. Give the script that trains, with "
-            "the arguments that make it train."
-        )
-    else:
-        advice = "Give the script that trains, with the arguments that make it train."
-    return DoctorError("no-training-loop", sentence, advice, Exit.NO_TRAINING, detail=tail)
-
-
-def _counted(seen: Counts) -> str:
-    batches = _number(seen.batches + seen.evaluated, "loader batch", "loader batches")
-    if seen.evaluated:
-        batches += f", {'all' if not seen.batches else seen.evaluated} of them with gradients off"
-    passes = _number(seen.backwards, "backward pass", "backward passes")
-    return f"{batches}, {passes}, {_number(seen.optimizer_steps, 'optimizer step', 'optimizer steps')}"
-
-
-def _number(count: int, one: str, many: str) -> str:
-    return f"{count} {one if count == 1 else many}"
-
-
-def out_of_time(seconds: float) -> DoctorError:
-    """The error that the budget, or the time for set-up, was too short to measure a baseline."""
-    return DoctorError(
-        "out-of-time",
-        f"The time was too short: the training as written could not be measured within {seconds:.0f} s.",
-        "Give more time with --budget, such as --budget 5m.",
-        Exit.OUT_OF_TIME,
     )

@@ -19,7 +19,7 @@ from bottleneck_doctor.documents.check import STEP_TIME, Check, Culprit, GrowthT
 from bottleneck_doctor.documents.redaction import Discretion
 from bottleneck_doctor.documents.report import Entrypoint, Tool, Warning
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.examine import outcome
+from bottleneck_doctor.examine import no_result, outcome
 from bottleneck_doctor.gate import decide, metrics, parts, plan, verdict
 from bottleneck_doctor.gate.cause import culprits, hunks
 from bottleneck_doctor.gate.cause.explain import explain
@@ -157,7 +157,7 @@ class _Checking:
         if not self.pairs:
             if self.broken:
                 raise failure(self.broken[0])
-            raise outcome.out_of_time(self.budget.spent())
+            raise no_result.out_of_time(self.budget.spent())
         if alone := self._fails_alone():
             raise failure(alone)
         return CheckOutcome(self._document(), self.revisions.root)

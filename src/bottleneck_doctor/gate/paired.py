@@ -15,7 +15,7 @@ from dataclasses import replace
 from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import Environment
 from bottleneck_doctor.errors import DoctorError, Exit
-from bottleneck_doctor.examine import outcome
+from bottleneck_doctor.examine import no_result
 from bottleneck_doctor.gate import plan
 from bottleneck_doctor.gate.sides import steady
 from bottleneck_doctor.measure import pairing as ev
@@ -110,7 +110,7 @@ def started(starter: Starter, sides: list[Side], what: str, *, first: bool) -> I
             lives = stack.enter_context(starter.live(sides, what=what, patience=_patience(starter, first=first)))
         except Broken as broken:
             if broken.everywhere:
-                raise outcome.entrypoint_failed(broken) from broken
+                raise no_result.entrypoint_failed(broken) from broken
             raise
         yield lives
 
@@ -192,13 +192,13 @@ def failure(broken: Broken) -> DoctorError:
     """Why one side can't be measured."""
     side = broken.live.side
     if broken.ours:
-        return outcome.guest_failed(broken)
+        return no_result.guest_failed(broken)
     if broken.apart:
-        return outcome.ranks_apart(broken)
+        return no_result.ranks_apart(broken)
     if broken.ending in (Ending.END, Ending.HANG):
         farewell = broken.live.session.farewell
         hung = broken.ending is Ending.HANG
-        plain = outcome.entrypoint_failed(broken) if hung else outcome.no_training(farewell, broken.tail)
+        plain = no_result.entrypoint_failed(broken) if hung else no_result.no_training(farewell, broken.tail)
         where = side.said if broken.alone else "both revisions"
         told = f"{where[0].upper()}{where[1:]}: {plain.sentence}"
         return DoctorError(plain.slug, told, plain.next_step, plain.exit_code, detail=plain.detail)

@@ -16,7 +16,7 @@ from bottleneck_doctor.documents.redaction import Discretion
 from bottleneck_doctor.documents.report import Environment, Warning
 from bottleneck_doctor.documents.stored_baseline import Draw
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.examine import outcome
+from bottleneck_doctor.examine import no_result, outcome
 from bottleneck_doctor.gate import plan
 from bottleneck_doctor.gate.baseline import unpaired
 from bottleneck_doctor.gate.paired import (
@@ -119,7 +119,7 @@ class Drawing:
                 else:
                     self.lasted.append(self._budget.now() - begun)
         if not self.draws:
-            raise failure(self._broken[0]) if self._broken else outcome.out_of_time(self._budget.spent())
+            raise failure(self._broken[0]) if self._broken else no_result.out_of_time(self._budget.spent())
         if self._starter.missing_ranks:
             self.warnings.append(outcome.rank_missing(self._starter.missing_ranks))
 
@@ -196,9 +196,9 @@ class Drawing:
 def failure(broken: Broken) -> DoctorError:
     """Why nothing can be measured."""
     if broken.ours:
-        return outcome.guest_failed(broken)
+        return no_result.guest_failed(broken)
     if broken.apart:
-        return outcome.ranks_apart(broken)
+        return no_result.ranks_apart(broken)
     if broken.ending is Ending.END:
-        return outcome.no_training(broken.live.session.farewell, broken.tail)
-    return outcome.entrypoint_failed(broken)
+        return no_result.no_training(broken.live.session.farewell, broken.tail)
+    return no_result.entrypoint_failed(broken)
