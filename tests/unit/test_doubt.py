@@ -243,7 +243,7 @@ def test_modules_and_commands_are_named_as_given() -> None:
 
 @pytest.mark.parametrize(
     ("step", "start", "budget"),
-    [(0.02, 8.0, 25.0), (0.3, 20.0, 80.0), (1.0, 40.0, 150.0), (2.0, 20.0, 200.0), (5.0, 30.0, 300.0)],
+    [(0.02, 8.0, 25.0), (0.3, 20.0, 80.0), (1.0, 40.0, 150.0), (2.0, 20.0, 170.0), (5.0, 30.0, 300.0)],
 )
 def test_the_command_settles_what_was_open(step: float, start: float, budget: float) -> None:
     speeds = {key_of(each): 1.8 for each in (WORKERS_1, WORKERS_2, WORKERS_4)}
