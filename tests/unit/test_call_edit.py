@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -69,6 +71,13 @@ def test_an_argument_that_is_not_written_out_is_left_to_the_user() -> None:
 def test_what_sets_a_worker_up_is_another_matter() -> None:
     source = "import torch\ndef worker_init(number):\n    torch.set_num_threads(2)\n"
     assert change(source).edited == source.replace("import torch\n", f"import torch\n{CODE}\n")
+
+
+def test_nobody_waits_for_what_makes_edits_who_makes_none() -> None:
+    code = (
+        "import sys; import bottleneck_doctor.examine.examination; sys.exit(bool({'libcst', 'yaml'} & {*sys.modules}))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_a_setting_that_is_nothing_but_a_call_has_its_line(tmp_path: Path) -> None:

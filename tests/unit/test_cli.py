@@ -25,7 +25,7 @@ from bottleneck_doctor.session.start import Start
 from bottleneck_doctor.system.progress import Progress
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-HEAVY = {"torch", "torchvision", "numpy", "jinja2", "rich", "msgspec", "psutil"}
+HEAVY = {"torch", "torchvision", "numpy", "jinja2", "libcst", "rich", "msgspec", "psutil", "yaml"}
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -5,11 +5,10 @@ Where the file makes such a call already, its argument is changed; else the call
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator
+import libcst as cst
 
 from bottleneck_doctor.edits.diff import ChangeText, as_change
-from bottleneck_doctor.edits.source import SourceText
+from bottleneck_doctor.edits.tree import SourceTree, Statement, constant, dotted, is_docstring, last_name, put
 
 
 def call_change(source: str, code: str) -> ChangeText | None:
@@ -17,68 +16,63 @@ def call_change(source: str, code: str) -> ChangeText | None:
 
     `code` calls a function of torch's with one constant. Returns None where `source` is not a program.
     """
-    text = SourceText.parse(source)
-    wanted = ast.parse(code, mode="eval").body
-    if text is None or not isinstance(wanted, ast.Call):
+    tree = SourceTree.parse(source)
+    wanted = cst.parse_expression(code)
+    if tree is None or not isinstance(wanted, cst.Call):
         return None
-    value = ast.unparse(wanted.args[0])
-    made = [call for call in _calls(text.tree) if _name(call) == _name(wanted)]
-    if made:
-        return _changed(text, made, value)
-    return _added(text, code)
+    value = constant(wanted.args[0].value)
+    assert value is not None
+    made = [call for call in tree.nodes(cst.Call) if last_name(call.func) == last_name(wanted.func)]
+    made = [call for call in made if not _sets_worker_up(tree, call)]
+    return _changed(tree, made, value[0]) if made else _added(tree, code)
 
 
-def _changed(text: SourceText, made: list[ast.Call], value: str) -> ChangeText:
+def _changed(tree: SourceTree, made: list[cst.Call], value: object) -> ChangeText | None:
     """The calls that are there, with another argument. One that isn't written out, such as an option of the user's
     program, is not touched."""
-    first = min(call.lineno for call in made)
-    given = [call.args[0] if call.args else next((each.value for each in call.keywords), None) for call in made]
-    if not all(isinstance(each, ast.Constant) for each in given):
-        return ChangeText(line=first, diff="", note=f"Line {first} sets this value now: set it to `{value}` there.")
-    edited = text.source
-    for begin, end in sorted((text.span(each) for each in given if each is not None), reverse=True):
-        edited = edited[:begin] + value.replace("'", text.quote) + edited[end:]
-    return as_change(text.source, edited, first, "")
+    first = tree.lines(made[0])[0]
+    given = [call.args[0].value for call in made if call.args and not call.args[0].star]
+    literal = tree.literal(value)
+    if len(given) < len(made) or None in map(constant, given):
+        said = cst.Module([]).code_for_node(literal)
+        return ChangeText(line=first, diff="", note=f"Line {first} sets it: make it `{said}` there.")
+    edited = tree.edited({each: put(literal) for each in given})
+    return None if edited is None else as_change(tree.source, edited, first, "")
 
 
-def _added(text: SourceText, code: str) -> ChangeText | None:
+def _added(tree: SourceTree, code: str) -> ChangeText | None:
     """Below the imports at the top of the file, and below that of torch."""
-    name = text.torch_name()
+    name = tree.torch_name
     lines = [] if name else ["import torch"]
-    lines.append(code.replace("torch.", f"{name or 'torch'}.", 1).replace('"', text.quote))
-    below = _imports_end(text.tree)
-    place = text.starts[min(below, len(text.lines))]
-    missing = "" if text.source[:place].endswith(("\n", "\ufeff")) or not place else text.newline
-    added = missing + "".join(f"{each}{text.newline}" for each in lines)
-    edited = text.source[:place] + added + text.source[place:]
-    if SourceText.parse(edited) is None:
+    lines.append(code.replace("torch.", f"{name or 'torch'}.", 1).replace('"', tree.quote))
+    new = [cst.parse_statement(each) for each in lines]
+    last, body = _last_import(tree), tree.block(tree.module)
+    if last is not None:
+        edited = tree.edited({last: lambda statement: cst.FlattenSentinel([statement, *new])})
+    elif body:
+        edited = tree.edited({}, {body[0]: lines})
+    else:
+        edited = tree.edited({tree.module: lambda module: module.with_changes(body=new)})
+    if edited is None:
         return None
-    return as_change(text.source, edited, below + 1, "")
+    end = "" if edited.endswith("\n") else tree.module.default_newline
+    return as_change(tree.source, edited + end, tree.lines(body[0])[0] if body else 1, "")
 
 
-def _imports_end(tree: ast.Module) -> int:
-    """The last line of the imports that begin the file, or of a later one of torch; 0 where there are none."""
-    end = 0
+def _last_import(tree: SourceTree) -> Statement | None:
+    """The last of the imports that begin the file (its docstring, where it has none), or a later one of torch."""
+    last = None
     leading = True
-    for statement in tree.body:
-        docstring = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-        imports = isinstance(statement, ast.Import | ast.ImportFrom)
-        leading = leading and (docstring or imports)
-        if leading or (isinstance(statement, ast.Import) and any(each.name == "torch" for each in statement.names)):
-            end = statement.end_lineno or statement.lineno
-    return end
+    for statement in tree.block(tree.module):
+        inside = statement.body if isinstance(statement, cst.SimpleStatementLine) else ()
+        imports = [each for each in inside if isinstance(each, (cst.Import, cst.ImportFrom))]
+        leading = leading and (bool(imports) or is_docstring(statement))
+        names = [dotted(alias.name) for each in imports if isinstance(each, cst.Import) for alias in each.names]
+        if leading or "torch" in names:
+            last = statement
+    return last
 
 
-def _calls(tree: ast.AST) -> Iterator[ast.Call]:
-    """All calls but those of functions that set a worker up, which say nothing of the process that trains."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.Call):
-            yield node
-        if not (isinstance(node, ast.FunctionDef) and "worker" in node.name):
-            yield from _calls(node)
-
-
-def _name(call: ast.Call) -> str:
-    """`set_num_threads` of `torch.set_num_threads(4)`."""
-    function = call.func
-    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+def _sets_worker_up(tree: SourceTree, call: cst.Call) -> bool:
+    """Whether a call is in a function that sets a worker up, which says nothing of the process that trains."""
+    return any(isinstance(each, cst.FunctionDef) and "worker" in each.name.value for each in tree.around(call))

@@ -2,51 +2,50 @@
 
 from __future__ import annotations
 
-import ast
+import libcst as cst
 
-from bottleneck_doctor.edits.diff import ChangeText, as_change
-from bottleneck_doctor.edits.loader_call import call_change
-from bottleneck_doctor.edits.source import SourceText
+from bottleneck_doctor.edits.diff import ChangeText
+from bottleneck_doctor.edits.drafts import Drafts, OneFile, Told
+from bottleneck_doctor.edits.loader_call import as_text, set_in
+from bottleneck_doctor.edits.loader_target import Target
+from bottleneck_doctor.edits.origin.command_line import CommandLine
+from bottleneck_doctor.edits.origin.definition import Expression
+from bottleneck_doctor.edits.origin.follower import Follower
+from bottleneck_doctor.edits.tree import SourceTree, last_name
 from bottleneck_doctor.knobs import Argument
 
 
 def named_change(source: str, edit: Argument) -> ChangeText | None:
     """Give every call of that name its arguments; None where `source` has no such call. Where no argument does it, or
     none can be put in safely, the note says what to do at the first of them."""
-    text = SourceText.parse(source)
-    calls = [] if text is None else _calls(text.tree, edit.calls)
-    if text is None or not calls:
-        return None
-    first, notes = calls[0].lineno, []
-    # From the last one on, so that those before it stay where they are.
-    for call in reversed(calls) if edit.given else ():
-        here = next(each for each in _calls(text.tree, edit.calls) if _place(each) == _place(call))
-        change = call_change(text, here, dict(edit.given), edit.without)
-        after = None if change is None else SourceText.parse(change.edited or text.source)
-        if change is None or after is None:
-            return ChangeText(line=first, diff="", note=_sentence(edit))
-        notes += [change.note] if change.note else []
-        text = after
-    if text.source == source:
-        return ChangeText(line=first, diff="", note=" ".join(notes) or _sentence(edit))
-    return as_change(source, text.source, first, " ".join(notes))
+    drafts = Drafts(OneFile(source))
+    return as_text(drafts, set_named(drafts, OneFile.path, edit))
 
 
-def _calls(tree: ast.Module, names: tuple[str, ...]) -> list[ast.Call]:
+def set_named(drafts: Drafts, file: str, edit: Argument, command_line: CommandLine | None = None) -> list[Told]:
+    """Write the edits of `named_change` into `drafts`, in whichever files they lie; nothing is told where the file has
+    no such call."""
+    text = drafts.text(file)
+    tree = None if text is None else SourceTree.parse(text)
+    calls = [] if tree is None else _calls(tree, edit)
+    if tree is None or not calls:
+        return []
+    sentence = f"{edit.otherwise[:1].upper()}{edit.otherwise[1:]}."
+    told: list[Told] = []
+    for number in range(len(calls)) if edit.given else ():
+
+        def found(follower: Follower, number: int = number) -> Target | None:
+            tree = follower.tree(file)
+            # No edit of arguments makes another call of that name, or takes one out.
+            there = [] if tree is None else _calls(tree, edit)
+            return None if tree is None else Target(Expression(file, tree, there[number]), there[number])
+
+        told += set_in(drafts, found, lambda: Follower(drafts, command_line, (file,)), dict(edit.given), edit.without)
+    first = tree.lines(calls[0])[0]
+    return told or [Told(file, first, sentence)]
+
+
+def _calls(tree: SourceTree, edit: Argument) -> list[cst.Call]:
     """The calls of these names, in the order of the text."""
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _called(node) in names]
-    return sorted(calls, key=_place)
-
-
-def _place(call: ast.Call) -> tuple[int, int]:
-    return call.lineno, call.col_offset
-
-
-def _called(call: ast.Call) -> str:
-    if isinstance(call.func, ast.Attribute):
-        return call.func.attr
-    return call.func.id if isinstance(call.func, ast.Name) else ""
-
-
-def _sentence(edit: Argument) -> str:
-    return f"{edit.otherwise[:1].upper()}{edit.otherwise[1:]}."
+    calls = [call for call in tree.nodes(cst.Call) if not isinstance(call.func, cst.Subscript)]
+    return [call for call in calls if last_name(call.func) in edit.calls]

@@ -1,12 +1,20 @@
-"""The edit that takes calls out: source text and the lines of calls in, `ChangeText` or nothing out. Pure."""
+"""The edit that takes calls out: source text and the lines of calls in, `ChangeText` or nothing out. Pure.
+
+The tree says what goes; it goes by whole lines of the text, since comments and blank lines above a statement are a part
+of it in the tree, and have to stay.
+"""
 
 from __future__ import annotations
 
-import ast
+import re
 from collections.abc import Sequence
 
+import libcst as cst
+
 from bottleneck_doctor.edits.diff import ChangeText, as_change
-from bottleneck_doctor.edits.source import SourceText
+from bottleneck_doctor.edits.tree import SourceTree, Statement, is_program, last_name, small
+
+DOING = (cst.Call, cst.NamedExpr, cst.Await)
 
 
 def removal_change(source: str, calls: Sequence[tuple[str, int]]) -> ChangeText | None:
@@ -16,100 +24,65 @@ def removal_change(source: str, calls: Sequence[tuple[str, int]]) -> ChangeText 
     compares; where something has to stand, `pass` does. A call whose value is used, or that shares its line with
     something else, is named in the note. None where `source` has no such call there.
     """
-    text = SourceText.parse(source)
-    if text is None:
+    tree = SourceTree.parse(source)
+    if tree is None:
         return None
-    statements: list[ast.Expr] = []
+    gone: list[Statement] = []
     named: list[str] = []
-    first = min((line for _, line in calls), default=1)
     for name, line in calls:
-        places = _calls_on(text.tree, name, line)
-        if not places:
+        there = _calls_on(tree, name, line)
+        if not there:
             return None
-        alone = [each for each in _statements(text.tree) if each.value in places and _owns_its_lines(text, each)]
-        if alone:
-            statements += [each for each in alone if each not in statements]
-        else:
-            named.append(f"Remove `{name}()` in line {line}.")
-    edits = _edits(text, statements)
-    edited = source
-    for begin, end, new in sorted(edits, reverse=True):
-        edited = edited[:begin] + new + edited[end:]
-    if SourceText.parse(edited) is None:
+        alone = [each for call in there if (each := _nothing_but(tree, call)) is not None]
+        gone += [each for each in alone if each not in gone]
+        named += [] if alone else [f"Take `{name}()` in line {line} out."]
+    first = min((line for _, line in calls), default=1)
+    edited = _without(tree, gone)
+    if not is_program(edited):
         return None
     if edited == source:
         return ChangeText(line=first, diff="", note=" ".join(named))
     return as_change(source, edited, first, " ".join(named))
 
 
-def _calls_on(tree: ast.Module, name: str, line: int) -> list[ast.Call]:
+def _calls_on(tree: SourceTree, name: str, line: int) -> list[cst.Call]:
     """The calls of this name on a line, or the only call there, which may go by another name."""
-    there = [
-        node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.lineno <= line <= (node.end_lineno or 0)
-    ]
-    last = name.rpartition(".")[2]
-    called = [
-        node
-        for node in there
-        if (isinstance(node.func, ast.Attribute) and node.func.attr == last)
-        or (isinstance(node.func, ast.Name) and node.func.id == last)
-    ]
+    there = [call for call in tree.nodes(cst.Call) if tree.covers(call, line)]
+    called = [call for call in there if last_name(call.func) == name.rpartition(".")[2]]
     return called or (there if len(there) == 1 else [])
 
 
-def _statements(tree: ast.Module) -> list[ast.Expr]:
-    return [node for node in ast.walk(tree) if isinstance(node, ast.Expr)]
+def _nothing_but(tree: SourceTree, call: cst.Call) -> Statement | None:
+    """The statement that is nothing but this call and has its lines to itself."""
+    statement = tree.statement(call)
+    inner = None if statement is None else small(statement)
+    return statement if isinstance(inner, cst.Expr) and inner.value is call else None
 
 
-def _owns_its_lines(text: SourceText, statement: ast.stmt) -> bool:
-    """Whether nothing but a comment shares the lines of a statement."""
-    if text.indent(statement) is None:
-        return False
-    rest = text.lines[(statement.end_lineno or 1) - 1]
-    behind = rest.encode()[statement.end_col_offset or 0 :].decode().strip()
-    return not behind or behind.startswith("#")
-
-
-def _edits(text: SourceText, statements: Sequence[ast.stmt]) -> list[tuple[int, int, str]]:
-    """Spans and what comes in their place. A block of which nothing is left goes as a whole where it may, or keeps a
+def _without(tree: SourceTree, statements: Sequence[Statement]) -> str:
+    """The source without some statements. A block of which nothing is left goes as a whole where it may, or keeps a
     `pass`."""
     gone = list(statements)
-    edits: list[tuple[int, int, str]] = []
-    for block, owner in _blocks(text.tree):
-        here = [each for each in block if each in gone]
-        if not here or len(here) < len(block):
+    # Not splitlines: it also breaks at form feeds and separators, which Python does not.
+    lines = re.findall(r"[^\n]*\n|[^\n]+", tree.source)
+    kept: list[Statement] = []
+    for block in reversed(tree.nodes(cst.IndentedBlock)):
+        here = [each for each in tree.block(block) if each in gone]
+        if len(here) < len(block.body):
             continue
-        if isinstance(owner, ast.If) and not owner.orelse and _only_compares(owner.test) and _may_go(text, owner):
+        owner = next(tree.around(block))
+        if isinstance(owner, cst.If) and owner.orelse is None and _may_go(tree, owner):
             gone = [each for each in gone if each not in here] + [owner]
         else:
-            gone.remove(here[0])
-            edits.append((*text.span(here[0]), "pass"))
-    for each in gone:
-        begin = text.starts[each.lineno - 1]
-        last = each.end_lineno or each.lineno
-        end = text.starts[last] if last < len(text.starts) else len(text.source)
-        edits.append((begin, end, ""))
-    return edits
+            kept.append(here[0])
+    for each in sorted(gone, key=tree.place, reverse=True):
+        (first, column), (last, end) = tree.place(each), tree.end(each)
+        left = [lines[first - 1][:column] + "pass" + lines[last - 1][end:]] if each in kept else []
+        lines[first - 1 : last] = left
+    return "".join(lines)
 
 
-def _may_go(text: SourceText, owner: ast.If) -> bool:
-    """An `elif` shares its place with the `if` before it."""
-    line = text.lines[owner.lineno - 1].lstrip()
-    return line.startswith("if") and _owns_its_lines(text, owner)
-
-
-def _blocks(tree: ast.Module) -> list[tuple[list[ast.stmt], ast.AST]]:
-    """Every list of statements with what it belongs to, the innermost first."""
-    found: list[tuple[list[ast.stmt], ast.AST]] = []
-    for node in ast.walk(tree):
-        for name in ("body", "orelse", "finalbody"):
-            block = getattr(node, name, None)
-            if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
-                found.append((block, node))
-    return found[::-1]
-
-
-def _only_compares(test: ast.expr) -> bool:
-    """Whether a condition does nothing but look."""
-    doing = (ast.Call, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
-    return not any(isinstance(node, doing) for node in ast.walk(test))
+def _may_go(tree: SourceTree, owner: cst.If) -> bool:
+    """Whether an `if` does nothing but look. An `elif` shares its place with the `if` before it."""
+    is_elif = isinstance(next(tree.around(owner)), cst.If)
+    return not is_elif and not tree.nodes(DOING, within=owner.test)

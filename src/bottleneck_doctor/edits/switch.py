@@ -1,14 +1,15 @@
-"""What the user has switched on, where it is written: source text in, the edit that switches it out."""
+"""What the user has switched on, where it is written: source text in, the edit that switches it out. Pure."""
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+import libcst as cst
+
 from bottleneck_doctor.documents.report import SettingValue
 from bottleneck_doctor.edits.diff import ChangeText, as_change
-from bottleneck_doctor.edits.source import SourceText
+from bottleneck_doctor.edits.tree import Edit, SourceTree, constant, dotted, last_name, put, said
 from bottleneck_doctor.knobs import Switch
 
 
@@ -26,62 +27,48 @@ def switches_change(source: str, wanted: Mapping[Switch, SettingValue]) -> Switc
     What is on by a `with` alone is named in the note. A value that is not written out, such as an option of the user's
     program, is not touched.
     """
-    text = SourceText.parse(source)
-    if text is None:
+    tree = SourceTree.parse(source)
+    if tree is None:
         return None
-    edits: list[tuple[int, int, str]] = []
+    edits: dict[cst.CSTNode, Edit] = {}
     notes: list[str] = []
     lines: list[int] = []
     found = set()
     for switch, value in wanted.items():
-        for place in _opposites(text.tree, switch, value):
-            edits.append((*text.span(place), repr(value)))
-            lines.append(place.lineno)
+        for place in _opposites(tree, switch, value):
+            edits[place] = put(tree.literal(value))
+            lines.append(tree.lines(place)[0])
             found.add(switch)
-        for call in _contexts(text.tree, switch):
-            notes.append(f"Remove `{ast.unparse(call)}` in line {call.lineno}.")
-            lines.append(call.lineno)
+        for call in _contexts(tree, switch):
+            lines.append(tree.lines(call)[0])
+            notes.append(f"Take `{said(call)}` in line {lines[-1]} out.")
             found.add(switch)
-    if not found:
+    edited = tree.edited(edits) if found else None
+    if edited is None:
         return None
-    edited = source
-    for begin, end, new in sorted(edits, reverse=True):
-        edited = edited[:begin] + new + edited[end:]
     return Switched(as_change(source, edited, min(lines), " ".join(notes)), frozenset(found))
 
 
-def _opposites(tree: ast.Module, switch: Switch, value: SettingValue) -> Iterator[ast.expr]:
+def _opposites(tree: SourceTree, switch: Switch, value: SettingValue) -> Iterator[cst.BaseExpression]:
     """The places where the other value of the switch is written."""
-    for node in ast.walk(tree):
-        given: list[ast.expr] = []
-        if isinstance(node, ast.Call):
-            given = [each.value for each in node.keywords if each.arg in switch.arguments]
-            if _dotted(node.func).rpartition(".")[2] in switch.calls:
-                given += node.args[:1] or [each.value for each in node.keywords if each.arg == "mode"]
-        elif isinstance(node, ast.Assign) and any(_ends(each, switch.attribute) for each in node.targets):
-            given = [node.value]
-        for each in given:
-            if isinstance(each, ast.Constant) and isinstance(each.value, bool) and each.value is not value:
-                yield each
+    given: list[cst.BaseExpression] = []
+    for call in tree.nodes(cst.Call):
+        named = {each.keyword.value: each.value for each in call.args if each.keyword is not None}
+        given += [each for name, each in named.items() if name in switch.arguments]
+        if last_name(call.func) in switch.calls:
+            positional = [each.value for each in call.args if each.keyword is None and not each.star]
+            given += positional[:1] or [each for name, each in named.items() if name == "mode"]
+    for node in tree.nodes(cst.Assign):
+        given += [node.value for each in node.targets if _ends(each.target, switch.attribute)]
+    return (each for each in given if constant(each) == (not value,) and isinstance(each, cst.Name))
 
 
-def _contexts(tree: ast.Module, switch: Switch) -> Iterator[ast.Call]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.With | ast.AsyncWith):
-            for item in node.items:
-                call = item.context_expr
-                if isinstance(call, ast.Call) and _dotted(call.func).rpartition(".")[2] in switch.contexts:
-                    yield call
+def _contexts(tree: SourceTree, switch: Switch) -> Iterator[cst.Call]:
+    for node in tree.nodes(cst.With):
+        for item in node.items:
+            if isinstance(item.item, cst.Call) and last_name(item.item.func) in switch.contexts:
+                yield item.item
 
 
-def _ends(target: ast.expr, attribute: str) -> bool:
-    return bool(attribute) and f".{_dotted(target)}".endswith(f".{attribute}")
-
-
-def _dotted(node: ast.expr) -> str:
-    """`torch.backends.cudnn.deterministic` as it is written; "" for what is no name."""
-    if isinstance(node, ast.Name):
-        return node.id
-    if isinstance(node, ast.Attribute):
-        return f"{_dotted(node.value)}.{node.attr}"
-    return ""
+def _ends(target: cst.BaseExpression, attribute: str) -> bool:
+    return bool(attribute) and f".{dotted(target)}".endswith(f".{attribute}")

@@ -1,0 +1,300 @@
+"""What has to be done for a call to get arguments: in the call itself, or where it takes their values from. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from bottleneck_doctor.edits import arguments
+from bottleneck_doctor.edits.drafts import Drafts, Told
+from bottleneck_doctor.edits.loader_target import POSITIONS, Target, makes_loader
+from bottleneck_doctor.edits.origin.definition import Absent, Expression, Origin
+from bottleneck_doctor.edits.origin.follower import Follower
+from bottleneck_doctor.edits.origin.mapping import Entries
+from bottleneck_doctor.edits.tree import Edit, constant, has_comment, put, said, written
+
+HERE = "Set {wanted} in this call."
+
+
+class Refused(Exception):
+    """Why an argument can't be set safely; `{wanted}` stands for all that was to be set."""
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """A value that is written elsewhere. `spelled`: what the call says for it."""
+
+    spelled: str
+    origin: Origin
+
+
+@dataclass
+class Plan:
+    """What is to be done. Keys of `replaced` and `unpacked` are places among the call's arguments."""
+
+    replaced: dict[int, object] = field(default_factory=dict)
+    unpacked: dict[int, dict[str, object]] = field(default_factory=dict)
+    """Values that win over those of a dict that is unpacked."""
+    added: dict[str, object] = field(default_factory=dict)
+    gone: list[tuple[Expression, str]] = field(default_factory=list)
+    """Arguments and entries that are taken out, each with the call or the dict that has it."""
+    elsewhere: dict[str, Elsewhere] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def planned(target: Target, follower: Follower, wanted: Mapping[str, object], without: Sequence[str]) -> Plan:
+    """How the call comes to say `wanted`, and nothing of `without`. Raises `Refused`."""
+    plan = Plan()
+    for name, value in wanted.items():
+        _set(target, follower, plan, name, value, alone=not without)
+    for name in without:
+        _take_out(target, follower, plan, name)
+    return plan
+
+
+def written_into(drafts: Drafts, target: Target, plan: Plan) -> bool | None:
+    """Write what the plan does in the call, and take out what it takes out. Returns whether that changes anything, and
+    None, with nothing written, where it makes no program."""
+    edits: dict[str, dict[cst.CSTNode, Edit]] = {}
+    trees = {target.at.path: target.at.tree}
+    if plan.replaced or plan.unpacked or plan.added:
+        edits[target.at.path] = {target.call: lambda call: _with_arguments(target, plan, call)}
+    for at, name in plan.gone:
+        trees[at.path] = at.tree
+        here = edits.setdefault(at.path, {})
+        here[at.node] = _also_without(name, here.get(at.node))
+    texts = {path: trees[path].edited(each) for path, each in edits.items()}
+    if None in texts.values():
+        return None
+    for path, text in texts.items():
+        assert text is not None
+        drafts.write(path, text)
+    return bool(texts)
+
+
+def set_elsewhere(drafts: Drafts, target: Target, follower: Follower, name: str, value: object) -> list[Told]:
+    """Write an argument's value where the call takes it from, and say where that is."""
+    there = planned(target, follower, {name: value}, ()).elsewhere[name]
+    origin, call_line = there.origin, target.at.line
+    command = origin.command
+    words = "" if command is None else command.needed(value)
+    if command is not None and command.given:
+        if not words:
+            note = f"Leave `{command.given}` out of your command line: it gives {name} its value."
+        else:
+            note = f"Your command line gives {name} its value: write `{words}` there in place of `{command.given}`."
+        return [Told(target.at.path, call_line, note)]
+    text = origin.edited(value)
+    if text is None:
+        return [Told(target.at.path, call_line, f"Start it with `{words}`, which gives {name} its value.")]
+    drafts.write(origin.path, text)
+    notes = [f"`{there.spelled}` takes its value from {origin.said}."]
+    notes += [f"`{words}` on the command line does the same."] if words else []
+    notes += _shared(target, there.spelled)
+    return [Told(origin.path, origin.line, " ".join(notes))]
+
+
+def say(wanted: Mapping[str, object]) -> str:
+    return ", ".join(f"{name}={written(value, chr(34))}" for name, value in wanted.items())
+
+
+# -- one argument ------------------------------------------------------------------------------------------------------
+
+
+def _set(target: Target, follower: Follower, plan: Plan, name: str, value: object, *, alone: bool) -> None:
+    called = target.called(name)
+    if called is None:
+        raise Refused(
+            f"`{said(target.call.func)}(...)` has no argument for {name}; set {{wanted}} where it makes its DataLoader."
+        )
+    if target.members is not None:
+        _in_members(target, follower, plan, name, called, value)
+        return
+    place = _place(target, called)
+    if place is not None:
+        _in_place(target, follower, plan, name, place, value)
+        return
+    for number, argument in enumerate(target.call.args):
+        if argument.star == "**" and _in_unpacked(target, follower, plan, name, called, number, value, alone):
+            return
+    beneath = None if target.beneath is None else _named_in(target.beneath, called)
+    if beneath is not None:
+        _from(plan, name, f"{said(target.call.func)}(...)", follower.origin(beneath), value, beneath)
+        return
+    plan.added[called] = value
+
+
+def _place(target: Target, called: str) -> int | None:
+    """Where the call gives the argument; None where it does not. Raises `Refused` where that can't be seen."""
+    args = target.call.args
+    for number, each in enumerate(args):
+        if each.keyword is not None and each.keyword.value == called:
+            return number
+    if target.names is not None:
+        return None
+    order = POSITIONS.index(called) if called in POSITIONS else len(POSITIONS)
+    positional = [number for number, each in enumerate(args) if each.keyword is None and each.star != "**"]
+    starred = next((rank for rank, number in enumerate(positional) if args[number].star), None)
+    if starred is not None and starred <= order < len(POSITIONS):
+        raise Refused(
+            f"`*{_escaped(said(args[positional[starred]].value))}` may hold {called}; set {{wanted}} where it is made."
+        )
+    ahead = 1 if target.beneath is not None and _positional(target.beneath) > 1 else 0
+    if order < len(positional) or ahead:
+        if not target.knows_positions:
+            raise Refused(HERE)
+        return positional[order]
+    return None
+
+
+def _positional(at: Expression) -> int:
+    assert isinstance(at.node, cst.Call)
+    return sum(each.keyword is None for each in at.node.args)
+
+
+def _in_place(target: Target, follower: Follower, plan: Plan, name: str, place: int, value: object) -> None:
+    """The value that the call gives, or what stands for it."""
+    present = target.call.args[place].value
+    tree = target.at.tree
+    now = constant(present)
+    if now is not None and _same(now[0], value):
+        return
+    at = target.at.at(present)
+    origin = None if now is not None else follower.origin(at)
+    if origin is not None and _reaches(origin, value):
+        _from(plan, name, said(present), origin, value, at)
+        return
+    if has_comment(present):
+        raise Refused(HERE)
+    plan.replaced[place] = value
+    if now is None:
+        quoted = written(value, tree.quote)
+        note = f"`{said(present)}` gives {name} now: if it is an option of yours, set it to {quoted} there."
+        plan.notes.append(note)
+
+
+def _in_members(target: Target, follower: Follower, plan: Plan, name: str, called: str, value: object) -> None:
+    part = follower.part(target.members, called)
+    origin = None if part is None else part.origin(follower)
+    if origin is None or not _reaches(origin, value):
+        raise Refused(f"Set {called}={written(value, target.at.tree.quote)} where the trainer's arguments are made.")
+    _from(plan, name, called, origin, value, target.at)
+
+
+def _in_unpacked(
+    target: Target, follower: Follower, plan: Plan, name: str, called: str, place: int, value: object, alone: bool
+) -> bool:
+    """Whether a dict that is unpacked has the argument, or may have it: then it is set there, or wins over it."""
+    unpacked = target.call.args[place].value
+    part = follower.part(follower.defined(target.at.at(unpacked)), called)
+    if isinstance(part, Absent):
+        return False
+    origin = None if part is None else part.origin(follower)
+    if origin is not None and _reaches(origin, value):
+        _from(plan, name, f"**{said(unpacked)}", origin, value, target.at)
+        return True
+    if not alone:
+        raise Refused(f"`**{_escaped(said(unpacked))}` may hold {called}; set {{wanted}} where it is made.")
+    plan.unpacked.setdefault(place, {})[called] = value
+    plan.notes.append(f"`**{said(unpacked)}` may hold {called}: what is written behind it wins.")
+    return True
+
+
+def _from(plan: Plan, name: str, spelled: str, origin: Origin | None, value: object, at: Expression) -> None:
+    """A value that is written elsewhere, unless it is the right one there already."""
+    if origin is None or not _reaches(origin, value):
+        raise Refused(HERE)
+    command = origin.command
+    if command is not None and command.given:
+        if command.needed(value) == command.given:
+            return
+    elif origin.now is not None and _same(origin.now[0], value):
+        return
+    plan.elsewhere[name] = Elsewhere(spelled, origin)
+
+
+def _reaches(origin: Origin, value: object) -> bool:
+    """Whether a value can be given there: in the text, or by words."""
+    if origin.command is not None and (origin.command.given or origin.command.needed(value)):
+        return True
+    return origin.edited(value) is not None
+
+
+def _named_in(at: Expression, called: str) -> Expression | None:
+    assert isinstance(at.node, cst.Call)
+    return next((at.at(each.value) for each in at.node.args if arguments.name_of(each) == called), None)
+
+
+def _take_out(target: Target, follower: Follower, plan: Plan, name: str) -> None:
+    called = target.called(name)
+    if called is None or target.members is not None:
+        return
+    holders = [target.at, *([target.beneath] if target.beneath is not None else [])]
+    plan.gone += [(holder, called) for holder in holders if _named_in(holder, called) is not None]
+    for each in target.call.args:
+        if each.star != "**":
+            continue
+        whole = follower.defined(target.at.at(each.value))
+        part = follower.part(whole, called)
+        if isinstance(part, Absent):
+            continue
+        if not isinstance(whole, Entries) or whole.own(called) is None:
+            raise Refused(
+                f"`**{_escaped(said(each.value))}` may hold {called}; set {{wanted}} without it where it is made."
+            )
+        plan.gone.append((whole.at, called))
+
+
+def _same(one: object, other: object) -> bool:
+    return type(one) is type(other) and one == other
+
+
+def _escaped(code: str) -> str:
+    return code.replace("{", "{{").replace("}", "}}")
+
+
+# -- in the text -------------------------------------------------------------------------------------------------------
+
+
+def _with_arguments(target: Target, plan: Plan, call: cst.CSTNode) -> cst.Call:
+    assert isinstance(call, cst.Call)
+    tree = target.at.tree
+    args = list(call.args)
+    for place, value in plan.replaced.items():
+        new = put(tree.literal(value))(args[place].value)
+        args[place] = args[place].with_changes(value=new)
+    for place, values in plan.unpacked.items():
+        entries = [cst.StarredDictElement(args[place].value)]
+        display = arguments.with_more(tree, cst.Dict(entries), values, place=target.call)
+        args[place] = args[place].with_changes(value=display)
+    made = arguments.with_more(tree, call.with_changes(args=args), plan.added, place=target.call)
+    return cst.ensure_type(made, cst.Call)
+
+
+def _also_without(name: str, before: Edit | None) -> Edit:
+    def edit(holder: cst.CSTNode) -> cst.CSTNode:
+        made = holder if before is None else before(holder)
+        assert isinstance(made, (cst.Call, cst.Dict))
+        return arguments.without(made, [name])
+
+    return edit
+
+
+def _shared(target: Target, spelled: str) -> list[str]:
+    """Which other loaders of the file take the value from there too."""
+    tree = target.at.tree
+    lines = [
+        str(tree.lines(call)[0])
+        for call in tree.nodes(cst.Call)
+        if call is not target.call and makes_loader(tree, call) and spelled in map(_spelled, call.args)
+    ]
+    if not lines:
+        return []
+    which = f"The loader in line {lines[0]}" if len(lines) == 1 else f"The loaders in lines {', '.join(lines)}"
+    return [f"{which} {'gets' if len(lines) == 1 else 'get'} it too."]
+
+
+def _spelled(argument: cst.Arg) -> str:
+    return f"{argument.star}{said(argument.value)}"

@@ -1,0 +1,161 @@
+"""The call in which arguments of a loader are set: the one that makes it, or that tells a library how to. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import libcst as cst
+
+from bottleneck_doctor.edits.origin.definition import Definition, Expression
+from bottleneck_doctor.edits.origin.follower import Defined, Follower
+from bottleneck_doctor.edits.origin.instance import Instance
+from bottleneck_doctor.edits.tree import SourceTree, code, last_name, names_of, said
+
+POSITIONS = (
+    "dataset",
+    "batch_size",
+    "shuffle",
+    "sampler",
+    "batch_sampler",
+    "num_workers",
+    "collate_fn",
+    "pin_memory",
+    "drop_last",
+    "timeout",
+    "worker_init_fn",
+    "multiprocessing_context",
+    "generator",
+)
+"""Order of positional parameters of `torch.utils.data.DataLoader`, from torch 1.0 to now."""
+
+_LOADER_KEYWORDS = frozenset(POSITIONS[1:]) | {"prefetch_factor", "persistent_workers", "pin_memory_device"}
+TRAINING_ARGUMENTS = {
+    name: f"dataloader_{name}" for name in ("num_workers", "pin_memory", "prefetch_factor", "persistent_workers")
+}
+"""What transformers' `TrainingArguments`, and those that are made of them, call arguments of the DataLoader."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """The call in which arguments are set. `names`: what it calls those of the DataLoader, where it has names of its
+    own. `knows_positions`: it takes them in the DataLoader's order. `beneath`: the `partial(...)` that it calls."""
+
+    at: Expression
+    call: cst.Call
+    names: Mapping[str, str] | None = None
+    knows_positions: bool = False
+    beneath: Expression | None = None
+    members: Definition | None = None
+    """What has the arguments as its parts, where no call has them."""
+
+    def called(self, name: str) -> str | None:
+        """What an argument of the DataLoader is called here; None where there is none for it."""
+        return name if self.names is None else self.names.get(name)
+
+
+@dataclass(frozen=True)
+class Unclear:
+    """Why it is not clear which call that is. `{wanted}` is filled in."""
+
+    file: str
+    line: int
+    reason: str
+
+
+def target_on(path: str, tree: SourceTree, line: int, follower: Follower) -> Target | Unclear | None:
+    """The call for the loader that is made on `line`, any line of its call; None where there is no call there."""
+    calls = loader_calls(tree, line)
+    if len(calls) > 1:
+        return Unclear(path, tree.lines(calls[0])[0], "Several loaders are made on this line; set {wanted}.")
+    if calls:
+        return _plain(Expression(path, tree, calls[0]), calls[0])
+    there = [call for call in tree.nodes(cst.Call) if tree.covers(call, line)]
+    outermost = next((call for call in there if tree.lines(call)[0] == line), there[0] if there else None)
+    return None if outermost is None else _handed_on(Expression(path, tree, outermost), outermost, follower)
+
+
+def loader_calls(tree: SourceTree, line: int) -> list[cst.Call]:
+    """The call on `line` that makes a loader, by its name or by its arguments; several where the line alone can't tell
+    them apart, none where all that is there calls something else."""
+    calls = [call for call in tree.nodes(cst.Call) if tree.covers(call, line)]
+    named = [call for call in calls if makes_loader(tree, call)]
+    alike = named or [
+        call for call in calls if any(each.keyword and each.keyword.value in _LOADER_KEYWORDS for each in call.args)
+    ]
+    begun = [call for call in alike if tree.lines(call)[0] == line] or alike
+    return [call for call in begun if not any(other is not call and tree.holds(call, other) for other in begun)]
+
+
+def makes_loader(tree: SourceTree, call: cst.Call) -> bool:
+    """Whether a call makes a loader, by the name of what it calls."""
+    name = last_name(call.func)
+    return name.endswith("Loader") or name in _aliases(tree)
+
+
+def _aliases(tree: SourceTree) -> set[str]:
+    """Other names that the file has for classes of loaders."""
+    return {
+        alias.evaluated_alias
+        for node in tree.nodes(cst.ImportFrom)
+        for alias in names_of(node)
+        if alias.evaluated_alias and alias.evaluated_name.endswith("DataLoader")
+    }
+
+
+def _plain(at: Expression, call: cst.Call) -> Target:
+    name = last_name(call.func)
+    return Target(at, call, knows_positions=name == "DataLoader" or name in _aliases(at.tree))
+
+
+def _handed_on(at: Expression, call: cst.Call, follower: Follower) -> Target | Unclear:
+    """The call that something else on the line leads to: a partial, a loader that is wrapped, a trainer's arguments."""
+    called = follower.define(at.at(call.func)) if isinstance(call.func, (cst.Name, cst.Attribute)) else None
+    if isinstance(called, Defined) and any(last_name(each.value).endswith("Loader") for each in called.bases):
+        return Target(at, call)
+    if (
+        isinstance(called, Expression)
+        and isinstance(called.node, cst.Call)
+        and last_name(called.node.func) == "partial"
+    ):
+        first = called.node.args[:1]
+        if first and makes_loader(called.tree, cst.Call(first[0].value)):
+            return Target(at, call, beneath=called)
+    wrapped = list(_wrapped(at, call, follower))
+    training = [target for code, target in wrapped if "train" in code.lower()] or [target for _, target in wrapped]
+    if len(training) == 1:
+        return training[0]
+    trained = _trained(at, call, follower)
+    if trained is not None:
+        return trained
+    return Unclear(at.path, at.line, f"Set {{wanted}} where `{said(call.func)}(...)` makes its DataLoader.")
+
+
+def _wrapped(at: Expression, call: cst.Call, follower: Follower) -> Iterator[tuple[str, Target]]:
+    """The calls that make what is handed to this one, as `accelerator.prepare(model, loader)` has it, with the words
+    that hand it."""
+    for each in call.args:
+        made = follower.define(at.at(each.value))
+        if isinstance(made, Expression) and isinstance(made.node, cst.Call) and makes_loader(made.tree, made.node):
+            yield code(each.value), _plain(made, made.node)
+
+
+def _trained(at: Expression, call: cst.Call, follower: Follower) -> Target | None:
+    """Of transformers' `trainer.train()`: the `TrainingArguments(...)` of its trainer, or what stands for them."""
+    if not isinstance(call.func, cst.Attribute):
+        return None
+    trainer = follower.define(at.at(call.func.value))
+    trainer = trainer.call if isinstance(trainer, Instance) else trainer
+    if not isinstance(trainer, Expression) or not isinstance(trainer.node, cst.Call):
+        return None
+    if not last_name(trainer.node.func).endswith("Trainer"):
+        return None
+    positional = [each.value for each in trainer.node.args if each.keyword is None and not each.star]
+    named = [each.value for each in trainer.node.args if each.keyword is not None and each.keyword.value == "args"]
+    told = [follower.define(trainer.at(each)) for each in (*named, *positional[1:2])]
+    options = next((each.call if isinstance(each, Instance) else each for each in told), None)
+    if isinstance(options, Expression) and isinstance(options.node, cst.Call):
+        return Target(options, options.node, names=TRAINING_ARGUMENTS)
+    if options is None or isinstance(options, Expression):
+        return None
+    return Target(at, call, names=TRAINING_ARGUMENTS, members=options)

@@ -1,0 +1,135 @@
+"""Several edits at once: a setting in, the changes that a report shows and the texts that a patch is made of out."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from bottleneck_doctor import knobs
+from bottleneck_doctor.documents.report import Change, Setting
+from bottleneck_doctor.edits.diff import as_change
+from bottleneck_doctor.edits.drafts import Drafts, Told
+from bottleneck_doctor.edits.origin.command_line import CommandLine
+from bottleneck_doctor.edits.project import Project
+from bottleneck_doctor.edits.steps import Outcome, Step, Steps, sites, steps_of
+from bottleneck_doctor.runtime.wire.messages import Found
+from bottleneck_doctor.wording import words
+
+
+def changes(setting: Setting, found: Found, entrypoint: Sequence[str], project: Project) -> list[Change]:
+    """`advice.changes_for`."""
+    if setting and knobs.of_layer(setting, "session") == setting:
+        # No line of the user's says how it is started.
+        note = f"Start it with {words.setting_code(setting, found.device)} before the command."
+        return [Change(file=site.file, line=0, diff="", note=note) for site in sites(found)[:1]]
+    made = _steps(setting, found, entrypoint, project)
+    groups = _apart(made.steps, project)
+    outcomes = [outcome for done in groups for outcome in done.outcomes]
+    return _with_the_rest([change for done in groups for change in done.changes()], outcomes, made.notes, found)
+
+
+def files(setting: Setting, found: Found, entrypoint: Sequence[str], project: Project) -> dict[str, tuple[str, str]]:
+    """`advice.edited_files`."""
+    return _run(tuple(_steps(setting, found, entrypoint, project).steps), project).drafts.changed()
+
+
+def _steps(setting: Setting, found: Found, entrypoint: Sequence[str], project: Project) -> Steps:
+    script = next((project.file(word) for word in entrypoint if word.endswith(".py")), None)
+    known = dict.fromkeys([*(site.file for site in sites(found)), *([script] if script is not None else [])])
+    return steps_of(setting, found, CommandLine(tuple(entrypoint)), tuple(known))
+
+
+def _with_the_rest(made: list[Change], outcomes: Sequence[Outcome], notes: Sequence[str], found: Found) -> list[Change]:
+    """The changes, and what has no line of its own in the note of the first, or beside the first line that is known."""
+    elsewhere = [sentence for outcome in outcomes for sentence in outcome.elsewhere]
+    codes = [code for outcome in outcomes for code in outcome.codes]
+    rest = list(notes)
+    if elsewhere and not made:
+        made = _beside(f"{elsewhere[0][:1].upper()}{elsewhere.pop(0)[1:]}.", found)
+    rest += [f"And {sentence}." for sentence in elsewhere]
+    if codes and not made:
+        code = " and ".join(f"`{each}`" for each in codes)
+        made = _beside(f"Write {code} before training begins, or take out what switches it on.", found)
+    else:
+        rest += [f"And write `{code}` before training begins." for code in codes]
+    if made and rest:
+        made = [replace(made[0], note=" ".join([made[0].note, *rest]).strip()), *made[1:]]
+    return made
+
+
+def _beside(note: str, found: Found) -> list[Change]:
+    """A note at the first line that is known, if there is one."""
+    return [Change(file=site.file, line=site.line, diff="", note=note) for site in sites(found)[:1]]
+
+
+# -- which edits can be shown apart ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Done:
+    """Steps that were run one after another on the files as they are."""
+
+    steps: tuple[Step, ...]
+    drafts: Drafts
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def told(self) -> list[Told]:
+        return [told for outcome in self.outcomes for told in outcome.told]
+
+    def changes(self) -> list[Change]:
+        """One change a file, in the order in which the steps speak of them."""
+        changed = self.drafts.changed()
+        made = []
+        for file in dict.fromkeys([*(each.file for each in self.told), *changed]):
+            told = [each for each in self.told if each.file == file]
+            note = " ".join(dict.fromkeys(each.note for each in told if each.note))
+            if file in changed:
+                text = as_change(*changed[file], told[0].line if told else 1, note)
+                made.append(Change(file=file, line=text.line, diff=text.diff, note=note))
+            elif note:
+                line = next(each.line for each in told if each.note)
+                made.append(Change(file=file, line=line, diff="", note=note))
+        return made
+
+    def places(self) -> dict[str, list[tuple[int, int]]]:
+        """By file, the lines that the steps change or speak of: the first, and the one behind the last, from 0."""
+        found: dict[str, list[tuple[int, int]]] = {}
+        for told in self.told:
+            if told.note:
+                found.setdefault(told.file, []).append((told.line - 1, told.line))
+        for file, (before, after) in self.drafts.changed().items():
+            matcher = difflib.SequenceMatcher(None, before.split("\n"), after.split("\n"), autojunk=False)
+            found[file] = [(begin, end) for kind, begin, end, *_ in matcher.get_opcodes() if kind != "equal"]
+        return found
+
+
+def _run(steps: tuple[Step, ...], project: Project) -> _Done:
+    drafts = Drafts(project)
+    return _Done(steps, drafts, tuple(step(drafts) for step in steps))
+
+
+def _apart(steps: Sequence[Step], project: Project) -> list[_Done]:
+    """The steps, each on the files as they are. Those that lie so close together that the diff of one shows lines which
+    another changes are made one after the other, and are one change."""
+    groups = [_run((step,), project) for step in steps]
+    while (pair := _touching(groups)) is not None:
+        first, second = pair
+        groups[first] = _run((*groups[first].steps, *groups[second].steps), project)
+        del groups[second]
+    return groups
+
+
+def _touching(groups: Sequence[_Done]) -> tuple[int, int] | None:
+    places = [done.places() for done in groups]
+    for second in range(len(groups)):
+        for first in range(second):
+            for file in places[first].keys() & places[second].keys():
+                if any(_touch(one, other) for one in places[first][file] for other in places[second][file]):
+                    return first, second
+    return None
+
+
+def _touch(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    return one[0] <= other[1] and other[0] <= one[1]

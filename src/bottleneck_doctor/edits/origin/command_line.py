@@ -1,0 +1,64 @@
+"""The words behind the user's program, and what stands among them: an option, a Hydra override, a file."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Given:
+    """An option as the command line gives it: `words` as they stand there, `value` of the last of them, "" for a flag
+    that has none."""
+
+    words: str
+    value: str
+    joined: str
+    """What stands between name and value: a space, `=`, or nothing (`-j8`)."""
+
+
+@dataclass(frozen=True)
+class CommandLine:
+    """`words`: what the user starts, the script or module first, without the interpreter."""
+
+    words: Sequence[str] = ()
+
+    @property
+    def behind(self) -> Sequence[str]:
+        """The program's own words."""
+        words = list(self.words)
+        start = next((number + 1 for number, word in enumerate(words) if word.endswith(".py")), None)
+        if "-m" in words and (start is None or words.index("-m") + 2 < start):
+            start = words.index("-m") + 2
+        return words[1 if start is None else start :]
+
+    def option(self, names: Sequence[str], *, flag: bool = False) -> Given | None:
+        """The last use of an option of one of these names; the program takes long ones abbreviated."""
+        found = None
+        words = self.behind
+        for number, word in enumerate(words):
+            head, sign, tail = word.partition("=")
+            if word == "--":
+                break
+            if head in names or (len(head) > 3 and head.startswith("--") and _abbreviates(head, names)):
+                if flag or sign:
+                    found = Given(word, tail, "=")
+                else:
+                    value = words[number + 1] if number + 1 < len(words) else ""
+                    found = Given(shlex.join([word, value]), value, " ")
+            elif not flag and len(word) > 2 and word[:2] in names and word[1] != "-":
+                found = Given(word, word[2:], "")
+        return found
+
+    def override(self, key: str) -> str | None:
+        """Hydra's `loader.num_workers=8`, with or without a `+` in front; None where it is not there."""
+        for word in reversed(self.behind):
+            head, sign, _ = word.partition("=")
+            if sign and head.lstrip("+") == key:
+                return word
+        return None
+
+
+def _abbreviates(word: str, names: Sequence[str]) -> bool:
+    return any(each.startswith("--") and each.startswith(word) for each in names)

@@ -1,0 +1,80 @@
+"""A function of the user's: what its callers give for a parameter, and what it returns."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from bottleneck_doctor.edits.origin.definition import Definition, Expression
+from bottleneck_doctor.edits.origin.follower import Defined, Follower, Parameter
+
+
+def of_call(at: Expression, call: cst.Call, follower: Follower) -> Definition | None:
+    """What a function of the user's returns, where it has one `return`."""
+    if not isinstance(call.func, (cst.Name, cst.Attribute)):
+        return None
+    made = follower.define(at.at(call.func))
+    if not isinstance(made, Defined) or not isinstance(made.node, cst.FunctionDef) or made.node.decorators:
+        return None
+    return returned(made, follower)
+
+
+def returned(made: Defined, follower: Follower) -> Definition | None:
+    """What a function returns: the same by every `return`, or it is not known."""
+    values = [
+        each.value
+        for each in made.tree.nodes(cst.Return, within=made.node)
+        if made.tree.function(each) is made.node and each.value is not None
+    ]
+    found = [follower.define(Expression(made.path, made.tree, each)) for each in values]
+    return found[0] if found and all(each == found[0] for each in found) else None
+
+
+def of_parameter(parameter: Parameter, follower: Follower) -> Definition | None:
+    """What every caller gives, or the default where nobody does; None where they give different things."""
+    found: Definition | None = None
+    for call in follower.callers(parameter.path, called_as(parameter, follower)):
+        assert isinstance(call.node, cst.Call)
+        given = argument(call.node, parameter)
+        if given is None:
+            return None
+        here = parameter.default if given is _OMITTED else call.at(given)
+        made = None if here is None else follower.define(here)
+        if made is None or found not in (None, made):
+            return None
+        found = made
+    if found is not None or parameter.default is None:
+        return found
+    return follower.define(parameter.default)
+
+
+def called_as(parameter: Parameter, follower: Follower) -> str:
+    """The name by which the function is called: that of its class, where it makes one."""
+    if parameter.function.name.value == "__init__":
+        owner = follower.class_of(parameter.path, parameter.tree, parameter.function)
+        if owner is not None:
+            return owner.name
+    return parameter.function.name.value
+
+
+_OMITTED = cst.Name("omitted")
+
+
+def argument(call: cst.Call, parameter: Parameter) -> cst.BaseExpression | None:
+    """What a call gives for a parameter, `_OMITTED` where it gives nothing; None where that can't be seen."""
+    if any(each.star for each in call.args):
+        return None
+    named = next((each.value for each in call.args if _keyword(each) == parameter.name), None)
+    if named is not None:
+        return named
+    names = [each.name.value for each in (*parameter.function.params.posonly_params, *parameter.function.params.params)]
+    if names[:1] in (["self"], ["cls"]):
+        names = names[1:]
+    if parameter.name not in names:
+        return _OMITTED
+    positional = [each.value for each in call.args if each.keyword is None]
+    place = names.index(parameter.name)
+    return positional[place] if place < len(positional) else _OMITTED
+
+
+def _keyword(argument: cst.Arg) -> str | None:
+    return argument.keyword.value if argument.keyword is not None else None

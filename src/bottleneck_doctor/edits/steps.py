@@ -1,0 +1,247 @@
+"""What a setting asks for, as steps: each writes one edit into the user's files as the steps before it left them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bottleneck_doctor import knobs
+from bottleneck_doctor.documents.report import Setting, SettingValue
+from bottleneck_doctor.edits.advice import loader_arguments
+from bottleneck_doctor.edits.autocast_block import autocast_change
+from bottleneck_doctor.edits.before_loop import before_loop_change
+from bottleneck_doctor.edits.call import call_change
+from bottleneck_doctor.edits.diff import ChangeText
+from bottleneck_doctor.edits.drafts import Drafts, Told
+from bottleneck_doctor.edits.loader_call import set_arguments
+from bottleneck_doctor.edits.memory_format import memory_format_change
+from bottleneck_doctor.edits.named_call import set_named
+from bottleneck_doctor.edits.origin.command_line import CommandLine
+from bottleneck_doctor.edits.removal import removal_change
+from bottleneck_doctor.edits.switch import switches_change
+from bottleneck_doctor.edits.whole_batches import whole_batches_change
+from bottleneck_doctor.knobs import (
+    Argument,
+    AutocastBlock,
+    BeforeLoop,
+    Call,
+    MemoryFormat,
+    Removal,
+    Switch,
+    Variables,
+    WholeBatches,
+)
+from bottleneck_doctor.runtime.wire.messages import Found, Site
+from bottleneck_doctor.wording import words
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a step said. `elsewhere`: what to do where no line is known, as sentences without their ends. `codes`: what
+    to write before training begins, since it is switched on in none of the files that are known."""
+
+    told: Sequence[Told] = ()
+    elsewhere: Sequence[str] = ()
+    codes: Sequence[str] = ()
+
+
+Step = Callable[[Drafts], Outcome]
+
+
+@dataclass
+class Steps:
+    """The steps of a setting, in order, and what has no line of its own, as whole sentences."""
+
+    steps: list[Step] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def steps_of(setting: Setting, found: Found, command_line: CommandLine, known: Sequence[str]) -> Steps:
+    """`known`: files of the program that are known to run."""
+    made = Steps()
+    _of_the_loader(made, setting, found, command_line, known)
+    for each in knobs.knobs_of(setting):
+        edit, value = each.edit, setting[each.name]
+        if isinstance(edit, AutocastBlock) and isinstance(value, str):
+            _add(made, _autocast(value, found), f"put {_context(value, found)}")
+        elif isinstance(edit, MemoryFormat):
+            _add(made, _in_format(edit.name, found), _formatted(edit.name))
+        elif isinstance(edit, Removal):
+            made.steps += _taken_out(edit.calls(found))
+        elif isinstance(edit, BeforeLoop):
+            made.steps += _before_loop(edit, edit.of(value), found)
+        elif isinstance(edit, Variables):
+            made.notes.append(f"And start it with `{edit.code(value, found.device)}` before the command.")
+        elif isinstance(edit, Argument):
+            made.steps.append(_named(edit, found, command_line))
+    switches = {each.edit: setting[each.name] for each in knobs.knobs_of(setting) if isinstance(each.edit, Switch)}
+    if switches:
+        made.steps.append(lambda drafts: _switched(drafts, switches, found))
+    for each in knobs.knobs_of(setting):
+        if isinstance(each.edit, Call):
+            made.steps += _called(each.edit.text.format(value=setting[each.name]), found)
+    return made
+
+
+def _add(made: Steps, step: Step | None, otherwise: str) -> None:
+    """A step, or what is to be done where nobody knows the line of it."""
+    if step is None:
+        made.notes.append(f"And {otherwise}.")
+    else:
+        made.steps.append(step)
+
+
+def sites(found: Found) -> list[Site]:
+    return [site for site in (found.forward_site, found.backward_site, found.loader_site) if site is not None]
+
+
+def _files(found: Found) -> list[str]:
+    return list(dict.fromkeys(site.file for site in sites(found)))
+
+
+def _at(site: Site, edit: Callable[[str, int], ChangeText | None], otherwise: str) -> Step:
+    """The step that edits one file near a line. `otherwise`: the note where it can't."""
+
+    def step(drafts: Drafts) -> Outcome:
+        text = drafts.text(site.file)
+        made = None if text is None else edit(text, drafts.line(site.file, site.line))
+        if made is None:
+            return Outcome([Told(site.file, site.line, otherwise)])
+        if made.edited:
+            drafts.write(site.file, made.edited)
+        return Outcome([Told(site.file, made.line, made.note)])
+
+    return step
+
+
+# -- the loader --------------------------------------------------------------------------------------------------------
+
+
+def _of_the_loader(
+    made: Steps, setting: Setting, found: Found, command_line: CommandLine, known: Sequence[str]
+) -> None:
+    site = found.loader_site
+    keywords, without = loader_arguments(setting)
+    whole = next((each.edit for each in knobs.knobs_of(setting) if isinstance(each.edit, WholeBatches)), None)
+    told = "" if whole is None else f"ass `{whole.text}` to the DataLoader, without its `shuffle` and `drop_last`."
+    if site is None:
+        made.notes += [f"And p{told}"] if told else []
+        made.notes += [f"And pass {words.setting_code(keywords)} to the DataLoader."] if keywords else []
+        return
+    if keywords:
+
+        def step(drafts: Drafts) -> Outcome:
+            otherwise = Told(site.file, site.line, "Make the change where the DataLoader is built.")
+            done = set_arguments(drafts, site.file, site.line, keywords, without, command_line, known)
+            return Outcome(done or [otherwise])
+
+        made.steps.append(step)
+    if whole is not None:
+        made.steps.append(_at(site, whole_batches_change, f"P{told}"))
+
+
+# -- the forward pass --------------------------------------------------------------------------------------------------
+
+
+def _autocast(dtype: str, found: Found) -> Step | None:
+    forward, backward = found.forward_site, found.backward_site
+    device = found.device.split(":")[0]
+    if forward is None:
+        return None
+    otherwise = f"Put {_context(dtype, found)}."
+
+    def step(drafts: Drafts) -> Outcome:
+        text = drafts.text(forward.file)
+        made = None
+        if text is not None and backward is not None and backward.file == forward.file:
+            first, last = (drafts.line(site.file, site.line) for site in (forward, backward))
+            made = autocast_change(text, first, last, device, dtype)
+        return _at(forward, lambda text, line: made, otherwise)(drafts)
+
+    return step
+
+
+def _context(dtype: str, found: Found) -> str:
+    device = found.device.split(":")[0]
+    return f'the forward pass and the loss under `with torch.autocast("{device}", dtype=torch.{dtype}):`'
+
+
+def _in_format(name: str, found: Found) -> Step | None:
+    if found.forward_site is None:
+        return None
+    text = _formatted(name)
+    return _at(
+        found.forward_site,
+        lambda source, line: memory_format_change(source, line, name),
+        f"{text[0].upper()}{text[1:]}.",
+    )
+
+
+def _formatted(name: str) -> str:
+    return (
+        f"write `model = model.to(memory_format=torch.{name})` where the model is made, and "
+        f"`images = images.to(memory_format=torch.{name})` before it is called"
+    )
+
+
+# -- before training, and around it ------------------------------------------------------------------------------------
+
+
+def _called(code: str, found: Found) -> Iterator[Step]:
+    """A call before training begins, in the first of the user's files that are known."""
+    for site in sites(found)[:1]:
+        yield _at(site, lambda text, line: call_change(text, code), f"Call `{code}` before training begins.")
+
+
+def _before_loop(edit: BeforeLoop, lines: Sequence[str], found: Found) -> Iterator[Step]:
+    code = words.listed([f"`{each}`" for each in lines])
+    otherwise = f"Call {code} once before the training loop, when model and data set are made."
+    for site in sites(found)[:1]:
+        yield _at(site, lambda text, line: before_loop_change(text, line, lines, edit.imports), otherwise)
+
+
+def _taken_out(calls: Sequence[tuple[str, Site]]) -> Iterator[Step]:
+    """The steps that take calls out, one a file."""
+    for file in dict.fromkeys(site.file for _, site in calls):
+        yield _taken_out_of(file, [(name, site.line) for name, site in calls if site.file == file])
+
+
+def _taken_out_of(file: str, calls: Sequence[tuple[str, int]]) -> Step:
+    otherwise = f"Take out {words.listed([f'`{name}()` in line {line}' for name, line in calls])}."
+
+    def step(drafts: Drafts) -> Outcome:
+        by_now = [(name, drafts.line(file, line)) for name, line in calls]
+        site = Site(file=file, line=calls[0][1])
+        return _at(site, lambda text, line: removal_change(text, by_now), otherwise)(drafts)
+
+    return step
+
+
+def _named(edit: Argument, found: Found, command_line: CommandLine) -> Step:
+    """The step that edits the calls of a name in the first file that has any."""
+
+    def step(drafts: Drafts) -> Outcome:
+        for file in _files(found):
+            told = set_named(drafts, file, edit, command_line)
+            if told:
+                return Outcome(told)
+        return Outcome(elsewhere=[edit.otherwise])
+
+    return step
+
+
+def _switched(drafts: Drafts, switches: Mapping[Switch, SettingValue], found: Found) -> Outcome:
+    """What is switched, a file each, where the loader is made and the model and the backward pass are called; of what
+    is switched on in none of them, the code, or the sentence of those that have one."""
+    left = dict(switches)
+    told = []
+    for file in _files(found):
+        text = drafts.text(file)
+        made = None if text is None or not left else switches_change(text, left)
+        if made is not None:
+            if made.text.edited:
+                drafts.write(file, made.text.edited)
+            told.append(Told(file, made.text.line, made.text.note))
+            left = {switch: value for switch, value in left.items() if switch not in made.found}
+    codes = [switch.text.format(value=value) for switch, value in left.items() if not switch.otherwise]
+    return Outcome(told, [switch.otherwise for switch in left if switch.otherwise], codes)
