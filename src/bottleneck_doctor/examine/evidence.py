@@ -78,6 +78,10 @@ class JudgeEvidence:
     """How often a claim, or an interval, may be wrong: less often if measuring may end because of what is seen."""
     settling: Settling | None = None
     """What another examination would take; None if that is not known."""
+    entrypoint: Sequence[str] = ()
+    """The script or module that runs, with its arguments, which may give what an edit is to change."""
+    edits: bool = True
+    """Whether the edits of what is offered are made: each reads files, and takes longer than all the rest."""
 
 
 class Estimates:

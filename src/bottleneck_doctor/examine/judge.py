@@ -14,6 +14,7 @@ from statistics import fmean
 from bottleneck_doctor.documents.labels import BASELINE, CONTROL, LOADER_ONLY, REPLAY, key_of
 from bottleneck_doctor.documents.report import (
     Baseline,
+    Change,
     Combination,
     FixOutcome,
     LadderStep,
@@ -167,7 +168,7 @@ def _measured(
         reason = undecided.reason(decisive, floor=estimates.floor, tried=tried, over=base)
         if judged == "faster":
             reason = undecided.reason(promised, floor=estimates.floor, tried=tried)
-    changes = changes_for(whole, evidence.found) if status in ("faster", "cannot_tell") else []
+    changes = _changes(whole, evidence) if status in ("faster", "cannot_tell") else []
     return FixOutcome(
         id=candidate.fix.id,
         title=candidate.fix.title,
@@ -345,8 +346,12 @@ def _combination(
         confirmed=speedup(confirmed) if confirmed and confirmed.sessions >= 2 else None,
         ladder=list(ladder),
         risk=_gravest(evidence, _up_to(ladder, top.setting)),
-        changes=changes_for(top.setting, evidence.found),
+        changes=_changes(top.setting, evidence),
     )
+
+
+def _changes(setting: Setting, evidence: JudgeEvidence) -> list[Change]:
+    return changes_for(setting, evidence.found, evidence.entrypoint) if evidence.edits else []
 
 
 def _gravest(evidence: JudgeEvidence, fixes: Sequence[str]) -> Risk:

@@ -7,7 +7,7 @@ stricter level makes up for that (docs/statistics.md, *Ending early*).
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from bottleneck_doctor import knobs
@@ -43,6 +43,7 @@ def evidence_of(
     cut: str = TIME_OVER,
     significance: float = speedups.SIGNIFICANCE,
     settling: Settling | None = None,
+    entrypoint: Sequence[str] = (),
 ) -> JudgeEvidence:
     """What was gathered, for the judge. The last four arguments are those of `JudgeEvidence`."""
     return JudgeEvidence(
@@ -58,6 +59,7 @@ def evidence_of(
         cut=cut,
         significance=significance,
         settling=settling,
+        entrypoint=entrypoint,
     )
 
 
@@ -77,7 +79,7 @@ def is_enough(evidence: JudgeEvidence, coming: Collection[str]) -> bool:
     process would measure. Settings that a process has to be started with don't count here: pairs of processes decide
     about them.
     """
-    strict = replace(evidence, significance=speedups.INTERIM_SIGNIFICANCE)
+    strict = replace(evidence, significance=speedups.INTERIM_SIGNIFICANCE, edits=False)
     judged = judge.judge(strict)
     best = offered(judged)
     if best is None:

@@ -102,6 +102,7 @@ def result(gathered: Gathered) -> Result:
                     fresh_runs=gathered.fresh_runs,
                 ),
                 significance=speedups.SIGNIFICANCE if gathered.sure_after is None else speedups.INTERIM_SIGNIFICANCE,
+                entrypoint=gathered.argv,
             )
         )
     told = gathered.explanation or Explanation()
