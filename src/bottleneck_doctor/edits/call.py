@@ -8,6 +8,10 @@ from __future__ import annotations
 import libcst as cst
 
 from bottleneck_doctor.edits.diff import ChangeText, as_change
+from bottleneck_doctor.edits.drafts import Drafts, Told
+from bottleneck_doctor.edits.elsewhere import followed
+from bottleneck_doctor.edits.origin.definition import Expression
+from bottleneck_doctor.edits.origin.follower import Follower
 from bottleneck_doctor.edits.tree import SourceTree, Statement, constant, dotted, is_docstring, last_name, put
 
 
@@ -22,9 +26,27 @@ def call_change(source: str, code: str) -> ChangeText | None:
         return None
     value = constant(wanted.args[0].value)
     assert value is not None
-    made = [call for call in tree.nodes(cst.Call) if last_name(call.func) == last_name(wanted.func)]
-    made = [call for call in made if not _sets_worker_up(tree, call)]
+    made = calls_like(tree, wanted)
     return _changed(tree, made, value[0]) if made else _added(tree, code)
+
+
+def set_call(drafts: Drafts, follower: Follower, file: str, code: str) -> list[Told]:
+    """Write the argument of `code` into `drafts` where the one such call of the file takes it from; nothing is told
+    where there is none, or it is not followed."""
+    wanted, tree = cst.parse_expression(code), follower.tree(file)
+    made = [] if tree is None or not isinstance(wanted, cst.Call) else calls_like(tree, wanted)
+    if tree is None or len(made) != 1 or len(made[0].args) != 1 or not isinstance(wanted, cst.Call):
+        return []
+    value = constant(wanted.args[0].value)
+    assert value is not None
+    name = f"`{last_name(wanted.func)}`"
+    return followed(drafts, follower, Expression(file, tree, made[0].args[0].value), name, value[0])
+
+
+def calls_like(tree: SourceTree, wanted: cst.Call) -> list[cst.Call]:
+    """The calls of the same function, but those that set a worker up, which say nothing of the process that trains."""
+    made = [call for call in tree.nodes(cst.Call) if last_name(call.func) == last_name(wanted.func)]
+    return [call for call in made if not _sets_worker_up(tree, call)]
 
 
 def _changed(tree: SourceTree, made: list[cst.Call], value: object) -> ChangeText | None:
@@ -74,5 +96,5 @@ def _last_import(tree: SourceTree) -> Statement | None:
 
 
 def _sets_worker_up(tree: SourceTree, call: cst.Call) -> bool:
-    """Whether a call is in a function that sets a worker up, which says nothing of the process that trains."""
+    """Whether a call is in a function that sets a worker up."""
     return any(isinstance(each, cst.FunctionDef) and "worker" in each.name.value for each in tree.around(call))

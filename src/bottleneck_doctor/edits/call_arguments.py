@@ -8,26 +8,19 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from bottleneck_doctor.edits import arguments
-from bottleneck_doctor.edits.drafts import Drafts, Told
-from bottleneck_doctor.edits.loader_target import POSITIONS, Target, makes_loader
-from bottleneck_doctor.edits.origin.definition import Absent, Expression, Origin
+from bottleneck_doctor.edits.drafts import Drafts
+from bottleneck_doctor.edits.elsewhere import Elsewhere, reaches
+from bottleneck_doctor.edits.loader_target import POSITIONS, Target
+from bottleneck_doctor.edits.origin.definition import Absent, Expression
 from bottleneck_doctor.edits.origin.follower import Follower
 from bottleneck_doctor.edits.origin.mapping import Entries
-from bottleneck_doctor.edits.tree import Edit, constant, has_comment, put, said, written
+from bottleneck_doctor.edits.tree import Edit, code, constant, has_comment, put, said, written
 
 HERE = "Set {wanted} in this call."
 
 
 class Refused(Exception):
     """Why an argument can't be set safely; `{wanted}` stands for all that was to be set."""
-
-
-@dataclass(frozen=True)
-class Elsewhere:
-    """A value that is written elsewhere. `spelled`: what the call says for it."""
-
-    spelled: str
-    origin: Origin
 
 
 @dataclass
@@ -74,28 +67,6 @@ def written_into(drafts: Drafts, target: Target, plan: Plan) -> bool | None:
     return bool(texts)
 
 
-def set_elsewhere(drafts: Drafts, target: Target, follower: Follower, name: str, value: object) -> list[Told]:
-    """Write an argument's value where the call takes it from, and say where that is."""
-    there = planned(target, follower, {name: value}, ()).elsewhere[name]
-    origin, call_line = there.origin, target.at.line
-    command = origin.command
-    words = "" if command is None else command.needed(value)
-    if command is not None and command.given:
-        if not words:
-            note = f"Leave `{command.given}` out of your command line: it gives {name} its value."
-        else:
-            note = f"Your command line gives {name} its value: write `{words}` there in place of `{command.given}`."
-        return [Told(target.at.path, call_line, note)]
-    text = origin.edited(value)
-    if text is None:
-        return [Told(target.at.path, call_line, f"Start it with `{words}`, which gives {name} its value.")]
-    drafts.write(origin.path, text)
-    notes = [f"`{there.spelled}` takes its value from {origin.said}."]
-    notes += [f"`{words}` on the command line does the same."] if words else []
-    notes += _shared(target, there.spelled)
-    return [Told(origin.path, origin.line, " ".join(notes))]
-
-
 def say(wanted: Mapping[str, object]) -> str:
     return ", ".join(f"{name}={written(value, chr(34))}" for name, value in wanted.items())
 
@@ -120,9 +91,12 @@ def _set(target: Target, follower: Follower, plan: Plan, name: str, value: objec
         if argument.star == "**" and _in_unpacked(target, follower, plan, name, called, number, value, alone):
             return
     beneath = None if target.beneath is None else _named_in(target.beneath, called)
-    if beneath is not None:
-        _from(plan, name, f"{said(target.call.func)}(...)", follower.origin(beneath), value, beneath)
-        return
+    origin = None if beneath is None else follower.origin(beneath)
+    if origin is not None:
+        at = target.at.at(target.call.func)
+        if _from(plan, Elsewhere(name, value, at, f"{said(target.call.func)}(...)", origin)):
+            return
+    # What the call gives wins over what a partial has.
     plan.added[called] = value
 
 
@@ -159,12 +133,12 @@ def _in_place(target: Target, follower: Follower, plan: Plan, name: str, place: 
     present = target.call.args[place].value
     tree = target.at.tree
     now = constant(present)
-    if now is not None and _same(now[0], value):
+    if now is not None and type(now[0]) is type(value) and now[0] == value:
         return
     at = target.at.at(present)
     origin = None if now is not None else follower.origin(at)
-    if origin is not None and _reaches(origin, value):
-        _from(plan, name, said(present), origin, value, at)
+    alone = [code(each.value) for each in target.call.args].count(code(present)) == 1
+    if origin is not None and alone and _from(plan, Elsewhere(name, value, at, said(present), origin)):
         return
     if has_comment(present):
         raise Refused(HERE)
@@ -176,11 +150,11 @@ def _in_place(target: Target, follower: Follower, plan: Plan, name: str, place: 
 
 
 def _in_members(target: Target, follower: Follower, plan: Plan, name: str, called: str, value: object) -> None:
-    part = follower.part(target.members, called)
+    assert target.members is not None
+    part = follower.member(target.members, called)
     origin = None if part is None else part.origin(follower)
-    if origin is None or not _reaches(origin, value):
+    if origin is None or not _from(plan, Elsewhere(name, value, target.at, called, origin)):
         raise Refused(f"Set {called}={written(value, target.at.tree.quote)} where the trainer's arguments are made.")
-    _from(plan, name, called, origin, value, target.at)
 
 
 def _in_unpacked(
@@ -188,12 +162,12 @@ def _in_unpacked(
 ) -> bool:
     """Whether a dict that is unpacked has the argument, or may have it: then it is set there, or wins over it."""
     unpacked = target.call.args[place].value
-    part = follower.part(follower.defined(target.at.at(unpacked)), called)
+    part = follower.part(target.at.at(unpacked), called)
     if isinstance(part, Absent):
         return False
     origin = None if part is None else part.origin(follower)
-    if origin is not None and _reaches(origin, value):
-        _from(plan, name, f"**{said(unpacked)}", origin, value, target.at)
+    at = target.at.at(unpacked)
+    if origin is not None and _from(plan, Elsewhere(name, value, at, f"**{said(unpacked)}", origin)):
         return True
     if not alone:
         raise Refused(f"`**{_escaped(said(unpacked))}` may hold {called}; set {{wanted}} where it is made.")
@@ -202,24 +176,13 @@ def _in_unpacked(
     return True
 
 
-def _from(plan: Plan, name: str, spelled: str, origin: Origin | None, value: object, at: Expression) -> None:
-    """A value that is written elsewhere, unless it is the right one there already."""
-    if origin is None or not _reaches(origin, value):
-        raise Refused(HERE)
-    command = origin.command
-    if command is not None and command.given:
-        if command.needed(value) == command.given:
-            return
-    elif origin.now is not None and _same(origin.now[0], value):
-        return
-    plan.elsewhere[name] = Elsewhere(spelled, origin)
-
-
-def _reaches(origin: Origin, value: object) -> bool:
-    """Whether a value can be given there: in the text, or by words."""
-    if origin.command is not None and (origin.command.given or origin.command.needed(value)):
-        return True
-    return origin.edited(value) is not None
+def _from(plan: Plan, there: Elsewhere) -> bool:
+    """Whether a value can be given where it is written; it is planned there unless it is the right one already."""
+    if not reaches(there.origin, there.value) or any(there.clashes(other) for other in plan.elsewhere.values()):
+        return False
+    if not there.is_there:
+        plan.elsewhere[there.name] = there
+    return True
 
 
 def _named_in(at: Expression, called: str) -> Expression | None:
@@ -236,19 +199,15 @@ def _take_out(target: Target, follower: Follower, plan: Plan, name: str) -> None
     for each in target.call.args:
         if each.star != "**":
             continue
-        whole = follower.defined(target.at.at(each.value))
-        part = follower.part(whole, called)
+        part = follower.part(target.at.at(each.value), called)
         if isinstance(part, Absent):
             continue
-        if not isinstance(whole, Entries) or whole.own(called) is None:
+        whole = follower.defined(target.at.at(each.value))
+        if part is None or not isinstance(whole, Entries) or whole.own(called) is None:
             raise Refused(
                 f"`**{_escaped(said(each.value))}` may hold {called}; set {{wanted}} without it where it is made."
             )
         plan.gone.append((whole.at, called))
-
-
-def _same(one: object, other: object) -> bool:
-    return type(one) is type(other) and one == other
 
 
 def _escaped(code: str) -> str:
@@ -280,21 +239,3 @@ def _also_without(name: str, before: Edit | None) -> Edit:
         return arguments.without(made, [name])
 
     return edit
-
-
-def _shared(target: Target, spelled: str) -> list[str]:
-    """Which other loaders of the file take the value from there too."""
-    tree = target.at.tree
-    lines = [
-        str(tree.lines(call)[0])
-        for call in tree.nodes(cst.Call)
-        if call is not target.call and makes_loader(tree, call) and spelled in map(_spelled, call.args)
-    ]
-    if not lines:
-        return []
-    which = f"The loader in line {lines[0]}" if len(lines) == 1 else f"The loaders in lines {', '.join(lines)}"
-    return [f"{which} {'gets' if len(lines) == 1 else 'get'} it too."]
-
-
-def _spelled(argument: cst.Arg) -> str:
-    return f"{argument.star}{said(argument.value)}"

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from bottleneck_doctor.edits.call_arguments import Refused, planned, say, set_elsewhere, written_into
+from bottleneck_doctor.edits.call_arguments import Refused, planned, say, written_into
 from bottleneck_doctor.edits.diff import ChangeText, as_change
 from bottleneck_doctor.edits.drafts import Drafts, OneFile, Told
+from bottleneck_doctor.edits.elsewhere import write_elsewhere
 from bottleneck_doctor.edits.loader_target import Target, Unclear, target_on
 from bottleneck_doctor.edits.origin.command_line import CommandLine
 from bottleneck_doctor.edits.origin.follower import Follower
@@ -93,11 +94,13 @@ def set_in(
     if not changes and not plan.elsewhere:
         return [Told(path, line, "The call has these values already.")]
     told = [Told(path, line, " ".join(plan.notes))]
-    for name, there in plan.elsewhere.items():
+    for name, before in plan.elsewhere.items():
+        # In the texts as the edits so far have left them.
         now = follower()
         target = find(now)
-        if isinstance(target, Target):
-            told += set_elsewhere(drafts, target, now, name, wanted[name])
+        there = planned(target, now, {name: wanted[name]}, ()).elsewhere if isinstance(target, Target) else {}
+        if name in there:
+            told += write_elsewhere(drafts, there[name], now, path, line)
         else:
-            told.append(Told(path, line, f"Set {say({name: wanted[name]})} where `{there.spelled}` comes from."))
+            told.append(Told(path, line, f"Set {say({name: wanted[name]})} where `{before.spelled}` comes from."))
     return told

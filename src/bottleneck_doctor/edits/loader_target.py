@@ -109,10 +109,30 @@ def _plain(at: Expression, call: cst.Call) -> Target:
 
 
 def _handed_on(at: Expression, call: cst.Call, follower: Follower) -> Target | Unclear:
-    """The call that something else on the line leads to: a partial, a loader that is wrapped, a trainer's arguments."""
-    called = follower.define(at.at(call.func)) if isinstance(call.func, (cst.Name, cst.Attribute)) else None
-    if isinstance(called, Defined) and any(last_name(each.value).endswith("Loader") for each in called.bases):
-        return Target(at, call)
+    """The call that something else on the line leads to: a class of loaders, a partial, a loader that is wrapped, a
+    trainer's arguments."""
+    made = _class_or_partial(at, call, follower)
+    wrapped = [] if made is not None else list(_wrapped(at, call, follower))
+    training = [target for words, target in wrapped if "train" in words.lower()] or [target for _, target in wrapped]
+    if len(training) == 1:
+        return training[0]
+    unclear = Unclear(at.path, at.line, f"Set {{wanted}} where `{said(call.func)}(...)` makes its DataLoader.")
+    return made or _trained(at, call, follower) or unclear
+
+
+def _class_or_partial(at: Expression, call: cst.Call, follower: Follower) -> Target | None:
+    """The call itself, where it makes a loader by another name."""
+    if code(call.func) == "super().__init__":
+        function = at.tree.function(call)
+        owner = None if function is None else follower.class_of(at.path, at.tree, function)
+        return None if owner is None else _of_class(at, call, owner)
+    if not isinstance(call.func, (cst.Name, cst.Attribute)):
+        return None
+    if any(makes_loader(at.tree, cst.Call(each.node)) for each in follower.assigned(at.at(call.func))):
+        return Target(at, call, knows_positions=True)
+    called = follower.defined(at.at(call.func))
+    if isinstance(called, Defined):
+        return _of_class(at, call, called)
     if (
         isinstance(called, Expression)
         and isinstance(called.node, cst.Call)
@@ -121,30 +141,33 @@ def _handed_on(at: Expression, call: cst.Call, follower: Follower) -> Target | U
         first = called.node.args[:1]
         if first and makes_loader(called.tree, cst.Call(first[0].value)):
             return Target(at, call, beneath=called)
-    wrapped = list(_wrapped(at, call, follower))
-    training = [target for code, target in wrapped if "train" in code.lower()] or [target for _, target in wrapped]
-    if len(training) == 1:
-        return training[0]
-    trained = _trained(at, call, follower)
-    if trained is not None:
-        return trained
-    return Unclear(at.path, at.line, f"Set {{wanted}} where `{said(call.func)}(...)` makes its DataLoader.")
+    return None
+
+
+def _of_class(at: Expression, call: cst.Call, owner: Defined) -> Target | None:
+    """The call that makes an instance of a class of loaders."""
+    bases = [last_name(each.value) for each in owner.bases]
+    if not any(each.endswith("Loader") for each in bases):
+        return None
+    return Target(at, call, knows_positions="DataLoader" in bases)
 
 
 def _wrapped(at: Expression, call: cst.Call, follower: Follower) -> Iterator[tuple[str, Target]]:
     """The calls that make what is handed to this one, as `accelerator.prepare(model, loader)` has it, with the words
     that hand it."""
     for each in call.args:
-        made = follower.define(at.at(each.value))
-        if isinstance(made, Expression) and isinstance(made.node, cst.Call) and makes_loader(made.tree, made.node):
-            yield code(each.value), _plain(made, made.node)
+        here = at.at(each.value)
+        assigned: list[Definition | None] = [*follower.assigned(here)]
+        for made in assigned or [follower.defined(here)]:
+            if isinstance(made, Expression) and isinstance(made.node, cst.Call) and makes_loader(made.tree, made.node):
+                yield code(each.value), _plain(made, made.node)
 
 
 def _trained(at: Expression, call: cst.Call, follower: Follower) -> Target | None:
     """Of transformers' `trainer.train()`: the `TrainingArguments(...)` of its trainer, or what stands for them."""
     if not isinstance(call.func, cst.Attribute):
         return None
-    trainer = follower.define(at.at(call.func.value))
+    trainer = follower.defined(at.at(call.func.value))
     trainer = trainer.call if isinstance(trainer, Instance) else trainer
     if not isinstance(trainer, Expression) or not isinstance(trainer.node, cst.Call):
         return None
@@ -152,7 +175,7 @@ def _trained(at: Expression, call: cst.Call, follower: Follower) -> Target | Non
         return None
     positional = [each.value for each in trainer.node.args if each.keyword is None and not each.star]
     named = [each.value for each in trainer.node.args if each.keyword is not None and each.keyword.value == "args"]
-    told = [follower.define(trainer.at(each)) for each in (*named, *positional[1:2])]
+    told = [follower.defined(trainer.at(each)) for each in (*named, *positional[1:2])]
     options = next((each.call if isinstance(each, Instance) else each for each in told), None)
     if isinstance(options, Expression) and isinstance(options.node, cst.Call):
         return Target(options, options.node, names=TRAINING_ARGUMENTS)

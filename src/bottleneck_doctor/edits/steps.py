@@ -10,15 +10,16 @@ from bottleneck_doctor.documents.report import Setting, SettingValue
 from bottleneck_doctor.edits.advice import loader_arguments
 from bottleneck_doctor.edits.autocast_block import autocast_change
 from bottleneck_doctor.edits.before_loop import before_loop_change
-from bottleneck_doctor.edits.call import call_change
+from bottleneck_doctor.edits.call import call_change, set_call
 from bottleneck_doctor.edits.diff import ChangeText
 from bottleneck_doctor.edits.drafts import Drafts, Told
 from bottleneck_doctor.edits.loader_call import set_arguments
 from bottleneck_doctor.edits.memory_format import memory_format_change
 from bottleneck_doctor.edits.named_call import set_named
 from bottleneck_doctor.edits.origin.command_line import CommandLine
+from bottleneck_doctor.edits.origin.follower import Follower
 from bottleneck_doctor.edits.removal import removal_change
-from bottleneck_doctor.edits.switch import switches_change
+from bottleneck_doctor.edits.switch import set_switches, switches_change
 from bottleneck_doctor.edits.whole_batches import whole_batches_change
 from bottleneck_doctor.knobs import (
     Argument,
@@ -76,10 +77,10 @@ def steps_of(setting: Setting, found: Found, command_line: CommandLine, known: S
             made.steps.append(_named(edit, found, command_line))
     switches = {each.edit: setting[each.name] for each in knobs.knobs_of(setting) if isinstance(each.edit, Switch)}
     if switches:
-        made.steps.append(lambda drafts: _switched(drafts, switches, found))
+        made.steps.append(lambda drafts: _switched(drafts, switches, found, Follower(drafts, command_line, known)))
     for each in knobs.knobs_of(setting):
         if isinstance(each.edit, Call):
-            made.steps += _called(each.edit.text.format(value=setting[each.name]), found)
+            made.steps += _called(each.edit.text.format(value=setting[each.name]), found, command_line, known)
     return made
 
 
@@ -187,10 +188,16 @@ def _formatted(name: str) -> str:
 # -- before training, and around it ------------------------------------------------------------------------------------
 
 
-def _called(code: str, found: Found) -> Iterator[Step]:
+def _called(code: str, found: Found, command_line: CommandLine, known: Sequence[str]) -> Iterator[Step]:
     """A call before training begins, in the first of the user's files that are known."""
     for site in sites(found)[:1]:
-        yield _at(site, lambda text, line: call_change(text, code), f"Call `{code}` before training begins.")
+        in_text = _at(site, lambda text, line: call_change(text, code), f"Call `{code}` before training begins.")
+
+        def step(drafts: Drafts, site: Site = site, in_text: Step = in_text) -> Outcome:
+            told = set_call(drafts, Follower(drafts, command_line, known), site.file, code)
+            return Outcome(told) if told else in_text(drafts)
+
+        yield step
 
 
 def _before_loop(edit: BeforeLoop, lines: Sequence[str], found: Found) -> Iterator[Step]:
@@ -230,11 +237,11 @@ def _named(edit: Argument, found: Found, command_line: CommandLine) -> Step:
     return step
 
 
-def _switched(drafts: Drafts, switches: Mapping[Switch, SettingValue], found: Found) -> Outcome:
+def _switched(drafts: Drafts, switches: Mapping[Switch, SettingValue], found: Found, follower: Follower) -> Outcome:
     """What is switched, a file each, where the loader is made and the model and the backward pass are called; of what
     is switched on in none of them, the code, or the sentence of those that have one."""
     left = dict(switches)
-    told = []
+    told: list[Told] = []
     for file in _files(found):
         text = drafts.text(file)
         made = None if text is None or not left else switches_change(text, left)
@@ -243,5 +250,9 @@ def _switched(drafts: Drafts, switches: Mapping[Switch, SettingValue], found: Fo
                 drafts.write(file, made.text.edited)
             told.append(Told(file, made.text.line, made.text.note))
             left = {switch: value for switch, value in left.items() if switch not in made.found}
+    for file in _files(found) if left else ():
+        done, switched = set_switches(drafts, follower.anew(), file, left)
+        told += done
+        left = {switch: value for switch, value in left.items() if switch not in switched}
     codes = [switch.text.format(value=value) for switch, value in left.items() if not switch.otherwise]
     return Outcome(told, [switch.otherwise for switch in left if switch.otherwise], codes)

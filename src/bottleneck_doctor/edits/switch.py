@@ -9,6 +9,10 @@ import libcst as cst
 
 from bottleneck_doctor.documents.report import SettingValue
 from bottleneck_doctor.edits.diff import ChangeText, as_change
+from bottleneck_doctor.edits.drafts import Drafts, Told
+from bottleneck_doctor.edits.elsewhere import followed
+from bottleneck_doctor.edits.origin.definition import Expression
+from bottleneck_doctor.edits.origin.follower import Follower
 from bottleneck_doctor.edits.tree import Edit, SourceTree, constant, dotted, last_name, put, said
 from bottleneck_doctor.knobs import Switch
 
@@ -49,8 +53,34 @@ def switches_change(source: str, wanted: Mapping[Switch, SettingValue]) -> Switc
     return Switched(as_change(source, edited, min(lines), " ".join(notes)), frozenset(found))
 
 
-def _opposites(tree: SourceTree, switch: Switch, value: SettingValue) -> Iterator[cst.BaseExpression]:
+def set_switches(
+    drafts: Drafts, follower: Follower, file: str, wanted: Mapping[Switch, SettingValue]
+) -> tuple[list[Told], frozenset[Switch]]:
+    """Write the values of `wanted` into `drafts` where `file` takes the opposite from: an option, a configuration. Says
+    which switches that were."""
+    told: list[Told] = []
+    found = set()
+    for switch, value in wanted.items():
+        tree = follower.tree(file)
+        for place in [] if tree is None else _given(tree, switch):
+            assert tree is not None
+            done = followed(drafts, follower, Expression(file, tree, place), f"`{said(place)}`", value)
+            if done:
+                told += done
+                found.add(switch)
+                follower = follower.anew()
+                break
+    return told, frozenset(found)
+
+
+def _opposites(tree: SourceTree, switch: Switch, value: SettingValue) -> list[cst.BaseExpression]:
     """The places where the other value of the switch is written."""
+    given = _given(tree, switch)
+    return [each for each in given if constant(each) == (not value,) and isinstance(each, cst.Name)]
+
+
+def _given(tree: SourceTree, switch: Switch) -> list[cst.BaseExpression]:
+    """What the file gives the switch."""
     given: list[cst.BaseExpression] = []
     for call in tree.nodes(cst.Call):
         named = {each.keyword.value: each.value for each in call.args if each.keyword is not None}
@@ -60,7 +90,7 @@ def _opposites(tree: SourceTree, switch: Switch, value: SettingValue) -> Iterato
             given += positional[:1] or [each for name, each in named.items() if name == "mode"]
     for node in tree.nodes(cst.Assign):
         given += [node.value for each in node.targets if _ends(each.target, switch.attribute)]
-    return (each for each in given if constant(each) == (not value,) and isinstance(each, cst.Name))
+    return given
 
 
 def _contexts(tree: SourceTree, switch: Switch) -> Iterator[cst.Call]:

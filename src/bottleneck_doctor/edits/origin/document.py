@@ -4,11 +4,13 @@ else stays as it is."""
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import libcst as cst
 import yaml
+from yaml.constructor import SafeConstructor
 
 from bottleneck_doctor.edits.origin.definition import Absent, Command, Definition, Expression, Key, Origin
 from bottleneck_doctor.edits.origin.follower import Follower
@@ -37,7 +39,7 @@ class Document(Definition):
     def origin(self, follower: Follower) -> Origin | None:
         text = follower.project.text(self.path)
         node = node_at(text, self.keys)
-        if text is None or not isinstance(node, yaml.ScalarNode) or "${" in node.value:
+        if text is None or not isinstance(node, yaml.ScalarNode) or node is MISSING or "${" in node.value:
             return None
         name = ".".join(map(str, self.keys))
         command = None
@@ -48,12 +50,14 @@ class Document(Definition):
             path=self.path,
             line=node.start_mark.line + 1,
             said=f"`{name}`",
-            edited=lambda value: _replaced(text, node, self.keys, value),
+            edited=lambda value: replaced(text, node, self.keys, value),
             now=_value(node),
             command=command,
         )
 
 
+_MARKS = re.compile(r"^(?:[&!]\S*\s+)+")
+"""Anchors and tags, which stand in front of a scalar and stay."""
 MISSING = yaml.ScalarNode("missing", "")
 """Stands for a key that a file does not have."""
 
@@ -93,18 +97,24 @@ def _under(mapping: yaml.MappingNode, key: str) -> yaml.Node | None:
 
 
 def _value(node: yaml.ScalarNode) -> tuple[object] | None:
-    value = yaml.safe_load(node.value) if node.style is None else node.value
+    """What a scalar is read as."""
+    try:
+        value = SafeConstructor().construct_object(node)
+    except (yaml.YAMLError, ValueError, KeyError, AttributeError):
+        return None  # A tag promises what the text is not.
     return (value,) if value is None or isinstance(value, (bool, int, float, str)) else None
 
 
-def _replaced(text: str, node: yaml.ScalarNode, keys: Sequence[Key], value: object) -> str | None:
+def replaced(text: str, node: yaml.ScalarNode, keys: Sequence[Key], value: object) -> str | None:
     """The text with another scalar there; None where that would be read as something else."""
     start, end = node.start_mark.index, node.end_mark.index
-    old = text[start:end]
+    old = _MARKS.sub("", text[start:end], count=1)
+    start = end - len(old)
     new = _scalar(value, old)
     after = text[:start] + (f" {new}" if text[start - 1 : start] == ":" else new) + text[end:]
     there = node_at(after, keys)
-    return after if isinstance(there, yaml.ScalarNode) and _value(there) == (value,) else None
+    seen = _value(there) if isinstance(there, yaml.ScalarNode) else None
+    return after if seen is not None and type(seen[0]) is type(value) and seen[0] == value else None
 
 
 def _scalar(value: object, instead_of: str) -> str:

@@ -86,6 +86,10 @@ class Follower:
         self._steps = 0
         self._trees: dict[str, SourceTree | None] = {}
 
+    def anew(self) -> Follower:
+        """The same, for texts that are other ones by now."""
+        return Follower(self.project, self.command_line, self.known)
+
     def origin(self, at: Expression) -> Origin | None:
         """Where the value of an expression is written; None where it is not followed to one place."""
         self._steps = 0
@@ -97,9 +101,15 @@ class Follower:
         self._steps = 0
         return self.define(at)
 
-    def part(self, whole: Definition | None, key: Key) -> Definition | None:
+    def part(self, at: Expression, key: Key) -> Definition | None:
+        """What an attribute or a key of an expression stands for, as the first step of the way."""
         self._steps = 0
-        return None if whole is None else whole.member(key, self)
+        return self._part(at, at.node, key)
+
+    def member(self, whole: Definition, key: Key) -> Definition | None:
+        """A part of what is known already, as the first step of the way."""
+        self._steps = 0
+        return whole.member(key, self)
 
     def tree(self, path: str) -> SourceTree | None:
         if path not in self._trees:
@@ -165,6 +175,15 @@ class Follower:
         if isinstance(func, cst.Attribute) and func.attr.value == name and isinstance(func.value, cst.Name):
             return self.define(Expression(file, tree, func.value)) == ModuleFile(path)
         return False
+
+    def assigned(self, at: Expression) -> list[Expression]:
+        """All that is assigned to a name, each by itself."""
+        scope = at.tree.scope(at.node)
+        if not isinstance(at.node, cst.Name) or scope is None:
+            return []
+        targets = [each.node for each in scope[at.node.value] if isinstance(each, Assignment)]
+        assigns = [next(at.tree.around(next(at.tree.around(each)))) for each in targets if isinstance(each, cst.Name)]
+        return [at.at(each.value) for each in assigns if isinstance(each, cst.Assign)]
 
     def class_of(self, path: str, tree: SourceTree, node: cst.CSTNode) -> Defined | None:
         """The class that a function is a method of."""

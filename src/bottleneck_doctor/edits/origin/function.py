@@ -30,8 +30,9 @@ def returned(made: Defined, follower: Follower) -> Definition | None:
 
 
 def of_parameter(parameter: Parameter, follower: Follower) -> Definition | None:
-    """What every caller gives, or the default where nobody does; None where they give different things."""
+    """What every caller gives, or leaves at its default; None where they give different things."""
     found: Definition | None = None
+    # Where nobody is seen to call it, somebody does all the same, and may give something else than the default.
     for call in follower.callers(parameter.path, called_as(parameter, follower)):
         assert isinstance(call.node, cst.Call)
         given = argument(call.node, parameter)
@@ -42,9 +43,7 @@ def of_parameter(parameter: Parameter, follower: Follower) -> Definition | None:
         if made is None or found not in (None, made):
             return None
         found = made
-    if found is not None or parameter.default is None:
-        return found
-    return follower.define(parameter.default)
+    return found
 
 
 def called_as(parameter: Parameter, follower: Follower) -> str:

@@ -28,6 +28,8 @@ class Instance(Definition):
             given = [self._given(each, str(key), follower) for each in calls]
             if any(each != Absent() for each in given):
                 return given[0] if len(given) == 1 else None
+        if self.call is None and _is_overridden(self.owner, str(key), follower):
+            return None
         return member_of_self(self.owner, str(key), follower)
 
     def _given(self, call: Expression, key: str, follower: Follower) -> Definition | None:
@@ -74,11 +76,7 @@ def of_annotation(parameter: Parameter, follower: Follower) -> Definition | None
 
 def member_of_self(owner: Defined, key: str, follower: Follower) -> Definition | None:
     """What `self.<key>` is in a class: what its methods keep there, else what the class says."""
-    kept = [
-        node
-        for node in owner.tree.nodes((cst.Assign, cst.AnnAssign, cst.AugAssign), within=owner.node)
-        if any(dotted(target) == f"self.{key}" for target in _targets(node))
-    ]
+    kept = _kept(owner, key)
     if kept:
         only = kept[0]
         if len(kept) > 1 or isinstance(only, cst.AugAssign) or only.value is None:
@@ -89,6 +87,27 @@ def member_of_self(owner: Defined, key: str, follower: Follower) -> Definition |
     ):
         return HyperParameters(owner)
     return class_member(owner, key, follower)
+
+
+def _kept(owner: Defined, key: str) -> list[cst.Assign | cst.AnnAssign | cst.AugAssign]:
+    """What the methods of a class assign to `self.<key>`."""
+    return [
+        node
+        for node in owner.tree.nodes((cst.Assign, cst.AnnAssign, cst.AugAssign), within=owner.node)
+        if any(dotted(target) == f"self.{key}" for target in _targets(node))
+    ]
+
+
+def _is_overridden(owner: Defined, key: str, follower: Follower) -> bool:
+    """Whether a class that inherits from this one, and may be what `self` is, says something else."""
+    for file in dict.fromkeys((owner.path, *follower.known)):
+        tree = follower.tree(file)
+        for node in [] if tree is None else tree.nodes(cst.ClassDef):
+            if tree is not None and any(last_name(each.value) == owner.name for each in node.bases):
+                heir = Defined(file, tree, node)
+                if _kept(heir, key) or key in [name for name, _ in _body(heir)]:
+                    return True
+    return False
 
 
 @dataclass(frozen=True)

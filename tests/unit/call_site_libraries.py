@@ -1,0 +1,191 @@
+"""Small stand-ins for the libraries that programs of `call_sites.py` import: each does with options and configurations
+what the real one does, and a DataLoader writes down what it is made with."""
+
+from __future__ import annotations
+
+DATA = """
+import os
+import sys
+
+MADE = []
+
+
+class DataLoader:
+    def __class_getitem__(cls, item):
+        return cls
+
+    def __init__(self, dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None, num_workers=0,
+                 collate_fn=None, pin_memory=False, drop_last=False, timeout=0, worker_init_fn=None,
+                 multiprocessing_context=None, generator=None, *, prefetch_factor=None, persistent_workers=False):
+        self.given = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
+        if num_workers == 0 and (prefetch_factor is not None or persistent_workers):
+            raise ValueError("needs num_workers > 0")
+        frame = sys._getframe(1)
+        while "site-packages" in frame.f_code.co_filename:
+            frame = frame.f_back
+        MADE.append((self.given, os.path.abspath(frame.f_code.co_filename), frame.f_lineno))
+"""
+
+WRAPPERS = """
+def prepare(*loaders):
+    made = tuple(type(each)(**each.given) for each in loaders)
+    return made[0] if len(made) == 1 else made
+
+
+class Module:
+    def save_hyperparameters(self, **given):
+        self.hparams = type("Hyperparameters", (), given)
+"""
+
+TRAINERS = """
+from torch.utils.data import DataLoader
+
+
+class Plain:
+    def __init__(self, rows):
+        self.rows = rows
+
+    def fit(self, epochs):
+        return DataLoader(self.rows)
+"""
+
+TRANSFORMERS = """
+import argparse
+from dataclasses import dataclass, fields
+from torch.utils.data import DataLoader
+
+
+@dataclass
+class TrainingArguments:
+    output_dir: str = "out"
+    dataloader_num_workers: int = 0
+    dataloader_pin_memory: bool = True
+    dataloader_persistent_workers: bool = False
+    dataloader_prefetch_factor: int = None
+
+
+class HfArgumentParser:
+    def __init__(self, classes):
+        self.classes = classes if isinstance(classes, tuple) else (classes,)
+
+    def parse_args_into_dataclasses(self):
+        made = []
+        for each in self.classes:
+            parser = argparse.ArgumentParser()
+            for field in fields(each):
+                parser.add_argument(f"--{field.name}", default=field.default, type=field.type)
+            made.append(each(**vars(parser.parse_known_args()[0])))
+        return tuple(made)
+
+
+class Trainer:
+    def __init__(self, model, args):
+        self.args = args
+
+    def train(self):
+        of = self.args
+        return DataLoader("train", num_workers=of.dataloader_num_workers, pin_memory=of.dataloader_pin_memory,
+                          persistent_workers=of.dataloader_persistent_workers)
+"""
+
+OMEGACONF = """
+import yaml
+
+
+class Config(dict):
+    root = None
+
+    def __getattr__(self, name):
+        value = self[name]
+        if isinstance(value, dict):
+            return Config(value)
+        return self[value[2:-1]] if isinstance(value, str) and value.startswith("${") else value
+
+
+class OmegaConf:
+    @staticmethod
+    def load(path):
+        return Config(yaml.safe_load(open(path)))
+"""
+
+HYDRA = """
+import os
+import sys
+import yaml
+from omegaconf import Config
+
+
+def read(path):
+    with open(path if path.endswith(".yaml") else path + ".yaml") as file:
+        return yaml.safe_load(file)
+
+
+def main(config_path, config_name):
+    def decorate(function):
+        def run():
+            folder = os.path.join(os.path.dirname(function.__code__.co_filename), config_path)
+            own = read(os.path.join(folder, config_name))
+            whole = {}
+            for each in own.pop("defaults", ["_self_"]):
+                if each == "_self_":
+                    whole.update(own)
+                else:
+                    for group, option in each.items():
+                        whole[group] = read(os.path.join(folder, group, option))
+            for word in sys.argv[1:]:
+                key, _, value = word.partition("=")
+                *path, last = key.split(".")
+                part = whole
+                for name in path:
+                    part = part[name]
+                part[last] = yaml.safe_load(value)
+            return function(Config(whole))
+        return run
+    return decorate
+"""
+
+BY_SIGNATURE = """
+import argparse
+import inspect
+
+
+class Given:
+    def __init__(self, default, *names):
+        self.default, self.names = default, names
+
+
+def Option(default, *names):
+    return Given(default, *names)
+
+
+def run(function):
+    parser = argparse.ArgumentParser()
+    for name, param in inspect.signature(function).parameters.items():
+        default = param.default if isinstance(param.default, Given) else Given(param.default, "--" + name)
+        parser.add_argument(*default.names, dest=name, default=default.default, type=type(default.default))
+    return function(**vars(parser.parse_args()))
+
+
+def cli(owner):
+    parser = argparse.ArgumentParser()
+    for name in owner.__annotations__:
+        parser.add_argument("--" + name.replace("_", "-"), default=getattr(owner, name), type=type(getattr(owner, name)))
+    return owner(**vars(parser.parse_args()))
+
+
+Fire = run
+"""
+
+LIBRARIES = {
+    "torch/__init__.py": "",
+    "torch/utils/__init__.py": "",
+    "torch/utils/data.py": DATA,
+    "wrappers.py": WRAPPERS,
+    "trainers.py": TRAINERS,
+    "transformers.py": TRANSFORMERS,
+    "omegaconf.py": OMEGACONF,
+    "hydra.py": HYDRA,
+    "typer.py": BY_SIGNATURE,
+    "fire.py": BY_SIGNATURE,
+    "tyro.py": BY_SIGNATURE,
+}

@@ -1,0 +1,723 @@
+"""Programs that make a loader in all the ways in which people do, and what an edit has to make of each.
+
+A program is one text: files, each headed by a line `=== name`, the first of which is started. It makes the loader that
+trains of the dataset "train", and that which does not of "val".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+HEAD = "from torch.utils.data import DataLoader\n"
+WORKERS: Mapping[str, object] = {"num_workers": 4}
+KEPT: Mapping[str, object] = {"num_workers": 4, "persistent_workers": True}
+NONE: Mapping[str, object] = {"num_workers": 0}
+PINNED: Mapping[str, object] = {"pin_memory": True}
+
+
+@dataclass(frozen=True)
+class Site:
+    """One kind of call site. `setting`: what the loader is to get, and gets once `edited` files were edited and it is
+    started with `started` (None: as before). With `edited` empty and `started` None the edit is refused, and `said` is
+    a part of the note. `val`: what the other loader gets by then, as far as that is asked."""
+
+    name: str
+    program: str
+    setting: Mapping[str, object] = field(default_factory=lambda: WORKERS)
+    edited: tuple[str, ...] = ("train.py",)
+    words: str = ""
+    started: str | None = None
+    said: str = ""
+    val: Mapping[str, object] = field(default_factory=dict)
+
+
+def one(name: str, source: str, **others: object) -> Site:
+    """A program of one file."""
+    return Site(name, f"=== train.py\n{HEAD}{source}", **others)  # type: ignore[arg-type]
+
+
+def refused(name: str, source: str, said: str, **others: object) -> Site:
+    return one(name, source, edited=(), said=said, **others)
+
+
+ARGPARSE = "import argparse\nparser = argparse.ArgumentParser()\n"
+PARSED = "args = parser.parse_args()\n"
+LOADERS = (
+    "train = DataLoader('train', num_workers=args.workers)\n"
+    "val = DataLoader('val', num_workers=args.workers)\n"
+)  # fmt: skip
+
+IN_THE_CALL = [
+    one("nothing given", "loader = DataLoader('train')\n"),
+    one("several at once", "loader = DataLoader('train', batch_size=4)\n", setting=KEPT),
+    one("a keyword", "loader = DataLoader('train', num_workers=1, shuffle=True)  # slow\n", setting=KEPT),
+    one("a position", "loader = DataLoader('train', 16, True, None, None, 1)\n"),
+    one(
+        "a position that is computed", "import os\nloader = DataLoader('train', 16, True, None, None, os.cpu_count())\n"
+    ),
+    one(
+        "one of the last positions",
+        "loader = DataLoader('train', 16, True, None, None, 1, None, False)\n",
+        setting=PINNED,
+    ),
+    one(
+        "a line each",
+        "loader = DataLoader(\n    'train',  # rows\n    batch_size=4,\n    # of the cluster\n)\n",
+        setting=KEPT,
+    ),
+    one("no comma at the end", "loader = DataLoader(\n    'train',\n    batch_size=4  # paper\n)\n", setting=KEPT),
+    one("aligned", "loader = DataLoader('train',\n                    batch_size=4)\n", setting=KEPT),
+    one("commas first", "loader = DataLoader(\n      'train'\n    , batch_size=4\n)\n", setting=KEPT),
+    one("a line that is full", f"loader = DataLoader('train', batch_size={'1 + ' * 20}1)\n", setting=KEPT),
+    one("by the module", "import torch.utils.data\nloader = torch.utils.data.DataLoader('train')\n"),
+    one("by the package", "from torch.utils import data\nloader = data.DataLoader('train', 4)\n"),
+    one("imported as", "from torch.utils.data import DataLoader as DL\nloader = DL('train', 4)\n"),
+    one("by another name", "make = DataLoader\nloader = make('train', 4)\n"),
+    one("of a type", "loader = DataLoader[int]('train')\n"),
+    one("a class of its own", "class Loader(DataLoader): pass\nloader = Loader('train')\n"),
+    one("a class of another name", "class Batches(DataLoader): pass\nloader = Batches('train')\n"),
+    one(
+        "in the constructor of a class",
+        "class Rows(DataLoader):\n    def __init__(self, rows):\n        super().__init__(rows, batch_size=4)\n"
+        "loader = Rows('train')\n",
+        setting=KEPT,
+    ),
+    one("in a loop", "for epoch in range(2):\n    loader = DataLoader('train')\n"),
+    one(
+        "in a comprehension", "loaders = [DataLoader(each, num_workers=1) for each in ('train', 'val')]\n", val=WORKERS
+    ),
+    one(
+        "in a comprehension of a dict",
+        "rows = {'a': 'train', 'b': 'val'}\n"
+        "loaders = {each: DataLoader(rows[each], batch_size=4,\n"
+        "                            shuffle=True, num_workers=1)\n"
+        "           for each in ['a', 'b']}\n",
+        setting=KEPT,
+        val=KEPT,
+    ),
+    one(
+        "in a function", "def load(rows):\n\treturn DataLoader(\n\t\trows\n\t)\nloader = load('train')\n", setting=KEPT
+    ),
+    one("in a lambda", "load = lambda rows: DataLoader(rows, num_workers=1)\nloader = load('train')\n"),
+    one("in a condition", "if (loader := DataLoader('train')) is not None:\n    pass\n"),
+    one("in another call", "print(len([DataLoader('train', 2)]), 3)\n", setting=KEPT),
+    one("in a method", "class Data:\n    def train(self):\n        return DataLoader('train')\nData().train()\n"),
+    one("beside a lambda", "loader = DataLoader('train', collate_fn=lambda a, b=(1, 2): (a, b))\n", setting=KEPT),
+    one(
+        "beside an f-string", "x = 1\nloader = DataLoader(f\"tr{'ain'}\", batch_size=int(f'{x!r:>2}'))\n", setting=KEPT
+    ),
+    one("over a backslash", "loader = \\\n    DataLoader('train', \\\n               4)\n", setting=KEPT),
+    one("a value in parentheses", "loader = DataLoader('train', pin_memory=(False))\n", setting=PINNED),
+    one("a value that depends", "debug = False\nloader = DataLoader('train', num_workers=0 if debug else 8)\n"),
+    one("a value that is worked out", "import os\nloader = DataLoader('train', num_workers=min(2, os.cpu_count()))\n"),
+    one("the environment", "import os\nloader = DataLoader('train', num_workers=int(os.environ.get('WORKERS', 2)))\n"),
+    one("without workers", "loader = DataLoader('train', num_workers=2, prefetch_factor=4)\n", setting=NONE),
+    one(
+        "without workers, a line each",
+        "loader = DataLoader(\n    'train',\n    num_workers=2,\n    prefetch_factor=4,  # tuned\n"
+        "    persistent_workers=True,\n    shuffle=True,\n)\n",
+        setting=NONE,
+    ),
+    refused(
+        "two on a line", "a, b = DataLoader('train'), DataLoader('val')\n", "Several loaders are made on this line"
+    ),
+    refused(
+        "one of two on a line",
+        "a = DataLoader('train') if HEAD else DataLoader('val')\n".replace("HEAD", "True"),
+        "Several loaders are made on this line",
+    ),
+    refused(
+        "unpacked positions", "given = ['train', 4]\nloader = DataLoader(*given)\n", "`*given` may hold num_workers"
+    ),
+    refused(
+        "whatever is handed on",
+        "class Rows(DataLoader):\n    def __init__(self, *args, **kwargs):\n        super().__init__(*args, **kwargs)\n"
+        "loader = Rows('train')\n",
+        "`*args` may hold num_workers",
+    ),
+    refused(
+        "a comment in the value",
+        "loader = DataLoader('train', num_workers=max(1,  # few\n                                             2))\n",
+        "Set num_workers=4 in this call.",
+    ),
+    refused(
+        "a library that makes it",
+        "from trainers import Plain\ntrainer = Plain('train')\ntrainer.fit(3)\n",
+        "Set num_workers=4 where `trainer.fit(...)` makes its DataLoader.",
+    ),
+]
+
+HANDED_ON = [
+    one(
+        "a partial",
+        "from functools import partial\nmake = partial(DataLoader, num_workers=1)\nloader = make('train')\n",
+    ),
+    one(
+        "a partial that is shared",
+        "import functools\nmake = functools.partial(DataLoader, batch_size=4)\nloader = make('train')\nother = make('val')\n",
+        setting=KEPT,
+        val={"num_workers": 0},
+    ),
+    one(
+        "a partial, without workers",
+        "from functools import partial\nmake = partial(DataLoader, num_workers=2, prefetch_factor=3)\n"
+        "loader = make('train')\n",
+        setting=NONE,
+    ),
+    one("a dict", "options = {'num_workers': 1, 'shuffle': True}\nloader = DataLoader('train', **options)\n"),
+    one("a dict, and more", "options = dict(num_workers=1)\nloader = DataLoader('train', **options)\n", setting=KEPT),
+    one(
+        "a dict without it",
+        "options = {'shuffle': True}\nloader = DataLoader('train', **options)\nval = DataLoader('val', **options)\n",
+        setting=KEPT,
+        val={"num_workers": 0},
+    ),
+    one(
+        "a dict that two share",
+        "options = {\n    'num_workers': 1,\n}\nloader = DataLoader('train', **options)\nval = DataLoader('val', **options)\n",
+        said="The loader in line 6 gets it too.",
+        val=WORKERS,
+    ),
+    one("a dict in the call", "loader = DataLoader('train', **{'num_workers': 1})\n", setting=KEPT),
+    one("a dict that is filled", "options = {}\noptions['num_workers'] = 1\nloader = DataLoader('train', **options)\n"),
+    one(
+        "a dict that may be filled",
+        "import sys\noptions = {}\nif sys.argv[1:]:\n    options['num_workers'] = 1\nloader = DataLoader('train', **options)\n",
+    ),
+    one(
+        "a dict that is brought up to date",
+        "more = {'num_workers': 1, 'pin_memory': False}\noptions = {'batch_size': 4}\nif more:\n    options.update(more)\n"
+        "loader = DataLoader('train', **options)\nval = DataLoader('val', **options)\n",
+        setting={"num_workers": 4, "pin_memory": True},
+        val={"num_workers": 1},
+    ),
+    one("whatever comes", "def load(**options):\n    return DataLoader('train', **options)\nload(num_workers=1)\n"),
+    one(
+        "a dict, without workers",
+        "options = {\n    'num_workers': 2,\n    'prefetch_factor': 3,\n    'batch_size': 4,\n}\n"
+        "loader = DataLoader('train', **options)\n",
+        setting=NONE,
+    ),
+    refused(
+        "whatever comes, without workers",
+        "def load(**options):\n    return DataLoader('train', **options)\nload(num_workers=1)\n",
+        "`**options` may hold num_workers; set num_workers=0 where it is made.",
+        setting=NONE,
+    ),
+    one("wrapped", "from wrappers import prepare\nloader = DataLoader('train', 4)\nloader = prepare(loader)\n"),
+    one(
+        "one of several wrapped",
+        "from wrappers import prepare\ntrain_loader = DataLoader('train', 4)\nval_loader = DataLoader('val')\n"
+        "train_loader, val_loader = prepare(train_loader, val_loader)\n",
+        val={"num_workers": 0},
+    ),
+]
+
+CONSTANTS = [
+    one("a constant", "NUM_WORKERS = 1\nloader = DataLoader('train', num_workers=NUM_WORKERS)\n", setting=KEPT),
+    one(
+        "a constant for two things",
+        "N = 1\nloader = DataLoader('train', batch_size=N, num_workers=N)\n",
+        setting={"num_workers": 4, "batch_size": 1},
+    ),
+    one(
+        "a constant that others read",
+        "import os\nN = 1\nos.environ['OMP_NUM_THREADS'] = str(N)\nloader = DataLoader('train', num_workers=N)\n",
+        said="`N` is read in line 4 too.",
+    ),
+    one(
+        "a constant in a function",
+        "def main():\n    n: int = 1\n    return DataLoader('train', num_workers=n)\nmain()\n",
+    ),
+    one("one of two constants", "size, workers = 4, 1\nloader = DataLoader('train', size, num_workers=workers)\n"),
+    one("a constant that is set twice", "n = 1\nn = n + 1\nloader = DataLoader('train', num_workers=n)\n"),
+    Site(
+        "a constant of another module",
+        f"=== train.py\n{HEAD}from config import WORKERS\nloader = DataLoader('train', num_workers=WORKERS)\n"
+        "=== config.py\n# What is tuned.\nWORKERS = 1  # a core\n",
+        edited=("config.py",),
+    ),
+    Site(
+        "a constant by its module",
+        f"=== train.py\n{HEAD}from settings import loading as l\nloader = DataLoader('train', num_workers=l.WORKERS)\n"
+        "=== settings/__init__.py\n=== settings/loading.py\nfrom .machine import WORKERS\n"
+        "=== settings/machine.py\nWORKERS = 1\n",
+        setting=KEPT,
+        edited=("settings/machine.py", "train.py"),
+    ),
+    Site(
+        "all of another module",
+        f"=== train.py\n{HEAD}from config import *\nloader = DataLoader('train', num_workers=WORKERS)\n"
+        "=== config.py\nWORKERS = 1\n",
+        edited=("config.py",),
+    ),
+    one("a key", "CFG = {'num_workers': 1}\nloader = DataLoader('train', num_workers=CFG['num_workers'])\n"),
+    one("a key of a key", "CFG = {'data': {'n': 1}}\nloader = DataLoader('train', num_workers=CFG['data']['n'])\n"),
+    one("a key that is not there", "CFG = {}\nloader = DataLoader('train', num_workers=CFG.get('n', 1))\n"),
+    one(
+        "a key that is changed",
+        "CFG = {'n': 1}\nCFG['n'] += 1\nloader = DataLoader('train', num_workers=CFG['n'])\n",
+        said="`CFG['n']` gives num_workers now",
+    ),
+    one(
+        "an attribute",
+        "from types import SimpleNamespace\ncfg = SimpleNamespace(workers=1)\n"
+        "loader = DataLoader('train', num_workers=int(cfg.workers))\n",
+    ),
+    one("an attribute of a class", "class C:\n    workers = 1\nloader = DataLoader('train', num_workers=C.workers)\n"),
+    one(
+        "an attribute that is set",
+        "class C: pass\ncfg = C()\ncfg.workers = 1\nloader = DataLoader('train', num_workers=cfg.workers)\n",
+    ),
+]
+
+FUNCTIONS = [
+    one("a default", "def load(rows, n=1):\n    return DataLoader(rows, num_workers=n)\nloader = load('train')\n"),
+    one("what a caller gives", "def load(n):\n    return DataLoader('train', num_workers=n)\nloader = load(n=1)\n"),
+    one(
+        "what a method gets",
+        "class T:\n    def __init__(self, workers):\n        self.workers = workers\n"
+        "    def load(self):\n        return DataLoader('train', num_workers=self.workers)\nT(1).load()\n",
+    ),
+    one(
+        "a default that two callers leave",
+        "def load(rows, n=1):\n    return DataLoader(rows, num_workers=n)\nload('train')\nload('val')\n",
+        said="`load` is called 2 times, and each of its loaders gets it.",
+        val=WORKERS,
+    ),
+    Site(
+        "a caller that nobody sees",
+        f"=== train.py\nimport middle\n=== middle.py\nfrom data import load\nload('train', 1)\n"
+        f"=== data.py\n{HEAD}def load(rows, n=0):\n    return DataLoader(rows, num_workers=n)\n",
+        edited=("data.py",),
+        said="`n` gives num_workers now",
+    ),
+    one(
+        "what two callers give",
+        "def load(rows, n):\n    return DataLoader(rows, num_workers=n)\nload('train', 1)\nload('val', 2)\n",
+        said="`n` gives num_workers now",
+        val=WORKERS,
+    ),
+    Site(
+        "a caller in another file",
+        "=== train.py\nfrom data import load\nload('train', workers=1)\n"
+        f"=== data.py\n{HEAD}def load(rows, workers=0):\n    return DataLoader(rows, num_workers=workers)\n",
+        words="train.py",
+    ),
+    one(
+        "what a function returns",
+        "def config():\n    return {'n': 1}\ncfg = config()\nDataLoader('train', num_workers=cfg['n'])\n",
+    ),
+    one(
+        "a property",
+        "class C:\n    @property\n    def n(self):\n        return 1\nDataLoader('train', num_workers=C().n)\n",
+    ),
+]
+
+CLASSES = [
+    one(
+        "a field",
+        "from dataclasses import dataclass\n@dataclass\nclass Config:\n    workers: int = 1\ncfg = Config()\n"
+        "loader = DataLoader('train', num_workers=cfg.workers)\n",
+    ),
+    one(
+        "a field that is given",
+        "from dataclasses import dataclass, field\n@dataclass\nclass Config:\n    n: int = field(default=0)\ncfg = Config(n=1)\n"
+        "loader = DataLoader('train', num_workers=cfg.n)\n",
+    ),
+    one(
+        "a field of a field",
+        "from dataclasses import dataclass, field\n@dataclass\nclass Data:\n    workers: int = field(default=1)\n"
+        "@dataclass\nclass Config:\n    data: Data = field(default_factory=Data)\ncfg = Config()\n"
+        "loader = DataLoader('train', num_workers=cfg.data.workers)\n",
+        setting=KEPT,
+    ),
+    one(
+        "a field of what a function gets",
+        "from dataclasses import dataclass\n@dataclass\nclass Base:\n    n: int = 1\nclass Config(Base): pass\n"
+        "def main(cfg: Config):\n    return DataLoader('train', num_workers=cfg.n)\nmain(Config())\n",
+    ),
+    one(
+        "a field that a class below says anew",
+        "class Base:\n    n = 1\n    def load(self):\n        return DataLoader('train', num_workers=self.n)\n"
+        "class Here(Base):\n    n = 2\nHere().load()\n",
+        said="`self.n` gives num_workers now",
+    ),
+    one(
+        "hyperparameters",
+        "from wrappers import Module\nclass M(Module):\n    def __init__(self, n=1):\n        self.save_hyperparameters(n=n)\n"
+        "    def load(self):\n        return DataLoader('train', num_workers=self.hparams.n)\nM().load()\n",
+    ),
+]
+
+OPTIONS = [
+    one(
+        "an option",
+        f"{ARGPARSE}parser.add_argument('--workers', default=1, type=int)\n{PARSED}{LOADERS}",
+        setting=KEPT,
+        said="The loader in line 7 gets it too.",
+        val=WORKERS,
+    ),
+    one(
+        "an option without a default",
+        f"{ARGPARSE}parser.add_argument('-j', '--workers', type=int)\n{PARSED}{LOADERS}".replace(
+            "=args.workers", "=args.workers or 0"
+        ),
+        said="`args.workers or 0` gives num_workers now",
+    ),
+    one(
+        "an option of None",
+        f"{ARGPARSE}parser.add_argument('--pin', type=bool)\n{PARSED}"
+        "loader = DataLoader('train', pin_memory=args.pin)\n",
+        setting=PINNED,
+    ),
+    one(
+        "an option that is given",
+        f"{ARGPARSE}parser.add_argument('-j', '--workers', default=1, type=int)\n{PARSED}{LOADERS}",
+        words="train.py --workers 2",
+        started="train.py --workers 4",
+        edited=(),
+        said="write `--workers 4` there",
+    ),
+    one(
+        "an option given with a sign",
+        f"{ARGPARSE}parser.add_argument('--workers', type=int)\n{PARSED}{LOADERS}",
+        words="train.py --workers=2",
+        started="train.py --workers=4",
+        edited=(),
+        said="in place of `--workers=2`",
+    ),
+    one(
+        "an option given in short",
+        f"{ARGPARSE}parser.add_argument('-j', '--workers', type=int)\n{PARSED}{LOADERS}",
+        words="train.py -j2",
+        started="train.py -j4",
+        edited=(),
+        said="write `-j4` there",
+    ),
+    one(
+        "an option that is given, and more",
+        f"{ARGPARSE}parser.add_argument('--workers', default=1, type=int)\n{PARSED}{LOADERS}",
+        words="train.py --workers 2",
+        started="train.py --workers 4",
+        setting=KEPT,
+        said="write `--workers 4` there",
+    ),
+    one(
+        "a position of the command line",
+        f"{ARGPARSE}parser.add_argument('workers', type=int)\n{PARSED}{LOADERS}",
+        words="train.py 2",
+        said="`args.workers` gives num_workers now",
+        val={"num_workers": 2},
+    ),
+    one(
+        "a constant as default",
+        f"{ARGPARSE}N = 1\nparser.add_argument('--workers', default=N, type=int)\n{PARSED}{LOADERS}",
+    ),
+    one(
+        "another name", f"{ARGPARSE}parser.add_argument('--n', dest='workers', default=1, type=int)\n{PARSED}{LOADERS}"
+    ),
+    one(
+        "a name with hyphens",
+        f"{ARGPARSE}parser.add_argument('--num-workers', default=1)\n{PARSED}"
+        "loader = DataLoader('train', num_workers=args.num_workers)\n",
+    ),
+    one(
+        "some of the words",
+        f"{ARGPARSE}parser.add_argument('--workers', default=1)\nargs, _ = parser.parse_known_args()\n{LOADERS}",
+    ),
+    one(
+        "no words at all",
+        f"{ARGPARSE}parser.add_argument('--workers', default=1)\nargs = parser.parse_args([])\n{LOADERS}",
+        words="train.py --workers 2",
+    ),
+    one(
+        "a dict of options",
+        f"{ARGPARSE}parser.add_argument('--workers', default=1)\ncfg = vars(parser.parse_args())\n"
+        "loader = DataLoader('train', num_workers=cfg['workers'])\n",
+    ),
+    one(
+        "options in a group",
+        f"{ARGPARSE}g = parser.add_argument_group('data')\ng.add_argument(\n    '--workers',\n    default=1,\n"
+        f"    help='processes, (many)',\n)\n{PARSED}{LOADERS}",
+    ),
+    one(
+        "options that are handed on",
+        f"{ARGPARSE}parser.add_argument('--workers', default=1)\n"
+        "def main(args):\n    return DataLoader('train', num_workers=args.workers)\nmain(parser.parse_args())\n",
+    ),
+    one(
+        "options that are changed",
+        f"{ARGPARSE}parser.add_argument('--workers', default=2, type=int)\n{PARSED}"
+        f"args.workers = int((args.workers + 1) / 2)\n{LOADERS}",
+        said="`args.workers` gives num_workers now",
+        val={"num_workers": 1},
+    ),
+    one(
+        "options that are overwritten",
+        f"{ARGPARSE}parser.add_argument('--workers', default=2)\n{PARSED}"
+        f"vars(args).update({{'workers': 3}})\n{LOADERS}",
+        said="`args.workers` gives num_workers now",
+    ),
+    one(
+        "defaults that are set",
+        f"{ARGPARSE}parser.add_argument('--workers', default=2)\nparser.set_defaults(workers=1)\n{PARSED}{LOADERS}",
+        said="`args.workers` gives num_workers now",
+    ),
+    one(
+        "a switch",
+        f"{ARGPARSE}parser.add_argument('--pin', action='store_true')\n{PARSED}"
+        "loader = DataLoader('train', pin_memory=args.pin)\n",
+        setting=PINNED,
+        said="`--pin` on the command line",
+    ),
+    one(
+        "a switch that is given",
+        f"{ARGPARSE}parser.add_argument('--pin', action='store_true')\n{PARSED}"
+        "loader = DataLoader('train', pin_memory=args.pin)\n",
+        setting={"pin_memory": False},
+        words="train.py --pin",
+        started="train.py",
+        edited=(),
+        said="Leave `--pin` out",
+    ),
+    one(
+        "a switch that takes away",
+        f"{ARGPARSE}parser.add_argument('--no-pin', dest='pin', action='store_false')\n{PARSED}"
+        "loader = DataLoader('train', pin_memory=args.pin)\n",
+        setting=PINNED,
+        words="train.py --no-pin",
+        started="train.py",
+        edited=(),
+        said="Leave `--no-pin` out",
+    ),
+    one(
+        "a switch of both ways",
+        f"{ARGPARSE}parser.add_argument('--pin', action=argparse.BooleanOptionalAction)\n{PARSED}"
+        "loader = DataLoader('train', pin_memory=args.pin)\n",
+        setting=PINNED,
+        words="train.py --no-pin",
+        started="train.py --pin",
+        edited=(),
+        said="write `--pin` there",
+    ),
+    Site(
+        "options of another module",
+        f"=== train.py\n{HEAD}from options import get_args\nargs = get_args()\n"
+        "loader = DataLoader('train', num_workers=args.workers)\n"
+        f"=== options.py\n{ARGPARSE}parser.add_argument('--workers', default=1)\n"
+        "def get_args():\n    return parser.parse_args()\n",
+        setting=KEPT,
+        edited=("options.py", "train.py"),
+    ),
+    Site(
+        "options that a module adds",
+        f"=== train.py\n{HEAD}{ARGPARSE}from data import add_options\nadd_options(parser)\n{PARSED}{LOADERS}"
+        "=== data.py\ndef add_options(parser):\n    parser.add_argument('--workers', default=1)\n",
+        edited=("data.py",),
+        val=WORKERS,
+    ),
+    Site(
+        "a class of options",
+        f"=== train.py\n{HEAD}from options import Options\nopt = Options().parse()\n"
+        "loader = DataLoader('train', num_workers=opt.workers)\n"
+        f"=== options.py\nimport argparse\nclass Options:\n    def __init__(self):\n        self.parser = argparse.ArgumentParser()\n"
+        "        self.parser.add_argument('--workers', default=1)\n"
+        "    def parse(self):\n        self.opt = self.parser.parse_args()\n        return self.opt\n",
+        edited=("options.py",),
+    ),
+    one(
+        "click",
+        "import click\n@click.command()\n@click.option('-j', '--workers', default=1)\ndef main(workers):\n"
+        "    DataLoader('train', num_workers=workers)\nmain()\n",
+        setting=KEPT,
+    ),
+    one(
+        "click without a default",
+        "import click\n@click.command()\n@click.option('--num-workers', 'n', type=int)\n"
+        "def main(n):\n    DataLoader('train', num_workers=n)\nmain()\n",
+        words="train.py --num-workers 2",
+        started="train.py --num-workers 4",
+        edited=(),
+        said="write `--num-workers 4` there",
+    ),
+    one(
+        "a switch of click",
+        "import click\n@click.command()\n@click.option('--pin/--no-pin', default=False)\n"
+        "def main(pin):\n    DataLoader('train', pin_memory=pin)\nmain()\n",
+        setting=PINNED,
+    ),
+    one(
+        "typer",
+        "import typer\ndef main(workers: int = 1):\n    DataLoader('train', num_workers=workers)\ntyper.run(main)\n",
+        words="train.py --workers 2",
+        started="train.py --workers 4",
+        edited=(),
+        said="write `--workers 4` there",
+    ),
+    one(
+        "an option of typer",
+        "import typer\ndef main(n: int = typer.Option(1, '--workers')):\n"
+        "    DataLoader('train', num_workers=n)\ntyper.run(main)\n",
+        said="`--workers 4` on the command line",
+    ),
+    one(
+        "fire",
+        "import fire\ndef main(workers=1):\n    DataLoader('train', num_workers=workers)\nfire.Fire(main)\n",
+        words="train.py --workers=2",
+        started="train.py --workers=4",
+        edited=(),
+        said="write `--workers=4` there",
+    ),
+    one(
+        "tyro",
+        "from dataclasses import dataclass\nimport tyro\n@dataclass\nclass Args:\n    num_workers: int = 1\n"
+        "args = tyro.cli(Args)\nloader = DataLoader('train', num_workers=args.num_workers)\n",
+        setting=KEPT,
+    ),
+]
+
+LOADED = "import yaml\nwith open('config.yaml') as file:\n    cfg = yaml.safe_load(file)\n"
+YAML = "# tuned\ndata:\n  num_workers: 1   # a core\n  pin: no\n"
+
+DOCUMENTS = [
+    Site(
+        "YAML",
+        f"=== train.py\n{HEAD}{LOADED}loader = DataLoader('train', num_workers=cfg['data']['num_workers'])\n"
+        f"=== config.yaml\n{YAML}",
+        edited=("config.yaml",),
+    ),
+    Site(
+        "YAML, and more",
+        f"=== train.py\n{HEAD}{LOADED}d = cfg['data']\nloader = DataLoader('train', num_workers=d['num_workers'],\n"
+        f"                    pin_memory=d.get('pin', False))\n=== config.yaml\n{YAML}",
+        setting={"num_workers": 4, "pin_memory": True, "persistent_workers": True},
+        edited=("config.yaml", "train.py"),
+    ),
+    Site(
+        "a key that YAML lacks",
+        f"=== train.py\n{HEAD}{LOADED}loader = DataLoader('train', num_workers=cfg.get('n', 1))\n"
+        f"=== config.yaml\n{YAML}",
+    ),
+    Site(
+        "YAML that is unpacked",
+        f"=== train.py\n{HEAD}{LOADED}loader = DataLoader('train', **cfg['loader'])\n"
+        "=== config.yaml\nloader: {num_workers: 1, batch_size: 4}\n",
+        edited=("config.yaml",),
+    ),
+    Site(
+        "an anchor of YAML",
+        f"=== train.py\n{HEAD}{LOADED}loader = DataLoader('train', num_workers=cfg['train']['n'])\n"
+        "=== config.yaml\nbase: &base\n  n: 1\ntrain:\n  <<: *base\n",
+        edited=("config.yaml",),
+    ),
+    Site(
+        "YAML beside the script",
+        f"=== train.py\n{HEAD}import yaml\nfrom pathlib import Path\n"
+        "cfg = yaml.load((Path(__file__).parent / 'conf' / 'a.yaml').read_text(), Loader=yaml.SafeLoader)\n"
+        "loader = DataLoader('train', num_workers=cfg['n'])\n=== conf/a.yaml\nn: 1\n",
+        edited=("conf/a.yaml",),
+    ),
+    Site(
+        "YAML that an option names",
+        f"=== train.py\n{HEAD}{ARGPARSE}parser.add_argument('--config', default='a.yaml')\n{PARSED}"
+        "import yaml\ncfg = yaml.safe_load(open(args.config))\nloader = DataLoader('train', num_workers=cfg['n'])\n"
+        "=== a.yaml\nn: 1\n=== b.yaml\nn: 1\n",
+        words="train.py --config b.yaml",
+        edited=("b.yaml",),
+    ),
+    Site(
+        "a function that reads YAML",
+        f"=== train.py\n{HEAD}from config import load\ncfg = load('a.yaml')\n"
+        "loader = DataLoader('train', num_workers=cfg['n'])\n"
+        "=== config.py\nimport yaml\ndef load(path):\n    with open(path) as file:\n        return yaml.safe_load(file)\n"
+        "=== a.yaml\nn: 1\n",
+        words="train.py",
+        edited=("a.yaml",),
+    ),
+    Site(
+        "a dataclass of YAML",
+        f"=== train.py\n{HEAD}{LOADED}from dataclasses import dataclass\n@dataclass\nclass Config:\n"
+        "    n: int = 0\nconfig = Config(**cfg)\nloader = DataLoader('train', num_workers=config.n)\n=== config.yaml\nn: 1\n",
+        edited=("config.yaml",),
+    ),
+    Site(
+        "JSON",
+        f"=== train.py\n{HEAD}import json\ncfg = json.load(open('config.json'))\n"
+        "loader = DataLoader('train', pin_memory=cfg['pin'])\n=== config.json\n{\n\t\"n\": 1,\n\t\"pin\": false\n}\n",
+        setting=PINNED,
+        edited=("config.json",),
+    ),
+    Site(
+        "JSON that the command line names",
+        f"=== train.py\n{HEAD}import json, sys\ncfg = json.load(open(sys.argv[1]))\n"
+        "loader = DataLoader('train', num_workers=cfg['n'])\n=== c.json\n{\"n\": 1}\n",
+        words="train.py c.json",
+        edited=("c.json",),
+    ),
+    Site(
+        "OmegaConf",
+        f"=== train.py\n{HEAD}from omegaconf import OmegaConf\ncfg = OmegaConf.load('a.yaml')\n"
+        "loader = DataLoader('train', num_workers=cfg.loader.n)\n=== a.yaml\nloader:\n  n: 1\n",
+        edited=("a.yaml",),
+    ),
+    Site(
+        "an interpolation",
+        f"=== train.py\n{HEAD}from omegaconf import OmegaConf\ncfg = OmegaConf.load('a.yaml')\n"
+        "loader = DataLoader('train', num_workers=int(cfg.n))\n=== a.yaml\nn: ${m}\nm: 1\n".replace("${m}", "'${m}'"),
+        said="`int(cfg.n)` gives num_workers now",
+    ),
+    Site(
+        "Hydra",
+        f"=== train.py\n{HEAD}import hydra\n@hydra.main(config_path='conf', config_name='config')\ndef main(cfg):\n"
+        "    DataLoader('train', num_workers=cfg.loader.n)\nmain()\n=== conf/config.yaml\nloader:\n  n: 1\n",
+        edited=("conf/config.yaml",),
+    ),
+    Site(
+        "Hydra, overridden",
+        f"=== train.py\n{HEAD}import hydra\n@hydra.main(config_path='conf', config_name='config')\n"
+        "def main(cfg):\n    DataLoader('train', num_workers=cfg.loader.n)\nmain()\n=== conf/config.yaml\nloader:\n  n: 1\n",
+        words="train.py loader.n=2",
+        started="train.py loader.n=4",
+        edited=(),
+        said="write `loader.n=4` there",
+    ),
+    Site(
+        "a group of Hydra's",
+        f"=== train.py\n{HEAD}import hydra\n@hydra.main(config_path='conf', config_name='config.yaml')\n"
+        "def main(cfg):\n    load(cfg.loader)\ndef load(cfg):\n    DataLoader('train', num_workers=cfg.n)\nmain()\n"
+        "=== conf/config.yaml\ndefaults:\n  - loader: few\n  - _self_\n=== conf/loader/few.yaml\nn: 1\n",
+        started="train.py loader.n=4",
+        edited=(),
+        said="Start it with `loader.n=4`",
+    ),
+]
+
+TRAINERS = [
+    Site(
+        "training arguments",
+        "=== train.py\nfrom transformers import Trainer, TrainingArguments\n"
+        "args = TrainingArguments('out', dataloader_num_workers=1)\ntrainer = Trainer('model', args)\ntrainer.train()\n",
+        setting=KEPT,
+    ),
+    Site(
+        "training arguments that are parsed",
+        "=== train.py\nfrom transformers import HfArgumentParser, Trainer, TrainingArguments\n"
+        "parser = HfArgumentParser(TrainingArguments)\n(args,) = parser.parse_args_into_dataclasses()\n"
+        "trainer = Trainer('model', args=args)\ntrainer.train()\n",
+        words="train.py --dataloader_num_workers 1",
+        started="train.py --dataloader_num_workers 4",
+        edited=(),
+        said="write `--dataloader_num_workers 4` there",
+    ),
+    Site(
+        "training arguments of its own",
+        "=== train.py\nfrom dataclasses import dataclass\n"
+        "from transformers import HfArgumentParser, Trainer, TrainingArguments\n@dataclass\nclass Mine(TrainingArguments):\n"
+        "    dataloader_num_workers: int = 1\nparser = HfArgumentParser((Mine,))\n"
+        "args = parser.parse_args_into_dataclasses()[0]\ntrainer = Trainer('model', args=args)\ntrainer.train()\n",
+    ),
+]
+
+SITES = [*IN_THE_CALL, *HANDED_ON, *CONSTANTS, *FUNCTIONS, *CLASSES, *OPTIONS, *DOCUMENTS, *TRAINERS]
