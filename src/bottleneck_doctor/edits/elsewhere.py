@@ -43,9 +43,7 @@ class Elsewhere:
 def reaches(origin: Origin, value: object) -> bool:
     """Whether a value can be given there: in the text, or by words."""
     command = origin.command
-    if command is not None and (command.given or (origin.edited(value) is None and command.needed(value))):
-        return True
-    return origin.edited(value) is not None
+    return bool(command is not None and (command.given or command.needed(value))) or origin.edited(value) is not None
 
 
 def followed(drafts: Drafts, follower: Follower, at: Expression, name: str, value: object) -> list[Told]:

@@ -13,8 +13,8 @@ from bottleneck_doctor.edits.diff import ChangeText, as_change
 from bottleneck_doctor.edits.drafts import Drafts, OneFile, Told
 from bottleneck_doctor.edits.elsewhere import write_elsewhere
 from bottleneck_doctor.edits.loader_target import Target, Unclear, target_on
-from bottleneck_doctor.edits.origin.command_line import CommandLine
 from bottleneck_doctor.edits.origin.follower import Follower
+from bottleneck_doctor.edits.origin.running import Running
 
 Find = Callable[[Follower], Target | Unclear | None]
 """Finds the call again, in the texts as they are by then."""
@@ -49,13 +49,12 @@ def set_arguments(
     line: int,
     keywords: Mapping[str, object],
     without: Sequence[str] = (),
-    command_line: CommandLine | None = None,
-    known: Sequence[str] = (),
+    running: Running | None = None,
 ) -> list[Told]:
     """Write the edits of `loader_change` into `drafts`, in whichever files they lie, and say what there is to say;
     nothing where there is no call.
 
-    `line` is that of the file as it is. `command_line` starts the program; `known`: files of the program that run.
+    `line` is that of the file as it is.
     """
 
     def found(follower: Follower) -> Target | Unclear | None:
@@ -63,7 +62,7 @@ def set_arguments(
         return None if tree is None else target_on(file, tree, drafts.line(file, line), follower)
 
     def follower() -> Follower:
-        return Follower(drafts, command_line, (file, *known))
+        return Follower(drafts, running)
 
     return set_in(drafts, found, follower, keywords, without)
 
@@ -95,10 +94,12 @@ def set_in(
         return [Told(path, line, "The call has these values already.")]
     told = [Told(path, line, " ".join(plan.notes))]
     for name, before in plan.elsewhere.items():
-        # In the texts as the edits so far have left them.
-        now = follower()
-        target = find(now)
-        there = planned(target, now, {name: wanted[name]}, ()).elsewhere if isinstance(target, Target) else {}
+        there = {name: before}
+        if drafts.changed():
+            # In the texts as the edits so far have left them.
+            now = follower()
+            target = find(now)
+            there = planned(target, now, {name: wanted[name]}, ()).elsewhere if isinstance(target, Target) else {}
         if name in there:
             told += write_elsewhere(drafts, there[name], now, path, line)
         else:

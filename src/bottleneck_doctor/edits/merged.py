@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 
 from bottleneck_doctor import knobs
 from bottleneck_doctor.documents.report import Change, Setting
+from bottleneck_doctor.edits.advice import loader_arguments
 from bottleneck_doctor.edits.diff import as_change
 from bottleneck_doctor.edits.drafts import Drafts, Told
 from bottleneck_doctor.edits.origin.command_line import CommandLine
+from bottleneck_doctor.edits.origin.running import Running
 from bottleneck_doctor.edits.project import Project
 from bottleneck_doctor.edits.steps import Outcome, Step, Steps, sites, steps_of
 from bottleneck_doctor.runtime.wire.messages import Found
@@ -35,9 +37,15 @@ def files(setting: Setting, found: Found, entrypoint: Sequence[str], project: Pr
 
 
 def _steps(setting: Setting, found: Found, entrypoint: Sequence[str], project: Project) -> Steps:
-    script = next((project.file(word) for word in entrypoint if word.endswith(".py")), None)
-    known = dict.fromkeys([*(site.file for site in sites(found)), *([script] if script is not None else [])])
-    return steps_of(setting, found, CommandLine(tuple(entrypoint)), tuple(known))
+    command_line = CommandLine(tuple(entrypoint))
+    script = command_line.script
+    if script is None and command_line.module is not None:
+        started = project.module(command_line.module, project.file("beside"))
+    else:
+        started = None if script is None else project.file(script)
+    known = [*(site.file for site in sites(found)), *([] if started is None else [started])]
+    own = {each.name: each.own(found) for each in knobs.knobs_of(dict.fromkeys(loader_arguments(setting)[0], 0))}
+    return steps_of(setting, found, Running(command_line, tuple(dict.fromkeys(known)), started, own))
 
 
 def _with_the_rest(made: list[Change], outcomes: Sequence[Outcome], notes: Sequence[str], found: Found) -> list[Change]:

@@ -8,9 +8,9 @@ from bottleneck_doctor.edits.diff import ChangeText
 from bottleneck_doctor.edits.drafts import Drafts, OneFile, Told
 from bottleneck_doctor.edits.loader_call import as_text, set_in
 from bottleneck_doctor.edits.loader_target import Target
-from bottleneck_doctor.edits.origin.command_line import CommandLine
 from bottleneck_doctor.edits.origin.definition import Expression
 from bottleneck_doctor.edits.origin.follower import Follower
+from bottleneck_doctor.edits.origin.running import Running
 from bottleneck_doctor.edits.tree import SourceTree, last_name
 from bottleneck_doctor.knobs import Argument
 
@@ -22,7 +22,7 @@ def named_change(source: str, edit: Argument) -> ChangeText | None:
     return as_text(drafts, set_named(drafts, OneFile.path, edit))
 
 
-def set_named(drafts: Drafts, file: str, edit: Argument, command_line: CommandLine | None = None) -> list[Told]:
+def set_named(drafts: Drafts, file: str, edit: Argument, running: Running | None = None) -> list[Told]:
     """Write the edits of `named_change` into `drafts`, in whichever files they lie; nothing is told where the file has
     no such call."""
     text = drafts.text(file)
@@ -40,7 +40,7 @@ def set_named(drafts: Drafts, file: str, edit: Argument, command_line: CommandLi
             there = [] if tree is None else _calls(tree, edit)
             return None if tree is None else Target(Expression(file, tree, there[number]), there[number])
 
-        told += set_in(drafts, found, lambda: Follower(drafts, command_line, (file,)), dict(edit.given), edit.without)
+        told += set_in(drafts, found, lambda: Follower(drafts, running), dict(edit.given), edit.without)
     first = tree.lines(calls[0])[0]
     return told or [Told(file, first, sentence)]
 

@@ -16,8 +16,8 @@ from bottleneck_doctor.edits.drafts import Drafts, Told
 from bottleneck_doctor.edits.loader_call import set_arguments
 from bottleneck_doctor.edits.memory_format import memory_format_change
 from bottleneck_doctor.edits.named_call import set_named
-from bottleneck_doctor.edits.origin.command_line import CommandLine
 from bottleneck_doctor.edits.origin.follower import Follower
+from bottleneck_doctor.edits.origin.running import Running
 from bottleneck_doctor.edits.removal import removal_change
 from bottleneck_doctor.edits.switch import set_switches, switches_change
 from bottleneck_doctor.edits.whole_batches import whole_batches_change
@@ -57,11 +57,11 @@ class Steps:
     notes: list[str] = field(default_factory=list)
 
 
-def steps_of(setting: Setting, found: Found, command_line: CommandLine, known: Sequence[str]) -> Steps:
-    """`known`: files of the program that are known to run."""
+def steps_of(setting: Setting, found: Found, running: Running) -> Steps:
     made = Steps()
-    _of_the_loader(made, setting, found, command_line, known)
-    for each in knobs.knobs_of(setting):
+    _of_the_loader(made, setting, found, running)
+    # Autocast comes last of what stands above the forward pass, so that nothing else comes under it.
+    for each in sorted(knobs.knobs_of(setting), key=lambda each: isinstance(each.edit, AutocastBlock)):
         edit, value = each.edit, setting[each.name]
         if isinstance(edit, AutocastBlock) and isinstance(value, str):
             _add(made, _autocast(value, found), f"put {_context(value, found)}")
@@ -74,13 +74,13 @@ def steps_of(setting: Setting, found: Found, command_line: CommandLine, known: S
         elif isinstance(edit, Variables):
             made.notes.append(f"And start it with `{edit.code(value, found.device)}` before the command.")
         elif isinstance(edit, Argument):
-            made.steps.append(_named(edit, found, command_line))
+            made.steps.append(_named(edit, found, running))
     switches = {each.edit: setting[each.name] for each in knobs.knobs_of(setting) if isinstance(each.edit, Switch)}
     if switches:
-        made.steps.append(lambda drafts: _switched(drafts, switches, found, Follower(drafts, command_line, known)))
+        made.steps.append(lambda drafts: _switched(drafts, switches, found, Follower(drafts, running)))
     for each in knobs.knobs_of(setting):
         if isinstance(each.edit, Call):
-            made.steps += _called(each.edit.text.format(value=setting[each.name]), found, command_line, known)
+            made.steps += _called(each.edit.text.format(value=setting[each.name]), found, running)
     return made
 
 
@@ -118,9 +118,7 @@ def _at(site: Site, edit: Callable[[str, int], ChangeText | None], otherwise: st
 # -- the loader --------------------------------------------------------------------------------------------------------
 
 
-def _of_the_loader(
-    made: Steps, setting: Setting, found: Found, command_line: CommandLine, known: Sequence[str]
-) -> None:
+def _of_the_loader(made: Steps, setting: Setting, found: Found, running: Running) -> None:
     site = found.loader_site
     keywords, without = loader_arguments(setting)
     whole = next((each.edit for each in knobs.knobs_of(setting) if isinstance(each.edit, WholeBatches)), None)
@@ -133,7 +131,7 @@ def _of_the_loader(
 
         def step(drafts: Drafts) -> Outcome:
             otherwise = Told(site.file, site.line, "Make the change where the DataLoader is built.")
-            done = set_arguments(drafts, site.file, site.line, keywords, without, command_line, known)
+            done = set_arguments(drafts, site.file, site.line, keywords, without, running)
             return Outcome(done or [otherwise])
 
         made.steps.append(step)
@@ -188,13 +186,13 @@ def _formatted(name: str) -> str:
 # -- before training, and around it ------------------------------------------------------------------------------------
 
 
-def _called(code: str, found: Found, command_line: CommandLine, known: Sequence[str]) -> Iterator[Step]:
+def _called(code: str, found: Found, running: Running) -> Iterator[Step]:
     """A call before training begins, in the first of the user's files that are known."""
     for site in sites(found)[:1]:
         in_text = _at(site, lambda text, line: call_change(text, code), f"Call `{code}` before training begins.")
 
         def step(drafts: Drafts, site: Site = site, in_text: Step = in_text) -> Outcome:
-            told = set_call(drafts, Follower(drafts, command_line, known), site.file, code)
+            told = set_call(drafts, Follower(drafts, running), site.file, code)
             return Outcome(told) if told else in_text(drafts)
 
         yield step
@@ -224,12 +222,12 @@ def _taken_out_of(file: str, calls: Sequence[tuple[str, int]]) -> Step:
     return step
 
 
-def _named(edit: Argument, found: Found, command_line: CommandLine) -> Step:
+def _named(edit: Argument, found: Found, running: Running) -> Step:
     """The step that edits the calls of a name in the first file that has any."""
 
     def step(drafts: Drafts) -> Outcome:
         for file in _files(found):
-            told = set_named(drafts, file, edit, command_line)
+            told = set_named(drafts, file, edit, running)
             if told:
                 return Outcome(told)
         return Outcome(elsewhere=[edit.otherwise])

@@ -25,13 +25,31 @@ class CommandLine:
     words: Sequence[str] = ()
 
     @property
+    def script(self) -> str | None:
+        """The script that is started; None where it is a module or a command."""
+        start = self._start
+        return self.words[start - 1] if start is not None and self.words[start - 1].endswith(".py") else None
+
+    @property
+    def module(self) -> str | None:
+        """The module that is started by `-m`."""
+        start = self._start
+        return self.words[start - 1] if start is not None and self.script is None else None
+
+    @property
     def behind(self) -> Sequence[str]:
         """The program's own words."""
-        words = list(self.words)
-        start = next((number + 1 for number, word in enumerate(words) if word.endswith(".py")), None)
-        if "-m" in words and (start is None or words.index("-m") + 2 < start):
-            start = words.index("-m") + 2
-        return words[1 if start is None else start :]
+        return self.words[1 if self._start is None else self._start :]
+
+    @property
+    def _start(self) -> int | None:
+        """The place of the first of the program's own words, behind the script or module."""
+        for number, word in enumerate(self.words):
+            if word.endswith(".py"):
+                return number + 1
+            if word == "-m" and number + 1 < len(self.words):
+                return number + 2
+        return None
 
     def option(self, names: Sequence[str], *, flag: bool = False) -> Given | None:
         """The last use of an option of one of these names; the program takes long ones abbreviated."""

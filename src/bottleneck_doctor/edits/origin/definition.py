@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from bottleneck_doctor.edits.tree import SourceTree, constant, put
+from bottleneck_doctor.edits.tree import SourceTree, constant
 
 if TYPE_CHECKING:
     from bottleneck_doctor.edits.origin.follower import Follower
@@ -87,6 +87,6 @@ class Expression(Definition):
             path=self.path,
             line=self.line,
             said=f"line {self.line}",
-            edited=lambda new: self.tree.edited({self.node: put(self.tree.literal(new))}),
+            edited=lambda new: self.tree.with_value(self.node, new),
             now=value,
         )

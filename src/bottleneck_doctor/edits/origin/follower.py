@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import libcst as cst
 from libcst.metadata import Assignment, BaseAssignment, ImportAssignment
 
-from bottleneck_doctor.edits.origin.command_line import CommandLine
 from bottleneck_doctor.edits.origin.definition import Absent, Definition, Expression, Key, Origin
+from bottleneck_doctor.edits.origin.running import Running
 from bottleneck_doctor.edits.project import Project
 from bottleneck_doctor.edits.tree import SCOPES, SourceTree, code, constant, dotted, names_of
 
@@ -77,18 +77,16 @@ class Parameter(Definition):
 
 
 class Follower:
-    """`known`: files of the program that are known to run, in which callers are looked for."""
-
-    def __init__(self, project: Project, command_line: CommandLine | None = None, known: Sequence[str] = ()) -> None:
+    def __init__(self, project: Project, running: Running | None = None) -> None:
         self.project = project
-        self.command_line = CommandLine() if command_line is None else command_line
-        self.known = known
+        self.running = Running() if running is None else running
+        self.command_line = self.running.command_line
         self._steps = 0
         self._trees: dict[str, SourceTree | None] = {}
 
     def anew(self) -> Follower:
         """The same, for texts that are other ones by now."""
-        return Follower(self.project, self.command_line, self.known)
+        return Follower(self.project, self.running)
 
     def origin(self, at: Expression) -> Origin | None:
         """Where the value of an expression is written; None where it is not followed to one place."""
@@ -155,14 +153,22 @@ class Follower:
         return self._starred(path, tree, name)
 
     def callers(self, path: str, name: str) -> list[Expression]:
-        """The calls of a function or class of the file `path`, in the files that are known."""
+        """The calls of a function or class of the file `path`, in the files that are known to run."""
         found = []
-        for file in dict.fromkeys((path, *self.known)):
+        for file in dict.fromkeys((path, *self.running.files)):
             tree = self.tree(file)
             for call in [] if tree is None else tree.nodes(cst.Call):
-                if tree is not None and self._is_of(file, tree, call.func, path, name):
+                if tree is None or not self._is_of(file, tree, call.func, path, name):
+                    continue
+                if not self._is_left_out(file, tree, call):
                     found.append(Expression(file, tree, call))
         return found
+
+    def _is_left_out(self, file: str, tree: SourceTree, node: cst.CSTNode) -> bool:
+        """Whether it is only run where the file is started itself, which it is not."""
+        if self.running.script in (None, file):
+            return False
+        return any(isinstance(each, cst.If) and "__main__" in code(each.test) for each in tree.around(node))
 
     def _is_of(self, file: str, tree: SourceTree, func: cst.BaseExpression, path: str, name: str) -> bool:
         if isinstance(func, cst.Name):
@@ -219,9 +225,10 @@ class Follower:
         if scope is None:
             return None
         bound = list(scope[node.value])
-        return self._bound(at.path, at.tree, node.value, bound) or (
-            None if bound else self._starred(at.path, at.tree, node.value)
-        )
+        if not bound:
+            return self._starred(at.path, at.tree, node.value)
+        last = _last_before(at.tree, node, bound) if len(bound) > 1 else None
+        return self._bound(at.path, at.tree, node.value, bound if last is None else [last])
 
     def _bound(self, path: str, tree: SourceTree, name: str, bound: Sequence[BaseAssignment]) -> Definition | None:
         """What a name stands for that is bound in these places: the same in all of them, or it is not known."""
@@ -310,6 +317,26 @@ class Follower:
             if found is not None:
                 return found
         return None
+
+
+def _last_before(tree: SourceTree, name: cst.Name, bound: Sequence[BaseAssignment]) -> BaseAssignment | None:
+    """Of several assignments in one block, one after the other, that which a name behind them has its value from; None
+    where they lie apart."""
+    places = [(tree.statement(each.node), each) for each in bound if isinstance(each, Assignment)]
+    blocks = {next(tree.around(statement)) for statement, _ in places if isinstance(statement, cst.SimpleStatementLine)}
+    around = list(tree.around(name))
+    if len(places) < len(bound) or len(blocks) != 1 or not any(block in around for block in blocks):
+        return None
+    function = tree.function(name)
+    if any(statement is None or tree.function(statement) is not function for statement, _ in places):
+        return None
+    own = tree.statement(name)
+    before = [
+        (tree.place(statement), number, each)
+        for number, (statement, each) in enumerate(places)
+        if statement is not None and statement is not own and tree.place(statement) < tree.place(name)
+    ]
+    return max(before)[2] if before else None
 
 
 def module_of(node: cst.ImportFrom) -> str:

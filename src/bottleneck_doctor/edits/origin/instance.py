@@ -100,7 +100,7 @@ def _kept(owner: Defined, key: str) -> list[cst.Assign | cst.AnnAssign | cst.Aug
 
 def _is_overridden(owner: Defined, key: str, follower: Follower) -> bool:
     """Whether a class that inherits from this one, and may be what `self` is, says something else."""
-    for file in dict.fromkeys((owner.path, *follower.known)):
+    for file in dict.fromkeys((owner.path, *follower.running.files)):
         tree = follower.tree(file)
         for node in [] if tree is None else tree.nodes(cst.ClassDef):
             if tree is not None and any(last_name(each.value) == owner.name for each in node.bases):

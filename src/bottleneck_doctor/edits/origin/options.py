@@ -12,7 +12,6 @@ from bottleneck_doctor.edits.arguments import with_more
 from bottleneck_doctor.edits.origin.command_line import CommandLine, Given
 from bottleneck_doctor.edits.origin.definition import Command, Definition, Expression, Origin
 from bottleneck_doctor.edits.origin.follower import Follower
-from bottleneck_doctor.edits.tree import put
 
 Takes = Literal["value", "switch"]
 
@@ -100,7 +99,7 @@ def default_argument(at: Expression, name: str = "default") -> Callable[[object]
 
 def replaced_by(at: Expression) -> Callable[[object], str | None]:
     """The edit that writes a value in the place of an expression."""
-    return lambda value: at.tree.edited({at.node: put(at.tree.literal(value))})
+    return lambda value: at.tree.with_value(at.node, value)
 
 
 def _as_word(value: object, instead_of: str) -> str:
