@@ -20,7 +20,8 @@ PINNED: Mapping[str, object] = {"pin_memory": True}
 class Site:
     """One kind of call site. `setting`: what the loader is to get, and gets once `edited` files were edited and it is
     started with `started` (None: as before). With `edited` empty and `started` None the edit is refused, and `said` is
-    a part of the note. `val`: what the other loader gets by then, as far as that is asked."""
+    a part of the note. `overridden`: the call says the value by then, since where it comes from is not followed.
+    `val`: what the other loader gets by then, as far as that is asked."""
 
     name: str
     program: str
@@ -29,6 +30,7 @@ class Site:
     words: str = ""
     started: str | None = None
     said: str = ""
+    overridden: bool = False
     val: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -39,6 +41,10 @@ def one(name: str, source: str, **others: object) -> Site:
 
 def refused(name: str, source: str, said: str, **others: object) -> Site:
     return one(name, source, edited=(), said=said, **others)
+
+
+def overridden(name: str, source: str, **others: object) -> Site:
+    return one(name, source, overridden=True, **others)
 
 
 ARGPARSE = "import argparse\nparser = argparse.ArgumentParser()\n"
@@ -53,7 +59,7 @@ IN_THE_CALL = [
     one("several at once", "loader = DataLoader('train', batch_size=4)\n", setting=KEPT),
     one("a keyword", "loader = DataLoader('train', num_workers=1, shuffle=True)  # slow\n", setting=KEPT),
     one("a position", "loader = DataLoader('train', 16, True, None, None, 1)\n"),
-    one(
+    overridden(
         "a position that is computed", "import os\nloader = DataLoader('train', 16, True, None, None, os.cpu_count())\n"
     ),
     one(
@@ -109,9 +115,13 @@ IN_THE_CALL = [
     ),
     one("over a backslash", "loader = \\\n    DataLoader('train', \\\n               4)\n", setting=KEPT),
     one("a value in parentheses", "loader = DataLoader('train', pin_memory=(False))\n", setting=PINNED),
-    one("a value that depends", "debug = False\nloader = DataLoader('train', num_workers=0 if debug else 8)\n"),
-    one("a value that is worked out", "import os\nloader = DataLoader('train', num_workers=min(2, os.cpu_count()))\n"),
-    one("the environment", "import os\nloader = DataLoader('train', num_workers=int(os.environ.get('WORKERS', 2)))\n"),
+    overridden("a value that depends", "debug = False\nloader = DataLoader('train', num_workers=0 if debug else 8)\n"),
+    overridden(
+        "a value that is worked out", "import os\nloader = DataLoader('train', num_workers=min(2, os.cpu_count()))\n"
+    ),
+    overridden(
+        "the environment", "import os\nloader = DataLoader('train', num_workers=int(os.environ.get('WORKERS', 2)))\n"
+    ),
     one("without workers", "loader = DataLoader('train', num_workers=2, prefetch_factor=4)\n", setting=NONE),
     one(
         "without workers, a line each",
@@ -183,12 +193,12 @@ HANDED_ON = [
     ),
     one("a dict in the call", "loader = DataLoader('train', **{'num_workers': 1})\n", setting=KEPT),
     one("a dict that is filled", "options = {}\noptions['num_workers'] = 1\nloader = DataLoader('train', **options)\n"),
-    one(
+    overridden(
         "a dict that may be filled",
         "import sys\noptions = {}\nif sys.argv[1:]:\n    options['num_workers'] = 1\n"
         "loader = DataLoader('train', **options)\n",
     ),
-    one(
+    overridden(
         "a dict that is brought up to date",
         "more = {'num_workers': 1, 'pin_memory': False}\noptions = {'batch_size': 4}\nif more:\n"
         "    options.update(more)\n"
@@ -196,7 +206,9 @@ HANDED_ON = [
         setting={"num_workers": 4, "pin_memory": True},
         val={"num_workers": 1},
     ),
-    one("whatever comes", "def load(**options):\n    return DataLoader('train', **options)\nload(num_workers=1)\n"),
+    overridden(
+        "whatever comes", "def load(**options):\n    return DataLoader('train', **options)\nload(num_workers=1)\n"
+    ),
     one(
         "a dict, without workers",
         "options = {\n    'num_workers': 2,\n    'prefetch_factor': 3,\n    'batch_size': 4,\n}\n"
@@ -220,7 +232,7 @@ HANDED_ON = [
 
 CONSTANTS = [
     one("a constant", "NUM_WORKERS = 1\nloader = DataLoader('train', num_workers=NUM_WORKERS)\n", setting=KEPT),
-    one(
+    overridden(
         "a constant for two things",
         "N = 1\nloader = DataLoader('train', batch_size=N, num_workers=N)\n",
         setting={"num_workers": 4, "batch_size": 1},
@@ -235,7 +247,7 @@ CONSTANTS = [
         "def main():\n    n: int = 1\n    return DataLoader('train', num_workers=n)\nmain()\n",
     ),
     one("one of two constants", "size, workers = 4, 1\nloader = DataLoader('train', size, num_workers=workers)\n"),
-    one("a constant that is set twice", "n = 1\nn = n + 1\nloader = DataLoader('train', num_workers=n)\n"),
+    overridden("a constant that is set twice", "n = 1\nn = n + 1\nloader = DataLoader('train', num_workers=n)\n"),
     Site(
         "a constant of another module",
         f"=== train.py\n{HEAD}from config import WORKERS\nloader = DataLoader('train', num_workers=WORKERS)\n"
@@ -259,7 +271,7 @@ CONSTANTS = [
     one("a key", "CFG = {'num_workers': 1}\nloader = DataLoader('train', num_workers=CFG['num_workers'])\n"),
     one("a key of a key", "CFG = {'data': {'n': 1}}\nloader = DataLoader('train', num_workers=CFG['data']['n'])\n"),
     one("a key that is not there", "CFG = {}\nloader = DataLoader('train', num_workers=CFG.get('n', 1))\n"),
-    one(
+    overridden(
         "a key that is changed",
         "CFG = {'n': 1}\nCFG['n'] += 1\nloader = DataLoader('train', num_workers=CFG['n'])\n",
         said="`CFG['n']` gives num_workers now",
@@ -295,9 +307,10 @@ FUNCTIONS = [
         f"=== train.py\nimport middle\n=== middle.py\nfrom data import load\nload('train', 1)\n"
         f"=== data.py\n{HEAD}def load(rows, n=0):\n    return DataLoader(rows, num_workers=n)\n",
         edited=("data.py",),
+        overridden=True,
         said="`n` gives num_workers now",
     ),
-    one(
+    overridden(
         "what two callers give",
         "def load(rows, n):\n    return DataLoader(rows, num_workers=n)\nload('train', 1)\nload('val', 2)\n",
         said="`n` gives num_workers now",
@@ -343,7 +356,7 @@ CLASSES = [
         "from dataclasses import dataclass\n@dataclass\nclass Base:\n    n: int = 1\nclass Config(Base): pass\n"
         "def main(cfg: Config):\n    return DataLoader('train', num_workers=cfg.n)\nmain(Config())\n",
     ),
-    one(
+    overridden(
         "a field that a class below says anew",
         "class Base:\n    n = 1\n    def load(self):\n        return DataLoader('train', num_workers=self.n)\n"
         "class Here(Base):\n    n = 2\nHere().load()\n",
@@ -365,7 +378,7 @@ OPTIONS = [
         said="The loader in line 7 gets it too.",
         val=WORKERS,
     ),
-    one(
+    overridden(
         "an option without a default",
         f"{ARGPARSE}parser.add_argument('-j', '--workers', type=int)\n{PARSED}{LOADERS}".replace(
             "=args.workers", "=args.workers or 0"
@@ -410,7 +423,7 @@ OPTIONS = [
         setting=KEPT,
         said="write `--workers 4` there",
     ),
-    one(
+    overridden(
         "a position of the command line",
         f"{ARGPARSE}parser.add_argument('workers', type=int)\n{PARSED}{LOADERS}",
         words="train.py 2",
@@ -453,20 +466,20 @@ OPTIONS = [
         f"{ARGPARSE}parser.add_argument('--workers', default=1)\n"
         "def main(args):\n    return DataLoader('train', num_workers=args.workers)\nmain(parser.parse_args())\n",
     ),
-    one(
+    overridden(
         "options that are changed",
         f"{ARGPARSE}parser.add_argument('--workers', default=2, type=int)\n{PARSED}"
         f"args.workers = int((args.workers + 1) / 2)\n{LOADERS}",
         said="`args.workers` gives num_workers now",
         val={"num_workers": 1},
     ),
-    one(
+    overridden(
         "options that are overwritten",
         f"{ARGPARSE}parser.add_argument('--workers', default=2)\n{PARSED}"
         f"vars(args).update({{'workers': 3}})\n{LOADERS}",
         said="`args.workers` gives num_workers now",
     ),
-    one(
+    overridden(
         "defaults that are set",
         f"{ARGPARSE}parser.add_argument('--workers', default=2)\nparser.set_defaults(workers=1)\n{PARSED}{LOADERS}",
         said="`args.workers` gives num_workers now",
@@ -675,6 +688,7 @@ DOCUMENTS = [
         "an interpolation",
         f"=== train.py\n{HEAD}from omegaconf import OmegaConf\ncfg = OmegaConf.load('a.yaml')\n"
         "loader = DataLoader('train', num_workers=int(cfg.n))\n=== a.yaml\nn: ${m}\nm: 1\n".replace("${m}", "'${m}'"),
+        overridden=True,
         said="`int(cfg.n)` gives num_workers now",
     ),
     Site(

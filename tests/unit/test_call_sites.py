@@ -125,6 +125,8 @@ def test_the_loader_gets_what_it_is_to_get(site: Site, folder: Path, monkeypatch
     assert all(files[names[file]] == text for file, (text, _) in edited.items())
     notes = " ".join(change.note for change in changes)
     assert site.said in notes
+    not_followed = "if it is an option of yours" in notes or "what is written behind it wins" in notes
+    assert not_followed == site.overridden
     if not site.edited and site.started is None:
         assert notes
         return

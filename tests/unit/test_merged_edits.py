@@ -169,8 +169,10 @@ def one(setting: Setting, script: str, words: str = "train.py", **others: str) -
     return change
 
 
-THREADS = "import torch\nfrom options import parser\nargs = parser.parse_args()\n"
-"torch.set_num_threads(args.threads)\nmodel(images)\n"
+THREADS = (
+    "import torch\nfrom options import parser\nargs = parser.parse_args()\n"
+    "torch.set_num_threads(args.threads)\nmodel(images)\n"
+)
 
 
 def test_a_call_takes_its_argument_from_an_option() -> None:
