@@ -4,6 +4,7 @@ run again, and what counts is what the loader gets."""
 from __future__ import annotations
 
 import os
+import re
 import runpy
 import shlex
 import sys
@@ -19,6 +20,7 @@ from tests.unit.call_site_libraries import LIBRARIES
 from tests.unit.call_sites import SITES, Site
 from tests.unit.diagnosable import FOUND
 
+from bottleneck_doctor.documents.redaction import Discretion
 from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.edits.advice import changes_for, edited_files
 from bottleneck_doctor.runtime.wire import messages
@@ -125,6 +127,9 @@ def test_the_loader_gets_what_it_is_to_get(site: Site, folder: Path, monkeypatch
     assert all(files[names[file]] == text for file, (text, _) in edited.items())
     notes = " ".join(change.note for change in changes)
     assert site.said in notes
+    for change in changes:
+        quoted = re.findall("`([^`]*)`", re.sub("from `[^`]*`", "", Discretion(source=False).document(change).note))
+        assert not [each for each in quoted if re.fullmatch(r"[*\w.\[\]'()]+", each)], "that is the user's code"
     not_followed = "if it is an option of yours" in notes or "what is written behind it wins" in notes
     assert not_followed == site.overridden
     if not site.edited and site.started is None:

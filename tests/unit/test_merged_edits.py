@@ -208,6 +208,17 @@ def test_an_optimizer_takes_its_argument_from_a_constant() -> None:
     assert "+FUSED = True\n" in change.diff
 
 
+def test_a_password_beside_an_edit_is_not_shown() -> None:
+    script = "import yaml\ncfg = yaml.safe_load(open('c.yaml'))\nDataLoader(data, num_workers=cfg['workers'])\n"
+    texts = {"/train.py": script, "/c.yaml": "password: correct-horse\nworkers: 0\n"}
+    found = found_in(script)
+    (change,) = changes_for({"num_workers": 4}, found, [], Texts(texts))
+    assert (change.file, change.line, change.diff) == ("/c.yaml", 2, "")
+    assert change.note.endswith("Write `workers: 4` in line 2: the lines beside it may be secret, and are not shown.")
+    ((_, after),) = edited_files({"num_workers": 4}, found, [], Texts(texts)).values()
+    assert after == "password: correct-horse\nworkers: 4\n"
+
+
 def test_a_file_that_is_gone_is_told_of_and_not_edited() -> None:
     found = found_in(SCRIPT)
     (change,) = changes_for({"num_workers": 4}, found, [], Texts({}))

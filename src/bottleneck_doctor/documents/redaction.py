@@ -158,7 +158,8 @@ class Discretion:
                 if field.name in _CODE and not self.source:
                     after = ""
                 elif field.name == "note" and not self.source:
-                    after = _QUOTED.sub("S", after)
+                    for quoted, instead in _QUOTED:
+                        after = re.sub(quoted, instead, after)
                 elif field.name == "diff" and after != before:
                     after = ""  # With something masked in it, it could not be applied.
                 if after != before:
@@ -174,8 +175,17 @@ _IDENTIFIERS = re.compile(
 """Fields of our own vocabulary and of figures: a password that happens to be one of its words must not break it."""
 _CODE = frozenset({"diff", "text"})
 """Fields that hold lines of the user's code."""
-_QUOTED = re.compile(r"`[^`]*` may hold \w+; s")
-"""Where a note of `edits.loader_call` quotes the user's code: `**kwargs`."""
+_QUOTED = (
+    (r"`[^`]*` may hold \w+; s", "S"),
+    (r"`[^`]*` may hold ([\w, ]+): what", r"What is unpacked may hold \1: what"),
+    (r"`[^`]*` gives (\w+) now: if it is an option of yours, set it", r"If an option of yours gives \1, set it"),
+    (r"`[^`]*` takes its value from", "The value comes from"),
+    (r"`[^`]*` is (read|called) ", r"It is \1 "),
+    (r"`[^`]*` has no argument for \w+; s", "S"),
+    (r" where `[^`]*` (makes its DataLoader|comes from)", r" where its DataLoader is made"),
+    (r"\bgives `[^`]*` its value", "gives it its value"),
+)
+"""Where notes of `edits` quote the user's code, and what they say without."""
 
 
 def discretion(

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bottleneck_doctor import knobs
+from bottleneck_doctor.documents.redaction import Discretion
 from bottleneck_doctor.documents.report import Change, Setting
 from bottleneck_doctor.edits.advice import loader_arguments
-from bottleneck_doctor.edits.diff import as_change
+from bottleneck_doctor.edits.diff import ChangeText, as_change
 from bottleneck_doctor.edits.drafts import Drafts, Told
 from bottleneck_doctor.edits.origin.command_line import CommandLine
 from bottleneck_doctor.edits.origin.running import Running
@@ -95,7 +96,8 @@ class _Done:
             note = " ".join(dict.fromkeys(each.note for each in told if each.note))
             if file in changed:
                 text = as_change(*changed[file], told[0].line if told else 1, note)
-                made.append(Change(file=file, line=text.line, diff=text.diff, note=note))
+                shown = _shown(file, text)
+                made.append(Change(file=file, line=shown.line, diff=shown.diff, note=shown.note))
             elif note:
                 line = next(each.line for each in told if each.note)
                 made.append(Change(file=file, line=line, diff="", note=note))
@@ -111,6 +113,15 @@ class _Done:
             matcher = difflib.SequenceMatcher(None, before.split("\n"), after.split("\n"), autojunk=False)
             found[file] = [(begin, end) for kind, begin, end, *_ in matcher.get_opcodes() if kind != "equal"]
         return found
+
+
+def _shown(file: str, text: ChangeText) -> ChangeText:
+    """The change as a report may show it: a configuration can have a password in the lines beside."""
+    if file.endswith(".py") or Discretion().output(text.diff) == text.diff:
+        return text
+    added = words.listed([f"`{line[1:].strip()}`" for line in text.diff.split("\n") if line.startswith("+")])
+    note = f"{text.note} Write {added} in line {text.line}: the lines beside it may be secret, and are not shown."
+    return replace(text, diff="", note=Discretion().output(note.strip()))
 
 
 def _run(steps: tuple[Step, ...], project: Project) -> _Done:
