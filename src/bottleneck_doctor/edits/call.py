@@ -57,7 +57,7 @@ def _changed(tree: SourceTree, made: list[cst.Call], value: object) -> ChangeTex
     literal = tree.literal(value)
     if len(given) < len(made) or None in map(constant, given):
         said = cst.Module([]).code_for_node(literal)
-        return ChangeText(line=first, diff="", note=f"Line {first} sets it: make it `{said}` there.")
+        return ChangeText(line=first, diff="", note=f"Line {first} sets this value now: set it to `{said}` there.")
     edited = tree.edited({each: put(literal) for each in given})
     return None if edited is None else as_change(tree.source, edited, first, "")
 

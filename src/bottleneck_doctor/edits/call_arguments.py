@@ -151,7 +151,7 @@ def _in_place(target: Target, follower: Follower, plan: Plan, name: str, place: 
     plan.replaced[place] = value
     if now is None:
         quoted = written(value, tree.quote)
-        note = f"`{said(present)}` gives {name} now: if it is an option of yours, set it to {quoted} there."
+        note = f"`{said(present)}` sets {name} now. If it is an option of your program, set it to {quoted} there."
         plan.notes.append(note)
 
 

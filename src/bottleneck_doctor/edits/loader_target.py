@@ -67,7 +67,9 @@ def target_on(path: str, tree: SourceTree, line: int, follower: Follower) -> Tar
     """The call for the loader that is made on `line`, any line of its call; None where there is no call there."""
     calls = loader_calls(tree, line)
     if len(calls) > 1:
-        return Unclear(path, tree.lines(calls[0])[0], "Several loaders are made on this line; set {wanted}.")
+        return Unclear(
+            path, tree.lines(calls[0])[0], "Several loaders are made on this line. Set {wanted} in the training loader."
+        )
     if calls:
         return _plain(Expression(path, tree, calls[0]), calls[0])
     there = [call for call in tree.nodes(cst.Call) if tree.covers(call, line)]

@@ -24,7 +24,7 @@ def changes(setting: Setting, found: Found, entrypoint: Sequence[str], project: 
     """`advice.changes_for`."""
     if setting and knobs.of_layer(setting, "session") == setting:
         # No line of the user's says how it is started.
-        note = f"Start it with {words.setting_code(setting, found.device)} before the command."
+        note = f"Put {words.setting_code(setting, found.device)} before the command that starts the training."
         return [Change(file=site.file, line=0, diff="", note=note) for site in sites(found)[:1]]
     made = _steps(setting, found, entrypoint, project)
     groups = _apart(made.steps, project)
@@ -59,7 +59,7 @@ def _with_the_rest(made: list[Change], outcomes: Sequence[Outcome], notes: Seque
     rest += [f"And {sentence}." for sentence in elsewhere]
     if codes and not made:
         code = " and ".join(f"`{each}`" for each in codes)
-        made = _beside(f"Write {code} before training begins, or take out what switches it on.", found)
+        made = _beside(f"Write {code} before training begins, or remove what switches it on.", found)
     else:
         rest += [f"And write `{code}` before training begins." for code in codes]
     if made and rest:

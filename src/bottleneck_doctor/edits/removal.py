@@ -35,7 +35,7 @@ def removal_change(source: str, calls: Sequence[tuple[str, int]]) -> ChangeText 
             return None
         alone = [each for call in there if (each := _nothing_but(tree, call)) is not None]
         gone += [each for each in alone if each not in gone]
-        named += [] if alone else [f"Take `{name}()` in line {line} out."]
+        named += [] if alone else [f"Remove `{name}()` in line {line}."]
     first = min((line for _, line in calls), default=1)
     edited = _without(tree, gone)
     if not is_program(edited):

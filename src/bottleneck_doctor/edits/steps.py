@@ -72,7 +72,9 @@ def steps_of(setting: Setting, found: Found, running: Running) -> Steps:
         elif isinstance(edit, BeforeLoop):
             made.steps += _before_loop(edit, edit.of(value), found)
         elif isinstance(edit, Variables):
-            made.notes.append(f"And start it with `{edit.code(value, found.device)}` before the command.")
+            made.notes.append(
+                f"And put `{edit.code(value, found.device)}` before the command that starts the training."
+            )
         elif isinstance(edit, Argument):
             made.steps.append(_named(edit, found, running))
     switches = {each.edit: setting[each.name] for each in knobs.knobs_of(setting) if isinstance(each.edit, Switch)}
@@ -200,7 +202,7 @@ def _called(code: str, found: Found, running: Running) -> Iterator[Step]:
 
 def _before_loop(edit: BeforeLoop, lines: Sequence[str], found: Found) -> Iterator[Step]:
     code = words.listed([f"`{each}`" for each in lines])
-    otherwise = f"Call {code} once before the training loop, when model and data set are made."
+    otherwise = f"Call {code} once before the training loop, after the model and the data set are made."
     for site in sites(found)[:1]:
         yield _at(site, lambda text, line: before_loop_change(text, line, lines, edit.imports), otherwise)
 
@@ -212,7 +214,7 @@ def _taken_out(calls: Sequence[tuple[str, Site]]) -> Iterator[Step]:
 
 
 def _taken_out_of(file: str, calls: Sequence[tuple[str, int]]) -> Step:
-    otherwise = f"Take out {words.listed([f'`{name}()` in line {line}' for name, line in calls])}."
+    otherwise = f"Remove {words.listed([f'`{name}()` in line {line}' for name, line in calls])}."
 
     def step(drafts: Drafts) -> Outcome:
         by_now = [(name, drafts.line(file, line)) for name, line in calls]

@@ -45,7 +45,7 @@ def switches_change(source: str, wanted: Mapping[Switch, SettingValue]) -> Switc
             found.add(switch)
         for call in _contexts(tree, switch):
             lines.append(tree.lines(call)[0])
-            notes.append(f"Take `{said(call)}` in line {lines[-1]} out.")
+            notes.append(f"Remove `{said(call)}` in line {lines[-1]}.")
             found.add(switch)
     edited = tree.edited(edits) if found else None
     if edited is None:
