@@ -171,6 +171,16 @@ HANDED_ON = [
         val={"num_workers": 0},
     ),
     one(
+        "a partial with positions",
+        "from functools import partial\nmake = partial(DataLoader, 'train', 4)\nloader = make(True, None, None, 1)\n",
+        setting=KEPT,
+    ),
+    refused(
+        "a partial that has its position",
+        "from functools import partial\nmake = partial(DataLoader, 'train', 4, True, None, None, 1)\nloader = make()\n",
+        "Set num_workers=4 in this call.",
+    ),
+    one(
         "a partial, without workers",
         "from functools import partial\nmake = partial(DataLoader, num_workers=2, prefetch_factor=3)\n"
         "loader = make('train')\n",

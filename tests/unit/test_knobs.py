@@ -116,7 +116,7 @@ def test_the_users_own_values() -> None:
 
 SPEAKING = {
     "documents/labels.py": "the label of the ceiling is a promise",
-    "edits/loader_call.py": "the DataLoader's own signature",
+    "edits/loader_target.py": "the DataLoader's own signature",
     "gate/cause/mentions.py": "what a user's own line may be about",
     "measure/phases.py": "a field of the report",
     "render/curves.py": "an axis is called so",

@@ -181,7 +181,6 @@ _QUOTED = (
     (r"`[^`]*` gives (\w+) now: if it is an option of yours, set it", r"If an option of yours gives \1, set it"),
     (r"`[^`]*` takes its value from", "The value comes from"),
     (r"`[^`]*` is (read|called) ", r"It is \1 "),
-    (r"`[^`]*` has no argument for \w+; s", "S"),
     (r" where `[^`]*` (makes its DataLoader|comes from)", r" where its DataLoader is made"),
     (r"\bgives `[^`]*` its value", "gives it its value"),
 )

@@ -80,10 +80,6 @@ def say(wanted: Mapping[str, object]) -> str:
 
 def _set(target: Target, follower: Follower, plan: Plan, name: str, value: object, *, alone: bool) -> None:
     called = target.called(name)
-    if called is None:
-        raise Refused(
-            f"`{said(target.call.func)}(...)` has no argument for {name}; set {{wanted}} where it makes its DataLoader."
-        )
     if target.members is not None:
         _in_members(target, follower, plan, name, called, value)
         return
@@ -110,21 +106,19 @@ def _place(target: Target, called: str) -> int | None:
     for number, each in enumerate(args):
         if each.keyword is not None and each.keyword.value == called:
             return number
-    if target.names is not None:
+    if target.prefix:
         return None
     order = POSITIONS.index(called) if called in POSITIONS else len(POSITIONS)
     positional = [number for number, each in enumerate(args) if each.keyword is None and each.star != "**"]
-    starred = next((rank for rank, number in enumerate(positional) if args[number].star), None)
-    if starred is not None and starred <= order < len(POSITIONS):
-        raise Refused(
-            f"`*{_escaped(said(args[positional[starred]].value))}` may hold {called}; set {{wanted}} where it is made."
-        )
-    ahead = 1 if target.beneath is not None and _positional(target.beneath) > 1 else 0
-    if order < len(positional) or ahead:
-        if not target.knows_positions:
-            raise Refused(HERE)
-        return positional[order]
-    return None
+    # A partial gives the first of them, and the call those that follow.
+    rank = order - (0 if target.beneath is None else _positional(target.beneath) - 1)
+    starred = next((at for at, number in enumerate(positional) if args[number].star), None)
+    if starred is not None and starred <= rank and order < len(POSITIONS):
+        spelled = _escaped(said(args[positional[starred]].value))
+        raise Refused(f"`*{spelled}` may hold {called}; set {{wanted}} where it is made.")
+    if rank < len(positional) and (rank < 0 or not target.knows_positions):
+        raise Refused(HERE)
+    return positional[rank] if rank < len(positional) else None
 
 
 def _positional(at: Expression) -> int:
@@ -199,7 +193,7 @@ def _named_in(at: Expression, called: str) -> Expression | None:
 
 def _take_out(target: Target, follower: Follower, plan: Plan, name: str) -> None:
     called = target.called(name)
-    if called is None or target.members is not None:
+    if target.members is not None:
         return
     holders = [target.at, *([target.beneath] if target.beneath is not None else [])]
     plan.gone += [(holder, called) for holder in holders if _named_in(holder, called) is not None]

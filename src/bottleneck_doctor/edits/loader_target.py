@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import libcst as cst
@@ -30,28 +30,27 @@ POSITIONS = (
 """Order of positional parameters of `torch.utils.data.DataLoader`, from torch 1.0 to now."""
 
 _LOADER_KEYWORDS = frozenset(POSITIONS[1:]) | {"prefetch_factor", "persistent_workers", "pin_memory_device"}
-TRAINING_ARGUMENTS = {
-    name: f"dataloader_{name}" for name in ("num_workers", "pin_memory", "prefetch_factor", "persistent_workers")
-}
-"""What transformers' `TrainingArguments`, and those that are made of them, call arguments of the DataLoader."""
+TRAINING_ARGUMENTS = "dataloader_"
+"""What stands before arguments of the DataLoader in transformers' `TrainingArguments`, and what is made of them."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """The call in which arguments are set. `names`: what it calls those of the DataLoader, where it has names of its
-    own. `knows_positions`: it takes them in the DataLoader's order. `beneath`: the `partial(...)` that it calls."""
+    """The call in which arguments are set. `prefix`: what stands before the DataLoader's names for them, where it has
+    them all by name. `knows_positions`: it takes them in the DataLoader's order. `beneath`: the `partial(...)` that it
+    calls."""
 
     at: Expression
     call: cst.Call
-    names: Mapping[str, str] | None = None
+    prefix: str = ""
     knows_positions: bool = False
     beneath: Expression | None = None
     members: Definition | None = None
     """What has the arguments as its parts, where no call has them."""
 
-    def called(self, name: str) -> str | None:
-        """What an argument of the DataLoader is called here; None where there is none for it."""
-        return name if self.names is None else self.names.get(name)
+    def called(self, name: str) -> str:
+        """What an argument of the DataLoader is called here."""
+        return f"{self.prefix}{name}"
 
 
 @dataclass(frozen=True)
@@ -142,7 +141,7 @@ def _class_or_partial(at: Expression, call: cst.Call, follower: Follower) -> Tar
     ):
         first = called.node.args[:1]
         if first and makes_loader(called.tree, cst.Call(first[0].value)):
-            return Target(at, call, beneath=called)
+            return Target(at, call, knows_positions=True, beneath=called)
     return None
 
 
@@ -180,7 +179,7 @@ def _trained(at: Expression, call: cst.Call, follower: Follower) -> Target | Non
     told = [follower.defined(trainer.at(each)) for each in (*named, *positional[1:2])]
     options = next((each.call if isinstance(each, Instance) else each for each in told), None)
     if isinstance(options, Expression) and isinstance(options.node, cst.Call):
-        return Target(options, options.node, names=TRAINING_ARGUMENTS)
+        return Target(options, options.node, prefix=TRAINING_ARGUMENTS)
     if options is None or isinstance(options, Expression):
         return None
-    return Target(at, call, names=TRAINING_ARGUMENTS, members=options)
+    return Target(at, call, prefix=TRAINING_ARGUMENTS, members=options)
