@@ -689,6 +689,16 @@ DOCUMENTS = [
         edited=("c.json",),
     ),
     Site(
+        "JSON that the command line may name",
+        f"=== train.py\n{HEAD}import json, sys\nfrom pathlib import Path\ndef load(config):\n"
+        "    return DataLoader('train', num_workers=config['n'])\nif __name__ == '__main__':\n"
+        "    path = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).with_name('c.json'))\n"
+        "    load(json.loads(path.read_text()))\n"
+        '=== c.json\n{\n  "n": 1,\n  "seed": 3\n}\n',
+        setting=KEPT,
+        edited=("c.json", "train.py"),
+    ),
+    Site(
         "OmegaConf",
         f"=== train.py\n{HEAD}from omegaconf import OmegaConf\ncfg = OmegaConf.load('a.yaml')\n"
         "loader = DataLoader('train', num_workers=cfg.loader.n)\n=== a.yaml\nloader:\n  n: 1\n",

@@ -299,6 +299,14 @@ def test_an_option_is_found_among_the_programs_own_words(words: str, given: str 
     assert (None if found is None else found.words) == given
 
 
+def test_conditions_on_the_words() -> None:
+    for words, more in (("train.py", False), ("train.py a", True)):
+        for test in ("len(sys.argv) > 1", "len(sys.argv)>=2", "len(sys.argv) != 1", "sys.argv[1:]"):
+            assert CommandLine(words.split()).says(test) is more
+    assert CommandLine(["train.py"]).says("len(args) > 1") is None
+    assert CommandLine().says("len(sys.argv) > 1") is None
+
+
 def test_what_is_started() -> None:
     assert CommandLine(["train.py", "other.py"]).script == "train.py"
     assert CommandLine(["-m", "pkg.train", "other.py"]).module == "pkg.train"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -69,6 +71,14 @@ class CommandLine:
                 found = Given(word, word[2:], "")
         return found
 
+    def says(self, test: str) -> bool | None:
+        """Whether a condition on `sys.argv` holds; None where it is another one, or nobody knows the words."""
+        counted = re.fullmatch(r"len\(sys\.argv\)\s*(==|!=|>=|<=|>|<)\s*(\d)", test)
+        if not self.words or (counted is None and test not in ("sys.argv[1:]", "bool(sys.argv[1:])")):
+            return None
+        count = 1 + len(self.behind)
+        return count > 1 if counted is None else _COMPARES[counted[1]](count, int(counted[2]))
+
     def override(self, key: str) -> str | None:
         """Hydra's `loader.num_workers=8`, with or without a `+` in front; None where it is not there."""
         for word in reversed(self.behind):
@@ -76,6 +86,16 @@ class CommandLine:
             if sign and head.lstrip("+") == key:
                 return word
         return None
+
+
+_COMPARES = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+}
 
 
 def _abbreviates(word: str, names: Sequence[str]) -> bool:

@@ -182,10 +182,16 @@ def _written(at: Expression, follower: Follower) -> str | None:
             return _joined(given, at, follower)
         if name == "dirname" and given:
             return _folder(_written(at.at(given[0]), follower))
+        if name == "with_name" and len(given) == 1 and isinstance(node.func, cst.Attribute):
+            beside, last = _written(at.at(node.func.value), follower), _written(at.at(given[0]), follower)
+            return None if beside is None or last is None else os.path.join(os.path.dirname(beside), last)
         if name in ("resolve", "absolute", "expanduser") and isinstance(node.func, cst.Attribute):
             return _written(at.at(node.func.value), follower)
     if code(node) == "sys.argv[1]":
         return next(iter(follower.command_line.behind), None)
+    if isinstance(node, cst.IfExp):
+        holds = follower.command_line.says(code(node.test))
+        return None if holds is None else _written(at.at(node.body if holds else node.orelse), follower)
     made = follower.define(at)
     if isinstance(made, Option):
         given_now = made.given(follower.command_line)
