@@ -12,7 +12,7 @@ from tests.unit.diagnosable import FOUND
 from tests.unit.test_gate_revision import commit, git, repository
 
 from bottleneck_doctor.errors import DoctorError, Exit
-from bottleneck_doctor.gate.check import CheckRequest, _Checking, check
+from bottleneck_doctor.gate.check import CheckRequest, check
 from bottleneck_doctor.gate.paired import failure
 from bottleneck_doctor.gate.sides import entrypoint, revision, worktree
 from bottleneck_doctor.gate.sides.revision import Revisions
@@ -153,12 +153,11 @@ def test_each_side_is_launched_at_a_place_of_its_own(repository: Path, monkeypat
     monkeypatch.chdir(repository)
     launcher = (sys.executable, "-m", "torch.distributed.run")
     request = CheckRequest(
-        start=Start(script=Path("train.py"), launcher=launcher, listen=("here", 4000)), base_ref="HEAD~1"
+        start=Start(script=Path("train.py"), launcher=launcher, listen=("here", 4000), in_place=True), base_ref="HEAD~1"
     )
-    checking = _Checking(request, SilentProgress())
-    checking.revisions = revision.find(Path.cwd(), "HEAD~1", merge_base=False)
-    with worktree.checked_out(checking.revisions, python=sys.executable, setup=None) as tree:
-        base, head = checking._sides(tree, ("train.py",), (Protector(), Protector()))._sides
+    with request.compared(lambda said: None) as compared:
+        assert compared.sides is not None
+        base, head = compared.sides
     assert base.argv == head.argv == (*launcher, "train.py")
     assert base.launched
     assert [base.listen, head.listen] == [("here", 4000), ("here", 4001)]

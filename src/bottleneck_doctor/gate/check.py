@@ -7,36 +7,32 @@ import contextlib
 import math
 import random
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from bottleneck_doctor import __version__
-from bottleneck_doctor.documents.check import STEP_TIME, Check, Culprit, GrowthTree, Metric, Side
+from bottleneck_doctor.documents.check import STEP_TIME, Check, Culprit, GrowthTree, Metric
 from bottleneck_doctor.documents.redaction import Discretion
 from bottleneck_doctor.documents.report import Entrypoint, Tool, Warning
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.examine import no_result, outcome
 from bottleneck_doctor.gate import decide, metrics, parts, plan, verdict
-from bottleneck_doctor.gate.cause import culprits, hunks
+from bottleneck_doctor.gate.cause import culprits
 from bottleneck_doctor.gate.cause.explain import explain
 from bottleneck_doctor.gate.limits import DEFAULTS, MetricLimit
 from bottleneck_doctor.gate.metrics import Judging
 from bottleneck_doctor.gate.paired import MOST_BROKEN_PAIRS, Pairs, environment_of, failure, with_phases
-from bottleneck_doctor.gate.sides import revision, steady, worktree
-from bottleneck_doctor.gate.sides.entrypoint import on_base
+from bottleneck_doctor.gate.sides.compared import Compared
 from bottleneck_doctor.gate.sides.git import GitFailed
-from bottleneck_doctor.gate.sides.revision import Revisions
+from bottleneck_doctor.gate.sides.of_revisions import of_revisions
 from bottleneck_doctor.measure.budget import Budget, OutOfTime
 from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.side_by_side import SideBySide
 from bottleneck_doctor.measure.side_pairs import PairSample
 from bottleneck_doctor.measure.starter import Broken, Starter
-from bottleneck_doctor.measure.starter import Side as Started
-from bottleneck_doctor.protection.protector import Protector, protecting
 from bottleneck_doctor.session.ending import Ending
 from bottleneck_doctor.session.start import Start
 from bottleneck_doctor.system.interrupt import terminate_as_interrupt
@@ -65,6 +61,17 @@ class CheckRequest:
     verbose: bool = False
     discretion: Discretion = field(default_factory=Discretion)
     """What every output has to keep secret."""
+
+    def compared(self, tell: Callable[[str], None]) -> contextlib.AbstractContextManager[Compared]:
+        """Both sides, for as long as the context lasts. `tell`: what is done meanwhile."""
+        return of_revisions(
+            self.start,
+            self.base_ref,
+            merge_base=self.merge_base,
+            setup=self.base_setup,
+            steadied=self.steady,
+            tell=tell,
+        )
 
     def repeat(self, seed: int) -> list[str]:
         """The command that repeats this check. Secrets in it are masked, so the user has to fill them in."""
@@ -118,7 +125,6 @@ class _Checking:
         seconds = request.budget or DEFAULT_BUDGET
         total = None if self.endless else seconds
         self.budget = Budget(seconds, strict=not self.endless, total=total, now=self.outside.now)
-        self.start = request.start
         self.pairs: list[PairSample] = []
         self.lasted: list[float] = []
         self.warnings: list[Warning] = []
@@ -131,99 +137,35 @@ class _Checking:
         self.starter = Starter(
             self.budget, progress, self.outside, verbose=request.verbose, discretion=request.discretion
         )
-        self.roots: dict[str, tuple[Path, ...]] = {}
-        """The roots of each side's files, and of those that it shares with the other side."""
         self.given_up = False
         """Whether the check gave up, because no pair that there was time for would have brought an answer."""
         self.judged: list[Metric] = []
         self.how: Judging
         """The last interim look; the result rests on it."""
-        self.revisions: Revisions
+        self.compared: Compared
 
     def run(self) -> CheckOutcome:
-        self.revisions = revision.find(Path.cwd(), self.request.base_ref, merge_base=self.request.merge_base)
-        base, head = self.revisions.base, self.revisions.head
-        self.warnings += _of_revisions(base, head)
-        self.progress.stage(f"Checking out {base.name}")
-        with worktree.checked_out(self.revisions, **self._tree_options()) as tree:
-            self.warnings += tree.warnings
-            entrypoint = on_base(self.start, self.revisions, tree)
-            if entrypoint is None:
-                return CheckOutcome(self._document(new=True), self.revisions.root)
-            with self._protectors(tree, entrypoint) as protectors:
-                self._pairs(self._sides(tree, entrypoint, protectors))
-                for protector in protectors:
-                    self._note_lost(protector)
+        with self.request.compared(self.progress.stage) as self.compared:
+            # One list: what could not be put back is told at the end.
+            self.warnings = self.compared.warnings
+            if self.compared.sides is None:
+                return CheckOutcome(self._document(new=True), self.compared.root)
+            base, head = self.compared.sides
+            phases = metrics.judges_phases(self.request.limits)
+            self._pairs(Pairs(base, head, self.starter, random.Random(self.seed), phases=phases))
         if not self.pairs:
             if self.broken:
                 raise failure(self.broken[0])
             raise no_result.out_of_time(self.budget.spent())
         if alone := self._fails_alone():
             raise failure(alone)
-        return CheckOutcome(self._document(), self.revisions.root)
+        return CheckOutcome(self._document(), self.compared.root)
 
     def _fails_alone(self) -> Broken | None:
         """How one revision failed in every pair after some windows; None unless the other one never did."""
         failed = [broken for broken in self.cut_short if broken is not None and broken.crashed and broken.alone]
         names = {broken.live.side.name for broken in failed}
         return failed[-1] if len(failed) == len(self.pairs) and len(names) == 1 else None
-
-    def _tree_options(self) -> dict[str, Any]:
-        given = self.start.environment.get("PYTHONPATH")
-        return {"python": self.start.interpreter, "setup": self.request.base_setup, "python_path": given}
-
-    # -- both sides --------------------------------------------------------------------------------------------------
-
-    @contextlib.contextmanager
-    def _protectors(self, tree: worktree.Tree, entrypoint: Sequence[str]) -> Iterator[tuple[Protector, Protector]]:
-        """Protect the files, separately for each side, so that neither side finds what the other wrote."""
-        with contextlib.ExitStack() as stack:
-
-            def made(cwd: Path, words: Sequence[str]) -> Protector:
-                protector = Protector() if self.start.in_place else protecting(cwd, words)
-                stack.callback(protector.close)
-                return protector
-
-            yield made(tree.cwd, entrypoint), made(self.revisions.cwd, self.start.entrypoint())
-
-    def _sides(self, tree: worktree.Tree, entrypoint: Sequence[str], protectors: tuple[Protector, Protector]) -> Pairs:
-        own = self.start.environment
-        shared = steady.variables(own, steady=self.request.steady)
-        at = [self.start.listen, self.start.listen]
-        if self.start.listen is not None and self.start.listen[1]:
-            at[1] = (self.start.listen[0], self.start.listen[1] + 1)
-        self.roots = {"base": (tree.root, self.revisions.root), "head": (self.revisions.root,)}
-        base = Started(
-            name="base",
-            said=f"the base ({self.revisions.base.name})",
-            argv=self.start.argv(entrypoint),
-            cwd=tree.cwd,
-            environment={**own, **tree.environment, **shared},
-            protector=protectors[0],
-            launched=bool(self.start.launcher),
-            listen=at[0],
-        )
-        head = Started(
-            name="head",
-            said=f"the head ({self.revisions.head.name})",
-            argv=self.start.argv(),
-            cwd=self.revisions.cwd,
-            environment={**own, **shared},
-            protector=protectors[1],
-            launched=bool(self.start.launcher),
-            listen=at[1],
-        )
-        judged = metrics.judges_phases(self.request.limits)
-        return Pairs(base, head, self.starter, random.Random(self.seed), phases=judged)
-
-    def _note_lost(self, protector: Protector) -> None:
-        if protector.lost:
-            self.warnings.append(
-                Warning(
-                    slug="files-not-restored",
-                    sentence=f"{', '.join(sorted(set(protector.lost))[:3])} could not be restored after the check.",
-                )
-            )
 
     # -- pairs ---------------------------------------------------------------------------------------------------------
 
@@ -328,8 +270,7 @@ class _Checking:
             return
         if grew is None and seems is None:
             return
-        text = revision.changes(self.revisions)
-        differences = hunks.Differences(known=False) if text is None else hunks.read(text)
+        differences = self.compared.differences()
         if grew is None and not differences.code:
             return
         self.progress.stage("Finding out what became slower")
@@ -339,7 +280,7 @@ class _Checking:
             except Broken:
                 self._explain_by_phases(grew)
                 return
-        found = explain(both, self.roots, self.pairs, grew or seems or 0.0, differences)
+        found = explain(both, self.compared.roots, self.pairs, grew or seems or 0.0, differences)
         if grew is None:
             # A line that was rewritten has no counterpart on the base, so it would seem to have grown from nothing.
             self.suspects = [each for each in found.culprits if each.changed_here and each.kind == "function"]
@@ -359,12 +300,12 @@ class _Checking:
         """The culprit with the path of its file on the head; results name all files so."""
         if culprit.site is None:
             return culprit
-        return replace(culprit, site=replace(culprit.site, file=str(self.revisions.root / culprit.site.file)))
+        return replace(culprit, site=replace(culprit.site, file=str(self.compared.root / culprit.site.file)))
 
     # -- the end -------------------------------------------------------------------------------------------------------
 
     def _document(self, *, new: bool = False) -> Check:
-        request, base, head = self.request, self.revisions.base, self.revisions.head
+        request, base, head = self.request, self.compared.base, self.compared.head
         script = request.start.name
         if new:
             sentence = f"{script} does not exist on {base.name}: it is new, so there is nothing to compare it with."
@@ -383,7 +324,7 @@ class _Checking:
             tool=Tool(name="bottleneck-doctor", version=__version__),
             created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
             entrypoint=Entrypoint(
-                argv=request.discretion.words(request.start.entrypoint()), cwd=str(self.revisions.cwd)
+                argv=request.discretion.words(request.start.entrypoint()), cwd=str(self.compared.cwd)
             ),
             base=base,
             head=head,
@@ -395,7 +336,7 @@ class _Checking:
             seconds=self.budget.elapsed(),
             budget=0.0 if self.endless else self.budget.seconds,
             steady=request.steady,
-            commits=self.revisions.commits,
+            commits=self.compared.commits,
             culprits=[self._placed(each) for each in self.culprits],
             suspects=[self._placed(each) for each in self.suspects],
             growth=self.growth,
@@ -404,14 +345,3 @@ class _Checking:
             command=request.repeat(self.seed),
         )
         return request.discretion.document(made)
-
-
-def _of_revisions(base: Side, head: Side) -> list[Warning]:
-    """Warnings about the two revisions."""
-    if head.dirty:
-        told = "The head has uncommitted changes. They were measured too."
-        return [Warning(slug="head-dirty", sentence=told)]
-    if head.commit == base.commit:
-        told = f"{base.name} and the head are the same commit, so nothing can differ."
-        return [Warning(slug="same-commit", sentence=told)]
-    return []
