@@ -5,16 +5,21 @@ its process id, parent, group, terminal and standard streams are the same as wit
 reported on a pipe, in JSON. This file uses the standard library only and nobody imports it, because its start is added
 to every start of the user's program.
 
-The sandbox is a mount namespace with overlays over the folders that the program may write. Files are read from where
-they are; changes go into separate layers. If this process may not mount, a user namespace allows it, in which the user
-and the group are mapped to themselves. There is no namespace for processes, network or devices.
+The sandbox is a mount namespace in which overlays lie over the folders that may be written: the files below are read
+where they are, changes go into layers of ours. Without the right to mount, a user namespace gives it, in which the own
+user and group are mapped to themselves. There is no namespace for processes, network or devices.
+
+Edits of the user's files, where there are any, are written once the overlays lie: they end up in the layers, and only
+what is started here sees them.
 """
 
+import base64
 import ctypes
 import errno
 import json
 import os
 import signal
+import stat
 import sys
 from typing import Any
 
@@ -91,7 +96,11 @@ def _overlay(target: dict[str, str], descriptors: list[int], own_user_namespace:
     _mount(target["source"], target["path"], "overlay", 0, options)
 
 
-def _build(specification: dict[str, Any]) -> list[dict[str, Any]]:
+def _build(specification: dict[str, Any]) -> tuple[list[dict[str, Any]], set[int]]:
+    """Lay everything over. What failed, which only a trial goes on after, and the device numbers of what lies.
+
+    An overlay's folders have a number of its own, so a folder with another one has none over it.
+    """
     own = specification["own_user_namespace"]
     targets = specification["targets"]
     _separate(own)
@@ -104,9 +113,11 @@ def _build(specification: dict[str, Any]) -> list[dict[str, Any]]:
         except OSError:  # Gone meanwhile.
             continue
     failed = []
+    laid = set()
     for target, opened in zip(targets, descriptors, strict=True):
         try:
             _overlay(target, opened, own)
+            laid.add(os.stat(target["path"]).st_dev)
         except Failed as failure:
             if not specification["trial"]:
                 raise
@@ -116,7 +127,57 @@ def _build(specification: dict[str, Any]) -> list[dict[str, Any]]:
     for descriptor in [each for opened in descriptors for each in opened] + [each for _, each in through]:
         os.close(descriptor)
     os.chdir(specification["cwd"])
-    return failed
+    return failed, laid
+
+
+def _edit(specification: dict[str, Any], laid: set[int]) -> None:
+    """Write edited files into the layers, through the overlays: none over which there lies nothing.
+
+    Each has a whole path, its new content (None: it is deleted) and the time of change that it gets.
+    """
+    edits = specification["edits"]
+    for each in edits:
+        try:
+            _check_laid_over(each["path"], laid)
+            if each["content"] is None:
+                os.unlink(each["path"])
+            else:
+                _write(each["path"], base64.b64decode(each["content"]), each["changed"])
+        except OSError as error:
+            raise Failed("editing", each["path"], error.errno or errno.EIO) from error
+    for each in edits:
+        if each["content"] is None:
+            _remove_empty(os.path.dirname(each["path"]), specification["cwd"])
+
+
+def _check_laid_over(path: str, laid: set[int]) -> None:
+    folder = os.path.dirname(path)
+    while not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    if os.path.realpath(folder) != folder or os.stat(folder).st_dev not in laid or os.path.islink(path):
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
+
+
+def _write(path: str, content: bytes, changed: int) -> None:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    mode = stat.S_IMODE(os.stat(path).st_mode) if os.path.exists(path) else None
+    if mode is not None and not os.access(path, os.W_OK):
+        os.chmod(path, mode | stat.S_IWUSR)
+    with open(path, "wb") as handle:
+        handle.write(content)
+    if mode is not None and stat.S_IMODE(os.stat(path).st_mode) != mode:
+        os.chmod(path, mode)
+    os.utime(path, ns=(changed, changed))
+
+
+def _remove_empty(folder: str, cwd: str) -> None:
+    """Remove folders that held nothing but what was deleted, as git does: Python would import them as packages."""
+    while not (cwd + "/").startswith(folder.rstrip("/") + "/"):
+        try:
+            os.rmdir(folder)
+        except OSError:  # Not empty, or gone already.
+            return
+        folder = os.path.dirname(folder)
 
 
 def _try_out(folders: list[str], trial: str) -> list[dict[str, Any]]:
@@ -152,9 +213,11 @@ def main() -> None:
     try:
         with open(sys.argv[1], encoding="utf-8") as handle:
             specification = json.load(handle)
-        failed = _build(specification)
+        failed, laid = _build(specification)
         if specification["trial"]:
             failed += _try_out(specification["to_write"], specification["trial"])
+        _edit(specification, laid)
+        if specification["trial"]:
             os.write(pipe, json.dumps({"failed": failed}).encode())
             return
         # Python ignores these two signals; the program should start as from a shell.

@@ -23,11 +23,12 @@ _OPAQUE = ("user.overlay.opaque", "trusted.overlay.opaque")
 
 
 class Layers:
-    """The layers in `folder`, one for each of `targets`."""
+    """The layers in `folder`, one for each of `targets`. `passing`: files that every start puts there anew."""
 
-    def __init__(self, folder: Path, targets: Sequence[Target]) -> None:
+    def __init__(self, folder: Path, targets: Sequence[Target], passing: frozenset[str] = frozenset()) -> None:
         self._folder = folder
         self._targets = list(targets)
+        self._passing = passing
 
     def made(self, number: int) -> tuple[Path, Path]:
         """The layer of a target, and the empty work folder that overlayfs needs."""
@@ -50,7 +51,7 @@ class Layers:
                 made = [
                     each
                     for each in _made(str(upper), target.path, "")
-                    if not any(inside(each.path, copy) for copy in copies)
+                    if each.path not in self._passing and not any(inside(each.path, copy) for copy in copies)
                 ]
                 keep = kept(made, moments)
                 layered = frozenset(str(upper) + path[len(target.path.rstrip("/")) :] for path in keep)

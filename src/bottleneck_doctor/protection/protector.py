@@ -16,7 +16,7 @@ from bottleneck_doctor.documents.report import Protection
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.protection import journal, scratch
 from bottleneck_doctor.protection.retention import Moments, kept
-from bottleneck_doctor.protection.sandbox import Entered, NotHere, Sandbox
+from bottleneck_doctor.protection.sandbox import Edits, Entered, NotHere, Sandbox
 
 NETWORK = "what the script sends over the network, such as uploads by a logger that it configures itself"
 NATIVE = "files that native libraries (HDF5, LMDB, OpenCV …) or other programs write"
@@ -53,9 +53,14 @@ class Protector:
 
 
 class FileProtector(Protector):
-    """Protects by a sandbox if possible, and a guard. `known`: folders that the program is likely to use."""
+    """A sandbox if possible, and a guard. `known`: folders that the program is likely to use.
 
-    def __init__(self, cwd: Path, known: Sequence[Path], environment: Mapping[str, str]) -> None:
+    `edits`: what the program sees changed, which only a sandbox can show: raises `NotHere` where there is none.
+    """
+
+    def __init__(
+        self, cwd: Path, known: Sequence[Path], environment: Mapping[str, str], edits: Edits | None = None
+    ) -> None:
         super().__init__()
         self._unsaved: set[str] = set()
         self._programs: set[str] = set()
@@ -64,12 +69,15 @@ class FileProtector(Protector):
         """Note whether a start trained, and so whether the next one may find the caches that were built."""
         self._sandbox: Sandbox | None = None
         self._kept: Path | None = None
+        self._shows_edits = bool(edits)
         try:
-            self._sandbox = Sandbox(cwd, known, environment)
+            self._sandbox = Sandbox(cwd, known, environment, edits)
         except NotHere as error:
             self._reason = str(error)
         except (OSError, ValueError) as error:
             self._reason = f"trying it failed: {error}"
+        if self._shows_edits and self._sandbox is None:
+            raise NotHere(self._reason)
 
     def enter(self, argv: Sequence[str], folder: Path) -> Entered | None:
         return self._sandbox.enter(argv, folder) if self._sandbox is not None else None
@@ -83,6 +91,13 @@ class FileProtector(Protector):
         return {"guard": {"folder": str(place), "covered": covered, "renames": renames}}
 
     def give_up(self, reason: str) -> None:
+        if self._shows_edits:
+            # Without it the program would run as written, and be taken for the edited one.
+            raise DoctorError(
+                "edit-not-shown",
+                f"The edited program can't be started: {reason}.",
+                "Give --in-place: then the edit is measured in a copy of the project.",
+            )
         self._reason = reason
         if self._sandbox is not None:
             self._sandbox.close()
@@ -149,8 +164,11 @@ def _named(names: set[str]) -> str:
     return ", ".join(first) + (f" and {more} more" if more else "")
 
 
-def protecting(cwd: Path, entrypoint: Sequence[str]) -> FileProtector:
-    """The protection of an entrypoint, which is taken to use the folders that its arguments name."""
+def protecting(cwd: Path, entrypoint: Sequence[str], edits: Edits | None = None) -> FileProtector:
+    """Protection for an entrypoint: folders that its arguments name are taken for ones that it uses.
+
+    `edits`: files that it sees changed; raises `NotHere` where they can't be shown to it alone.
+    """
     known = []
     for word in entrypoint:
         for part in (word, word.partition("=")[2]):
@@ -158,4 +176,4 @@ def protecting(cwd: Path, entrypoint: Sequence[str]) -> FileProtector:
                 with contextlib.suppress(OSError, ValueError):
                     path = cwd / os.path.expanduser(part)
                     known += [folder for folder in (path, path.parent) if folder.is_dir()][:1]
-    return FileProtector(cwd, known, os.environ)
+    return FileProtector(cwd, known, os.environ, edits)

@@ -6,6 +6,7 @@ No documentation says what a kernel, a container and their security modules allo
 
 from __future__ import annotations
 
+import base64
 import errno
 import json
 import os
@@ -13,6 +14,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +34,11 @@ LEAST_FREE = 1 << 30
 _TRIAL_SECONDS = 10.0
 _CAP_SYS_ADMIN = 21
 """From linux/capability.h."""
+
+
+Edits = Mapping[str, bytes | None]
+"""Files as an edited program sees them: whole paths with no link on the way, and the content of each, None of one that
+is deleted. Nobody else sees any of it."""
 
 
 class NotHere(Exception):
@@ -70,17 +77,25 @@ class Entered:
 
 
 class Sandbox:
-    """The sandbox of one examination. Raises `NotHere` if there can be none."""
+    """The sandbox of one examination. `edits`: what its programs see changed from their start on.
 
-    def __init__(self, cwd: Path, known: Sequence[Path], environment: Mapping[str, str]) -> None:
+    Raises `NotHere` where there can be none, or none that covers the edits.
+    """
+
+    def __init__(
+        self, cwd: Path, known: Sequence[Path], environment: Mapping[str, str], edits: Edits | None = None
+    ) -> None:
         user = _user()
         _check_devices(user)
         mounts = plan.read_mounts(_read("/proc/self/mountinfo"))
         self._environment = dict(environment)
         self._cwd = os.path.realpath(cwd)
         self._home = os.path.realpath(os.path.expanduser("~"))
+        # Once for all starts, so that later ones find what Python compiled of an edited file in the first.
+        self._edits = [_edit(path, content, time.time_ns()) for path, content in (edits or {}).items()]
         temporary = Path(tempfile.gettempdir())
-        found = plan.targets(mounts, user, [cwd, Path(self._home), temporary, *known])
+        folders = [_existing(Path(path).parent) for path in edits or ()]
+        found = plan.targets(mounts, user, [cwd, Path(self._home), temporary, *known, *folders])
         self._own_user_namespace = not user.privileged
         self._check_folders(found, mounts)
         self._folder = _folder_for_layers(temporary, mounts)
@@ -90,7 +105,7 @@ class Sandbox:
         except BaseException:
             scratch.remove(self._folder)
             raise
-        self._layers = Layers(self._folder, self._targets)
+        self._layers = Layers(self._folder, self._targets, frozenset(edits or ()))
 
     @property
     def covered(self) -> list[str]:
@@ -121,6 +136,9 @@ class Sandbox:
             kind = plan.mount_of(self._cwd, mounts).kind
             what = "which overlays are not laid on" if kind not in plan.LAYABLE else "where it can't be covered"
             raise NotHere(f"the working folder lies on {kind or 'an unknown file system'}, {what}")
+        for each in self._edits:
+            if not any(plan.inside(each["path"], target.path) for target in targets):
+                raise NotHere(f"{each['path']} lies where it can't be covered")
 
     def _tried(self, targets: Sequence[plan.Target], to_write: Sequence[str]) -> list[plan.Target]:
         """Build the sandbox once without a program. Returns the targets that worked."""
@@ -189,6 +207,7 @@ class Sandbox:
             "own_user_namespace": self._own_user_namespace,
             "targets": rows,
             "through": self._through(covered),
+            "edits": self._edits,
             "cwd": cwd,
             "trial": "",
         }
@@ -201,6 +220,25 @@ class Sandbox:
         found = [os.path.realpath(path) for path in found if any(plan.inside(path, each) for each in covered)]
         sockets = plan.sockets(_read("/proc/net/unix"), covered)
         return found + [path for path in sockets if not any(plan.inside(path, each) for each in found)]
+
+
+def _existing(folder: Path) -> Path:
+    """A folder, or the nearest one around it that is there."""
+    return next(each for each in (folder, *folder.parents) if each.is_dir())
+
+
+def _edit(path: str, content: bytes | None, moment: int) -> dict[str, Any]:
+    """An edit as a specification holds it. `moment`: when it is made, in nanoseconds of Unix time."""
+    try:
+        # Python knows a file that it has compiled by its size and by the second of its last change.
+        same_second = os.stat(path).st_mtime_ns // 10**9 == moment // 10**9
+    except OSError:
+        same_second = False
+    return {
+        "path": path,
+        "content": None if content is None else base64.b64encode(content).decode("ascii"),
+        "changed": moment + 10**9 * same_second,
+    }
 
 
 def _entered(specification: Mapping[str, Any], argv: Sequence[str], folder: Path) -> Entered:
