@@ -16,6 +16,7 @@ from bottleneck_doctor.gate.check import CheckRequest, check
 from bottleneck_doctor.gate.paired import failure
 from bottleneck_doctor.gate.sides import entrypoint, revision, worktree
 from bottleneck_doctor.gate.sides.revision import Revisions
+from bottleneck_doctor.gate.sides.tree import Tree
 from bottleneck_doctor.measure.budget import Budget
 from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.side_by_side import SideBySide
@@ -40,7 +41,7 @@ def on_base(repository: Path, monkeypatch: pytest.MonkeyPatch) -> OnBase:
         start = Start(script=None if script is None else Path(script), module=module, arguments=("--x",))
         revisions = revision.find(Path.cwd(), "HEAD~1", merge_base=False)
         with worktree.checked_out(revisions, python=sys.executable, setup=None) as tree:
-            return entrypoint.on_base(start, revisions, tree), tree.root
+            return entrypoint.in_tree(start, revisions, tree), tree.root
 
     return started
 
@@ -78,14 +79,14 @@ def test_an_untracked_script_runs_among_the_base_s_files(
 ) -> None:
     (repository / "trial.py").write_text("import train")
     seen: list[bool] = []
-    whole = entrypoint.on_base
+    whole = entrypoint.in_tree
 
-    def look(start: Start, revisions: Revisions, tree: worktree.Tree) -> tuple[str, ...] | None:
+    def look(start: Start, revisions: Revisions, tree: Tree) -> tuple[str, ...] | None:
         made = whole(start, revisions, tree)
         seen.append((tree.root / "trial.py").is_symlink() or not (tree.root / "trial.py").is_file())
         return made
 
-    monkeypatch.setattr(entrypoint, "on_base", look)
+    monkeypatch.setattr(entrypoint, "in_tree", look)
     assert on_base("trial.py")[0] == ("trial.py", "--x")
     assert seen == [False]
     assert not os.path.islink(repository / "trial.py")
@@ -105,7 +106,7 @@ def test_a_command_is_that_of_each_side(repository: Path, monkeypatch: pytest.Mo
     def on_base(*words: str) -> tuple[tuple[str, ...] | None, Path]:
         revisions = revision.find(Path.cwd(), "HEAD~1", merge_base=False)
         with worktree.checked_out(revisions, python=sys.executable, setup=None) as tree:
-            return entrypoint.on_base(Start(words=words), revisions, tree), tree.root
+            return entrypoint.in_tree(Start(words=words), revisions, tree), tree.root
 
     assert on_base("/usr/bin/env", "x")[0] == ("/usr/bin/env", "x")
     trl = str(repository / ".venv" / "bin" / "trl")
@@ -132,7 +133,7 @@ def test_arguments_that_name_files_of_the_repository_name_the_base_s(
     for started in (Start(script=Path("train.py"), arguments=words), Start(module="train", arguments=words)):
         revisions = revision.find(Path.cwd(), "HEAD~1", merge_base=False)
         with worktree.checked_out(revisions, python=sys.executable, setup=None) as tree:
-            there = entrypoint.on_base(started, revisions, tree)
+            there = entrypoint.in_tree(started, revisions, tree)
             assert there is not None
             assert there[-5:] == (
                 *(f"{tree.root}/src", f"--data={tree.root}/data", f"--out={repository}/out"),

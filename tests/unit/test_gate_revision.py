@@ -15,7 +15,7 @@ import pytest
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.gate.sides import imports, revision, worktree
 from bottleneck_doctor.gate.sides.imports import ImportPath
-from bottleneck_doctor.gate.sides.worktree import Tree
+from bottleneck_doctor.gate.sides.tree import Tree
 
 
 def git(folder: Path, *words: str) -> str:
@@ -410,7 +410,7 @@ def test_entries_of_the_head_are_mapped_into_the_tree(tmp_path: Path) -> None:
         mapping={"pet": str(root / "src" / "pet"), "other": "/elsewhere/other"},
         editable={"pet": root.as_uri()},
     )
-    found = imports.mapped(seen, os.pathsep.join(["/given", "lib", ""]), root, tree, root)
+    found = imports.mapped(seen, os.pathsep.join(["/given", "lib", ""]), root, tree, root, otherwise="")
     assert found.entries == ["/given", str(tree / "lib"), str(tree / "src")]
     assert found.packages == {"pet": str(tree / "src" / "pet")}
     assert found.warnings == []
@@ -434,13 +434,15 @@ def test_what_the_base_lacks_is_imported_from_the_head_and_said(
 def test_a_repository_below_the_system_s_prefix_is_no_environment(tmp_path: Path) -> None:
     root, tree = tmp_path / "src" / "app", tmp_path / "base"
     seen = ImportPath(path=[str(root / "src")], prefix=[str(tmp_path), str(tmp_path)])
-    assert imports.mapped(seen, "", root, tree, root).entries == [str(tree / "src")]
+    assert imports.mapped(seen, "", root, tree, root, otherwise="").entries == [str(tree / "src")]
 
 
 def test_an_editable_install_that_tells_no_folder_is_said(tmp_path: Path) -> None:
     seen = ImportPath(path=["/usr/lib"], editable={"odd": (tmp_path / "head").as_uri(), "far": "file:///far"})
-    found = imports.mapped(seen, "", tmp_path / "head", tmp_path / "base", tmp_path / "head")
+    otherwise = "both may import it"
+    found = imports.mapped(seen, "", tmp_path / "head", tmp_path / "base", tmp_path / "head", otherwise=otherwise)
     assert [warning.slug for warning in found.warnings] == ["editable-unmapped"]
+    assert found.warnings[0].sentence.endswith("so both may import it.")
     assert "odd" in found.warnings[0].sentence
 
 

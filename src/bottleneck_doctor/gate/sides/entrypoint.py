@@ -6,17 +6,17 @@ import os
 import shutil
 from pathlib import Path
 
-from bottleneck_doctor.gate.sides import imports, worktree
-from bottleneck_doctor.gate.sides.revision import Revisions
+from bottleneck_doctor.gate.sides import imports
+from bottleneck_doctor.gate.sides.tree import Project, Tree, in_environment
 from bottleneck_doctor.session.start import Start
 
 
-def on_base(start: Start, revisions: Revisions, tree: worktree.Tree) -> tuple[str, ...] | None:
-    """The entrypoint as it is started on the base; None if the base does not have it."""
-    root = revisions.root
+def in_tree(start: Start, project: Project, tree: Tree) -> tuple[str, ...] | None:
+    """The entrypoint as it is started in a tree; None where it is not there."""
+    root = project.root
     if start.words:
-        return _command_on_base(start, revisions, tree)
-    arguments = [_word_on_base(word, revisions, tree) for word in start.arguments]
+        return _command_in_tree(start, project, tree)
+    arguments = [_word_in_tree(word, project, tree) for word in start.arguments]
     if start.module is not None:
         folders = [tree.cwd, *tree.import_folders]
         heads = [root / each.relative_to(tree.root) for each in folders if each.is_relative_to(tree.root)]
@@ -25,10 +25,10 @@ def on_base(start: Start, revisions: Revisions, tree: worktree.Tree) -> tuple[st
         tree.cwd.mkdir(parents=True, exist_ok=True)
         return ("-m", start.module, *arguments)
     assert start.script is not None
-    whole = _in_repository(start.script, revisions)
+    whole = _in_project(start.script, project)
     if whole is None:
-        # A script outside of the repository, which trains with the code of each side.
-        outside = os.path.normpath(revisions.cwd / start.script)
+        # A script of its own, which trains with the code of both.
+        outside = os.path.normpath(project.cwd / start.script)
         return (outside, *arguments)
     there = tree.root / whole.relative_to(root)
     if not there.is_file():
@@ -38,39 +38,41 @@ def on_base(start: Start, revisions: Revisions, tree: worktree.Tree) -> tuple[st
         there.unlink()
         shutil.copy2(whole, there)
     tree.cwd.mkdir(parents=True, exist_ok=True)
-    return (str(there) if start.script.is_absolute() else str(start.script), *arguments)
+    # Outside of the tree the working folder is the user's own, from where no relative path leads into it.
+    whole_path = start.script.is_absolute() or not tree.cwd.is_relative_to(tree.root)
+    return (str(there) if whole_path else str(start.script), *arguments)
 
 
-def _command_on_base(start: Start, revisions: Revisions, tree: worktree.Tree) -> tuple[str, ...] | None:
-    """A command: the base's own copy if it lies in the repository and in no environment there, otherwise unchanged."""
-    root = revisions.root
-    places = [_in_repository(Path(word), revisions) for word in start.words if word.endswith(".py")]
-    # Both the program and the script that it is given may be new on the head.
+def _command_in_tree(start: Start, project: Project, tree: Tree) -> tuple[str, ...] | None:
+    """A command as it is: the tree's own, where it lies in the project and is no environment's."""
+    root = project.root
+    places = [_in_project(Path(word), project) for word in start.words if word.endswith(".py")]
+    # The program, and the script that it is given, which may be as new.
     scripts = [place for place in places if place is not None and place.is_file()]
-    for whole in (_in_repository(Path(start.words[0]), revisions), *scripts[:1]):
+    for whole in (_in_project(Path(start.words[0]), project), *scripts[:1]):
         if whole is None or (tree.root / whole.relative_to(root)).is_file():
             continue
-        if not worktree.in_environment(whole, root):
+        if not in_environment(whole, root):
             return None
     tree.cwd.mkdir(parents=True, exist_ok=True)
-    return tuple(_word_on_base(word, revisions, tree) for word in start.words)
+    return tuple(_word_in_tree(word, project, tree) for word in start.words)
 
 
-def _word_on_base(word: str, revisions: Revisions, tree: worktree.Tree) -> str:
-    """A word of the command line as the base gets it: an absolute path into the repository leads into the base's tree
-    instead, also behind an option's `=`."""
+def _word_in_tree(word: str, project: Project, tree: Tree) -> str:
+    """A word of the command line as it is given there: the whole path of what lies in the project is that of the tree,
+    also behind an option's `=`."""
     option, equals, value = word.rpartition("=")
-    whole = _in_repository(Path(value), revisions) if os.path.isabs(value) else None
+    whole = _in_project(Path(value), project) if os.path.isabs(value) else None
     if whole is None:
         return word
-    there = tree.root / whole.relative_to(revisions.root)
+    there = tree.root / whole.relative_to(project.root)
     return f"{option}{equals}{there}" if os.path.lexists(there) else word
 
 
-def _in_repository(path: Path, revisions: Revisions) -> Path | None:
-    """The absolute path of something in the head's repository, links followed; None for everything else."""
-    root = revisions.root
-    whole = Path(os.path.normpath(revisions.cwd / path))
+def _in_project(path: Path, project: Project) -> Path | None:
+    """The whole path of something in the project, which a link may lead to; None for all else."""
+    root = project.root
+    whole = Path(os.path.normpath(project.cwd / path))
     if not whole.is_relative_to(root):
         whole = Path(os.path.realpath(whole.parent)) / whole.name
     return whole if whole.is_relative_to(root) else None

@@ -72,8 +72,9 @@ class Mapped:
     expected: list[Path]
 
 
-def mapped(seen: ImportPath | None, python_path: str, root: Path, tree: Path, cwd: Path) -> Mapped:
-    """The import path of the base. `root`, `tree`: where the head's and the base's files are. `cwd`: that of the head.
+def mapped(seen: ImportPath | None, python_path: str, root: Path, tree: Path, cwd: Path, *, otherwise: str) -> Mapped:
+    """The import path of the base, whose tree lies at `tree` as the head's lies at `root`. `cwd`: the head's.
+    `otherwise`: what may happen where it can't be mapped, for a warning.
 
     Only entries in the head's repository are mapped, except those of environments that lie inside it.
     """
@@ -99,8 +100,8 @@ def mapped(seen: ImportPath | None, python_path: str, root: Path, tree: Path, cw
         warnings.append(
             Warning(
                 slug="editable-unmapped",
-                sentence=f"Doctor can't find out where {', '.join(unmapped)}, installed from this repository, is "
-                "imported from, so both revisions may import the head's code. Set PYTHONPATH to the package's folder.",
+                sentence=f"{', '.join(unmapped)}: installed from this repository in a way that doctor can't map, so "
+                f"{otherwise}.",
             )
         )
     return Mapped(entries, packages, warnings, expected)

@@ -11,7 +11,7 @@ from bottleneck_doctor.documents.report import Warning
 from bottleneck_doctor.gate.cause import hunks
 from bottleneck_doctor.gate.sides import revision, steady, worktree
 from bottleneck_doctor.gate.sides.compared import Compared, addresses, protectors
-from bottleneck_doctor.gate.sides.entrypoint import on_base
+from bottleneck_doctor.gate.sides.entrypoint import in_tree
 from bottleneck_doctor.gate.sides.revision import Revisions
 from bottleneck_doctor.measure.starter import Side as Started
 from bottleneck_doctor.session.start import Start
@@ -40,7 +40,7 @@ def of_revisions(
         protectors(start, warnings) as protector,
     ):
         warnings += tree.warnings
-        entrypoint = on_base(start, revisions, tree)
+        entrypoint = in_tree(start, revisions, tree)
         sides = None
         if entrypoint is not None:
             shared = steady.variables(start.environment, steady=steadied)

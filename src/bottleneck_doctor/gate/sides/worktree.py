@@ -13,56 +13,30 @@ import os
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from bottleneck_doctor.documents.report import Warning
 from bottleneck_doctor.errors import DoctorError, Exit
-from bottleneck_doctor.gate.sides import imports
 from bottleneck_doctor.gate.sides.git import Git, GitFailed, placeless
 from bottleneck_doctor.gate.sides.program import finished
 from bottleneck_doctor.gate.sides.revision import Revisions
+from bottleneck_doctor.gate.sides.tree import (
+    NOT_LINKED,
+    NOT_LINKED_ENDS,
+    Tree,
+    holds_code,
+    is_environment,
+    link_siblings,
+    map_imports,
+    named,
+    note_unfound,
+)
 from bottleneck_doctor.protection import scratch
 
-NOT_LINKED = frozenset(
-    (
-        ".git",
-        ".venv",
-        "venv",
-        "env",
-        "node_modules",
-        "__pycache__",
-        ".mypy_cache",
-        ".pytest_cache",
-        ".ruff_cache",
-        ".tox",
-    )
-)
-NOT_LINKED |= {".nox", ".eggs", "build", "dist", ".idea", ".vscode", ".ipynb_checkpoints", ".hypothesis"}
-NOT_LINKED_ENDS = (".egg-info", ".pyc", ".pyo")
-"""Names of environments, caches and build outputs. They belong to one revision, or to none."""
-
-CODE_ENDS = (".py", ".so", ".pyd")
-MOST_LOOKED_AT = 1000
-"""This many entries of an untracked folder are searched for code."""
 _POINTER = re.compile(rb"\Aversion https://git-lfs[^\n]*\n(?:.*\n)*?oid sha256:([0-9a-f]{64})\nsize (\d+)\n")
 _POINTER_BYTES = 1024
 """A longer file is not an LFS pointer (specification of git-lfs)."""
 _FOLDER = "base"
-MOST_SIBLINGS = 1000
-"""At most this many files and folders beside the repository are linked beside the base."""
-
-
-@dataclass
-class Tree:
-    """The base on disk. `environment`: variables that its processes get in addition. `import_folders`: where it is
-    imported from, in addition to the working folder."""
-
-    root: Path
-    cwd: Path
-    environment: dict[str, str] = field(default_factory=dict)
-    import_folders: list[Path] = field(default_factory=list)
-    warnings: list[Warning] = field(default_factory=list)
 
 
 @contextlib.contextmanager
@@ -90,7 +64,7 @@ def checked_out(
                 "See what git said below. The temporary folder must have room for a second copy of the files.",
                 detail=str(failed),
             ) from failed
-        _link_siblings(revisions.root, root)
+        link_siblings(revisions.root, root)
         _lead_out(revisions.root, root)
         tree = Tree(root, root / revisions.inner)
         common, index = revisions.common, folder / "index"
@@ -100,13 +74,14 @@ def checked_out(
         missing = _fetch_large(_large(Git(root)), revisions.root, root, common)
         _note_pointers(tree.warnings, missing, f"git lfs fetch origin {revisions.base_commit}")
         given = os.environ.get("PYTHONPATH", "") if python_path is None else python_path
-        expected = _map_imports(revisions, tree, folder, python, given)
+        otherwise = "both revisions may import the head's code"
+        expected = map_imports(revisions, tree, folder, python, given, otherwise=otherwise)
         if setup is not None:
             _set_up(setup, tree, python)
         for inner in (Path(), *submodules):
             if (revisions.root / inner).is_dir():
                 _link_untracked(revisions.root / inner, root / inner, tree)
-        _note_unfound(tree, expected)
+        note_unfound(tree, expected)
         yield tree
     finally:
         with contextlib.suppress(GitFailed):
@@ -217,8 +192,8 @@ def _note_pointers(warnings: list[Warning], missing: list[str], fetch: str) -> N
         warnings.append(
             Warning(
                 slug="base-lfs-missing",
-                sentence="Large files differ on the base and were not downloaded, so the base has only their Git LFS "
-                f"pointers: {_named(missing)}. Get them with: {fetch}.",
+                sentence=f"{named(missing)}: large files that differ on the base and were not downloaded, so it has "
+                f"only their pointers. Get them with: {fetch}.",
             )
         )
 
@@ -262,8 +237,8 @@ def _link_untracked(head: Path, base: Path, tree: Tree) -> None:
         tree.warnings.append(
             Warning(
                 slug="base-borrows-code",
-                sentence=f"Git does not track the code in {_named(code)}, so the base uses it as it is in your folder. "
-                "If each revision needs its own build, give the build command with --base-setup.",
+                sentence=f"{named(code)}: code that git does not track. The base uses it as it is in your folder; "
+                "if each revision needs its own build, give the build command with --base-setup.",
             )
         )
 
@@ -289,16 +264,7 @@ def _link(path: Path, head: Path, base: Path, cwd: Path) -> list[str]:
         link.symlink_to(target)
     except OSError:  # Perhaps the base has a file where the head has a folder.
         return []
-    return [str(path)] if _holds_code(target) else []
-
-
-def _link_siblings(head: Path, base: Path) -> None:
-    """Link what lies beside the repository: `../datasets` is the same on both sides."""
-    with contextlib.suppress(OSError):
-        for name in sorted(os.listdir(head.parent))[:MOST_SIBLINGS]:
-            link = base.parent / name
-            if not name.startswith(scratch.PREFIX) and not os.path.lexists(link):
-                link.symlink_to(head.parent / name)
+    return [str(path)] if holds_code(target) else []
 
 
 def _lead_out(head: Path, base: Path) -> None:
@@ -317,74 +283,10 @@ def _lead_out(head: Path, base: Path) -> None:
 def _left_out(path: Path, target: Path) -> bool:
     if any(part in NOT_LINKED or part.endswith(NOT_LINKED_ENDS) for part in path.parts):
         return True
-    return _is_environment(target)
-
-
-def _is_environment(folder: Path) -> bool:
-    """Whether the folder is an environment with installed packages, whatever its name."""
-    return os.path.exists(folder / "pyvenv.cfg") or os.path.isdir(folder / "conda-meta")
-
-
-def in_environment(path: Path, root: Path) -> bool:
-    """Whether a file below `root` is part of an environment there, and so belongs to no revision."""
-    inner = path.relative_to(root)
-    # The root itself may be an environment. Its files belong to the revision nevertheless.
-    folders = [root / part for part in inner.parents if part != Path()]
-    return bool(NOT_LINKED & set(inner.parts)) or any(map(_is_environment, folders))
-
-
-def _holds_code(target: Path) -> bool:
-    if target.name.endswith(CODE_ENDS):
-        return True
-    looked = 0
-    for _, folders, files in os.walk(target):
-        folders[:] = [folder for folder in folders if folder not in NOT_LINKED]
-        if any(file.endswith(CODE_ENDS) for file in files):
-            return True
-        looked += len(folders) + len(files)
-        if looked > MOST_LOOKED_AT:
-            return False
-    return False
+    return is_environment(target)
 
 
 # -- where its code is found, and how it is built ----------------------------------------------------------------------
-
-
-def _map_imports(revisions: Revisions, tree: Tree, folder: Path, python: str, given: str) -> list[Path]:
-    """Map what is imported from the repository. Returns the places of the base; if one is empty, the head's code would
-    be found behind it."""
-    found = imports.mapped(imports.ask(python, revisions.cwd), given, revisions.root, tree.root, revisions.cwd)
-    entries = list(found.entries)
-    if found.packages:
-        links = folder / "imports"
-        links.mkdir()
-        for name, place in found.packages.items():
-            # A module of one file is mapped by its name without the ending, or with it.
-            file = Path(place) if place.endswith(".py") else Path(place + ".py")
-            if Path(place).is_dir():
-                (links / name).symlink_to(place)
-            elif file.is_file():
-                (links / f"{name}.py").symlink_to(file)
-        entries.append(str(links))
-    tree.warnings += found.warnings
-    tree.import_folders = [tree.cwd / entry for entry in entries]
-    if entries:
-        tree.environment["PYTHONPATH"] = os.pathsep.join(entries)
-    tree.environment["PWD"] = str(tree.cwd)
-    return found.expected
-
-
-def _note_unfound(tree: Tree, expected: Iterable[Path]) -> None:
-    """Warn if the base lacks code of its own and so imports the head's."""
-    missing = [str(place.relative_to(tree.root)) for place in expected if not imports.is_there(place)]
-    if missing:
-        tree.warnings.append(
-            Warning(
-                slug="editable-unmapped",
-                sentence=f"The base does not have {_named(missing)}, from which code is imported. What the base "
-                "imports by that name is the head's code.",
-            )
-        )
 
 
 def _set_up(command: str, tree: Tree, python: str) -> None:
@@ -409,7 +311,3 @@ def _set_up(command: str, tree: Tree, python: str) -> None:
 def _last(failed: GitFailed) -> str:
     lines = str(failed).splitlines()
     return lines[-1].removeprefix("fatal: ") if lines else "git failed"
-
-
-def _named(names: list[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
