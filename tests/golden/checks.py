@@ -18,9 +18,11 @@ from bottleneck_doctor.documents.check import (
     ProcessRecord,
     Side,
     StoredBase,
+    TriedEdit,
 )
 from bottleneck_doctor.documents.check_json import to_json
 from bottleneck_doctor.documents.fingerprint import Difference
+from bottleneck_doctor.documents.measured import Speedup
 from bottleneck_doctor.documents.report import Entrypoint, Environment, Site, Tool, Warning
 
 HERE = Path(__file__).parent / "checks"
@@ -224,9 +226,75 @@ def stored() -> Check:
     )
 
 
+def faster() -> Check:
+    """An edit that was tried, of a file, of arguments and of a variable."""
+    usual = passed()
+    step, memory = usual.metrics[0], usual.metrics[1]
+    diff = (
+        "--- a/training/data.py\n+++ b/training/data.py\n@@ -40,4 +40,3 @@\n     image = Image.open(path)\n"
+        "-    image = image.filter(SHARPEN)\n     image = self.transform(image)\n     return image, label\n"
+    )
+    grew = "Peak memory of the host: grew by 23 %, from 1.4 GiB to 1.7 GiB; the limit is 10 %."
+    return replace(
+        usual,
+        base=Side(name="as written", commit="9cc02b8a1f2c3d4e5f607184fa76021c6f4f8d3f", dirty=True),
+        head=Side(name="fast.patch, --workers 8, OMP_NUM_THREADS=1", commit=None),
+        sentence=f"The edit makes training 1.32× as fast (1.21–1.44, 6 pairs of processes). {grew}",
+        metrics=[
+            replace(
+                step, head=0.0758, change=-0.242, low=-0.306, high=-0.174, threshold=0.02, verdict="improvement",
+                smallest=0.031, sentence="Step time: fell by 24 %, from 100 ms to 76 ms.",
+            ),
+            replace(
+                memory, head=1747.0 * MIB, change=0.23, low=0.21, high=0.25, verdict="regression", sentence=grew,
+            ),
+        ],
+        pairs=[replace(each, head_step_seconds=0.0758, log_ratio=-0.277) for each in usual.pairs],
+        command=[
+            *("doctor", "try", "--patch", "fast.patch", "--args=--workers 8", "--env", "OMP_NUM_THREADS=1"), "train.py",
+        ],
+        edit=TriedEdit(
+            files=["training/data.py"], diff=diff, arguments=["--workers", "8"], variables={"OMP_NUM_THREADS": "1"},
+            speedup=Speedup(estimate=1.319, low=1.211, high=1.441, pairs=18, sessions=6),
+        ),
+    )  # fmt: skip
+
+
+def slower() -> Check:
+    """An edit that makes it slower, and whose text reads like markup."""
+    usual, slow = faster(), regressed()
+    diff = (
+        "--- /dev/null\n+++ b/training/note.py\n@@ -0,0 +1,3 @@\n+```\n+</code></pre><script>alert(1)</script>\n"
+        "+# **x** @ada\n"
+    )
+    return replace(
+        usual,
+        head=Side(name="note.patch", commit=None),
+        status="regressed",
+        sentence="The edit makes training slower: 0.76× as fast (0.75–0.78, 6 pairs of processes). What grew most: "
+        "`sharpened` takes 28 ms a step, nothing before; it was changed.",
+        metrics=[replace(slow.metrics[0], threshold=0.02, sentence="Step time: grew by 31 %, from 100 ms to 131 ms.")],
+        culprits=slow.culprits,
+        growth=slow.growth,
+        pairs=[replace(each, head_step_seconds=0.131, log_ratio=0.27) for each in usual.pairs],
+        command=["doctor", "try", "--patch", "note.patch", "train.py"],
+        edit=TriedEdit(
+            files=["training/note.py"], diff=diff,
+            speedup=Speedup(estimate=0.763, low=0.746, high=0.781, pairs=18, sessions=6),
+        ),
+    )  # fmt: skip
+
+
 def results() -> dict[str, Check]:
     """Every golden check by the name of its files."""
-    return {"passed": passed(), "regressed": regressed(), "hostile": hostile(), "stored": stored()}
+    return {
+        "passed": passed(),
+        "regressed": regressed(),
+        "hostile": hostile(),
+        "stored": stored(),
+        "try-faster": faster(),
+        "try-slower": slower(),
+    }
 
 
 if __name__ == "__main__":

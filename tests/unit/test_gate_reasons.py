@@ -354,16 +354,15 @@ def test_what_grew_and_was_changed_comes_first(planted: str) -> None:
 
 def test_the_words_of_a_check() -> None:
     case, _, _ = PLANTED["a transform that was added to a chain"]
-    (said,) = verdict._what_grew(case.found())
+    (said,) = verdict.what_grew(case.found())
     assert said == (
-        "What grew most: `RandomAffine.forward` takes 2.8 ms a step, and nothing on the base; line 30 of `train.py` "
+        "What grew most: `RandomAffine.forward` takes 2.8 ms a step, nothing before; line 30 of `train.py` "
         "names it and was changed."
     )
     layer, _, _ = PLANTED["a layer that was added, whose backward grows more"]
-    (said,) = verdict._what_grew(layer.found())
+    (said,) = verdict.what_grew(layer.found())
     assert said.startswith(
-        "Of the code that the changes touch, this grew most: `Conv2d.forward` takes 5.0 ms a step, and 2.0 ms on the "
-        "base;"
+        "Of what the changes touch, this grew most: `Conv2d.forward` takes 5.0 ms a step, 2.0 ms before;"
     )
     constant, _, _ = PLANTED["a constant that is an argument elsewhere"]
     assert "line 5 of `train.py`, which sets `SIZE` for it, was changed." in constant.found()[0].sentence
@@ -392,9 +391,9 @@ def test_a_library_s_call_that_no_changed_line_names() -> None:
     assert [each.name for each in case.found()] == ["data_wait", "RandomAffine.forward"]
     found = case.found()[1]
     assert (found.site, found.changed_here) == (None, False)
-    (said,) = verdict._what_grew(case.found())
+    (said,) = verdict.what_grew(case.found())
     assert said == (
-        "What grew most: `RandomAffine.forward` takes 2.8 ms a step, and nothing on the base; no changed line names it."
+        "What grew most: `RandomAffine.forward` takes 2.8 ms a step, nothing before; no changed line names it."
     )
     # A library that calls all of the training itself says as little as the line of the loop.
     fit = [LOOP[0], ("main", "train.py", "train(Net(), "), ("Trainer.fit", LIB + "lightning/trainer.py", "")]

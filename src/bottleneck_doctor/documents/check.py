@@ -1,4 +1,5 @@
-"""The outcome of one check, as one versioned, typed document: what every output of `doctor check` is made from.
+"""The outcome of one check, as one versioned, typed document: what every output of `doctor check` and of `doctor try`
+is made from. In one that was made by `doctor try` the base is the program as written, and the head the edited one.
 
 Units: seconds, bytes, shares from 0 to 1. A *change* of seconds or bytes is relative (0.05: five percent more than the
 base); a change of a share is in points (0.05: from 0.10 to 0.15). More is always worse.
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from bottleneck_doctor.documents.fingerprint import Difference
+from bottleneck_doctor.documents.measured import Speedup
 from bottleneck_doctor.documents.report import Entrypoint, Environment, Site, Tool, Warning
 
 FORMAT = 1
@@ -32,7 +34,8 @@ Level = Literal["off", "warn", "error"]
 Verdict = Literal["regression", "improvement", "unchanged", "cannot_tell", "gone", "new", "not_measured"]
 """`regression`: worse by more than the threshold. `unchanged`: not worse by as much as that. `improvement`: better for
 certain. `cannot_tell`: not sure yet, which takes more than an interval of 95 %, for a check looks often. `gone`:
-measured on the base only, which is a finding. `new`: on the head only. `not_measured`: on neither."""
+measured on the base only, which is a finding. `new`: on the head only. `not_measured`: on neither. Of the step time of
+an edit `unchanged` is neither slower nor faster by as much as the threshold, and `regression` slower for certain."""
 
 Status = Literal["passed", "regressed", "cannot_tell", "new"]
 """Of the whole. `new`: the script is not there on the base, and nothing could be compared."""
@@ -131,7 +134,8 @@ class GrowthTree:
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
-    """One of the two revisions. `commit` is None for a stored baseline without one; `dirty`: with uncommitted changes.
+    """One of the two sides: a revision, or a program as written or edited. `commit` is None for a stored baseline
+    without one, and for what is no revision; `dirty`: with uncommitted changes.
 
     `result`: the stored baseline's file, if this side is one.
     """
@@ -183,8 +187,24 @@ class StoredBase:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TriedEdit:
+    """What was tried. `files`: those that differ, by path from the project's root. `diff`: what they differ in, as a
+    patch; empty where it can't be told. `arguments`: the program's, in place of those that it was given; None: the
+    same. `variables`: of the environment, by name."""
+
+    files: list[str] = field(default_factory=list)
+    diff: str = ""
+    arguments: list[str] | None = None
+    variables: dict[str, str] = field(default_factory=dict)
+    speedup: Speedup | None = None
+    """How many times as fast the edited program is, by the step time; above 1 is faster. None where too little could be
+    measured. Its sessions are processes of the edited program."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Check:
-    """A whole check. `error_rate`: the promised share of identical revisions that are called regressed.
+    """A whole check. `error_rate`: the promised share of identical revisions that are called regressed; of edits that
+    change nothing, of those that are called faster or slower.
 
     `budget`: seconds, 0 where a number of pairs was asked for and no time set.
     """
@@ -219,3 +239,5 @@ class Check:
     """None where the base is a revision."""
     processes: list[ProcessRecord] = field(default_factory=list)
     """Of the head, against a stored baseline; then there are no pairs."""
+    edit: TriedEdit | None = None
+    """None where the sides are no program as written and edited."""

@@ -284,7 +284,7 @@ def smallest(
     It follows from the spread that was seen and from the number of pairs that the check had time for: a check that
     stopped early because nothing changed would have gone on if something had. None if there is no time for a claim.
     """
-    beyond = _seen_beyond(seen, most_pairs, fixed, error_rate)
+    beyond = seen_beyond(seen, most_pairs, error_rate, fixed=fixed)
     return None if beyond is None else seen.bar(threshold, max(seen.pairs, most_pairs)) + beyond
 
 
@@ -293,12 +293,13 @@ def floor(seen: GateEstimate, most_pairs: int, *, fixed: bool = False) -> float 
 
     With a smaller one, identical revisions would be called unchanged in fewer than nine checks in ten.
     """
-    return _seen_beyond(seen, most_pairs, fixed, PASSING_RATE)
+    return seen_beyond(seen, most_pairs, PASSING_RATE, fixed=fixed)
 
 
-def _seen_beyond(seen: GateEstimate, most_pairs: int, fixed: bool, error_rate: float) -> float | None:
-    """How far the truth must lie from a bound to be distinguished from it nine times in ten; None if there is no
-    time."""
+def seen_beyond(
+    seen: GateEstimate, most_pairs: int, error_rate: float, *, fixed: bool = False, power: float = POWER
+) -> float | None:
+    """How far from a bound the truth must lie to be told from it so often (`power`); None where there is no room."""
     pairs = max(seen.pairs, most_pairs)
     look = interim_look_after(pairs, last=True, fixed=fixed)
     if look is None or pairs < LEAST_PAIRS:
@@ -310,7 +311,6 @@ def _seen_beyond(seen: GateEstimate, most_pairs: int, fixed: bool, error_rate: f
     error = max(MINIMUM_STANDARD_ERROR, spread / math.sqrt(alike))
     df = degrees(alike)
     limit: float = student_t_quantile(1 - error_rate * look.share, df)
-    # The distance at which a noncentral t passes the limit with probability `POWER` (Johnson and Welch's approximation,
-    # 1940).
-    distance: float = limit + NormalDist().inv_cdf(POWER) * math.sqrt(1 + limit * limit / (2 * df))
+    # The distance at which a noncentral t passes the limit so often (Johnson and Welch's approximation, 1940).
+    distance: float = limit + NormalDist().inv_cdf(power) * math.sqrt(1 + limit * limit / (2 * df))
     return distance * error

@@ -8,6 +8,7 @@ threshold that could be judged.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from bottleneck_doctor.gate import decide
@@ -51,23 +52,39 @@ def futility(
 
     `weighted`: the estimate that may call a regression although `seen` decides nothing (`decide.settle`).
     """
-    floor = decide.floor(seen, most_pairs, fixed=fixed)
-    if floor is None:
-        return None
-    least = decide.floor(_quieter(seen), most_pairs, fixed=fixed)
-    enough = (
-        pairs
-        for pairs in range(max(LEAST_PAIRS, seen.pairs), decide.most_looked_at() + 1)
-        if (needed := decide.floor(seen, pairs, fixed=fixed)) is not None and needed <= threshold
-    )
     is_worse, is_not = _chances(seen, threshold, most_pairs, error_rate)
     if weighted is not None:
         is_worse = max(is_worse, _chances(weighted, threshold, most_pairs, error_rate)[0])
-    return Futility(
-        floor=floor,
-        pairs=next(enough, None),
+    return looked_at(
+        seen,
+        threshold,
+        most_pairs,
+        floor=lambda each, pairs: decide.floor(each, pairs, fixed=fixed),
         chance=min(1.0, is_worse + is_not),
-        below=least is not None and least > threshold,
+    )
+
+
+def looked_at(
+    seen: GateEstimate,
+    threshold: float,
+    most_pairs: int,
+    *,
+    floor: Callable[[GateEstimate, int], float | None],
+    chance: float,
+) -> Futility | None:
+    """The same of any question that has a threshold. `floor`: the least that so many pairs can judge. `chance`: that of
+    an answer."""
+    judged = floor(seen, most_pairs)
+    if judged is None:
+        return None
+    least = floor(_quieter(seen), most_pairs)
+    enough = (
+        pairs
+        for pairs in range(max(LEAST_PAIRS, seen.pairs), decide.most_looked_at() + 1)
+        if (needed := floor(seen, pairs)) is not None and needed <= threshold
+    )
+    return Futility(
+        floor=judged, pairs=next(enough, None), chance=chance, below=least is not None and least > threshold
     )
 
 
@@ -78,21 +95,51 @@ def chance_of_worse(seen: GateEstimate, threshold: float, most_pairs: int, error
 
 def _chances(seen: GateEstimate, threshold: float, most_pairs: int, error_rate: float) -> tuple[float, float]:
     """The chances that all pairs together will say worse, and not worse, given the mean and the spread so far."""
+    coming = prospect(seen, most_pairs)
+    if coming is None:
+        return 0.0, 0.0
+    is_worse = coming.above(seen.bar(threshold, most_pairs) + coming.half_width(error_rate))
+    return is_worse, coming.below(threshold - coming.half_width(decide.PASSING_RATE))
+
+
+@dataclass(frozen=True)
+class Prospect:
+    """What all pairs together will show, by what is known of mean and spread. `move`: how far the mean of all is from
+    that of the pairs so far, which are part of it."""
+
+    seen: GateEstimate
+    move: float
+    error: float
+    df: float
+    share: float
+
+    def half_width(self, rate: float) -> float:
+        """Of the bounds at the last look, at this error rate."""
+        return student_t_quantile(1 - rate * self.share, self.df) * self.error
+
+    def above(self, value: float) -> float:
+        """The chance that the mean of all pairs exceeds a value."""
+        return _tail((value - self.seen.mean) / self.move, self.seen.df)
+
+    def below(self, value: float) -> float:
+        """The chance that it does not reach a value."""
+        return _tail((self.seen.mean - value) / self.move, self.seen.df)
+
+
+def prospect(seen: GateEstimate, most_pairs: int) -> Prospect | None:
+    """What `most_pairs` will show; None where no more are to come."""
     look = decide.interim_look_after(most_pairs, last=True)
     if look is None or most_pairs <= seen.pairs:
-        return 0.0, 0.0
+        return None
     alike = seen.among(most_pairs)
     spread = seen.standard_error * math.sqrt(seen.alike)
-    error = max(MINIMUM_STANDARD_ERROR, spread * decide.least_part(seen.df) / math.sqrt(alike))
-    worse, no_worse = (
-        student_t_quantile(1 - rate * look.share, decide.degrees(alike)) * error
-        for rate in (error_rate, decide.PASSING_RATE)
+    return Prospect(
+        seen=seen,
+        move=spread * math.sqrt(1 / seen.alike - 1 / alike),
+        error=max(MINIMUM_STANDARD_ERROR, spread * decide.least_part(seen.df) / math.sqrt(alike)),
+        df=decide.degrees(alike),
+        share=look.share,
     )
-    # How far the mean of all pairs may move from the mean of the pairs so far, which are part of it.
-    move = spread * math.sqrt(1 / seen.alike - 1 / alike)
-    ways = (seen.bar(threshold, most_pairs) + worse - seen.mean, seen.mean + no_worse - threshold)
-    is_worse, is_not = (_tail(way / move, seen.df) for way in ways)
-    return is_worse, is_not
 
 
 def _quieter(seen: GateEstimate) -> GateEstimate:

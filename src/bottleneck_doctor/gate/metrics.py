@@ -26,11 +26,11 @@ from bottleneck_doctor.documents.check import (
     Unit,
     Verdict,
 )
-from bottleneck_doctor.gate import decide, parts
+from bottleneck_doctor.gate import decide, faster, parts
 from bottleneck_doctor.gate.futility import Futility, chance_of_worse, futility
 from bottleneck_doctor.gate.limits import KINDS, MetricLimit
 from bottleneck_doctor.measure.side_pairs import PairSample
-from bottleneck_doctor.wording.check_words import amount_text, value_text
+from bottleneck_doctor.wording.check_words import REVISIONS, SideWords, amount_text, value_text
 
 LEAST_EPOCH_OVERHEAD = 0.05
 """Seconds below which the start and end of an epoch don't matter; shorter ones count as this."""
@@ -81,7 +81,12 @@ class Series:
         return base, head
 
     def smallest(self, threshold: float, how: Judging) -> float | None:
-        """The smallest difference that would have been called a regression, as `decide.smallest` has it."""
+        """The smallest difference that would have been called a regression, or of an edit any difference, as
+        `decide.smallest` has it."""
+        if how.both_ways(self.id):
+            return faster.smallest(
+                self.known(), threshold, how.most_pairs, fixed=how.fixed, error_rate=how.rate(self.id)
+            )
         return decide.smallest(
             self.weighted(), threshold, how.most_pairs, fixed=how.fixed, error_rate=how.rate(self.id)
         )
@@ -202,6 +207,12 @@ class Judging:
     most_pairs: int
     fixed: bool = False
     by_part: bool = False
+    edit: bool = False
+    sides: SideWords = REVISIONS
+
+    def both_ways(self, name: str) -> bool:
+        """Whether a metric is judged in both directions."""
+        return self.edit and name == STEP_TIME
 
     @property
     def alarms(self) -> int:
@@ -244,7 +255,7 @@ def by_part(step: Metric, part: parts.DataPart, how: Judging) -> Metric:
     if worse is None:
         return step
     made = replace(step, verdict="regression", part=worse)
-    return replace(made, sentence=sentence(made))
+    return replace(made, sentence=sentence(made, how))
 
 
 def judged_series(found: Iterable[Series], how: Judging) -> list[Metric]:
@@ -267,7 +278,8 @@ def _judged(seen: Series, how: Judging) -> Metric:
         threshold = scaled(limit.threshold, seen.unit)
         verdict = "cannot_tell"
         if how.look:
-            known, verdict = decide.settle(known, weighted, threshold, look, how.rate(seen.id))
+            settle = faster.settle if how.both_ways(seen.id) else decide.settle
+            known, verdict = settle(known, weighted, threshold, look, how.rate(seen.id))
             base, head = seen.means(weighted=known is weighted)
         change = told(known.mean, seen.unit)
         low, high = (told(end, seen.unit) for end in decide.interval(known, look))
@@ -289,7 +301,7 @@ def _judged(seen: Series, how: Judging) -> Metric:
         smallest=smallest,
         sentence="",
     )
-    made = replace(made, sentence=sentence(made))
+    made = replace(made, sentence=sentence(made, how))
     return _over_the_most(made, seen, how)
 
 
@@ -329,7 +341,7 @@ def futility_of(seen: Series, how: Judging, part: parts.DataPart | None = None) 
     if len(seen.differences) < 2:
         return None
     limit = how.limits[seen.id]
-    found = futility(
+    found = (faster.futility if how.both_ways(seen.id) else futility)(
         *(seen.known(), scaled(limit.threshold, seen.unit), how.most_pairs),
         weighted=seen.weighted(),
         fixed=how.fixed,
@@ -354,17 +366,17 @@ def told(difference: float, unit: Unit) -> float:
     return difference if unit == "share" else math.expm1(min(difference, 700.0))
 
 
-def sentence(metric: Metric) -> str:
-    """The verdict on a metric in a sentence, with its figures."""
-    name = metric.title
+def sentence(metric: Metric, how: Judging) -> str:
+    """What is known of a metric, in a sentence."""
+    name, sides = metric.title, how.sides
     if metric.verdict == "not_measured":
         return f"{name}: could not be measured on either side."
     if metric.verdict in ("gone", "new"):
-        where = "base" if metric.verdict == "gone" else "head"
-        return f"{name}: it was measured on the {where} only."
+        where = sides.base if metric.verdict == "gone" else sides.head
+        return f"{name}: only {where} has it."
     if metric.change is None:
-        where = "base" if metric.head is None else "head"
-        return f"{name}: it was measured on the {where} only, which may be chance."
+        where = sides.base if metric.head is None else sides.head
+        return f"{name}: only {where} has shown it, which may be chance."
     before, after = value_text(metric, metric.base), value_text(metric, metric.head)
     figures = f"{before} to {after}"
     by = f"by {amount_text(metric.unit, abs(metric.change))}"
@@ -381,9 +393,11 @@ def sentence(metric: Metric) -> str:
             f"seems to have grown {by}, but that alone may be chance."
         )
     if metric.verdict == "regression":
-        return f"{name}: grew {by}; the limit is {limit}."
+        return f"{name}: grew {by}." if how.both_ways(metric.id) else f"{name}: grew {by}; the limit is {limit}."
     if metric.verdict == "improvement":
         return f"{name}: fell {by}."
+    if metric.verdict == "unchanged" and how.both_ways(metric.id):
+        return f"{name}: differs by less than {limit} ({figures})."
     if metric.verdict == "unchanged":
         return f"{name}: has not grown by {limit} or more (base {before}, head {after})."
     way = "grown" if metric.change > 0 else "fallen"

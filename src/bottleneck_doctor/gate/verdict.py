@@ -9,6 +9,7 @@ from statistics import median
 
 from bottleneck_doctor.documents.check import PHASE, STEP_TIME, Culprit, Metric, Status
 from bottleneck_doctor.documents.report import Warning
+from bottleneck_doctor.gate import faster
 from bottleneck_doctor.gate import metrics as figures
 from bottleneck_doctor.gate.decide import LEAST_PAIRS
 from bottleneck_doctor.gate.futility import Futility
@@ -16,7 +17,7 @@ from bottleneck_doctor.gate.metrics import Judging
 from bottleneck_doctor.gate.parts import data_part
 from bottleneck_doctor.measure.side_pairs import PairSample
 from bottleneck_doctor.wording import words
-from bottleneck_doctor.wording.check_words import amount_text, change_text, fails
+from bottleneck_doctor.wording.check_words import SideWords, amount_text, change_text, fails
 
 LONG = 1.25
 """A window that takes this many times the typical time of its process was held up."""
@@ -41,7 +42,17 @@ def deciding(metrics: Sequence[Metric]) -> list[Metric]:
 
 def is_open(metrics: Sequence[Metric], how: Judging) -> bool:
     """Whether more pairs could still change the result. Nothing is decided before the first look."""
-    return how.look is None or any(metric.verdict == "cannot_tell" for metric in deciding(metrics))
+    if how.look is None or any(metric.verdict == "cannot_tell" for metric in deciding(metrics)):
+        return True
+    return any(how.both_ways(metric.id) and not _known_well(metric) for metric in metrics)
+
+
+def _known_well(metric: Metric) -> bool:
+    if metric.verdict not in ("regression", "improvement"):
+        return True
+    ends = (metric.change, metric.low, metric.high)
+    known = [math.log1p(end) for end in ends if end is not None and end > -1]
+    return len(known) < len(ends) or faster.known_well(*known)
 
 
 def status(metrics: Sequence[Metric]) -> Status:
@@ -108,12 +119,12 @@ def sentence(
         told = [metric for metric in deciding(metrics) if metric.id != STEP_TIME]
         said += [metric.sentence for metric in told if metric.verdict in UNTOLD or step is None]
     if step in failed:
-        said += _what_grew(culprits)
+        said += what_grew(culprits)
     return " ".join(said) if said else "Nothing was compared: no metric has the level `error`."
 
 
-def _what_grew(culprits: Sequence[Culprit]) -> list[str]:
-    """The first culprit that is not a phase, else the first phase. Changed code comes first, but other code may have
+def what_grew(culprits: Sequence[Culprit]) -> list[str]:
+    """The first that is no phase, else the first phase. What was changed stands first, and something else may have
     grown more."""
     found = next((each for each in culprits if each.kind != "phase"), None)
     if found is None:
@@ -199,22 +210,24 @@ def refusal(
         amount = amount_text(metric.unit, metric.threshold)
         said.append(
             f"{metric.title}: a threshold of {amount} can't be judged here. One pair of processes differs from the "
-            f"next so much that {_least_judged(metric, known.floor)}. The check stopped after "
+            f"next so much that {least_judged(metric, known.floor)}. The check was given up after "
             f"{words.count_text(len(pairs), 'pair')}, at {change_text(metric)}. "
-            f"{f'{seen} ' if seen and metric.id == STEP_TIME else ''}{_way_out(metric, known, pair_seconds)}"
+            f"{f'{seen} ' if seen and metric.id == STEP_TIME else ''}{way_out(metric, known, pair_seconds)}"
         )
     return " ".join(said)
 
 
-def _least_judged(metric: Metric, floor: float) -> str:
+def least_judged(metric: Metric, floor: float) -> str:
+    """What can be judged at all, as part of a sentence."""
     if floor > MOST_USEFUL:
         return f"not even {amount_text(metric.unit, MOST_USEFUL)} can be judged in this time"
     least = amount_text(metric.unit, _rounded_up(floor))
     return f"the smallest threshold that can be judged in this time is {least}"
 
 
-def _way_out(metric: Metric, known: Futility, pair_seconds: float) -> str:
-    # The margin is for checking out and for what else is not part of the pairs.
+def way_out(metric: Metric, known: Futility, pair_seconds: float) -> str:
+    """What would settle it, in a sentence or two."""
+    # With what checking out and starting take beside the pairs.
     more = "" if known.pairs is None else f"`--budget {max(1, math.ceil(1.15 * known.pairs * pair_seconds / 60))}m`"
     if known.floor > MOST_USEFUL:
         return f"{QUIETER}, or give more time: {more}." if more else f"{QUIETER}; more time here would not help."
@@ -249,23 +262,23 @@ def weak_evidence(pairs: Sequence[PairSample], how: Judging, metrics: Sequence[M
             )
         )
     for metric, known in futilities(pairs, how, metrics):
-        if known is not None and metric.threshold < known.floor:
+        # Of an edit the outcome itself says so.
+        if known is not None and metric.threshold < known.floor and not how.both_ways(metric.id):
             found.append(
                 Warning(
                     slug="threshold-below-noise",
                     sentence=f"{metric.title}: a threshold of {amount_text(metric.unit, metric.threshold)} can't be "
                     "judged here in this time. One pair of processes differs from the next so much that "
-                    f"{_least_judged(metric, known.floor)}. {_weaker(known)}",
+                    f"{least_judged(metric, known.floor)}. {_weaker(known)}",
                 )
             )
-    found += _other_loop(pairs)
-    found += _stalls(pairs)
+    found += _other_loop(pairs, how.sides)
+    found += _stalls(pairs, how.sides)
     return found
 
 
-def _stalls(pairs: Sequence[PairSample]) -> list[Warning]:
-    """A warning if the head's windows are sometimes long and the base's are not. Another program would have hit both
-    alike."""
+def _stalls(pairs: Sequence[PairSample], sides: SideWords) -> list[Warning]:
+    """Where the head's windows are long now and then and the base's are not. A neighbour would have met both alike."""
     rounds = [pair.rounds() for pair in pairs]
     base, head = (sum(_long([each[side] for each in seen]) for seen in rounds) for side in (0, 1))
     if not base + head or _at_least(head, base + head) > RARE:
@@ -274,9 +287,9 @@ def _stalls(pairs: Sequence[PairSample]) -> list[Warning]:
     return [
         Warning(
             slug="head-stalls",
-            sentence=f"{head} of {windows} of the head took a quarter longer than is usual in their process, and "
-            f"{base or 'none'} of the base's did: the head seems to stall now and then. Look at what it does every few "
-            "seconds: saving, logging, collecting garbage.",
+            sentence=f"{head} of {windows} of {sides.head} took a quarter longer than is usual in their process, and "
+            f"{base or 'none'} of those of {sides.base}: {sides.head} seems to stall now and then. Look at what it "
+            "does every few seconds: saving, logging, collecting garbage.",
         )
     ]
 
@@ -292,26 +305,26 @@ def _at_least(hits: int, of: int) -> float:
     return chance
 
 
-def _other_loop(pairs: Sequence[PairSample]) -> list[Warning]:
-    """A warning if the two loops are of different kinds, so that their steps differ in size."""
+def _other_loop(pairs: Sequence[PairSample], sides: SideWords) -> list[Warning]:
+    """Where the two loops are not of one kind, so that their steps are not of one size."""
     if not pairs:
         return []
     base, head = pairs[-1].base, pairs[-1].head
     if base.has_loader and head.has_loader and pairs[-1].one_side_knows_overhead:
-        where = "base" if base.knows_epoch_overhead else "head"
+        where = sides.base if base.knows_epoch_overhead else sides.head
         return [
             Warning(
                 slug="loops-differ",
-                sentence=f"The cost of starting and ending an epoch is known for the {where} only, so steps are "
+                sentence=f"What starting and ending an epoch costs is known for {where} only, so steps are "
                 "compared without it.",
             )
         ]
     if base.has_loader != head.has_loader:
-        where = "base" if base.has_loader else "head"
+        where = sides.base if base.has_loader else sides.head
         return [
             Warning(
                 slug="loops-differ",
-                sentence=f"Only the {where} takes batches from a DataLoader, so steps are compared, not samples.",
+                sentence=f"Only {where} takes batches from a DataLoader, so steps are compared, not samples.",
             )
         ]
     before, after = base.per_step(), head.per_step()
@@ -319,8 +332,9 @@ def _other_loop(pairs: Sequence[PairSample]) -> list[Warning]:
         return [
             Warning(
                 slug="loops-differ",
-                sentence=f"A step has {words.number_text(after)} samples on the head and {words.number_text(before)} "
-                "on the base, so the head's seconds are given for as many samples as a step of the base has.",
+                sentence=f"A step has {words.number_text(after)} samples {sides.on_head} and "
+                f"{words.number_text(before)} {sides.on_base}, so the seconds of {sides.head} are given for as many "
+                f"samples as a step of {sides.base} has.",
             )
         ]
     return []

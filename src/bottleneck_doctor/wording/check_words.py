@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os.path
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 from bottleneck_doctor.documents.check import PHASE, STEP_TIME, Check, Culprit, Metric, Side, Status, Unit, Verdict
@@ -27,6 +28,62 @@ STATUS_WORDS: dict[Status, str] = {
     "cannot_tell": "Cannot tell",
     "new": "New script",
 }
+
+EDIT_VERDICT_WORDS: dict[Verdict, str] = {
+    **VERDICT_WORDS,
+    "regression": "slower",
+    "improvement": "faster",
+    "unchanged": "no difference",
+}
+"""Of the step time of an edit, which is asked about in both directions."""
+
+
+@dataclass(frozen=True)
+class SideWords:
+    """How the two sides are called. `base`, `head`, `both`: as the subject of a sentence. `on_base`, `on_head`: where
+    something was seen. `base_title`, `head_title`: of a column."""
+
+    base: str
+    head: str
+    both: str
+    on_base: str
+    on_head: str
+    base_title: str
+    head_title: str
+
+
+REVISIONS = SideWords("the base", "the head", "both revisions", "on the base", "on the head", "Base", "Head")
+EDITED = SideWords(
+    "the program as written",
+    "the edited program",
+    "both, as written and edited,",
+    "as written",
+    "with the edit",
+    "As written",
+    "Edited",
+)
+
+
+def side_words(check: Check) -> SideWords:
+    """How its sides are called."""
+    return REVISIONS if check.edit is None else EDITED
+
+
+def verdict_text(check: Check, metric: Metric) -> str:
+    """The verdict on a metric: `worse`, `not worse`; of an edit's step time `faster`, `no difference`."""
+    both_ways = check.edit is not None and metric.id == STEP_TIME
+    return (EDIT_VERDICT_WORDS if both_ways else VERDICT_WORDS)[metric.verdict]
+
+
+def status_text(check: Check) -> str:
+    """The outcome in a word or two: `Passed`, `Regressed`; of an edit `Faster`, `No difference`, `Slower`."""
+    step = next((metric for metric in check.metrics if metric.id == STEP_TIME), None)
+    if check.edit is None or step is None or check.status in ("cannot_tell", "new"):
+        return STATUS_WORDS[check.status]
+    if check.status == "regressed" and step.verdict != "regression":
+        return STATUS_WORDS[check.status]
+    return EDIT_VERDICT_WORDS[step.verdict].capitalize()
+
 
 MOST_TIMES = 5
 """Times of a baseline that are named; the last."""
@@ -169,3 +226,23 @@ def inside(file: str, cwd: str, root: Path) -> str | None:
     except ValueError:
         return None
     return relative if relative != "." else None
+
+
+def promise_text(check: Check) -> str:
+    """What the error rate promises, in a sentence that begins in the middle."""
+    rate = words.share_text(check.error_rate)
+    if check.edit is None:
+        return f"designed so that of checks of identical revisions, at most {rate} find a regression."
+    return f"designed so that of edits that change nothing, at most {rate} are called faster or slower."
+
+
+def tried_texts(check: Check) -> list[str]:
+    """What an edit consists of, one sentence each: files, arguments, variables; none of two revisions."""
+    edit = check.edit
+    if edit is None:
+        return []
+    told = [f"Files: {words.listed([f'`{each}`' for each in edit.files])}."] if edit.files else []
+    if edit.arguments is not None:
+        told.append(f"Arguments: `{words.command_text(edit.arguments)}`." if edit.arguments else "Without arguments.")
+    variables = [f"`{name}={value}`" for name, value in edit.variables.items()]
+    return told + ([f"Variables: {words.listed(variables)}."] if variables else [])

@@ -169,4 +169,4 @@ def _largest(found: list[Culprit]) -> list[Culprit]:
 def sentence(what: str, base: float, head: float) -> str:
     """A sentence about how long something took before and takes now. `what`: its subject."""
     before = words.duration_text(base) if base >= LEAST_TOLD else "nothing"
-    return f"{what} takes {words.duration_text(head)} a step, and {before} on the base."
+    return f"{what} takes {words.duration_text(head)} a step, {before} before."

@@ -17,6 +17,7 @@ from bottleneck_doctor.documents.check import GrowthNode, GrowthTree
 from bottleneck_doctor.documents.report import CallNode
 from bottleneck_doctor.render.flame import Placed, frame, graph, placed
 from bottleneck_doctor.wording import words
+from bottleneck_doctor.wording.check_words import REVISIONS, SideWords
 
 SIGMAS = 2.5
 """How many times its own luck of sampling a frame must have changed by; as for culprits."""
@@ -34,16 +35,17 @@ class _Call(CallNode):
     head: float = 0.0
 
 
-def flame(tree: GrowthTree, *, label: str) -> str:
+def flame(tree: GrowthTree, *, label: str, sides: SideWords = REVISIONS) -> str:
     """One drawing as markup. `label` says whose it is: "main process"."""
     root = _widened(tree.root)
     frames = placed(root)
     changes = [abs(each.head - each.base) for each in _calls(frames) if changed(each.base, each.head, tree)]
     largest = max(changes, default=0.0)
     step = (
-        f"{words.duration_text(tree.root.base)} a step on the base, {words.duration_text(tree.root.head)} on the head"
+        f"{words.duration_text(tree.root.base)} a step {sides.on_base}, "
+        f"{words.duration_text(tree.root.head)} {sides.on_head}"
     )
-    return graph(f"What grew, {label}: {step}", frames, lambda each: _drawn(each, tree, largest))
+    return graph(f"What grew, {label}: {step}", frames, lambda each: _drawn(each, tree, largest, sides))
 
 
 def changed(base: float, head: float, tree: GrowthTree) -> bool:
@@ -82,13 +84,13 @@ def _calls(frames: list[Placed]) -> list[_Call]:
     return [each.node for each in frames if isinstance(each.node, _Call)]
 
 
-def _drawn(each: Placed, tree: GrowthTree, largest: float) -> Markup:
+def _drawn(each: Placed, tree: GrowthTree, largest: float, sides: SideWords) -> Markup:
     call = each.node
     assert isinstance(call, _Call)
     where = words.place_text(call.path, call.line) if call.path else ""
     by = call.head - call.base
     grew = changed(call.base, call.head, tree)
-    said = f"{words.duration_text(call.head)} a step, {words.duration_text(call.base)} on the base"
+    said = f"{words.duration_text(call.head)} a step, {words.duration_text(call.base)} {sides.on_base}"
     title = f"{call.name} ({where}): {said}" + (f" ({amount(by)})" if grew else "")
     if each.run:
         last = each.run[-1]

@@ -41,7 +41,7 @@ def commands(check: Check) -> str:
     found = [
         _Annotation(
             "error" if check_words.fails(each) else "warning",
-            f"{each.title}: {check_words.VERDICT_WORDS[each.verdict]}",
+            f"{each.title}: {check_words.verdict_text(check, each)}",
             each.sentence,
             check_words.place_of(check, each),
         )

@@ -35,7 +35,7 @@ def render(check: Check) -> str:
     suites = _element("testsuites", name="bottleneck-doctor", time=time, **counts)
     suite = _element(
         "testsuite",
-        name=f"bottleneck-doctor check {script}",
+        name=f"bottleneck-doctor {'check' if check.edit is None else 'try'} {script}",
         skipped=str(sum(each.find("skipped") is not None for each in cases)),
         # Without its zone, as the schema of Ant's task has it.
         timestamp=check.created[:19],
@@ -56,10 +56,11 @@ def render(check: Check) -> str:
 
 def _case(check: Check, metric: Metric, script: str) -> ElementTree.Element:
     case = _element("testcase", classname=script, name=f"{metric.id}: {metric.title}", time="0")
-    site = check_words.place_of(check, metric)
+    site, sides = check_words.place_of(check, metric), check_words.side_words(check)
     details = [
         metric.sentence,
-        f"base {check_words.value_text(metric, metric.base)}, head {check_words.value_text(metric, metric.head)}",
+        f"{sides.base_title.lower()} {check_words.value_text(metric, metric.base)}, "
+        f"{sides.head_title.lower()} {check_words.value_text(metric, metric.head)}",
         f"change {check_words.change_text(metric)}, "
         f"threshold {check_words.amount_text(metric.unit, metric.threshold)}, "
         f"smallest detectable change {check_words.amount_text(metric.unit, metric.smallest)}",
@@ -86,6 +87,8 @@ def _properties(check: Check) -> dict[str, str]:
         "steady": "yes" if check.steady else "no",
         "version": check.tool.version,
     }
+    if check.edit is not None and check.edit.speedup is not None:
+        found["speedup"] = f"{words.estimate_text(check.edit.speedup)} ({words.interval_text(check.edit.speedup)})"
     if check.stored is not None:
         found["processes"] = str(len(check.processes))
         found["machine"] = "another than the baseline's" if check.stored.different else "the baseline's"

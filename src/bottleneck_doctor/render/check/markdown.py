@@ -14,9 +14,14 @@ from bottleneck_doctor.wording.check_words import one_line
 
 MARK = "<!-- bottleneck-doctor check -->"
 """The first line, by which a comment of an earlier check is found again."""
+TRIED_MARK = "<!-- bottleneck-doctor try -->"
+"""The same of an edit that was tried, which takes no check's place."""
 
 ROWS = 50
 """Rows of a table, and entries of a list: a comment has at most 65 536 characters."""
+
+DIFF_LINES = 200
+"""Lines of an edit that are shown, for the same reason."""
 
 _MARKUP = re.compile(r"([\\`*_\[\]<>~$]|^[#+-])")
 _LINKS = re.compile(r"(?<![\w`])([@#])(?=\w)|(?<=\w)(://|@)(?=\w)")
@@ -24,20 +29,22 @@ _LINKS = re.compile(r"(?<![\w`])([@#])(?=\w)|(?<=\w)(://|@)(?=\w)")
 
 def render(check: Check) -> str:
     """The whole text, ending in a newline."""
-    parts = [MARK, f"### {sentence(check.sentence)}", _what(check)]
+    parts = [MARK if check.edit is None else TRIED_MARK, f"### {sentence(check.sentence)}", _what(check)]
     shown = [each for each in check.metrics if check_words.is_shown(each)][:ROWS]
     if shown:
-        parts.append(_table(shown))
+        parts.append(_table(check, shown))
     said = [f"- {sentence(each.sentence)}" for each in shown if each.verdict not in ("unchanged", "new")]
     parts += ["\n".join(said)] if said else []
     parts += [_warnings(check)] if check.warnings else []
     if check.culprits:
-        parts.append(_folded("What grew", _culprits(check.culprits[:ROWS])))
+        parts.append(_folded("What grew", _culprits(check, check.culprits[:ROWS])))
     if check.commits:
         commits = "\n".join(f"- {code(each)}" for each in check.commits[:ROWS])
         more = len(check.commits) - ROWS
         commits += f"\n- and {words.count_text(more, 'commit')} before" if more > 0 else ""
         parts.append(_folded(words.count_text(len(check.commits), "commit"), commits))
+    if check.edit is not None:
+        parts.append(_folded("What was tried", _tried(check)))
     parts.append(_folded("How this was measured", _method(check)))
     return "\n\n".join(parts) + "\n"
 
@@ -68,13 +75,15 @@ def _what(check: Check) -> str:
     return f"{code(words.command_text(check.entrypoint.argv))}: {sides}, {check_words.effort_text(check)}."
 
 
-def _table(metrics: list[Metric]) -> str:
+def _table(check: Check, metrics: list[Metric]) -> str:
+    sides = check_words.side_words(check)
     rows = [
-        "| | base | head | change (95 %) | threshold | smallest detectable | verdict |",
+        f"| | {sides.base_title.lower()} | {sides.head_title.lower()} "
+        "| change (95 %) | threshold | smallest detectable | verdict |",
         "|---|--:|--:|--:|--:|--:|---|",
     ]
     for each in metrics:
-        verdict = check_words.VERDICT_WORDS[each.verdict]
+        verdict = check_words.verdict_text(check, each)
         if check_words.fails(each):
             verdict = f"**{verdict}**"
         elif check_words.is_finding(each):
@@ -96,8 +105,10 @@ def _warnings(check: Check) -> str:
     return "\n".join(f"- Note: {sentence(each.sentence)} {code(each.slug)}" for each in check.warnings[:ROWS])
 
 
-def _culprits(culprits: list[Culprit]) -> str:
-    rows = ["| | where | base, a step | head, a step | |", "|---|---|--:|--:|---|"]
+def _culprits(check: Check, culprits: list[Culprit]) -> str:
+    sides = check_words.side_words(check)
+    titles = f"{sides.base_title.lower()}, a step | {sides.head_title.lower()}, a step"
+    rows = [f"| | where | {titles} | |", "|---|---|--:|--:|---|"]
     for each in culprits:
         where = "" if each.site is None else code(check_words.site_text(each.site))
         changed = "changed here" if each.changed_here else ""
@@ -106,10 +117,23 @@ def _culprits(culprits: list[Culprit]) -> str:
     return "\n".join(rows)
 
 
+def _tried(check: Check) -> str:
+    rows = [f"- {sentence(each)}" for each in check_words.tried_texts(check)]
+    diff = "" if check.edit is None else check.edit.diff
+    if not diff:
+        return "\n".join(rows)
+    # Not splitlines: it also splits at characters that are part of a line of Python.
+    lines = [words.visible(line) for line in diff.removesuffix("\n").split("\n")]
+    # Longer than any run of backticks in it, so that none of them ends the block.
+    fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", diff))])
+    left = len(lines) - DIFF_LINES
+    more = ["", f"{words.count_text(left, 'more line')} not shown."] if left > 0 else []
+    return "\n".join([*rows, "", f"{fence}diff", *lines[:DIFF_LINES], fence, *more])
+
+
 def _method(check: Check) -> str:
     rows = [
-        f"- Error rate: by design, at most {words.share_text(check.error_rate)} of checks of identical revisions find "
-        "a regression.",
+        f"- Error rate: {check_words.promise_text(check)}",
         f"- Time: {check_words.time_text(check)}.",
     ]
     if check.stored is not None:

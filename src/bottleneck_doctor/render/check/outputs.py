@@ -92,7 +92,7 @@ OUTPUTS = (
         "markdown",
         "Write Markdown, for a comment on a pull request.",
         _markdown,
-        re.compile(rb"<!-- bottleneck-doctor check -->"),
+        re.compile(rb"<!-- bottleneck-doctor (check|try) -->"),
     ),
     Output(
         "junit",

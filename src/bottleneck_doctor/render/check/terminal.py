@@ -13,7 +13,6 @@ from bottleneck_doctor.documents.check import Check, Metric, Verdict
 from bottleneck_doctor.render.console import text_console
 from bottleneck_doctor.wording import words
 from bottleneck_doctor.wording.check_words import (
-    VERDICT_WORDS,
     amount_text,
     change_text,
     effort_text,
@@ -21,13 +20,17 @@ from bottleneck_doctor.wording.check_words import (
     is_finding,
     is_shown,
     side_text,
+    side_words,
+    status_text,
     value_text,
+    verdict_text,
 )
 
 PLAIN_WIDTH = 120
 _STYLES: dict[Verdict, str] = {"regression": "bold red", "gone": "bold red", "improvement": "green"}
-_TITLES = {"passed": "Passed", "regressed": "Regressed", "cannot_tell": "CANNOT TELL", "new": "New"}
-STEADY = "Both sides ran with a steady memory allocator, which makes times vary less (--no-steady turns it off)."
+_TITLES = {"cannot_tell": "CANNOT TELL", "new": "New"}
+"""Of outcomes that stand out, or are shorter here."""
+STEADY = "Both sides ran with a steady memory allocator, which makes times vary less (--no-steady switches it off)."
 
 
 def render(check: Check, *, width: int | None, color: bool) -> str:
@@ -35,14 +38,15 @@ def render(check: Check, *, width: int | None, color: bool) -> str:
     console = text_console(max(width or PLAIN_WIDTH, 60), color=color)
     style = "bold red" if check.status == "regressed" else "bold"
     console.print()
-    console.print(Text(words.visible(f"{_TITLES[check.status]}: {check.sentence}"), style=style if color else ""))
+    title = _TITLES.get(check.status) or status_text(check)
+    console.print(Text(words.visible(f"{title}: {check.sentence}"), style=style if color else ""))
     dim = "dim" if color else ""
     sides = f"{side_text(check.head)} against {side_text(check.base)}, {effort_text(check)}."
     console.print(Text(words.visible(sides), style=dim))
     rows = [metric for metric in check.metrics if is_shown(metric)]
     if rows:
         console.print()
-        console.print(_table(rows, color))
+        console.print(_table(check, rows, color))
     if check.culprits:
         console.print()
         console.print(Text("What grew:", style="bold" if color else ""))
@@ -64,14 +68,15 @@ def render(check: Check, *, width: int | None, color: bool) -> str:
     return "\n".join(line.rstrip() for line in console.file.getvalue().split("\n"))
 
 
-def _table(rows: list[Metric], color: bool) -> Table:
+def _table(check: Check, rows: list[Metric], color: bool) -> Table:
+    sides = side_words(check)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold" if color else "")
     table.add_column("Metric", no_wrap=True)
-    for title in ("Base", "Head", "Change (95 %)", "Limit", "Smallest\ndetectable"):
+    for title in (sides.base_title, sides.head_title, "Change (95 %)", "Limit", "Smallest\ndetectable"):
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("Verdict")
     for metric in rows:
-        verdict = VERDICT_WORDS[metric.verdict]
+        verdict = verdict_text(check, metric)
         if is_finding(metric):
             verdict = verdict.upper() if fails(metric) else f"{verdict} (a warning)"
         table.add_row(
