@@ -40,7 +40,7 @@ _NO_VALUE = re.compile(
 _OPEN = frozenset({"PWD", "OLDPWD"})
 _VAGUE = frozenset({"auth", "cookie", "key", "pass", "pat", "token"})
 """Names that in a script's own words may mean anything, so that the value has to look like a key too."""
-_COMMANDS = frozenset({"--base-setup", "--exec", "--launch", "-c"})
+_COMMANDS = frozenset({"--args", "--base-setup", "--exec", "--launch", "-c"})
 """Options whose value is a command line itself."""
 _PLAIN = re.compile(r"|true|false|yes|no|on|off|none|null|auto|\d{1,5}", re.IGNORECASE)
 """Values that tell nothing, whatever their name."""

@@ -1,7 +1,7 @@
 """What a check compares, wherever its sides come from: two that can be started, and what is known of both.
 
 A source of sides is a context manager that gives a `Compared` for as long as the files of both sides lie on disk.
-`of_revisions` is one.
+`of_revisions` is one, `of_edit` another.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from bottleneck_doctor.documents.check import Side
 from bottleneck_doctor.documents.report import Warning
 from bottleneck_doctor.gate.cause.hunks import Differences
 from bottleneck_doctor.measure.starter import Side as Started
 from bottleneck_doctor.protection.protector import Protector, protecting
+from bottleneck_doctor.protection.sandbox import Edits
 from bottleneck_doctor.session.start import Start
 
 Address = tuple[str, int]
@@ -36,22 +38,31 @@ class Compared:
     """Of each side's files, and of those that it shares with the other one, by the side's name."""
     differences: Callable[[], Differences]
     """What the head changed."""
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """Files of the head that lie otherwise on disk, by path from the root."""
     commits: list[str] = field(default_factory=list)
     """From the base to the head, newest first, one line each."""
     warnings: list[Warning] = field(default_factory=list)
     """What has to be known of what is compared. What could not be put back is added when the context is left."""
 
 
-@contextlib.contextmanager
-def protectors(start: Start, warnings: list[Warning]) -> Iterator[Callable[[Path, Sequence[str]], Protector]]:
-    """Makes what keeps files as they were: of each side apart, so that neither finds what the other wrote.
+class Protect(Protocol):
+    """Makes what keeps files as they were: of a side's working folder and entrypoint. `edits`: files that it sees
+    changed; raises `NotHere` where they can't be shown to it alone."""
 
-    The working folder and the entrypoint of a side go in. What could not be put back is added to `warnings`.
+    def __call__(self, cwd: Path, words: Sequence[str], edits: Edits | None = None) -> Protector: ...
+
+
+@contextlib.contextmanager
+def protectors(start: Start, warnings: list[Warning]) -> Iterator[Protect]:
+    """Each side gets protection of its own, so that neither finds what the other wrote.
+
+    What could not be put back is added to `warnings`.
     """
     with contextlib.ExitStack() as stack:
 
-        def made(cwd: Path, words: Sequence[str]) -> Protector:
-            protector = Protector() if start.in_place else protecting(cwd, words)
+        def made(cwd: Path, words: Sequence[str], edits: Edits | None = None) -> Protector:
+            protector = Protector() if start.in_place else protecting(cwd, words, edits)
             stack.callback(_closed, protector, warnings)
             return protector
 

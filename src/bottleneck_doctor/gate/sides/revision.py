@@ -90,11 +90,21 @@ def find(cwd: Path, ref: str, *, merge_base: bool) -> Revisions:
 def here(cwd: Path) -> tuple[Path, Side]:
     """The root of the repository around the working folder, and its state; the folder itself if there is no repository
     or no git."""
+    root = root_of(cwd)
     try:
-        git = Git(cwd)
-        return Path(git("rev-parse", "--show-toplevel")).resolve(), _head(git)
+        if root is not None:
+            return root, _head(Git(cwd))
+    except GitFailed:
+        pass
+    return cwd.resolve(), Side(name=WORKING_TREE, commit=None)
+
+
+def root_of(folder: Path) -> Path | None:
+    """The root of the repository that a folder lies in; None where there is none, or no git."""
+    try:
+        return Path(Git(folder)("rev-parse", "--show-toplevel")).resolve()
     except (GitFailed, DoctorError):
-        return cwd.resolve(), Side(name=WORKING_TREE, commit=None)
+        return None
 
 
 def since(root: Path, commit: str) -> list[str]:
