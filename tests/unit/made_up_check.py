@@ -17,14 +17,19 @@ from typing import Any
 from tests.unit.made_up_machine import Machine, MadeUpSession, Noting, Training
 from tests.unit.stored_samples import CALIBRATION, MACHINE, stored
 
+from bottleneck_doctor.config import Config
 from bottleneck_doctor.documents.check import Check
 from bottleneck_doctor.documents.stored_baseline import Draw, Stored
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.gate.baseline import recording, stored_check
 from bottleneck_doctor.gate.baseline.machine import Machine as Described
 from bottleneck_doctor.gate.baseline.single import Training as Started
-from bottleneck_doctor.gate.check import CheckOutcome, CheckRequest, check
+from bottleneck_doctor.gate.check import CheckOutcome, check
+from bottleneck_doctor.gate.limits import configured_for_edit
 from bottleneck_doctor.gate.plan import WINDOW_SECONDS
+from bottleneck_doctor.gate.request import CheckRequest, TryRequest
+from bottleneck_doctor.gate.sides.edit import planned
+from bottleneck_doctor.gate.tried import THRESHOLD
 from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.prober import TOO_LONG
 from bottleneck_doctor.runtime.wire.messages import Grant
@@ -45,8 +50,12 @@ class PairMachine(Machine):
     sides: Mapping[str, Trainings]
     home: Path = field(default_factory=lambda: Path.cwd().resolve())
 
+    def side_of(self, command: Command) -> str:
+        """Whose process a command starts."""
+        return "head" if command.cwd.resolve() == self.home else "base"
+
     def trained_by(self, command: Command) -> tuple[str, Training]:
-        who = "head" if command.cwd.resolve() == self.home else "base"
+        who = self.side_of(command)
         trainings = self.sides[who]
         if isinstance(trainings, Training):
             return who, trainings
@@ -159,6 +168,41 @@ class Checked(_Ran):
     @property
     def warnings(self) -> set[str]:
         return {warning.slug for warning in self.check.warnings}
+
+
+@dataclass(kw_only=True)
+class EditMachine(PairMachine):
+    """One on which a program is trained as written and with an edit: in a copy, or with a variable of the edit's."""
+
+    marks: tuple[str, ...] = ()
+
+    def side_of(self, command: Command) -> str:
+        edited = command.cwd.resolve() != self.home or any(name in command.environment for name in self.marks)
+        return "head" if edited else "base"
+
+
+class Tried(Checked):
+    """An edit of `train.py` in the working folder that is tried: another text of it, or variables."""
+
+    def __init__(
+        self,
+        base: Trainings | None = None,
+        head: Trainings | None = None,
+        *,
+        text: bytes | None = None,
+        seed: int = 1,
+        interrupted_at: float | None = None,
+        **asked: Any,
+    ) -> None:
+        variables = {} if text is not None else {"FAST": "1"}
+        sides = {"base": base or Training(), "head": head or Training()}
+        machine = EditMachine(sides=sides, interrupted_at=interrupted_at, marks=tuple(variables))
+        script = None if text is None else ("new.py", text)
+        edit = planned(_start(), Path.cwd(), script=script, variables=variables)
+        request = TryRequest(
+            start=_start(), edit=edit, seed=seed, **{"limits": configured_for_edit(Config(), None, THRESHOLD), **asked}
+        )
+        _Ran.__init__(self, machine, lambda: check(request, Noting(machine), machine.outside()))
 
 
 class Held(Checked):

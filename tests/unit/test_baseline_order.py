@@ -14,10 +14,10 @@ from bottleneck_doctor.documents.check import HOST_MEMORY
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.gate.baseline import against
 from bottleneck_doctor.gate.baseline.recording import PROCESSES
-from bottleneck_doctor.gate.check import DEFAULT_BUDGET
 from bottleneck_doctor.gate.decide import LEAST_PAIRS
 from bottleneck_doctor.gate.paired import MOST_BROKEN_PAIRS
 from bottleneck_doctor.gate.plan import LEAST_ROUNDS, MOST_ROUNDS
+from bottleneck_doctor.gate.request import DEFAULT_BUDGET
 from bottleneck_doctor.measure.starter import SECONDS_BETWEEN_STARTS
 
 SLOWER = Training(step=0.020)

@@ -17,10 +17,10 @@ from tests.unit.test_gate_revision import commit, git
 
 from bottleneck_doctor.documents.check import HOST_MEMORY, STEP_TIME
 from bottleneck_doctor.gate import decide
-from bottleneck_doctor.gate.check import DEFAULT_BUDGET
 from bottleneck_doctor.gate.limits import DEFAULTS, MetricLimit
 from bottleneck_doctor.gate.paired import MOST_BROKEN_PAIRS
 from bottleneck_doctor.gate.plan import LEAST_ROUNDS, MOST_ROUNDS
+from bottleneck_doctor.gate.request import DEFAULT_BUDGET
 from bottleneck_doctor.measure.starter import SECONDS_BETWEEN_STARTS
 
 SLOWER = Training(step=0.014)

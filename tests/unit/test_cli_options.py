@@ -106,7 +106,7 @@ def shown(capsys: pytest.CaptureFixture[str], slug: str) -> tuple[str, list[list
 
 
 def test_every_command_is_covered() -> None:
-    assert STARTING == ["baseline", "check", "run"]
+    assert STARTING == ["baseline", "check", "run", "try"]
     assert all(isinstance(command, Command) for command in COMMANDS.values())
     assert len(WAYS) > 100  # A mistake above would let nothing be tested at all.
 
@@ -168,6 +168,10 @@ def test_what_stands_behind_dashes_is_the_scripts(name: str, option: str, words:
 def test_no_option_is_taken_for_the_value_of_another(
     name: str, spelled: str, next_word: str, ask: Ask, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    if (spelled, next_word) == ("--args", "--output=x"):
+        # Words of the script's own, which begin with a dash as a rule.
+        assert ask(name, spelled, next_word, "x.py")[0][1]["arguments"] == next_word
+        return
     for words in [[spelled, next_word, "x"], *([["x.py", spelled, "--", "x"]] if name in STARTING else [])]:
         assert main([name, *words]) == Exit.USAGE
         sentence, commands = shown(capsys, "value-missing")

@@ -12,8 +12,9 @@ from tests.unit.diagnosable import FOUND
 from tests.unit.test_gate_revision import commit, git, repository
 
 from bottleneck_doctor.errors import DoctorError, Exit
-from bottleneck_doctor.gate.check import CheckRequest, check
+from bottleneck_doctor.gate.check import check
 from bottleneck_doctor.gate.paired import failure
+from bottleneck_doctor.gate.request import CheckRequest
 from bottleneck_doctor.gate.sides import entrypoint, revision, worktree
 from bottleneck_doctor.gate.sides.revision import Revisions
 from bottleneck_doctor.gate.sides.tree import Tree

@@ -13,8 +13,9 @@ import bottleneck_doctor.gate.check
 from bottleneck_doctor.cli import main
 from bottleneck_doctor.documents.check import STEP_TIME, Check, Status
 from bottleneck_doctor.errors import Exit
-from bottleneck_doctor.gate.check import CheckOutcome, CheckRequest
+from bottleneck_doctor.gate.check import CheckOutcome
 from bottleneck_doctor.gate.limits import DEFAULTS
+from bottleneck_doctor.gate.request import CheckRequest
 from bottleneck_doctor.render.check import terminal as text
 from bottleneck_doctor.system.progress import Progress
 

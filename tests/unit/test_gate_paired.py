@@ -15,8 +15,9 @@ from tests.unit.gate_samples import window
 
 from bottleneck_doctor.documents.report import Window
 from bottleneck_doctor.gate import plan
-from bottleneck_doctor.gate.check import CheckRequest, _Checking
+from bottleneck_doctor.gate.check import _Checking
 from bottleneck_doctor.gate.paired import Pairs
+from bottleneck_doctor.gate.request import CheckRequest
 from bottleneck_doctor.measure import schedule
 from bottleneck_doctor.measure.budget import Budget
 from bottleneck_doctor.measure.costs import Costs

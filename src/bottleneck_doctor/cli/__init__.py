@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import keyword
 import pkgutil
 import sys
 from collections.abc import Sequence
@@ -22,15 +23,18 @@ from bottleneck_doctor.errors import DoctorError, Exit
 
 
 class CommandGroup(click.Group):
-    """Commands by file name; files that begin with an underscore are not commands."""
+    """Commands by file name; files that begin with an underscore are not commands. One at the end parts a command from
+    a word of Python's own: `try_`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
+        names = (module.name for module in pkgutil.iter_modules(__path__))
+        return sorted(name.removesuffix("_") for name in names if not name.startswith("_"))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):
             return None
-        command: click.Command = importlib.import_module(f"{__name__}.{cmd_name}").command
+        module = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name
+        command: click.Command = importlib.import_module(f"{__name__}.{module}").command
         return command
 
     def resolve_command(

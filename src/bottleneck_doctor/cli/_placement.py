@@ -20,8 +20,18 @@ _LIKE_AN_OPTION = re.compile(r"--|-[A-Za-z]")
 """How an option begins, and no value does. `-` is standard output, and `-3` a number."""
 _MAY_BEGIN_WITH_A_DASH = ("FILE", "DIR", "PATH", "COMMAND", "CMD")
 """Values that may begin with a dash, by their names in `--help`. No revision, time, number or id of a fix does."""
-_EXAMPLES = {"REF": "origin/main", "TIME": "5m", "PERCENT": "3%", "HOST:PORT": "10.0.0.1:0", "N": "3"}
-"""Examples of values, for those whose name in `--help` does not show how to write them."""
+_IS_WORDS = "ARGS"
+"""A value that is a command line's own words, as `--help` calls it: it begins with a dash as a rule."""
+_EXAMPLES = {
+    "REF": "origin/main",
+    "TIME": "5m",
+    "PERCENT": "3%",
+    "HOST:PORT": "10.0.0.1:0",
+    "N": "3",
+    "ARGS": "'--workers 8'",
+    "NAME=VALUE": "OMP_NUM_THREADS=1",
+}
+"""Values that anybody might give, where their name in `--help` says less."""
 
 
 class Command(click.Command):
@@ -114,17 +124,19 @@ class _Reader:
             return None
         if equals or not _takes_value(option):
             return _Given((option,), (words[0],))
-        has_value = len(words) > 1 and not _LIKE_AN_OPTION.match(words[1])
+        has_value = len(words) > 1 and not self._ends_value(option, words[1])
         return _Given((option,), (name, words[1] if has_value else _stand_in(option)))
 
     def _with_value(self, options: tuple[click.Option, ...], name: str, word: str, following: Sequence[str]) -> _Given:
         option = options[-1]
         if not _takes_value(option) or not following:
-            return _Given(options, (word,))  # click reports a value that is missing at the end.
-        if _LIKE_AN_OPTION.match(following[0]):
+            return _Given(options, (word,))  # A value that is missing at the end is told by click.
+        if self._ends_value(option, following[0]):
             taken = following[0].partition("=")[0]
             long = next((each for each in option.opts if each.startswith("--")), name)
-            joined = option.metavar in _MAY_BEGIN_WITH_A_DASH and taken not in ("--", *self.options)
+            joined = option.metavar == _IS_WORDS or (
+                option.metavar in _MAY_BEGIN_WITH_A_DASH and taken not in ("--", *self.options)
+            )
             raise DoctorError(
                 "value-missing",
                 f"{name} needs a value, but {'`--`' if taken == '--' else taken} follows it.",
@@ -132,6 +144,12 @@ class _Reader:
                 + (f" If the value itself begins with a dash, write {long}=VALUE." if joined else ""),
             )
         return _Given(options, (word, following[0]))
+
+    def _ends_value(self, option: click.Option, word: str) -> bool:
+        """Whether a word can't be the value of an option, because it looks like another one."""
+        if option.metavar == _IS_WORDS:
+            return word == "--" or word.partition("=")[0] in self.options
+        return _LIKE_AN_OPTION.match(word) is not None
 
 
 def _is_dashed(word: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -11,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bottleneck_doctor.cli._check_outputs import output_options
+from bottleneck_doctor.cli._pairs import exit_code, first, pairs_options, percent, shown
 from bottleneck_doctor.cli._placement import StartingCommand
 from bottleneck_doctor.cli._start import start_in_project, start_options, talk_options
-from bottleneck_doctor.errors import Exit
 
 if TYPE_CHECKING:
-    from bottleneck_doctor.documents.check import Check
     from bottleneck_doctor.gate.check import CheckOutcome
     from bottleneck_doctor.system.progress import Progress
 
@@ -51,27 +49,7 @@ if TYPE_CHECKING:
     "--base-setup", metavar="CMD", help="Run this command in the checkout of REF first, for example to build something."
 )
 @click.option("--threshold", metavar="PERCENT", help="How much longer a step may take, such as 3% (default: 5%).")
-@click.option(
-    "--budget",
-    metavar="TIME",
-    help="The longest the check may take, such as 90s (default: 5m). It ends earlier once the result is sure.",
-)
-@click.option(
-    "--pairs",
-    metavar="N",
-    type=click.IntRange(min=3),
-    help="Measure exactly N pairs of processes (with --baseline: N processes).",
-)
-@click.option(
-    "--inconclusive",
-    type=click.Choice(["pass", "fail"]),
-    help="How to exit if the result is inconclusive: with 0 (pass, the default) or 3 (fail).",
-)
-@click.option(
-    "--steady/--no-steady",
-    default=None,
-    help="Reduce the noise that glibc's memory allocator adds, on both sides (default: --steady).",
-)
+@pairs_options
 @output_options
 @talk_options
 def command(
@@ -120,15 +98,12 @@ def command(
 
     from bottleneck_doctor.cli._check_outputs import asked
     from bottleneck_doctor.cli._secrets import gathered
-    from bottleneck_doctor.cli._terminal import say, stdout_has_color, stdout_width
-    from bottleneck_doctor.gate.check import CheckRequest, check
+    from bottleneck_doctor.gate.check import check
     from bottleneck_doctor.gate.limits import configured
-    from bottleneck_doctor.render.check import terminal as text
-    from bottleneck_doctor.render.check.outputs import write_all
-    from bottleneck_doctor.system.progress import choose_progress
+    from bottleneck_doctor.gate.request import CheckRequest
 
-    limits = configured(config, None if threshold is None else _percent(threshold))
-    # Whoever asks for a number of processes wants that many, whatever time the project's configuration allows.
+    limits = configured(config, None if threshold is None else percent(threshold))
+    # A number of processes is asked for to have so many, whatever time a project allows.
     budget_seconds = seconds if seconds is not None or pairs is not None else config.budget
     measure: Callable[[Progress], CheckOutcome]
     if baseline is not None:
@@ -140,7 +115,7 @@ def command(
         held = stored_check.StoredCheckRequest(
             training=Training(
                 start=given.start,
-                steady=stored_baseline.way(before, _first(steady, config.steady, before.steady), str(baseline)),
+                steady=stored_baseline.way(before, first(steady, config.steady, before.steady), str(baseline)),
                 verbose=verbose,
                 discretion=gathered(given.told),
             ),
@@ -167,38 +142,14 @@ def command(
             budget=budget_seconds,
             pairs=pairs,
             limits=limits,
-            steady=_first(steady, config.steady, True),
+            steady=first(steady, config.steady, True),
             seed=seed,
             verbose=verbose,
             discretion=gathered([*([] if setup is None else ["--base-setup", setup]), *given.told]),
         )
         measure = partial(check, request)
-    wanted = asked(outputs)
-    progress = choose_progress(quiet=quiet, verbose=verbose)
-    try:
-        if given.note:
-            progress.note(given.note)
-        outcome = measure(progress)
-    finally:
-        progress.close()
-    color = stdout_has_color() and not wanted.takes_stdout
-    summary = text.render(outcome.check, width=stdout_width(), color=color).rstrip("\n")
-    try:
-        if wanted.takes_stdout:
-            click.echo(summary, err=True)
-        else:
-            say(summary)
-    finally:
-        # The measurements, which took minutes, are written even if the summary can't be printed.
-        write_all(outcome.check, wanted, outcome.root, stdout=sys.stdout, stderr=sys.stderr)
-    return _exit_code(outcome.check, fail=_first(inconclusive, config.inconclusive, "pass") == "fail")
-
-
-def _exit_code(check: Check, *, fail: bool) -> int:
-    """`fail`: whether an inconclusive result is a failure."""
-    if check.status == "regressed":
-        return Exit.REGRESSION
-    return Exit.CANNOT_TELL if check.status == "cannot_tell" and fail else Exit.DONE
+    found = shown(measure, asked(outputs), note=given.note, quiet=quiet, verbose=verbose)
+    return exit_code(found, fail=first(inconclusive, config.inconclusive, "pass") == "fail")
 
 
 def _refuse_mixed(of_revisions: Mapping[str, object], of_baselines: Mapping[str, object]) -> None:
@@ -211,21 +162,3 @@ def _refuse_mixed(of_revisions: Mapping[str, object], of_baselines: Mapping[str,
         )
     if second is not None and of_baselines["--baseline"] is None:
         raise click.UsageError(f"{second} needs --baseline FILE.")
-
-
-def _first(*values: Any) -> Any:
-    """The first that is not None: the command line comes before the project's file, and that before the default."""
-    return next(value for value in values if value is not None)
-
-
-def _percent(text: str) -> float:
-    """`3%` or `0.03` as 0.03. Raises `click.BadParameter`."""
-    number, percent, _ = text.strip().partition("%")
-    try:
-        share = float(number) / (100 if percent else 1)
-    except ValueError:
-        share = -1.0
-    # A bare 5 is more likely five percent than five times.
-    if not 0 <= share <= 100 or (share > 1 and not percent):
-        raise click.BadParameter(f"{text!r} is not a threshold; write 3% or 0.03.", param_hint="'--threshold'")
-    return share

@@ -3,91 +3,36 @@ the answer is clear, and then looks for the reason. Here, clocks and processes m
 
 from __future__ import annotations
 
-import contextlib
 import math
 import random
 import secrets
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from statistics import median
 
 from bottleneck_doctor import __version__
-from bottleneck_doctor.documents.check import STEP_TIME, Check, Culprit, GrowthTree, Metric
-from bottleneck_doctor.documents.redaction import Discretion
+from bottleneck_doctor.documents.check import STEP_TIME, Check, Culprit, GrowthTree, Metric, TriedEdit
 from bottleneck_doctor.documents.report import Entrypoint, Tool, Warning
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.examine import no_result, outcome
-from bottleneck_doctor.gate import decide, metrics, parts, plan, verdict
+from bottleneck_doctor.examine import outcome
+from bottleneck_doctor.gate import decide, metrics, parts, plan, tried, verdict
 from bottleneck_doctor.gate.cause import culprits
 from bottleneck_doctor.gate.cause.explain import explain
-from bottleneck_doctor.gate.limits import DEFAULTS, MetricLimit
 from bottleneck_doctor.gate.metrics import Judging
 from bottleneck_doctor.gate.paired import MOST_BROKEN_PAIRS, Pairs, environment_of, failure, with_phases
+from bottleneck_doctor.gate.request import DEFAULT_BUDGET, PairsRequest
 from bottleneck_doctor.gate.sides.compared import Compared
 from bottleneck_doctor.gate.sides.git import GitFailed
-from bottleneck_doctor.gate.sides.of_revisions import of_revisions
 from bottleneck_doctor.measure.budget import Budget, OutOfTime
 from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.side_by_side import SideBySide
 from bottleneck_doctor.measure.side_pairs import PairSample
 from bottleneck_doctor.measure.starter import Broken, Starter
 from bottleneck_doctor.session.ending import Ending
-from bottleneck_doctor.session.start import Start
 from bottleneck_doctor.system.interrupt import terminate_as_interrupt
 from bottleneck_doctor.system.progress import Progress
 from bottleneck_doctor.wording import words
-
-DEFAULT_BUDGET = 300.0
-"""Seconds; explaining a regression takes extra time."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CheckRequest:
-    """What the user asked for. `budget`: seconds; None means as long as the number of pairs takes, or else the
-    default."""
-
-    start: Start
-    """The base's supervisor uses its `listen`; the head's uses the next port."""
-    base_ref: str
-    merge_base: bool = False
-    base_setup: str | None = None
-    budget: float | None = None
-    pairs: int | None = None
-    limits: Mapping[str, MetricLimit] = field(default_factory=lambda: DEFAULTS)
-    steady: bool = True
-    seed: int | None = None
-    verbose: bool = False
-    discretion: Discretion = field(default_factory=Discretion)
-    """What every output has to keep secret."""
-
-    def compared(self, tell: Callable[[str], None]) -> contextlib.AbstractContextManager[Compared]:
-        """Both sides, for as long as the context lasts. `tell`: what is done meanwhile."""
-        return of_revisions(
-            self.start,
-            self.base_ref,
-            merge_base=self.merge_base,
-            setup=self.base_setup,
-            steadied=self.steady,
-            tell=tell,
-        )
-
-    def repeat(self, seed: int) -> list[str]:
-        """The command that repeats this check. Secrets in it are masked, so the user has to fill them in."""
-        command = ["check", "--base-ref", self.base_ref, "--seed", str(seed)]
-        step = self.limits[STEP_TIME].threshold
-        if step != DEFAULTS[STEP_TIME].threshold:
-            command += ["--threshold", f"{100 * step:g}%"]
-        for option, value in (
-            ("--base-setup", self.base_setup),
-            ("--budget", None if self.budget is None else f"{self.budget:g}s"),
-            ("--pairs", None if self.pairs is None else str(self.pairs)),
-        ):
-            command += [] if value is None else [option, value]
-        for option, is_set in (("--merge-base", self.merge_base), ("--no-steady", not self.steady)):
-            command += [option] if is_set else []
-        return self.discretion.words(self.start.again(*command))
 
 
 @dataclass(frozen=True)
@@ -98,8 +43,8 @@ class CheckOutcome:
     root: Path
 
 
-def check(request: CheckRequest, progress: Progress, outside: Outside | None = None) -> CheckOutcome:
-    """Compare the head with the base. Raises `DoctorError` if nothing could be compared at all.
+def check(request: PairsRequest, progress: Progress, outside: Outside | None = None) -> CheckOutcome:
+    """Compare the two sides that are asked for. Raises `DoctorError` where nothing could be compared at all.
 
     `outside`: the clock, the processes, and what observes them; by default those of this machine.
     """
@@ -116,7 +61,7 @@ def check(request: CheckRequest, progress: Progress, outside: Outside | None = N
 
 
 class _Checking:
-    def __init__(self, request: CheckRequest, progress: Progress, outside: Outside | None = None) -> None:
+    def __init__(self, request: PairsRequest, progress: Progress, outside: Outside | None = None) -> None:
         self.request = request
         self.progress = progress
         self.outside = outside or Outside()
@@ -155,10 +100,10 @@ class _Checking:
             self._pairs(Pairs(base, head, self.starter, random.Random(self.seed), phases=phases))
         if not self.pairs:
             if self.broken:
-                raise failure(self.broken[0])
-            raise no_result.out_of_time(self.budget.spent())
+                raise failure(self.broken[0], self.request.sides)
+            raise outcome.out_of_time(self.budget.spent())
         if alone := self._fails_alone():
-            raise failure(alone)
+            raise failure(alone, self.request.sides)
         return CheckOutcome(self._document(), self.compared.root)
 
     def _fails_alone(self) -> Broken | None:
@@ -236,7 +181,10 @@ class _Checking:
             room = plan.room_for(count, self._pair_seconds(), max(0.0, self._left()))
             most = min(decide.most_looked_at(), room)
         look = decide.interim_look_after(count, last=last, fixed=fixed)
-        return Judging(self.request.limits, look, most, fixed, parts.has_part(self.pairs))
+        edit = self.request.tries is not None
+        # What a part of a step says is that it is worse, which is not what somebody asks of an edit.
+        by_part = not edit and parts.has_part(self.pairs)
+        return Judging(self.request.limits, look, most, fixed, by_part, edit, self.request.sides)
 
     def _look(self, *, last: bool) -> None:
         self.how = self._how(last=last)
@@ -245,6 +193,9 @@ class _Checking:
     def _say(self) -> None:
         step = next((metric for metric in self.judged if metric.id == STEP_TIME), None)
         if step is None or step.change is None:
+            return
+        if self.request.tries is not None:
+            self.progress.note(tried.progress_text(step, self.pairs))
             return
         said = f"{step.change:+.1%}".replace("%", " %")
         if step.low is not None and step.high is not None:
@@ -280,7 +231,7 @@ class _Checking:
             except Broken:
                 self._explain_by_phases(grew)
                 return
-        found = explain(both, self.compared.roots, self.pairs, grew or seems or 0.0, differences)
+        found = explain(both, self.compared.roots, self.pairs, grew or seems or 0.0, differences, self.compared.texts)
         if grew is None:
             # A line that was rewritten has no counterpart on the base, so it would seem to have grown from nothing.
             self.suspects = [each for each in found.culprits if each.changed_here and each.kind == "function"]
@@ -306,16 +257,8 @@ class _Checking:
 
     def _document(self, *, new: bool = False) -> Check:
         request, base, head = self.request, self.compared.base, self.compared.head
-        script = request.start.name
-        if new:
-            sentence = f"{script} does not exist on {base.name}: it is new, so there is nothing to compare it with."
-        else:
-            sentence = verdict.sentence(self.judged, base.name, len(self.pairs), self.culprits)
-            seen = verdict.learnt(self.suspects)
-            if self.given_up and verdict.status(self.judged) == "cannot_tell":
-                sentence = verdict.refusal(self.pairs, self.how, self.judged, self._pair_seconds(), seen)
-            elif seen:
-                sentence += f" {seen}"
+        sentence = self._sentence(new=new)
+        if not new:
             self.warnings += verdict.weak_evidence(self.pairs, self.how, self.judged)
         if self.starter.missing_ranks:
             self.warnings.append(outcome.rank_missing(self.starter.missing_ranks))
@@ -343,5 +286,36 @@ class _Checking:
             warnings=self.warnings,
             environment=environment,
             command=request.repeat(self.seed),
+            edit=self._edit(),
         )
         return request.discretion.document(made)
+
+    def _sentence(self, *, new: bool) -> str:
+        """What came of it, in a few sentences."""
+        base, judged, seconds = self.compared.base.name, self.judged, self._pair_seconds()
+        if new:
+            script = self.request.start.name
+            return f"{script} does not exist on {base}: it is new, so there is nothing to compare it with."
+        seen = verdict.learnt(self.suspects)
+        if self.request.tries is not None:
+            by = tried.settled_by(self.pairs, self.how, judged, seconds, given_up=self.given_up)
+            said = tried.sentence(judged, self.pairs, self.culprits, by)
+            return f"{said} {seen}" if seen else said
+        if self.given_up and verdict.status(judged) == "cannot_tell":
+            return verdict.refusal(self.pairs, self.how, judged, seconds, seen)
+        said = verdict.sentence(judged, base, len(self.pairs), self.culprits)
+        return f"{said} {seen}" if seen else said
+
+    def _edit(self) -> TriedEdit | None:
+        """What was tried, as the document tells it."""
+        edit, discretion = self.request.tries, self.request.discretion
+        if edit is None:
+            return None
+        step = next((metric for metric in self.judged if metric.id == STEP_TIME), None)
+        return TriedEdit(
+            files=sorted(edit.files),
+            diff=edit.diff(),
+            arguments=None if edit.arguments is None else discretion.words(edit.arguments),
+            variables=edit.told_variables(discretion),
+            speedup=tried.speedup(step, self.pairs),
+        )

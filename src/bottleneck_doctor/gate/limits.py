@@ -92,6 +92,16 @@ def configured(config: Config, threshold: float | None) -> dict[str, MetricLimit
     return limits
 
 
+def configured_for_edit(config: Config, threshold: float | None, usual: float) -> dict[str, MetricLimit]:
+    """The same for an edit whose worth is asked for: the step's time always counts. `usual`: the smallest difference of
+    it that does, where nobody says another one."""
+    limits = configured(config, threshold)
+    said = config.metrics.get(STEP_TIME)
+    step = limits[STEP_TIME].threshold if threshold is not None or (said and said.threshold is not None) else usual
+    limits[STEP_TIME] = replace(limits[STEP_TIME], threshold=step, level="error")
+    return limits
+
+
 def refuse_too_small(threshold: float, name: str, subject: str = "A", of: str = "") -> None:
     """Raise `DoctorError` `threshold-too-small` if no check can judge this metric by so small a threshold.
 

@@ -26,6 +26,7 @@ from bottleneck_doctor.measure.side_pairs import PairSample, SideSample
 from bottleneck_doctor.measure.starter import LONGEST_SETUP, Broken, Live, Side, Starter
 from bottleneck_doctor.session import environment
 from bottleneck_doctor.session.ending import Ending, SessionOver
+from bottleneck_doctor.wording.check_words import EDITED, REVISIONS, SideWords
 
 PHASE_WINDOW_SECONDS = 0.6
 LEAST_KEPT_ROUNDS = 2
@@ -188,8 +189,8 @@ def _host_bytes(live: Live) -> int | None:
     return own + (workers or 0)
 
 
-def failure(broken: Broken) -> DoctorError:
-    """Why one side can't be measured."""
+def failure(broken: Broken, sides: SideWords = REVISIONS) -> DoctorError:
+    """Why one side can't be measured. `sides`: how both are called."""
     side = broken.live.side
     if broken.ours:
         return no_result.guest_failed(broken)
@@ -198,22 +199,24 @@ def failure(broken: Broken) -> DoctorError:
     if broken.ending in (Ending.END, Ending.HANG):
         farewell = broken.live.session.farewell
         hung = broken.ending is Ending.HANG
-        plain = no_result.entrypoint_failed(broken) if hung else no_result.no_training(farewell, broken.tail)
-        where = side.said if broken.alone else "both revisions"
+        plain = outcome.entrypoint_failed(broken) if hung else outcome.no_training(farewell, broken.tail)
+        where = side.said if broken.alone else sides.both
         told = f"{where[0].upper()}{where[1:]}: {plain.sentence}"
         return DoctorError(plain.slug, told, plain.next_step, plain.exit_code, detail=plain.detail)
     if broken.crashed and _PORT_TAKEN.search(broken.tail):
         return DoctorError(
             "port-taken",
-            f"{side.said[0].upper()}{side.said[1:]} can't use the port at which its processes meet, because a check "
-            "runs both revisions at the same time.",
+            f"{side.said[0].upper()}{side.said[1:]} can't use the port at which its processes meet: "
+            f"{sides.both} are alive at once.",
             "Use the port in MASTER_PORT, which differs between the two sides, or any free port: `torchrun "
             "--standalone`, `accelerate launch --main_process_port 0`.",
             Exit.ENTRYPOINT_FAILED,
             detail=broken.tail,
         )
     reason = (broken.reason or broken.why).rstrip(".")
-    trains = ", while the other revision trains" if broken.alone else ""
+    trains = "; the other one trains" if broken.alone else ""
+    if sides is EDITED:
+        return _edit_failed(broken, reason)
     if side.name == "base":
         return DoctorError(
             "base-failed",
@@ -227,6 +230,26 @@ def failure(broken: Broken) -> DoctorError:
         "head-failed",
         f"The script fails on {side.said}{trains}: {reason}.",
         "Correct the script. The end of its output is below.",
+        Exit.ENTRYPOINT_FAILED,
+        detail=broken.tail,
+    )
+
+
+def _edit_failed(broken: Broken, reason: str) -> DoctorError:
+    """The same of a program as written and edited."""
+    other = {True: ("; it trains with the edit", "; as written it trains"), False: ("", "")}[broken.alone]
+    if broken.live.side.name == "base":
+        return DoctorError(
+            "entrypoint-failed",
+            f"The program fails as written{other[0]}: {reason}.",
+            "Give a program that trains as it is. The end of its output is below.",
+            Exit.ENTRYPOINT_FAILED,
+            detail=broken.tail,
+        )
+    return DoctorError(
+        "edited-failed",
+        f"The edited program fails{other[1]}: {reason}.",
+        "Correct the edit. The end of the edited program's output is below.",
         Exit.ENTRYPOINT_FAILED,
         detail=broken.tail,
     )

@@ -19,9 +19,10 @@ from bottleneck_doctor.documents.stored_baseline import Stored
 from bottleneck_doctor.gate import decide, plan, verdict
 from bottleneck_doctor.gate.baseline import against, machine, unpaired
 from bottleneck_doctor.gate.baseline.single import Drawing, Training
-from bottleneck_doctor.gate.check import DEFAULT_BUDGET, CheckOutcome
+from bottleneck_doctor.gate.check import CheckOutcome
 from bottleneck_doctor.gate.limits import DEFAULTS, MetricLimit
 from bottleneck_doctor.gate.metrics import Judging
+from bottleneck_doctor.gate.request import DEFAULT_BUDGET
 from bottleneck_doctor.gate.sides import revision
 from bottleneck_doctor.measure.budget import Budget
 from bottleneck_doctor.measure.outside import Outside

@@ -102,6 +102,7 @@ def explain(
     pairs: Sequence[PairSample],
     grew: float,
     differences: Differences,
+    texts: Mapping[str, str] | None = None,
 ) -> GrowthExplanation:
     """Profile both processes of a pair that regressed. `roots`: those of each side's files, by the side's name, the
     repository's first. `grew`: seconds by which a step grew."""
@@ -125,14 +126,14 @@ def explain(
             for process, step in zip(looked, steps, strict=True):
                 sides.append(_sampled(process, files[process.name], step))
         except _Refused as refused:
-            _by_lines(found, looked, steps, grew, differences, refused.warning)
+            _by_lines(found, looked, steps, grew, differences, refused.warning, texts or {})
             return found
         except (SessionOver, OutOfTime, DoctorError) as problem:
             found.missing.append(_missing(f"{process.said} could not be sampled: {problem}"))
             return found
     base, head = sides
     found.growth = _grown_trees(looked, base, head, differences)
-    sources = _sources(looked[1].roots[0])
+    sources = _sources(looked[1].roots[0], texts or {})
     seen = Seen(base.table, head.table, grew, differences, found.growth, sources)
     found.culprits = [culprits.with_interval(each, base.table, head.table) for each in reasons(seen, found.culprits)]
     return found
@@ -209,6 +210,7 @@ def _by_lines(
     grew: float,
     differences: Differences,
     refused: Warning,
+    texts: Mapping[str, str],
 ) -> None:
     """Time lines, and put the result into `found`. `refused`: why py-spy shows nothing."""
     tables = []
@@ -222,7 +224,7 @@ def _by_lines(
             return
         tables.append(made)
     base, head = tables
-    seen = Seen(base, head, grew, differences, sources=_sources(both[1].roots[0]))
+    seen = Seen(base, head, grew, differences, sources=_sources(both[1].roots[0], texts))
     found.culprits = reasons(seen, found.culprits)
     workers = " with batches made in the main process" if both[1].live.loop.num_workers else ""
     said = (
@@ -278,11 +280,13 @@ def _from_root(path: str, roots: Iterable[Path]) -> str:
     return next((str(real.relative_to(root)) for root in roots if real.is_relative_to(root)), path)
 
 
-def _sources(root: Path) -> Sources:
+def _sources(root: Path, texts: Mapping[str, str]) -> Sources:
     """The text of the head's files, and of libraries', each read once."""
 
     @functools.cache
     def read(path: str) -> str:
+        if path in texts:
+            return texts[path]
         return "\n".join(source_lines(str(root / path)))
 
     return read
