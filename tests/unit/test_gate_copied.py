@@ -15,6 +15,7 @@ import pytest
 from tests.unit.test_gate_revision import git
 
 from bottleneck_doctor.errors import DoctorError
+from bottleneck_doctor.gate.sides import copied as laying
 from bottleneck_doctor.gate.sides.copied import copied
 from bottleneck_doctor.gate.sides.entrypoint import in_tree
 from bottleneck_doctor.gate.sides.tree import Tree
@@ -101,6 +102,22 @@ def test_code_is_the_copy_s_own_and_all_else_is_the_user_s(project: Path) -> Non
             assert os.readlink(tree.root / name) == str(project / name)
 
 
+def test_what_may_be_written_beside_code_is_the_copy_s_own_as_far_as_there_is_room(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "log.txt").write_text("of last week")
+    (project / "model.pt").write_bytes(bytes(2 << 20))
+    with copy_of(project) as tree:
+        with (tree.root / "log.txt").open("a") as handle:
+            handle.write("new")
+        assert os.readlink(tree.root / "model.pt") == str(project / "model.pt")
+    monkeypatch.setattr(laying, "_ROOM", 15)
+    (project / "more.txt").write_text("12 bytes now")
+    with copy_of(project) as tree:
+        assert sum((tree.root / name).is_symlink() for name in ("log.txt", "more.txt")) == 1
+        assert not (tree.root / "train.py").is_symlink()
+
+
 @pytest.mark.parametrize("start", [Start(script=Path("train.py")), Start(module="train")])
 def test_the_edited_program_imports_the_edited_code(project: Path, start: Start) -> None:
     with copy_of(project) as tree:
@@ -130,7 +147,7 @@ def test_the_working_folder_is_a_folder_of_the_copy_s_own(project: Path) -> None
     with copy_of(project, cwd=project / "data") as tree:
         assert tree.cwd == tree.root / "data"
         assert not tree.cwd.is_symlink()
-        assert (tree.cwd / "rows.bin").is_symlink()
+        assert (tree.cwd / "rows.bin").read_text() == "rows"
         assert (tree.cwd / ".." / "train.py").read_text().startswith("import sys")
 
 

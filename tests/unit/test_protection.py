@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from bottleneck_doctor.protection import journal, plan
+from bottleneck_doctor.protection.guarding import Guarding
 from bottleneck_doctor.protection.retention import Made, Moments, kept
 from bottleneck_doctor.runtime.wire import channel
 from bottleneck_doctor.session.entrypoint_process import ENTRY_FOLDER
@@ -239,3 +240,95 @@ def test_all_that_a_program_changes_is_undone_and_its_cache_when_all_is_over(tmp
     assert set(_looks(project)) - set(before) == {"data", "data/deep", "data/deep/cache"}
     assert journal.undo(journal.read(later)).left == []
     assert _looks(project) == before
+
+
+# -- several at once ---------------------------------------------------------------------------------------------------
+
+STEP_BY_STEP = """
+import sys
+for line in sys.stdin:
+    exec(line)
+    print("done", flush=True)
+"""
+
+
+class Standing:
+    """A session that does what it is told, under a guard alone."""
+
+    def __init__(self, folder: Path, project: Path, guarding: Guarding) -> None:
+        self.folder = folder
+        folder.mkdir()
+        self._guarding = guarding
+        said = {"guard": {"folder": str(guarding.place(folder)), "covered": [], "renames": False}}
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", STEP_BY_STEP],
+            cwd=project,
+            env={**os.environ, channel.VARIABLE: json.dumps(said), "PYTHONPATH": str(ENTRY_FOLDER)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def does(self, statement: str) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(statement + "\n")
+        self._process.stdin.flush()
+        assert self._process.stdout.readline() == "done\n"
+
+    def ends(self, moments: Moments | None = None) -> None:
+        self._process.communicate()
+        self._guarding.leave(self.folder, moments)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_what_several_change_at_once_is_put_back_whoever_ends_first(tmp_path: Path, first: int) -> None:
+    """Each finds what the other one wrote, and neither may take that for the user's."""
+    project = tmp_path / "project"
+    _lay_out(project)
+    before = _looks(project)
+    guarding = Guarding()
+    both = [Standing(tmp_path / name, project, guarding) for name in ("base", "head")]
+    both[0].does("open('model', 'w').write('of the base')")
+    both[1].does("open('model', 'w').write('of the head')")
+    both[1].does("open('long', 'w').write('of the head')")
+    both[0].does("open('long', 'a').write('of the base')")
+    both[0].does("open('made', 'w').write('of the base')")
+    both[1].does("open('made', 'w').write('of the head')")
+    both[1].does("import os; os.replace('made', 'replaced')")
+    both[0].does("open('made', 'w').write('again')")
+    both[first].ends()
+    assert (project / "made").exists(), "somebody may still need it"
+    both[1 - first].ends()
+    assert _looks(project) == before
+    assert guarding.lost == []
+
+
+def test_a_cache_of_one_is_kept_only_if_it_was_there_before_any_of_them_trained(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    guarding = Guarding()
+    both = [Standing(tmp_path / name, project, guarding) for name in ("base", "head")]
+    both[0].does("open('early', 'w').write('cache')")
+    time.sleep(0.02)
+    trains = time.time()
+    time.sleep(0.02)
+    both[1].does("open('late', 'w').write('cache')")
+    both[0].ends(Moments(trains, trains))
+    both[1].ends(Moments(time.time(), time.time()))
+    assert [path.name for path in project.iterdir()] == ["early"]
+    guarding.close()
+    assert list(project.iterdir()) == []
+
+
+def test_what_stands_is_undone_where_all_is_over_early(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    _lay_out(project)
+    before = _looks(project)
+    guarding = Guarding()
+    one = Standing(tmp_path / "one", project, guarding)
+    one.does("open('model', 'w').write('new')")
+    guarding.close()
+    assert _looks(project) == before
+    one.ends()
+    guarding.close()

@@ -14,8 +14,9 @@ from typing import Any
 
 from bottleneck_doctor.documents.report import Protection
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.protection import journal, scratch
-from bottleneck_doctor.protection.retention import Moments, kept
+from bottleneck_doctor.protection import scratch
+from bottleneck_doctor.protection.guarding import Guarding
+from bottleneck_doctor.protection.retention import Moments
 from bottleneck_doctor.protection.sandbox import Edits, Entered, NotHere, Sandbox
 
 NETWORK = "what the script sends over the network, such as uploads by a logger that it configures itself"
@@ -55,43 +56,49 @@ class Protector:
 class FileProtector(Protector):
     """A sandbox if possible, and a guard. `known`: folders that the program is likely to use.
 
-    `edits`: what the program sees changed, which only a sandbox can show: raises `NotHere` where there is none.
+    `edits`: what the program alone sees changed, which may be nothing, and which only a sandbox can show: raises
+    `NotHere` where there is none. `guarding`: shared with whoever stands beside it; None: it stands alone.
     """
 
     def __init__(
-        self, cwd: Path, known: Sequence[Path], environment: Mapping[str, str], edits: Edits | None = None
+        self,
+        cwd: Path,
+        known: Sequence[Path],
+        environment: Mapping[str, str],
+        edits: Edits | None = None,
+        guarding: Guarding | None = None,
     ) -> None:
         super().__init__()
-        self._unsaved: set[str] = set()
-        self._programs: set[str] = set()
+        self._guarding = guarding or Guarding()
+        self.lost = self._guarding.lost
         self._reason = ""
         self._trained, self._keeps = False, True
         """Note whether a start trained, and so whether the next one may find the caches that were built."""
         self._sandbox: Sandbox | None = None
-        self._kept: Path | None = None
-        self._shows_edits = bool(edits)
+        self._has_edits = edits is not None
         try:
             self._sandbox = Sandbox(cwd, known, environment, edits)
         except NotHere as error:
             self._reason = str(error)
         except (OSError, ValueError) as error:
             self._reason = f"trying it failed: {error}"
-        if self._shows_edits and self._sandbox is None:
+        if self._has_edits and self._sandbox is None:
             raise NotHere(self._reason)
 
     def enter(self, argv: Sequence[str], folder: Path) -> Entered | None:
+        # The journal's folder has to be there before: a sandbox lets our own folders through that are.
+        self._guarding.place(folder)
         return self._sandbox.enter(argv, folder) if self._sandbox is not None else None
 
     def invitation(self, folder: Path) -> dict[str, Any]:
-        place = folder / journal.FOLDER
-        place.mkdir(exist_ok=True)
+        place = self._guarding.place(folder)
         covered = [os.path.realpath(own) for own in scratch.own_folders()]
         covered += self._sandbox.covered if self._sandbox is not None else []
         renames = self._sandbox is not None and self._sandbox.own_user_namespace
         return {"guard": {"folder": str(place), "covered": covered, "renames": renames}}
 
     def give_up(self, reason: str) -> None:
-        if self._shows_edits:
+        if self._has_edits:
             # Without it the program would run as written, and be taken for the edited one.
             raise DoctorError(
                 "edit-not-shown",
@@ -104,50 +111,28 @@ class FileProtector(Protector):
             self._sandbox = None
 
     def leave(self, folder: Path, moments: Moments | None) -> None:
-        records = journal.read(folder / journal.FOLDER)
         if moments is None:
             # Perhaps this start never trained because of a file that an earlier start left.
             self._keeps = not self._trained
-            self._drop_kept()
         self._trained = self._trained or moments is not None
         moments = moments if self._keeps else None
         if self._sandbox is not None:
-            self._sandbox.leave(moments, [record["path"] for record in records if record.get("op") == "copied"])
-        if not records:
-            return
-        keep = kept(journal.made(records), moments)
-        if keep:
-            try:
-                self._kept = self._kept or scratch.new_folder()
-                journal.append(self._kept / journal.FOLDER, journal.removals(sorted(keep), records))
-            except (DoctorError, OSError):  # The disk is full: without a record of it, nothing can be kept.
-                keep = frozenset()
-        self._undo(records, keep)
-
-    def _drop_kept(self) -> None:
-        if self._kept is not None:
-            self._undo(journal.read(self._kept / journal.FOLDER), frozenset())
-            scratch.remove(self._kept)
-            self._kept = None
+            self._sandbox.leave(moments, self._guarding.copies())
+        self._guarding.leave(folder, moments)
 
     def close(self) -> None:
-        self._drop_kept()
+        self._guarding.close()
         if self._sandbox is not None:
             self._sandbox.close()
-
-    def _undo(self, records: Sequence[journal.Record], keep: frozenset[str]) -> None:
-        undone = journal.undo(records, keep)
-        self.lost += undone.left
-        self._unsaved.update(undone.unsaved)
-        self._programs.update(undone.programs)
 
     def told(self) -> Protection:
         unprotected = []
         if self._sandbox is None:
-            programs = f"; it started {_named(self._programs)}" if self._programs else ""
+            programs = f"; it started {_named(self._guarding.programs)}" if self._guarding.programs else ""
             unprotected.append(NATIVE + programs)
-            if self._unsaved:
-                unprotected.append(f"files too large to be copied before they were opened: {_named(self._unsaved)}")
+            if self._guarding.unsaved:
+                large = _named(self._guarding.unsaved)
+                unprotected.append(f"files too large to be copied before they were opened: {large}")
         else:
             unprotected.append("files outside the covered folders that native libraries or other programs write")
         return Protection(
@@ -164,10 +149,12 @@ def _named(names: set[str]) -> str:
     return ", ".join(first) + (f" and {more} more" if more else "")
 
 
-def protecting(cwd: Path, entrypoint: Sequence[str], edits: Edits | None = None) -> FileProtector:
+def protecting(
+    cwd: Path, entrypoint: Sequence[str], edits: Edits | None = None, guarding: Guarding | None = None
+) -> FileProtector:
     """Protection for an entrypoint: folders that its arguments name are taken for ones that it uses.
 
-    `edits`: files that it sees changed; raises `NotHere` where they can't be shown to it alone.
+    `edits`, `guarding`: as for `FileProtector`; raises `NotHere` where edits can't be shown to the entrypoint alone.
     """
     known = []
     for word in entrypoint:
@@ -176,4 +163,4 @@ def protecting(cwd: Path, entrypoint: Sequence[str], edits: Edits | None = None)
                 with contextlib.suppress(OSError, ValueError):
                     path = cwd / os.path.expanduser(part)
                     known += [folder for folder in (path, path.parent) if folder.is_dir()][:1]
-    return FileProtector(cwd, known, os.environ, edits)
+    return FileProtector(cwd, known, os.environ, edits, guarding)

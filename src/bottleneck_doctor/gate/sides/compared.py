@@ -16,6 +16,7 @@ from bottleneck_doctor.documents.check import Side
 from bottleneck_doctor.documents.report import Warning
 from bottleneck_doctor.gate.cause.hunks import Differences
 from bottleneck_doctor.measure.starter import Side as Started
+from bottleneck_doctor.protection.guarding import Guarding
 from bottleneck_doctor.protection.protector import Protector, protecting
 from bottleneck_doctor.protection.sandbox import Edits
 from bottleneck_doctor.session.start import Start
@@ -47,8 +48,8 @@ class Compared:
 
 
 class Protect(Protocol):
-    """Makes what keeps files as they were: of a side's working folder and entrypoint. `edits`: files that it sees
-    changed; raises `NotHere` where they can't be shown to it alone."""
+    """Makes what keeps files as they were: of a side's working folder and entrypoint. `edits`: files that it alone sees
+    changed, perhaps none; raises `NotHere` where it can't have files of its own."""
 
     def __call__(self, cwd: Path, words: Sequence[str], edits: Edits | None = None) -> Protector: ...
 
@@ -59,10 +60,12 @@ def protectors(start: Start, warnings: list[Warning]) -> Iterator[Protect]:
 
     What could not be put back is added to `warnings`.
     """
+    # Both stand at once, and where there is no sandbox they may write the same file.
+    guarding = Guarding()
     with contextlib.ExitStack() as stack:
 
         def made(cwd: Path, words: Sequence[str], edits: Edits | None = None) -> Protector:
-            protector = Protector() if start.in_place else protecting(cwd, words, edits)
+            protector = Protector() if start.in_place else protecting(cwd, words, edits, guarding)
             stack.callback(_closed, protector, warnings)
             return protector
 
@@ -71,7 +74,7 @@ def protectors(start: Start, warnings: list[Warning]) -> Iterator[Protect]:
 
 def _closed(protector: Protector, warnings: list[Warning]) -> None:
     protector.close()
-    if protector.lost:
+    if protector.lost and all(warning.slug != "files-not-restored" for warning in warnings):
         lost = ", ".join(sorted(set(protector.lost))[:3])
         told = f"{lost} could not be put back as before the check."
         warnings.append(Warning(slug="files-not-restored", sentence=told))

@@ -1,7 +1,8 @@
 """The edited side where no sandbox can show the edits in place: a folder of ours that is shaped like the project.
 
-Python code is copied, because Python looks for the neighbours of a script, and code for its own, where a link leads;
-everything else is a link to the user's. The edits are made in the copy.
+Python code is copied, because Python looks for the neighbours of a script, and code for its own, where a link leads.
+So are small files beside it, which may be written, as logs are. Everything else is a link to the user's: large files,
+and folders without code. The edits are made in the copy.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ _FOLDER = "edited"
 _CACHE = "__pycache__"
 _LARGEST = 16 * 1024 * 1024
 """Bytes. Nobody writes more code by hand into one file."""
+_SMALL = 1024 * 1024
+"""Bytes up to which other files beside code are copied, as far as there is room."""
+_ROOM = 64 * 1024 * 1024
+"""Bytes of them in all: a data set may lie beside code too."""
 
 
 @contextlib.contextmanager
@@ -91,6 +96,7 @@ class _Copy:
         self._source = source
         self._target = target
         self._cwd = cwd
+        self._room = _ROOM
         self._files = {target / path: content for path, content in files.items()}
         # What they lie in can't be a link: it holds something else than the user's.
         self._own = {parent for path in (*self._files, cwd / "_") for parent in path.parents}
@@ -130,10 +136,19 @@ class _Copy:
         elif entry.is_dir() and (target in self._own or (not _is_nobodys(source) and holds_code(source))):
             target.mkdir()
             self._folder(source, target)
-        elif _is_code(entry):
+        elif _is_code(entry) or self._is_small(entry):
             shutil.copy2(source, target)
         else:
             target.symlink_to(source)
+
+    def _is_small(self, entry: os.DirEntry[str]) -> bool:
+        if not entry.is_file() or not os.access(entry.path, os.R_OK):
+            return False
+        size = entry.stat().st_size
+        if size > min(_SMALL, self._room):
+            return False
+        self._room -= size
+        return True
 
     def _leads(self, source: Path, target: Path) -> Path:
         """Where a link of the project leads in the copy: to the copy of what is in the project."""

@@ -1,7 +1,8 @@
 """A program as written and with an edit, as the sides of a check.
 
 Both run where the user's files lie; the edited one sees its edits through its sandbox. Where there is none, and with
-`--in-place`, it runs in a copy of the project instead.
+`--in-place`, it runs in a copy of the project instead, even if no file is edited: both train at once, and would find
+one another's checkpoints.
 """
 
 from __future__ import annotations
@@ -97,16 +98,12 @@ def _edited(
     edited = edit.edited(start)
     entrypoint = edited.entrypoint()
     why = "--in-place was given"
-    protector = None
-    if not edit.files:
-        protector = protect(cwd, entrypoint)
-    elif not start.in_place:
+    if not start.in_place:
         try:
             protector = protect(cwd, entrypoint, edit.whole())
+            return _Place(entrypoint=entrypoint, cwd=cwd, environment={}, protector=protector, roots=(edit.root,))
         except NotHere as refused:
             why = f"there is no sandbox here ({refused})"
-    if protector is not None:
-        return _Place(entrypoint=entrypoint, cwd=cwd, environment={}, protector=protector, roots=(edit.root,))
     project = _Project(edit.root, cwd)
     given = {**start.environment, **edit.variables}.get("PYTHONPATH")
     tree = copies.enter_context(copied(project, edit.files, python=start.interpreter, python_path=given, why=why))
@@ -124,8 +121,8 @@ def _edited(
 def _in_a_copy(why: str) -> Warning:
     return Warning(
         slug="edited-in-copy",
-        sentence=f"The edited program ran in a copy of the project, because {why}. All but Python files are links to "
-        "yours there, so what it finds by a whole path, or beside what a link leads to, is as written.",
+        sentence=f"The edited program ran in a copy of the project, because {why}. Large files and folders without "
+        "code are links to yours there, and what it finds by a whole path is yours too, as written.",
     )
 
 
