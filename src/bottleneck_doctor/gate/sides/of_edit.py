@@ -8,12 +8,14 @@ one another's checkpoints.
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from bottleneck_doctor.documents.check import Side
 from bottleneck_doctor.documents.report import Warning
+from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.gate.sides import revision, steady
 from bottleneck_doctor.gate.sides.compared import Compared, Protect, addresses, protectors
 from bottleneck_doctor.gate.sides.copied import copied
@@ -22,6 +24,7 @@ from bottleneck_doctor.gate.sides.entrypoint import in_tree
 from bottleneck_doctor.measure.starter import Side as Started
 from bottleneck_doctor.protection.protector import Protector
 from bottleneck_doctor.protection.sandbox import NotHere
+from bottleneck_doctor.session.launch import slurm_address
 from bottleneck_doctor.session.start import Start
 
 AS_WRITTEN = "as written"
@@ -46,7 +49,8 @@ class _Place:
 
 @contextlib.contextmanager
 def of_edit(start: Start, edit: Edit, called: str, *, steadied: bool) -> Iterator[Compared]:
-    """What is started, as it is and under `edit`, which is `called` so. Raises the `DoctorError`s of `copied`."""
+    """What is started, as it is and under `edit`, which is `called` so. Raises `DoctorError`
+    `edit-out-of-reach`, and those of `copied`."""
     cwd = Path.cwd().resolve()
     _, here = revision.here(edit.root)
     warnings: list[Warning] = []
@@ -98,6 +102,11 @@ def _edited(
     edited = edit.edited(start)
     entrypoint = edited.entrypoint()
     why = "--in-place was given"
+    if _starts_elsewhere(start):
+        _refuse_files(edit)
+        # A copy would be out of their reach too.
+        protector = protect(cwd, entrypoint)
+        return _Place(entrypoint=entrypoint, cwd=cwd, environment={}, protector=protector, roots=(edit.root,))
     if not start.in_place:
         try:
             protector = protect(cwd, entrypoint, edit.whole())
@@ -116,6 +125,22 @@ def _edited(
         protector=protect(tree.cwd, entrypoint),
         roots=(tree.root, project.root),
     )
+
+
+def _starts_elsewhere(start: Start) -> bool:
+    """Whether processes run that are none of ours: on other hosts, or started by a daemon that knows no sandbox."""
+    daemons = {"flux", "jsrun", "srun"}
+    named = {PurePath(word).name for word in (*start.launcher[:1], *start.words[:1])}
+    return start.listen is not None or slurm_address(os.environ) is not None or bool(daemons & named)
+
+
+def _refuse_files(edit: Edit) -> None:
+    if edit.files:
+        raise DoctorError(
+            "edit-out-of-reach",
+            "Ranks that run on other hosts, or that a job scheduler starts, would train with the files as written.",
+            "Try the edit on one host, with a launcher such as torchrun, or try arguments and variables only.",
+        )
 
 
 def _in_a_copy(why: str) -> Warning:
