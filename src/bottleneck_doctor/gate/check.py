@@ -15,7 +15,7 @@ from bottleneck_doctor import __version__
 from bottleneck_doctor.documents.check import STEP_TIME, Check, Culprit, GrowthTree, Metric, TriedEdit
 from bottleneck_doctor.documents.report import Entrypoint, Tool, Warning
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.examine import outcome
+from bottleneck_doctor.examine import no_result, outcome
 from bottleneck_doctor.gate import decide, metrics, parts, plan, tried, verdict
 from bottleneck_doctor.gate.cause import culprits
 from bottleneck_doctor.gate.cause.explain import explain
@@ -101,7 +101,7 @@ class _Checking:
         if not self.pairs:
             if self.broken:
                 raise failure(self.broken[0], self.request.sides)
-            raise outcome.out_of_time(self.budget.spent())
+            raise no_result.out_of_time(self.budget.spent())
         if alone := self._fails_alone():
             raise failure(alone, self.request.sides)
         return CheckOutcome(self._document(), self.compared.root)
@@ -120,10 +120,10 @@ class _Checking:
         while not self.pairs or self._more():
             number += 1
             begun = self.budget.now()
-            self.progress.stage(f"Starting both revisions (pair {number})")
+            self.progress.stage(f"Starting both (pair {number})")
             try:
                 with pairs.pair(number) as both:
-                    doing = f"Pair {number}: timing both revisions in turn"
+                    doing = f"Pair {number}: timing both in turn"
                     self.progress.update(doing, self.budget.elapsed(), self.budget.total)
                     self.pairs.append(pairs.measure(number, both))
                     self.cut_short.append(both.broken)

@@ -199,22 +199,22 @@ def failure(broken: Broken, sides: SideWords = REVISIONS) -> DoctorError:
     if broken.ending in (Ending.END, Ending.HANG):
         farewell = broken.live.session.farewell
         hung = broken.ending is Ending.HANG
-        plain = outcome.entrypoint_failed(broken) if hung else outcome.no_training(farewell, broken.tail)
+        plain = no_result.entrypoint_failed(broken) if hung else no_result.no_training(farewell, broken.tail)
         where = side.said if broken.alone else sides.both
         told = f"{where[0].upper()}{where[1:]}: {plain.sentence}"
         return DoctorError(plain.slug, told, plain.next_step, plain.exit_code, detail=plain.detail)
     if broken.crashed and _PORT_TAKEN.search(broken.tail):
         return DoctorError(
             "port-taken",
-            f"{side.said[0].upper()}{side.said[1:]} can't use the port at which its processes meet: "
-            f"{sides.both} are alive at once.",
+            f"{side.said[0].upper()}{side.said[1:]} can't use the port at which its processes meet, because "
+            f"{sides.both} run at the same time.",
             "Use the port in MASTER_PORT, which differs between the two sides, or any free port: `torchrun "
             "--standalone`, `accelerate launch --main_process_port 0`.",
             Exit.ENTRYPOINT_FAILED,
             detail=broken.tail,
         )
     reason = (broken.reason or broken.why).rstrip(".")
-    trains = "; the other one trains" if broken.alone else ""
+    trains = ", while the other side trains" if broken.alone else ""
     if sides is EDITED:
         return _edit_failed(broken, reason)
     if side.name == "base":

@@ -87,7 +87,7 @@ def _differences(revisions: Revisions) -> hunks.Differences:
 def _of_both(base: Side, head: Side) -> list[Warning]:
     """What has to be known of what is compared."""
     if head.dirty:
-        told = "The head has changes that are not committed. They were measured too."
+        told = "The head has uncommitted changes. They were measured too."
         return [Warning(slug="head-dirty", sentence=told)]
     if head.commit == base.commit:
         told = f"{base.name} and the head are the same commit, so nothing can differ."
