@@ -1,4 +1,4 @@
-"""What `doctor run`, `check` and `baseline` start, and how they talk meanwhile: shared options, and back as `Asked`."""
+"""What `doctor run`, `check`, `try` and `baseline` start, and how they talk: shared options, and back as `Asked`."""
 
 from __future__ import annotations
 
