@@ -183,7 +183,7 @@ def test_a_script_that_fails_on_one_side(repository: Path, side: str) -> None:
     done = check("--base-ref", "base", "train.py", cwd=repository)
     assert done.returncode == Exit.ENTRYPOINT_FAILED, done.stdout
     assert f"[{side}-failed]" in done.stderr
-    assert "the other revision trains" in done.stderr
+    assert "the other side trains" in done.stderr
     assert "no such rows" in done.stderr
     untouched(repository)
 

@@ -284,7 +284,7 @@ CONSTANTS = [
     overridden(
         "a key that is changed",
         "CFG = {'n': 1}\nCFG['n'] += 1\nloader = DataLoader('train', num_workers=CFG['n'])\n",
-        said="`CFG['n']` gives num_workers now",
+        said="`CFG['n']` sets num_workers now",
     ),
     one(
         "an attribute",
@@ -318,12 +318,12 @@ FUNCTIONS = [
         f"=== data.py\n{HEAD}def load(rows, n=0):\n    return DataLoader(rows, num_workers=n)\n",
         edited=("data.py",),
         overridden=True,
-        said="`n` gives num_workers now",
+        said="`n` sets num_workers now",
     ),
     overridden(
         "what two callers give",
         "def load(rows, n):\n    return DataLoader(rows, num_workers=n)\nload('train', 1)\nload('val', 2)\n",
-        said="`n` gives num_workers now",
+        said="`n` sets num_workers now",
         val=WORKERS,
     ),
     Site(
@@ -370,7 +370,7 @@ CLASSES = [
         "a field that a class below says anew",
         "class Base:\n    n = 1\n    def load(self):\n        return DataLoader('train', num_workers=self.n)\n"
         "class Here(Base):\n    n = 2\nHere().load()\n",
-        said="`self.n` gives num_workers now",
+        said="`self.n` sets num_workers now",
     ),
     one(
         "hyperparameters",
@@ -393,7 +393,7 @@ OPTIONS = [
         f"{ARGPARSE}parser.add_argument('-j', '--workers', type=int)\n{PARSED}{LOADERS}".replace(
             "=args.workers", "=args.workers or 0"
         ),
-        said="`args.workers or 0` gives num_workers now",
+        said="`args.workers or 0` sets num_workers now",
     ),
     one(
         "an option of None",
@@ -437,7 +437,7 @@ OPTIONS = [
         "a position of the command line",
         f"{ARGPARSE}parser.add_argument('workers', type=int)\n{PARSED}{LOADERS}",
         words="train.py 2",
-        said="`args.workers` gives num_workers now",
+        said="`args.workers` sets num_workers now",
         val={"num_workers": 2},
     ),
     one(
@@ -480,19 +480,19 @@ OPTIONS = [
         "options that are changed",
         f"{ARGPARSE}parser.add_argument('--workers', default=2, type=int)\n{PARSED}"
         f"args.workers = int((args.workers + 1) / 2)\n{LOADERS}",
-        said="`args.workers` gives num_workers now",
+        said="`args.workers` sets num_workers now",
         val={"num_workers": 1},
     ),
     overridden(
         "options that are overwritten",
         f"{ARGPARSE}parser.add_argument('--workers', default=2)\n{PARSED}"
         f"vars(args).update({{'workers': 3}})\n{LOADERS}",
-        said="`args.workers` gives num_workers now",
+        said="`args.workers` sets num_workers now",
     ),
     overridden(
         "defaults that are set",
         f"{ARGPARSE}parser.add_argument('--workers', default=2)\nparser.set_defaults(workers=1)\n{PARSED}{LOADERS}",
-        said="`args.workers` gives num_workers now",
+        said="`args.workers` sets num_workers now",
     ),
     one(
         "a switch",
@@ -709,7 +709,7 @@ DOCUMENTS = [
         f"=== train.py\n{HEAD}from omegaconf import OmegaConf\ncfg = OmegaConf.load('a.yaml')\n"
         "loader = DataLoader('train', num_workers=int(cfg.n))\n=== a.yaml\nn: ${m}\nm: 1\n".replace("${m}", "'${m}'"),
         overridden=True,
-        said="`int(cfg.n)` gives num_workers now",
+        said="`int(cfg.n)` sets num_workers now",
     ),
     Site(
         "Hydra",

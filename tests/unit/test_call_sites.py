@@ -130,7 +130,7 @@ def test_the_loader_gets_what_it_is_to_get(site: Site, folder: Path, monkeypatch
     for change in changes:
         quoted = re.findall("`([^`]*)`", re.sub("from `[^`]*`", "", Discretion(source=False).document(change).note))
         assert not [each for each in quoted if re.fullmatch(r"[*\w.\[\]'()]+", each)], "that is the user's code"
-    not_followed = "if it is an option of yours" in notes or "what is written behind it wins" in notes
+    not_followed = "If it is an option of your program" in notes or "what is written behind it wins" in notes
     assert not_followed == site.overridden
     if not site.edited and site.started is None:
         assert notes

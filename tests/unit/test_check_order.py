@@ -332,7 +332,7 @@ def test_a_side_that_crashes_in_every_pair_is_blamed_while_the_other_one_trains_
     checked = Checked(**{side: CRASHES})  # type: ignore[arg-type]
     assert checked.error is not None
     assert checked.error.slug == f"{side}-failed"
-    assert "the other revision trains" in checked.error.sentence
+    assert "the other side trains" in checked.error.sentence
     assert "ValueError: of its own" in checked.error.sentence
     first = checked.in_pair(1)
     after = first[first.index(f"gone {side}") + 1 : -2]
@@ -413,7 +413,7 @@ def test_a_loop_on_one_side_only_blames_the_other_one_at_once(side: str, start: 
     checked = Checked(**sides)  # type: ignore[arg-type]
     assert checked.error is not None
     assert checked.error.slug == f"{side}-failed"
-    assert "the other revision trains" in checked.error.sentence
+    assert "the other side trains" in checked.error.sentence
     assert f"loop {other}" in checked.names
     assert len(checked.machine.sessions) == 2, "starting again would fail in the same way"
     assert not {name for name in checked.names if name.startswith("window")}
@@ -439,7 +439,7 @@ def test_a_crash_is_told_although_the_other_one_did_not_show_itself_in_time() ->
     assert checked.error is not None
     assert checked.error.slug == "head-failed"
     assert "ValueError: of its own" in checked.error.sentence
-    assert "the other revision trains" not in checked.error.sentence
+    assert "the other side trains" not in checked.error.sentence
     assert checked.machine.now <= 61.0
 
 

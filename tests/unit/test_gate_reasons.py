@@ -362,7 +362,7 @@ def test_the_words_of_a_check() -> None:
     layer, _, _ = PLANTED["a layer that was added, whose backward grows more"]
     (said,) = verdict.what_grew(layer.found())
     assert said.startswith(
-        "Of what the changes touch, this grew most: `Conv2d.forward` takes 5.0 ms a step, 2.0 ms before;"
+        "Of the code that the changes touch, this grew most: `Conv2d.forward` takes 5.0 ms a step, 2.0 ms before;"
     )
     constant, _, _ = PLANTED["a constant that is an argument elsewhere"]
     assert "line 5 of `train.py`, which sets `SIZE` for it, was changed." in constant.found()[0].sentence

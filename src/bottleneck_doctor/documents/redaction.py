@@ -178,7 +178,10 @@ _CODE = frozenset({"diff", "text"})
 _QUOTED = (
     (r"`[^`]*` may hold \w+; s", "S"),
     (r"`[^`]*` may hold ([\w, ]+): what", r"What is unpacked may hold \1: what"),
-    (r"`[^`]*` gives (\w+) now: if it is an option of yours, set it", r"If an option of yours gives \1, set it"),
+    (
+        r"`[^`]*` sets (\w+) now. If it is an option of your program, set it",
+        r"If an option of your program sets \1, set it",
+    ),
     (r"`[^`]*` takes its value from", "The value comes from"),
     (r"`[^`]*` is (read|called) ", r"It is \1 "),
     (r" where `[^`]*` (makes its DataLoader|comes from)", r" where its DataLoader is made"),

@@ -373,10 +373,10 @@ def sentence(metric: Metric, how: Judging) -> str:
         return f"{name}: could not be measured on either side."
     if metric.verdict in ("gone", "new"):
         where = sides.base if metric.verdict == "gone" else sides.head
-        return f"{name}: only {where} has it."
+        return f"{name}: it was measured on {where} only."
     if metric.change is None:
         where = sides.base if metric.head is None else sides.head
-        return f"{name}: only {where} has shown it, which may be chance."
+        return f"{name}: it was measured on {where} only, which may be chance."
     before, after = value_text(metric, metric.base), value_text(metric, metric.head)
     figures = f"{before} to {after}"
     by = f"by {amount_text(metric.unit, abs(metric.change))}"

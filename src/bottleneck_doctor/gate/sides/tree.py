@@ -137,8 +137,8 @@ def note_unfound(tree: Tree, expected: Iterable[Path]) -> None:
         tree.warnings.append(
             Warning(
                 slug="editable-unmapped",
-                sentence=f"{named(missing)}: code is imported from there, and the base has no such place: what it "
-                "imports by that name is the head's code.",
+                sentence=f"The base does not have {named(missing)}, from which code is imported. What the base imports "
+                "by that name is the head's code.",
             )
         )
 
