@@ -216,7 +216,10 @@ KNOWN = (
         compute=0.06,
         right=None,
         wrong=None,
-        refused={"workers": "no torch DataLoader feeds this loop", "amp-bf16": "no call of a module with trainable parameters was seen"},
+        refused={
+            "workers": "no torch DataLoader feeds this loop",
+            "amp-bf16": "no call of a module with trainable parameters was seen",
+        },
     ),
     Known(
         name="unpicklable",
