@@ -212,7 +212,7 @@ def test_single_fixes_and_several(project: Project, capsys: pytest.CaptureFixtur
     # In two places, both of which it needs.
     assert applied("amp-bf16") == (CAST, LOADED)
     assert applied("intra-op-threads") == (THREADS, DATA)
-    assert "By hand: And say so. (train.py, line 9)" in capsys.readouterr().out
+    assert "Note: And say so. (train.py, line 9)" in capsys.readouterr().out
     assert applied("amp-bf16", "intra-op-threads") == (BOTH, LOADED)
     # What another builds on is in that one's change.
     assert applied("workers", "persistent-workers", "intra-op-threads") == (THREADS, KEPT)
@@ -489,7 +489,7 @@ def test_patches_lie_beside_the_report(tool: Sequence[str], project: Project) ->
     names = ["workers", "persistent-workers", "amp-bf16", "intra-op-threads"]
     assert set(found) == {"fix.patch", *(f"fixes/{name}.patch" for name in names)}
     assert found["fix.patch"].startswith("bottleneck-doctor: num_workers=4")
-    assert "Not in this patch: And say so. (train.py, line 9)" in found["fixes/intra-op-threads.patch"]
+    assert "Note: And say so. (train.py, line 9)" in found["fixes/intra-op-threads.patch"]
     for name, texts in {"fix.patch": (CAST, LOADED), "fixes/intra-op-threads.patch": (THREADS, DATA)}.items():
         given = found[name].encode()
         subprocess.run(tool, cwd=project.folder, input=given, check=True, capture_output=True)

@@ -66,7 +66,7 @@ def _apply(result: Result, directory: Path, ids: Sequence[str], check: bool) -> 
     elif found.edits:
         say(f"This would change {names}.")
     for sentence in [*patch_words.left_out(choice.plan, result), *patch_words.notes(choice.changes, result)]:
-        say(f"By hand: {words.visible(sentence)}")
+        say(f"Note: {words.visible(sentence)}")
     if check:
         return Exit.WOULD_CHANGE if found.edits else Exit.DONE
     if found.edits:

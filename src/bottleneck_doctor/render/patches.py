@@ -92,6 +92,6 @@ def _head(title: str, planned: Plan, changes: Sequence[Change], result: Result) 
     lines = [f"bottleneck-doctor: {title}", ""]
     lines.append(f"Apply it in {project} with `git apply` or `patch -p1`, or use `doctor apply`.")
     rest = [*patch_words.left_out(planned, result), *patch_words.notes(changes, result)]
-    lines += [f"Not in this patch: {sentence}" for sentence in rest]
+    lines += [f"Note: {sentence}" for sentence in rest]
     shown = "".join(f"{' '.join(words.visible(line).split())}\n" for line in lines)
     return f"{shown}\n".encode("utf-8", "replace")

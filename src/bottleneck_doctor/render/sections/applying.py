@@ -29,7 +29,7 @@ def applying(result: Result, changes: Sequence[Change], patch: str, fixes: Seque
         return None
     rest = patch_words.left_out(planned, result)
     if any(change.note for change in changes):
-        rest.append("It leaves what the notes say to you.")
+        rest.append("Read the notes of the change, too.")
     return Applying(
         command=words.command_text(patch_words.apply_command("", fixes)),
         patch=f"{ARTIFACTS_NAME}/{patch}",
