@@ -10,12 +10,14 @@ from typing import Any
 
 import numpy
 import pytest
-from tests.unit.test_gate_decide import LUCKS, Luck
+from tests.unit.test_gate_decide import LUCKS, Luck, looked_at
 
 from bottleneck_doctor.gate import decide, faster
 from bottleneck_doctor.gate.decide import Answer, GateEstimate, InterimLook
 from bottleneck_doctor.gate.tried import THRESHOLD
 from bottleneck_doctor.statistics.distributions import student_t_quantile
+
+__all__ = ["looked_at"]  # A fixture.
 
 
 @dataclass(frozen=True)
@@ -89,16 +91,6 @@ def test_processes_of_two_kinds_are_no_difference(gap: float) -> None:
                     break
         answers.append(answer)
     assert sum(answer in ("improvement", "regression") for answer in answers) / len(answers) <= decide.ERROR_RATE
-
-
-@pytest.fixture(scope="module")
-def looked_at() -> Any:
-    """Means and standard errors of the first n of 30 normal numbers: two arrays of (edits, 30), n from 1."""
-    numbers = numpy.random.default_rng(17).standard_normal((20_000, decide.most_looked_at()))
-    count = numpy.arange(1, decide.most_looked_at() + 1)
-    means = numbers.cumsum(1) / count
-    squares = numpy.maximum((numbers**2).cumsum(1) - count * means**2, 0.0)
-    return means, numpy.sqrt(squares / numpy.maximum(count - 1, 1) / count)
 
 
 @dataclass

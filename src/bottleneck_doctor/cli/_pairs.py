@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from bottleneck_doctor.cli._start import with_options
 from bottleneck_doctor.errors import Exit
 
 if TYPE_CHECKING:
@@ -41,9 +42,7 @@ _OPTIONS = (
 
 def pairs_options(command: Command) -> Command:
     """Add the options that say how long and how sure. The command takes them as parameters of their names."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+    return with_options(_OPTIONS, command)
 
 
 def shown(
@@ -80,6 +79,12 @@ def exit_code(check: Check, *, fail: bool) -> int:
     if check.status == "regressed":
         return Exit.REGRESSION
     return Exit.CANNOT_TELL if check.status == "cannot_tell" and fail else Exit.DONE
+
+
+def time_given(seconds: float | None, pairs: int | None, configured: float | None) -> float | None:
+    """The time of `--budget`, else that of the project. A number of pairs is asked for to have so many, whatever time a
+    project allows."""
+    return seconds if seconds is not None or pairs is not None else configured
 
 
 def first(*values: Any) -> Any:

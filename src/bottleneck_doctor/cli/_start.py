@@ -54,20 +54,27 @@ _TALK = (
 def start_options(command: Command) -> Command:
     """Add the options that say what is started, and in which order it is measured. The command gets them as parameters
     of the same names, for `start`."""
-    return _with((*_START, *_ORDER), command)
+    return with_options((*_START, *_ORDER), command)
 
 
 def plain_start_options(command: Command) -> Command:
     """The same options for a command that measures one side only, so without a seed."""
-    return _with(_START, command)
+    return with_options(_START, command)
 
 
 def talk_options(command: Command) -> Command:
     """Add `-v`, `-q`, and the script with its arguments as `words`."""
-    return _with(_TALK, command)
+    return with_options(_TALK, command)
 
 
-def _with(options: tuple[Callable[[Command], Command], ...], command: Command) -> Command:
+def refuse_quiet_and_verbose(*, quiet: bool, verbose: bool) -> None:
+    """Raise `click.UsageError` if both were given."""
+    if quiet and verbose:
+        raise click.UsageError("--quiet and --verbose can't be used together.")
+
+
+def with_options(options: tuple[Callable[[Command], Command], ...], command: Command) -> Command:
+    """Add these options, which `--help` shows in this order."""
     for option in reversed(options):
         command = option(command)
     return command

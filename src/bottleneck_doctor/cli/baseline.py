@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from bottleneck_doctor.cli._placement import StartingCommand
-from bottleneck_doctor.cli._start import plain_start_options, start_in_project, talk_options
+from bottleneck_doctor.cli._start import plain_start_options, refuse_quiet_and_verbose, start_in_project, talk_options
 
 
 @click.command(
@@ -63,8 +63,7 @@ def command(
     from bottleneck_doctor.cli._entrypoint import time_option
 
     seconds = time_option("--budget", budget)
-    if quiet and verbose:
-        raise click.UsageError("--quiet and --verbose can't be used together.")
+    refuse_quiet_and_verbose(quiet=quiet, verbose=verbose)
     if sessions is not None and seconds is not None:
         raise click.UsageError(
             "--sessions and --budget can't be used together: one sets the number of starts, the other the time."

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bottleneck_doctor.cli._check_outputs import output_options
-from bottleneck_doctor.cli._pairs import exit_code, first, pairs_options, percent, shown
+from bottleneck_doctor.cli._pairs import exit_code, first, pairs_options, percent, shown, time_given
 from bottleneck_doctor.cli._placement import StartingCommand
-from bottleneck_doctor.cli._start import start_in_project, start_options, talk_options
+from bottleneck_doctor.cli._start import refuse_quiet_and_verbose, start_in_project, start_options, talk_options
 
 if TYPE_CHECKING:
     from bottleneck_doctor.gate.check import CheckOutcome
@@ -85,8 +85,7 @@ def command(
     from bottleneck_doctor.cli._entrypoint import time_option
 
     seconds = time_option("--budget", budget)
-    if quiet and verbose:
-        raise click.UsageError("--quiet and --verbose can't be used together.")
+    refuse_quiet_and_verbose(quiet=quiet, verbose=verbose)
     _refuse_mixed(
         {"--base-ref": base_ref, "--merge-base": merge_base, "--base-setup": base_setup, "--seed": seed},
         {"--baseline": baseline, "--allow-different-machine": allow_different_machine},
@@ -103,8 +102,7 @@ def command(
     from bottleneck_doctor.gate.request import CheckRequest
 
     limits = configured(config, None if threshold is None else percent(threshold))
-    # A number of processes is asked for to have so many, whatever time a project allows.
-    budget_seconds = seconds if seconds is not None or pairs is not None else config.budget
+    budget_seconds = time_given(seconds, pairs, config.budget)
     measure: Callable[[Progress], CheckOutcome]
     if baseline is not None:
         from bottleneck_doctor.documents import stored_baseline

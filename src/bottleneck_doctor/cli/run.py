@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from bottleneck_doctor.cli._placement import StartingCommand
-from bottleneck_doctor.cli._start import start, start_options, talk_options
+from bottleneck_doctor.cli._start import refuse_quiet_and_verbose, start, start_options, talk_options
 
 
 @click.command(
@@ -78,8 +78,7 @@ def command(
     from bottleneck_doctor.cli._entrypoint import check_fix_ids, time_option
 
     seconds = time_option("--budget", budget)
-    if quiet and verbose:
-        raise click.UsageError("--quiet and --verbose can't be used together.")
+    refuse_quiet_and_verbose(quiet=quiet, verbose=verbose)
     given = start(
         "run",
         module=module,

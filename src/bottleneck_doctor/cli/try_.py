@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from bottleneck_doctor.cli._check_outputs import output_options
-from bottleneck_doctor.cli._pairs import exit_code, first, pairs_options, percent, shown
+from bottleneck_doctor.cli._pairs import exit_code, first, pairs_options, percent, shown, time_given
 from bottleneck_doctor.cli._placement import StartingCommand
-from bottleneck_doctor.cli._start import start_in_project, start_options, talk_options
-
-if TYPE_CHECKING:
-    pass
+from bottleneck_doctor.cli._start import refuse_quiet_and_verbose, start_in_project, start_options, talk_options
 
 
 @click.command(
@@ -83,8 +80,7 @@ def command(
     from bottleneck_doctor.cli._entrypoint import time_option
 
     seconds = time_option("--budget", budget)
-    if quiet and verbose:
-        raise click.UsageError("--quiet and --verbose can't be used together.")
+    refuse_quiet_and_verbose(quiet=quiet, verbose=verbose)
     if not patches and edited is None and arguments is None and not variables:
         raise click.UsageError("There is nothing to try: give --patch, --edit, --args or --env.")
     _refuse_without_script(edited, arguments, module, line)
@@ -116,8 +112,7 @@ def command(
     options = _options(patches, edited, arguments, variables, name)
     request = TryRequest(
         start=given.start,
-        # A number of processes is asked for to have so many, whatever time a project allows.
-        budget=seconds if seconds is not None or pairs is not None else config.budget,
+        budget=time_given(seconds, pairs, config.budget),
         pairs=pairs,
         limits=limits,
         steady=first(steady, config.steady, True),
