@@ -17,7 +17,7 @@ from tests.reports import GOLDEN, invented
 
 from bottleneck_doctor.cli import apply as apply_command
 from bottleneck_doctor.cli import main
-from bottleneck_doctor.cli._patches import write_patches
+from bottleneck_doctor.cli._report import write_patches
 from bottleneck_doctor.documents.redaction import Discretion, discretion
 from bottleneck_doctor.documents.report import Change, Combination, FixOutcome, Result, Verdict, from_json, to_json
 from bottleneck_doctor.edits.diff import as_change

@@ -8,6 +8,7 @@ import click
 
 from bottleneck_doctor.cli._placement import StartingCommand
 from bottleneck_doctor.cli._start import refuse_quiet_and_verbose, start, start_options, talk_options
+from bottleneck_doctor.errors import Exit
 
 
 @click.command(
@@ -36,6 +37,11 @@ from bottleneck_doctor.cli._start import refuse_quiet_and_verbose, start, start_
 @click.option("--only", metavar="ID", multiple=True, help="Try only this fix; may be repeated (see `doctor fixes`).")
 @click.option("--skip", metavar="ID", multiple=True, help="Leave this fix out; may be repeated.")
 @click.option("--sessions", metavar="N", type=click.IntRange(min=3), help="How often to start the script, 3 or more.")
+@click.option(
+    "--confirm/--no-confirm",
+    default=None,
+    help="Measure the program with the change made, too, beside the one as written (default: if there is time).",
+)
 @click.option("--no-explain", is_flag=True, help="Measure speedups only: no phases, profiles or findings.")
 @click.option(
     "--rate",
@@ -55,6 +61,7 @@ def command(
     only: tuple[str, ...],
     skip: tuple[str, ...],
     sessions: int | None,
+    confirm: bool | None,
     seed: int | None,
     launch: str | None,
     listen: str | None,
@@ -103,12 +110,12 @@ def command(
 
     outputs.prepare(output)
 
-    from bottleneck_doctor.cli._patches import write_patches
+    from bottleneck_doctor.cli._report import confirmed, write_report
     from bottleneck_doctor.cli._secrets import gathered
     from bottleneck_doctor.cli._terminal import say, stdout_has_color, stdout_width
     from bottleneck_doctor.examine.examination import ExaminationRequest, examine
     from bottleneck_doctor.explain.explainer import ExplainOptions
-    from bottleneck_doctor.render import html, terminal
+    from bottleneck_doctor.render import terminal
     from bottleneck_doctor.system.progress import choose_progress
 
     with scratch.borrowed() as artifacts:
@@ -122,6 +129,7 @@ def command(
             sessions=sessions,
             seed=seed,
             verbose=verbose,
+            confirm=confirm,
             discretion=gathered(given.told, source=not no_source),
             explain=None if no_explain else ExplainOptions(folder=artifacts, rate=rate, native=native),
         )
@@ -130,24 +138,16 @@ def command(
             if given.note:
                 progress.note(given.note)
             outcome = examine(request, progress)
-            try:
-                page = html.render(outcome.result)
-                problems = write_patches(outcome.result, artifacts, request.discretion)
-            except Exception:
-                # If the page can't be drawn, the measurements, which took minutes, are still kept.
-                outputs.write_json(output, outcome.result)
-                raise
-            for problem in problems:
-                progress.note(problem)
-            outputs.write(output, outcome.result, page, artifacts)
+            write_report(outcome.result, request, artifacts, progress)
+            result, interrupted = confirmed(outcome, request, artifacts, progress)
         finally:
             progress.close()
     path = str(output / outputs.HTML_NAME)
-    summary = terminal.render(outcome.result, report_path=path, width=stdout_width(), color=stdout_has_color())
+    summary = terminal.render(result, report_path=path, width=stdout_width(), color=stdout_has_color())
     say(summary.rstrip("\n"))
     if outcome.error is not None:
         # The report says where the time goes, but has no speedups, which the command was asked for.
         raise outcome.error
     if outcome.bug is not None:
         raise outcome.bug
-    return int(outcome.exit_code)
+    return int(Exit.INTERRUPTED if interrupted else outcome.exit_code)

@@ -128,6 +128,30 @@ class Combination:
     changes: list[Change] = field(default_factory=list)
 
 
+Confirmed = Literal["agrees", "differs", "unclear", "not_faster", "failed", "missing"]
+"""What the program with the change made says of the promise. `agrees` and `differs`: it is faster, by as much as was
+promised or by another factor. `unclear`: it may be, its processes differ too much. `not_faster`: what was promised does
+not come. `failed`: it does not train. `missing`: it was not measured."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Confirmation:
+    """The promise held against the program with the change made: pairs of processes, one as written and one changed.
+
+    `promised` rests on windows that switch the setting while a process trains. `speedup` is that of the changed
+    program; None where it `failed` or is `missing`. `by`: whether files were edited or environment variables were set;
+    None where nothing was started. `sentence` tells the outcome, with the reason where there is no figure. `seconds`:
+    what it took.
+    """
+
+    outcome: Confirmed
+    sentence: str
+    promised: Speedup
+    speedup: Speedup | None = None
+    by: Literal["edit", "variables"] | None = None
+    seconds: float = 0.0
+
+
 @dataclass(frozen=True, kw_only=True)
 class WorkerPoint:
     num_workers: int

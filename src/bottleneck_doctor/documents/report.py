@@ -46,6 +46,8 @@ from bottleneck_doctor.documents.measured import (
 from bottleneck_doctor.documents.outcomes import (
     Change,
     Combination,
+    Confirmation,
+    Confirmed,
     FixOutcome,
     LadderStep,
     Risk,
@@ -81,6 +83,8 @@ __all__ = [
     "CallNode",
     "Change",
     "Combination",
+    "Confirmation",
+    "Confirmed",
     "DeviceProfile",
     "DeviceUse",
     "Entrypoint",
@@ -267,6 +271,9 @@ class Result:
     sources: Sources | None = None
     """What `doctor apply` holds the files against; None where no change edits a file, and in reports of earlier
     releases."""
+    confirmation: Confirmation | None = None
+    """What became of the promise with the change made; None where nothing is promised, where nobody wanted it, and in
+    reports of earlier releases."""
     format: int = FORMAT
 
 

@@ -37,7 +37,7 @@ from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure.schedule import fewest_workers
 from bottleneck_doctor.runtime.wire.messages import Found
 from bottleneck_doctor.statistics import speedups
-from bottleneck_doctor.wording import ranking, words
+from bottleneck_doctor.wording import promise_words, ranking, words
 from bottleneck_doctor.wording.doubt import settle_text
 
 RISK_TOLD: dict[Risk, str] = {
@@ -374,10 +374,7 @@ def _verdict(
         return Verdict(sentence="Cannot tell: the training as written could not be measured.")
     opening = _opening(baseline)
     if leading is not None:
-        device = evidence.found.device
-        make = "makes training" if len(words.setting_parts(leading.setting, device)) == 1 else "make training"
-        code, figure = words.setting_code(leading.setting, device), words.speedup_text(leading.figure)
-        sentence = f"{opening} {code} {make} {figure}.".replace("× (", "× faster (", 1)
+        sentence = f"{opening} {promise_words.claim(leading.setting, leading.figure, evidence.found.device)}"
         single = leading.fix or _best_single(outcomes)
         return Verdict(
             sentence=f"{sentence} {RISK_TOLD[leading.risk]}".rstrip(), fix=single, together=leading.fix is None

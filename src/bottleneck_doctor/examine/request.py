@@ -34,6 +34,9 @@ class ExaminationRequest:
     """How to explain the figures; None: only speedups are measured."""
     discretion: Discretion = field(default_factory=Discretion)
     """What no output may show."""
+    confirm: bool | None = None
+    """Whether the program with the change made is measured, too; None: if there is time. An examination itself does
+    not do that (`confirm/`)."""
 
     def settling(
         self, only: frozenset[str], skip: frozenset[str], seconds: float, sessions: int | None
@@ -81,6 +84,8 @@ class ExaminationRequest:
             ("--no-explain", self.explain is None),
             ("--native", self.explain is not None and self.explain.native),
             ("--no-source", not self.discretion.source),
+            ("--confirm", self.confirm is True),
+            ("--no-confirm", self.confirm is False),
         ):
             command += [option] if is_set else []
         for option, names in (("--only", self.only), ("--skip", self.skip)):

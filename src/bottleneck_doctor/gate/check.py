@@ -6,7 +6,8 @@ from __future__ import annotations
 import math
 import random
 import secrets
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from statistics import median
@@ -29,6 +30,7 @@ from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.side_by_side import SideBySide
 from bottleneck_doctor.measure.side_pairs import PairSample
 from bottleneck_doctor.measure.starter import Broken, Starter
+from bottleneck_doctor.runtime.wire.messages import Found
 from bottleneck_doctor.session.ending import Ending
 from bottleneck_doctor.system.interrupt import terminate_as_interrupt
 from bottleneck_doctor.system.progress import Progress
@@ -37,10 +39,11 @@ from bottleneck_doctor.wording import words
 
 @dataclass(frozen=True)
 class CheckOutcome:
-    """The result of a check, and the repository's root."""
+    """The result of a check, the repository's root, and the loop that each side was last seen at, by its name."""
 
     check: Check
     root: Path
+    loops: Mapping[str, Found] = field(default_factory=dict)
 
 
 def check(request: PairsRequest, progress: Progress, outside: Outside | None = None) -> CheckOutcome:
@@ -97,14 +100,16 @@ class _Checking:
                 return CheckOutcome(self._document(new=True), self.compared.root)
             base, head = self.compared.sides
             phases = metrics.judges_phases(self.request.limits)
-            self._pairs(Pairs(base, head, self.starter, random.Random(self.seed), phases=phases))
+            wanted = self.request.pairs_wanted
+            self._pairs(Pairs(base, head, self.starter, random.Random(self.seed), phases=phases, wanted=wanted))
         if not self.pairs:
             if self.broken:
                 raise failure(self.broken[0], self.request.sides)
             raise no_result.out_of_time(self.budget.spent())
         if alone := self._fails_alone():
             raise failure(alone, self.request.sides)
-        return CheckOutcome(self._document(), self.compared.root)
+        loops = {name: live.loop for name, live in self.starter.last.items()}
+        return CheckOutcome(self._document(), self.compared.root, loops)
 
     def _fails_alone(self) -> Broken | None:
         """How one revision failed in every pair after some windows; None unless the other one never did."""

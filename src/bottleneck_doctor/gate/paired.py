@@ -39,16 +39,24 @@ _PORT_TAKEN = re.compile(
 
 class Pairs:
     """Starts pairs of a base and a head, in random order. `phases`: whether phases are timed in every pair, and not
-    only in the first one that gets that far."""
+    only in the first one that gets that far. `wanted`: how many pairs should fit into the budget."""
 
     def __init__(
-        self, base: Side, head: Side, starter: Starter, generator: random.Random, *, phases: bool = False
+        self,
+        base: Side,
+        head: Side,
+        starter: Starter,
+        generator: random.Random,
+        *,
+        phases: bool = False,
+        wanted: int = plan.PAIRS_WANTED,
     ) -> None:
         self.starter = starter
         self._phases_wanted = True
         self._phases_always = phases
         self._sides = (base, head)
         self._generator = generator
+        self._wanted = wanted
 
     @contextlib.contextmanager
     def pair(self, number: int) -> Iterator[SideBySide]:
@@ -92,7 +100,9 @@ class Pairs:
     def _rounds(self, both: SideBySide) -> None:
         try:
             both.burn_in()
-            count = plan.rounds(self.starter.setup_seconds, both.cost_seconds(), self.starter.budget.seconds)
+            count = plan.rounds(
+                self.starter.setup_seconds, both.cost_seconds(), self.starter.budget.seconds, self._wanted
+            )
             both.rounds(plan.order(count, self._generator))
         except Broken as broken:
             if broken.crashed:
@@ -235,6 +245,12 @@ def failure(broken: Broken, sides: SideWords = REVISIONS) -> DoctorError:
     )
 
 
+class EditedFailed(DoctorError):
+    """The edited program fails. `alone`: the program as written trains beside it."""
+
+    alone = False
+
+
 def _edit_failed(broken: Broken, reason: str) -> DoctorError:
     """The same of a program as written and edited."""
     other = {True: ("; it trains with the edit", "; as written it trains"), False: ("", "")}[broken.alone]
@@ -246,10 +262,12 @@ def _edit_failed(broken: Broken, reason: str) -> DoctorError:
             Exit.ENTRYPOINT_FAILED,
             detail=broken.tail,
         )
-    return DoctorError(
+    failed = EditedFailed(
         "edited-failed",
         f"The edited program fails{other[1]}: {reason}.",
         "Correct the edit. The end of the edited program's output is below.",
         Exit.ENTRYPOINT_FAILED,
         detail=broken.tail,
     )
+    failed.alone = broken.alone
+    return failed

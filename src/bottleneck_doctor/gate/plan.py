@@ -15,17 +15,19 @@ LEAST_ROUNDS, MOST_ROUNDS = 2, 10
 USUAL_SECONDS = 4.0
 """What the windows of a pair take together if starting takes less than that."""
 PAIRS_WANTED = 8
-"""This many pairs should fit. So a slow script first gets fewer windows a pair, and only then fewer pairs."""
+"""This many pairs should fit, unless fewer are asked for. So a slow script first gets fewer windows a pair, and only
+then fewer pairs."""
 
 
-def rounds(setup_seconds: float, window_seconds: float, budget: float) -> int:
-    """The number of rounds, with one window of each side, in a pair whose start takes `setup_seconds`.
+def rounds(setup_seconds: float, window_seconds: float, budget: float, pairs: int = PAIRS_WANTED) -> int:
+    """The number of rounds, with one window of each side, in a pair whose start takes `setup_seconds`. `pairs`: how
+    many should fit into the budget.
 
     After a long start, it pays to measure for as long, if enough pairs still fit into the budget.
     """
     both = max(1e-6, 2 * window_seconds)
     wanted = math.ceil(max(USUAL_SECONDS, setup_seconds) / both)
-    room = math.floor((budget / PAIRS_WANTED - setup_seconds) / both)
+    room = math.floor((budget / pairs - setup_seconds) / both)
     return max(LEAST_ROUNDS, min(wanted, room, MOST_ROUNDS))
 
 

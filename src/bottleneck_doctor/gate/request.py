@@ -11,6 +11,7 @@ from bottleneck_doctor.documents.check import STEP_TIME
 from bottleneck_doctor.documents.redaction import Discretion
 from bottleneck_doctor.gate import tried
 from bottleneck_doctor.gate.limits import DEFAULTS, MetricLimit
+from bottleneck_doctor.gate.plan import PAIRS_WANTED
 from bottleneck_doctor.gate.sides.compared import Compared
 from bottleneck_doctor.gate.sides.edit import Edit
 from bottleneck_doctor.gate.sides.of_edit import of_edit
@@ -33,6 +34,8 @@ class PairsRequest(ABC):
     """Its `listen` is the base's supervisor's; the head's is the next port."""
     budget: float | None = None
     pairs: int | None = None
+    pairs_wanted: int = PAIRS_WANTED
+    """How many pairs should fit into the budget, so that a pair gets no more of it."""
     limits: Mapping[str, MetricLimit] = field(default_factory=lambda: DEFAULTS)
     steady: bool = True
     seed: int | None = None

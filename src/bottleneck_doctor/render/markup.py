@@ -12,7 +12,7 @@ from bottleneck_doctor.documents.report import Change, Sources, Speedup
 from bottleneck_doctor.render import svg
 from bottleneck_doctor.render.engine import TEXT_LIMIT, engine, unbroken, with_code
 from bottleneck_doctor.render.sections import links
-from bottleneck_doctor.wording import doubt, durations, patch_words, ranking, words
+from bottleneck_doctor.wording import doubt, durations, patch_words, promise_words, ranking, words
 
 CODE_LIMIT = 300
 """Characters of one line of the user's code."""
@@ -28,6 +28,7 @@ def environment(cwd: str, device: str = "", sources: Sources | None = None) -> j
         below=lambda floor: unbroken(words.below_text(floor)),
         ceiling=words.ceiling_text,
         command=words.command_text,
+        confirmation_label=promise_words.label,
         date=words.date_text,
         diff_lines=diff_lines,
         duration=words.duration_text,

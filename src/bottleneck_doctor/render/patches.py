@@ -17,14 +17,15 @@ from bottleneck_doctor.wording import patch_words, ranking, words
 
 HEADLINE = "fix.patch"
 """What the report promises."""
-
+FIXES = "fixes"
+"""The folder of those of single fixes."""
 
 _NO_NAME = re.compile(r"[^\w-]+")
 
 
 def name_of(fix: str) -> str:
     """Where a single fix's patch lies."""
-    return f"fixes/{_NO_NAME.sub('-', fix)}.patch"
+    return f"{FIXES}/{_NO_NAME.sub('-', fix)}.patch"
 
 
 @dataclass(frozen=True)

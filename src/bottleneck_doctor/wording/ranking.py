@@ -87,7 +87,8 @@ def lead_fix(result: Result) -> FixOutcome | None:
 
 @dataclass(frozen=True)
 class Promise:
-    """What the verdict promises: the figure that its sentence names, and every edit that this takes."""
+    """What the verdict promises: the figure that its sentence names, and every edit that this takes. The figure is that
+    of the program with the edits made, where it was measured."""
 
     speedup: Speedup | None
     changes: list[Change]
@@ -95,7 +96,18 @@ class Promise:
 
 
 def promise(result: Result) -> Promise | None:
-    """None where nothing is faster."""
+    """None where nothing is faster, or where the program with the edits made is not."""
+    confirmation = result.confirmation
+    if confirmation is not None and confirmation.outcome in ("not_faster", "failed"):
+        return None
+    found = _promise(result)
+    if found is None or confirmation is None or confirmation.outcome not in ("agrees", "differs"):
+        return found
+    return replace(found, speedup=confirmation.speedup)
+
+
+def _promise(result: Result) -> Promise | None:
+    """As windows have it."""
     if result.verdict.together and result.combination is not None:
         return Promise(result.combination.speedup, result.combination.changes, result.combination.setting)
     lead = lead_fix(result)

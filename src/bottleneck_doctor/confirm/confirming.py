@@ -1,0 +1,176 @@
+"""The order of a confirmation: it makes the change, runs pairs of processes as written and changed, and puts what came
+of it into the result. Nothing of the user's is edited (`gate/sides/of_edit.py`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bottleneck_doctor.confirm import agreement, room
+from bottleneck_doctor.confirm.way import Way, not_in_effect, way
+from bottleneck_doctor.documents.report import Confirmation, Confirmed, Result, Speedup
+from bottleneck_doctor.errors import DoctorError
+from bottleneck_doctor.examine.pair_costs import PAIRS
+from bottleneck_doctor.examine.request import ExaminationRequest
+from bottleneck_doctor.gate.check import check
+from bottleneck_doctor.gate.limits import DEFAULTS
+from bottleneck_doctor.gate.paired import EditedFailed
+from bottleneck_doctor.gate.request import TryRequest
+from bottleneck_doctor.gate.sides.edit import Edit, project_of
+from bottleneck_doctor.measure.outside import Outside
+from bottleneck_doctor.patches.kept import is_as_kept
+from bottleneck_doctor.patches.plan import PlannedFile, after
+from bottleneck_doctor.system.progress import Progress
+from bottleneck_doctor.wording import promise_words, ranking
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked of a confirmation. `asked`: the user did, so it may take time of its own. `command`: what the user
+    can do instead, if it is left out."""
+
+    request: ExaminationRequest
+    asked: bool = False
+    command: str = ""
+
+
+class _LeftOut(Exception):
+    """Nothing is measured; the text is a sentence that says why."""
+
+
+def confirm(result: Result, wanted: Wanted, progress: Progress, outside: Outside | None = None) -> Result:
+    """The result with what the changed program says of its promise; as it is where nothing is promised.
+
+    `KeyboardInterrupt` is passed on: the result that went in is whole.
+    """
+    promise = ranking.promise(result)
+    if promise is None or promise.speedup is None:
+        return result
+    begun = (outside or Outside()).now()
+    try:
+        chosen = _way(result, promise, wanted, outside or Outside())
+        confirmation = _measured(result, promise, chosen, wanted, progress, outside)
+    except _LeftOut as why:
+        confirmation = _missing(promise.speedup, str(why), wanted.command)
+    except EditedFailed as failed:
+        confirmation = _failed(promise.speedup, failed)
+    except DoctorError as error:
+        confirmation = _missing(promise.speedup, error.sentence)
+    lasted = (outside or Outside()).now() - begun
+    return told(result, promise, replace(confirmation, seconds=lasted))
+
+
+def _way(result: Result, promise: ranking.Promise, wanted: Wanted, outside: Outside) -> Way:
+    found = way(result, promise)
+    if isinstance(found, str):
+        raise _LeftOut(found)
+    if not wanted.asked:
+        left = room.seconds_left(result, wanted.request.budget, asked=False)
+        refusal = room.not_unasked(result, wanted.request.start) or room.no_time(result, left)
+        if refusal or (refusal := room.no_memory(result, outside.free_bytes)):
+            raise _LeftOut(refusal)
+    return found
+
+
+def _measured(
+    result: Result,
+    promise: ranking.Promise,
+    chosen: Way,
+    wanted: Wanted,
+    progress: Progress,
+    outside: Outside | None,
+) -> Confirmation:
+    assert promise.speedup is not None
+    asked, promised = wanted.request, promise.speedup
+    request = TryRequest(
+        start=asked.start,
+        budget=room.seconds_left(result, asked.budget, asked=wanted.asked),
+        limits=DEFAULTS,
+        # The promise is of the program as the user starts it.
+        steady=False,
+        seed=result.method.seed,
+        verbose=asked.verbose,
+        discretion=asked.discretion,
+        edit=_edit(chosen, asked),
+        pairs_wanted=PAIRS,
+    )
+    progress.stage(f"Confirming it {promise_words.CHANGED}, beside the training as written")
+    done = check(request, progress, outside)
+    found = done.loops.get("head")
+    lacking = not_in_effect(promise.setting, found) if found is not None else ""
+    if lacking:
+        raise _LeftOut(f"The edit alone does not bring {lacking}.")
+    figure = None if done.check.edit is None else done.check.edit.speedup
+    if figure is None or figure.sessions < 2:
+        raise _LeftOut("There was no time for enough processes.")
+    outcome = agreement.outcome(promised, figure)
+    return Confirmation(
+        outcome=outcome,
+        sentence=_SAID[outcome](promised, figure),
+        promised=promised,
+        speedup=figure,
+        by="edit" if chosen.files else "variables",
+    )
+
+
+def _edit(chosen: Way, asked: ExaminationRequest) -> Edit:
+    root = project_of(asked.start, Path.cwd())
+    files: dict[str, bytes | None] = {}
+    before: dict[str, bytes | None] = {}
+    for planned in chosen.files:
+        path, content, edited = _edited(planned, root)
+        before[path], files[path] = content, edited
+    return Edit(root=root, files=files, before=before, variables=dict(chosen.variables), name="what doctor promises")
+
+
+def _edited(planned: PlannedFile, root: Path) -> tuple[str, bytes, bytes]:
+    """A file's path from the root, and its content as it is and with the change made."""
+    path, name = Path(planned.source.file).resolve(), planned.source.path
+    try:
+        content = path.read_bytes()
+    except OSError:
+        raise _LeftOut(f"{name} can't be read any more.") from None
+    if not is_as_kept(planned.source, content):
+        raise _LeftOut(f"{name} was changed meanwhile.")
+    edited = after(planned, content)
+    if edited is None:
+        raise _LeftOut(f"Together, the changes would break {name}.")
+    if not path.is_relative_to(root):
+        raise _LeftOut(f"{name} lies outside of {root}.")
+    return path.relative_to(root).as_posix(), content, edited
+
+
+_SAID = {
+    "agrees": promise_words.agrees,
+    "differs": promise_words.differs,
+    "unclear": promise_words.unclear,
+    "not_faster": promise_words.refuted,
+}
+
+
+def _failed(promised: Speedup, failed: EditedFailed) -> Confirmation:
+    if not failed.alone:
+        # What ended both may be that there were two of them.
+        return _missing(promised, failed.sentence)
+    return Confirmation(outcome="failed", sentence=promise_words.failed(failed.sentence), promised=promised, by="edit")
+
+
+def _missing(promised: Speedup, reason: str, command: str = "") -> Confirmation:
+    return Confirmation(outcome="missing", sentence=promise_words.missing(reason, command), promised=promised)
+
+
+def told(result: Result, promise: ranking.Promise, confirmation: Confirmation) -> Result:
+    """The result with its confirmation, and with a verdict that says what that changes."""
+    verdict = result.verdict
+    setting, device, promised = promise.setting, ranking.device(result), confirmation.promised
+    claims: dict[Confirmed, str] = {"failed": promise_words.failed_claim(setting, promised, device)}
+    if confirmation.speedup is not None:
+        figure = confirmation.speedup
+        measured = promise_words.confirmed_claim(setting, figure, device)
+        claims |= {"agrees": measured, "differs": measured}
+        claims["not_faster"] = promise_words.refuted_claim(setting, promised, figure, device)
+    claim = claims.get(confirmation.outcome)
+    if claim is not None:
+        before = promise_words.claim(setting, promised, device)
+        verdict = replace(verdict, sentence=verdict.sentence.replace(before, claim))
+    return replace(result, verdict=verdict, confirmation=confirmation)

@@ -1,0 +1,82 @@
+"""Whether there is room for a confirmation: time, memory, and processes that may stand side by side. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from statistics import median
+
+from bottleneck_doctor.documents.report import Result, WindowUse
+from bottleneck_doctor.examine.pair_costs import PAIRS, one_pair
+from bottleneck_doctor.gate.plan import LEAST_ROUNDS, WINDOW_SECONDS
+from bottleneck_doctor.session.start import Start
+from bottleneck_doctor.wording import durations
+
+MOST_SECONDS = 360.0
+"""What an examination and its confirmation may take together, where the user named no time and did not ask for it."""
+ENDING = 3.0
+"""Seconds kept for the end of processes and for the report."""
+MEMORY_TO_SPARE = 1.2
+"""How many times the memory that the training has held is counted for each of the two processes."""
+STEPS_A_WINDOW = 3
+"""Steps that a window holds at least, with its lead-in."""
+
+
+def seconds_wanted(result: Result) -> float:
+    """About how many seconds it takes to measure as many pairs as a claim needs."""
+    setups = [session.setup_seconds for session in result.method.sessions if session.setup_seconds > 0]
+    step = result.baseline.step_ms / 1000 if result.baseline is not None else 0.0
+    window = max(WINDOW_SECONDS, STEPS_A_WINDOW * step)
+    return PAIRS * one_pair(1, median(setups) if setups else 0.0, window, rounds=LEAST_ROUNDS) + ENDING
+
+
+def seconds_left(result: Result, budget: float | None, *, asked: bool) -> float | None:
+    """How many seconds there are, of the user's `budget`, or of what may be taken without one; None: as many as it
+    takes, because the user `asked` for it."""
+    if asked:
+        return None
+    return (MOST_SECONDS if budget is None else budget) - result.method.seconds - ENDING
+
+
+def not_unasked(result: Result, start: Start) -> str:
+    """The sentence that says why two of these trainings are not started side by side unless the user asks for it; ""
+    where they may be."""
+    if result.ranks or start.listen is not None:
+        return "Two trainings of several processes each would share this machine."
+    return "With --in-place, two trainings would write the same files." if start.in_place else ""
+
+
+def no_time(result: Result, left: float | None) -> str:
+    """The sentence that says that there is too little time left; "" where there is enough."""
+    wanted = seconds_wanted(result)
+    if left is None or left >= wanted:
+        return ""
+    return f"It would take about {durations.spoken_duration(10 * math.ceil(wanted / 10))} more."
+
+
+def no_memory(result: Result, free_bytes: Callable[[], int | None]) -> str:
+    """The sentence that says that two processes of the training may not fit into memory; "" where they do, or where
+    nobody can tell."""
+    held, free = _held_bytes(result), free_bytes()
+    if held is not None and free is not None and free < 2 * MEMORY_TO_SPARE * held:
+        return "Two processes of it side by side may not fit into memory."
+    devices = [each for use in _uses(result) for each in use.devices]
+    for device in devices:
+        used, total = device.memory_bytes, device.memory_total_bytes
+        if used is not None and total and 2 * MEMORY_TO_SPARE * used > total:
+            return "Two processes of it side by side may not fit into the memory of the GPU."
+    return ""
+
+
+def _held_bytes(result: Result) -> float | None:
+    """The most memory that all processes of the training held in a window."""
+    sums = []
+    for use in _uses(result):
+        held = [each.pss_bytes if each.pss_bytes is not None else each.rss_bytes for each in use.processes]
+        known = [each for each in held if each is not None]
+        sums += [sum(known)] if known else []
+    return max(sums, default=None)
+
+
+def _uses(result: Result) -> list[WindowUse]:
+    return [] if result.utilization is None else result.utilization.windows

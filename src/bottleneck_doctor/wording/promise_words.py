@@ -1,0 +1,97 @@
+"""What is said of a promise: as the verdict makes it, and once the program with the change made has been measured."""
+
+from __future__ import annotations
+
+from bottleneck_doctor.documents.report import Confirmation, Confirmed, Setting, Speedup
+from bottleneck_doctor.wording import words
+
+CHANGED = "with the change made"
+_LABELS: dict[Confirmed, str] = {
+    "agrees": "Confirmed",
+    "differs": "Confirmed as faster",
+    "unclear": "Not confirmed",
+    "not_faster": "Not confirmed",
+    "failed": "Not confirmed",
+    "missing": "Not confirmed",
+}
+
+
+def label(confirmation: Confirmation) -> str:
+    """What stands before the sentence of a confirmation."""
+    return _LABELS[confirmation.outcome]
+
+
+def claim(setting: Setting, figure: Speedup, device: str) -> str:
+    """The verdict's sentence: `num_workers=2` makes training 1.63× faster (95 % 1.60–1.66, 27 pairs)."""
+    what = words.speedup_text(figure).replace("× (", "× faster (", 1)
+    return f"{_subject(setting, device)} training {what}."
+
+
+def confirmed_claim(setting: Setting, figure: Speedup, device: str) -> str:
+    """The same by the program with the change made."""
+    return f"{_subject(setting, device)} training {_figure(figure, 'faster')}, measured {CHANGED}."
+
+
+def refuted_claim(setting: Setting, promised: Speedup, figure: Speedup, device: str) -> str:
+    """The verdict where what was promised does not come."""
+    looked = f"{words.setting_code(setting, device)} looked {words.estimate_text(promised)} faster in windows"
+    seems = "is slower" if figure.high < 1 else "is not known to be faster"
+    return f"{looked}, but {CHANGED} the program {seems}: {_figure(figure, 'as fast')}."
+
+
+def failed_claim(setting: Setting, promised: Speedup, device: str) -> str:
+    """The verdict where the program does not train with the change made."""
+    looked = f"{words.setting_code(setting, device)} looked {words.estimate_text(promised)} faster in windows"
+    return f"{looked}, but {CHANGED} the program fails."
+
+
+def agrees(promised: Speedup, figure: Speedup) -> str:
+    """What the program with the change made says, where it is as was promised."""
+    return f"{_ran(figure)} {_promised(promised)}, which agrees."
+
+
+def differs(promised: Speedup, figure: Speedup) -> str:
+    """The same where it is faster by another factor."""
+    return (
+        f"{_ran(figure)} {_promised(promised)}, and chance hardly explains the difference. Windows switch a setting "
+        "while a process trains, so they miss what depends on how it starts; the changed program is surer."
+    )
+
+
+def unclear(promised: Speedup, figure: Speedup) -> str:
+    """The same where it may or may not be faster."""
+    return f"{_ran(figure)} {_promised(promised)}. Its processes differ too much to confirm that or to deny it."
+
+
+def refuted(promised: Speedup, figure: Speedup) -> str:
+    """The same where what was promised does not come."""
+    return f"{_ran(figure)} {_promised(promised)}, and chance hardly explains the difference."
+
+
+def failed(reason: str) -> str:
+    """The program does not train with the change made. `reason`: a sentence."""
+    return f"The program was started {CHANGED}, and did not train. {reason}"
+
+
+def missing(reason: str, command: str = "") -> str:
+    """The program was not measured so. `reason`: a sentence. `command`: what measures it."""
+    how = f" `{command}` measures it." if command else ""
+    return f"The program {CHANGED} was not measured. {reason}{how}"
+
+
+def _subject(setting: Setting, device: str) -> str:
+    make = "makes" if len(words.setting_parts(setting, device)) == 1 else "make"
+    return f"{words.setting_code(setting, device)} {make}"
+
+
+def _figure(figure: Speedup, what: str) -> str:
+    pairs = words.count_text(figure.sessions, "pair")
+    return f"{words.estimate_text(figure)} {what} ({words.interval_text(figure)}, {pairs} of processes)"
+
+
+def _ran(figure: Speedup) -> str:
+    return f"{CHANGED.capitalize()}, the program ran {_figure(figure, 'as fast')}."
+
+
+def _promised(promised: Speedup) -> str:
+    return f"Windows had promised {words.estimate_text(promised)} ({words.interval_text(promised)})"

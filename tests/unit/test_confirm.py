@@ -1,0 +1,340 @@
+"""The promise held against the program with the change made: what agrees, when it is tried, and what a report says."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from statistics import NormalDist
+
+import pytest
+from tests.reports import invented
+from tests.unit.made_up_check import EditMachine
+from tests.unit.made_up_machine import FOUND_AFTER, Noting, Training
+from tests.unit.test_ranks import found as looped
+
+from bottleneck_doctor.confirm import agreement, room
+from bottleneck_doctor.confirm.confirming import Wanted, confirm, told
+from bottleneck_doctor.confirm.way import Way, not_in_effect, way
+from bottleneck_doctor.documents.report import (
+    Change,
+    Confirmation,
+    Confirmed,
+    FixOutcome,
+    Rank,
+    Result,
+    Setting,
+    Speedup,
+    Verdict,
+)
+from bottleneck_doctor.edits.diff import as_change
+from bottleneck_doctor.examine.request import ExaminationRequest
+from bottleneck_doctor.examine.sources import sources
+from bottleneck_doctor.render import html, terminal
+from bottleneck_doctor.session.start import Start
+from bottleneck_doctor.wording import promise_words, ranking
+
+WRITTEN = "loader = DataLoader(rows)\n"
+CHANGED = "loader = DataLoader(rows, num_workers=2)\n"
+WORKERS: Setting = {"num_workers": 2}
+ALLOCATOR: Setting = {"allocator": "glibc-keeps"}
+GIB = 1 << 30
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The working folder, which nothing may change."""
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text(WRITTEN)
+    yield tmp_path
+    assert [path.name for path in tmp_path.iterdir()] == ["train.py"]
+
+
+def speedup(estimate: float, low: float, high: float, sessions: int = 3) -> Speedup:
+    return Speedup(estimate=estimate, low=low, high=high, pairs=4 * sessions, sessions=sessions)
+
+
+def promised(
+    figure: Speedup | None = None, setting: Setting | None = None, changes: list[Change] | None = None
+) -> Result:
+    """A report that promises two workers, by an edit of `train.py`."""
+    figure, setting = figure or speedup(1.6, 1.5, 1.7, 4), WORKERS if setting is None else setting
+    if changes is None:
+        text = as_change(WRITTEN, CHANGED, 1, "")
+        changes = [Change(file=str(Path.cwd() / "train.py"), line=1, diff=text.diff)]
+    whole = invented("pets")
+    assert whole.baseline is not None
+    fix = FixOutcome(
+        id="workers",
+        title="Load in workers",
+        why="",
+        setting=setting,
+        status="faster",
+        risk="identical",
+        reason="",
+        speedup=figure,
+        change=changes[0],
+        more_changes=changes[1:],
+    )
+    claim = promise_words.claim(setting, figure, whole.baseline.device)
+    return replace(
+        whole,
+        entrypoint=replace(whole.entrypoint, cwd=str(Path.cwd())),
+        verdict=Verdict(sentence=f"Training waits for data. {claim} Compare the loss.", fix="workers"),
+        fixes=[fix],
+        combination=None,
+        sources=sources([fix], None, Path.cwd()),
+    )
+
+
+# -- what agrees -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("measured", "outcome"),
+    [
+        (speedup(1.55, 1.4, 1.7), "agrees"),
+        (speedup(1.2, 1.1, 1.3), "differs"),
+        (speedup(2.2, 2.0, 2.4), "differs"),
+        (speedup(1.4, 0.9, 2.2), "unclear"),
+        (speedup(1.0, 0.95, 1.05), "not_faster"),
+        (speedup(0.8, 0.5, 0.95), "not_faster"),
+    ],
+)
+def test_what_the_changed_program_says(measured: Speedup, outcome: Confirmed) -> None:
+    assert agreement.outcome(speedup(1.6, 1.5, 1.7), measured) == outcome
+
+
+def test_two_measurements_of_the_same_differ_in_one_of_twenty() -> None:
+    generator, normal = random.Random(1), NormalDist().inv_cdf(0.975)
+    count = 4000
+    apart = 0
+    for _ in range(count):
+        pair = []
+        for error in (0.03, 0.06):
+            at = math.log(1.5) + generator.gauss(0, error)
+            pair.append(speedup(*(math.exp(each) for each in (at, at - normal * error, at + normal * error))))
+        apart += agreement.apart(*pair)
+    assert 0.04 < apart / count < 0.06
+
+
+def test_figures_without_bounds_are_apart() -> None:
+    assert agreement.apart(speedup(1.5, 1.4, 1.6), speedup(math.inf, 1.0, math.inf))
+
+
+# -- how, and whether --------------------------------------------------------------------------------------------------
+
+
+def chosen(result: Result) -> Way | str:
+    promise = ranking.promise(result)
+    assert promise is not None
+    return way(result, promise)
+
+
+def test_an_edit_is_made_and_variables_are_set() -> None:
+    made = chosen(promised())
+    assert isinstance(made, Way)
+    assert [file.source.path for file in made.files] == ["train.py"]
+    assert not made.variables
+    started = chosen(promised(setting=ALLOCATOR, changes=[Change(file="train.py", line=0, diff="", note="Put it …")]))
+    assert isinstance(started, Way)
+    assert not started.files
+    assert "MALLOC_TRIM_THRESHOLD_" in started.variables
+
+
+def test_what_is_left_to_the_user_is_not_tried() -> None:
+    by_hand = Change(file=str(Path.cwd() / "train.py"), line=1, diff="", note="Give `--workers 2`.")
+    assert chosen(promised(changes=[by_hand])) == "Not all of it is an edit that doctor can make (train.py, line 1)."
+    edited = promised().fixes[0].change
+    assert edited is not None
+    assert "Not all of it" in str(chosen(promised(changes=[edited, by_hand])))
+    hidden = promised()
+    hidden = replace(hidden, method=replace(hidden.method, source=False))
+    assert str(chosen(hidden)).startswith("With --no-source")
+
+
+def test_an_edit_that_does_not_bring_the_setting_is_seen() -> None:
+    found = looped(num_workers=1)
+    assert not_in_effect({"num_workers": 1}, found) == ""
+    assert not_in_effect({"num_workers": 2, "merged_groups": True}, found) == "`num_workers=2`"
+
+
+def test_there_has_to_be_time() -> None:
+    result = promised()
+    wanted = room.seconds_wanted(result)
+    assert 10 < wanted < 200
+    at = replace(result, method=replace(result.method, seconds=100.0))
+    assert room.no_time(at, room.seconds_left(at, 100 + wanted + 10, asked=False)) == ""
+    assert "more" in room.no_time(at, room.seconds_left(at, 100 + wanted - 10, asked=False))
+    assert room.no_time(at, room.seconds_left(at, 1.0, asked=True)) == ""
+    late = replace(result, method=replace(result.method, seconds=room.MOST_SECONDS))
+    assert "more" in room.no_time(late, room.seconds_left(late, None, asked=False))
+
+
+def test_there_has_to_be_memory() -> None:
+    result = promised()
+    assert result.utilization is not None
+    held = max(
+        sum(each.pss_bytes or each.rss_bytes or 0 for each in use.processes) for use in result.utilization.windows
+    )
+    assert held > 0
+    assert "memory" in room.no_memory(result, lambda: int(2 * held))
+    assert room.no_memory(result, lambda: int(3 * held)) == ""
+    assert room.no_memory(result, lambda: None) == ""
+    gpu = invented("gpu")
+    assert gpu.utilization is not None
+    used = next(device for use in gpu.utilization.windows for device in use.devices)
+    assert used.memory_bytes
+    assert used.memory_total_bytes
+    crowded = 2 * room.MEMORY_TO_SPARE * used.memory_bytes > used.memory_total_bytes
+    assert bool(room.no_memory(gpu, lambda: 1 << 50)) == crowded
+
+
+def test_what_is_started_side_by_side_only_if_asked() -> None:
+    result, start = promised(), Start(script=Path("train.py"))
+    assert room.not_unasked(result, start) == ""
+    assert "--in-place" in room.not_unasked(result, replace(start, in_place=True))
+    ranks = [Rank(rank=each, local_rank=each, host="") for each in (0, 1)]
+    assert "several processes" in room.not_unasked(replace(result, ranks=ranks), start)
+    assert "several processes" in room.not_unasked(result, replace(start, listen=("localhost", 0)))
+
+
+# -- the order, on a machine that is made up ---------------------------------------------------------------------------
+
+
+def confirmed(
+    base: Training,
+    head: Training,
+    *,
+    result: Result | None = None,
+    asked: bool = True,
+    interrupted_at: float | None = None,
+    budget: float | None = None,
+) -> tuple[Result, EditMachine]:
+    machine = EditMachine(sides={"base": base, "head": head}, interrupted_at=interrupted_at)
+    start = Start(script=Path("train.py"), in_place=True)
+    request = ExaminationRequest(start=start, output=Path(), seed=1, budget=budget)
+    wanted = Wanted(request, asked=asked, command="doctor try")
+    try:
+        return confirm(result or promised(), wanted, Noting(machine), machine.outside()), machine
+    finally:
+        machine.expects_all_ended()
+
+
+def test_a_gain_that_comes_is_the_headline() -> None:
+    made, machine = confirmed(Training(step=0.016), Training(step=0.010, workers=2))
+    confirmation = made.confirmation
+    assert confirmation is not None
+    assert (confirmation.outcome, confirmation.by) == ("agrees", "edit")
+    assert confirmation.speedup is not None
+    assert confirmation.speedup.estimate == pytest.approx(1.6, rel=0.02)
+    assert confirmation.speedup.sessions == 3
+    assert len(machine.sessions) == 6
+    assert confirmation.seconds > 6
+    promise = ranking.promise(made)
+    assert promise is not None
+    assert promise.speedup == confirmation.speedup
+    assert "pairs of processes), measured with the change made. Compare the loss." in made.verdict.sentence
+    assert "Windows had promised 1.60× (1.50–1.70), which agrees." in confirmation.sentence
+    # Nobody edits the files of the user: those processes run in a copy, because of --in-place.
+    assert all(session.command.cwd.resolve() != Path.cwd() for session in machine.sessions if session.who == "head")
+
+
+def test_another_gain_is_the_headline_beside_what_was_promised() -> None:
+    made, _ = confirmed(Training(step=0.013), Training(step=0.010, workers=2))
+    assert made.confirmation is not None
+    assert made.confirmation.outcome == "differs"
+    assert "makes training 1.3" in made.verdict.sentence
+    assert "1.60×" in made.confirmation.sentence
+
+
+def test_where_nothing_comes_nothing_is_promised() -> None:
+    made, _ = confirmed(Training(), Training(workers=2))
+    assert made.confirmation is not None
+    assert made.confirmation.outcome == "not_faster"
+    assert "looked 1.60× faster in windows, but with the change made the program" in made.verdict.sentence
+    assert ranking.promise(made) is None
+    page, text = html.render(made), terminal.render(made, report_path="report.html", width=100, color=False)
+    assert "Not confirmed" in page
+    assert "Change this" not in page
+    assert "Not confirmed: With the change made" in text
+    assert "Apply:" not in text
+
+
+def test_a_change_that_breaks_the_program_is_not_promised() -> None:
+    made, machine = confirmed(Training(), Training(steps=FOUND_AFTER - 3, code=1))
+    assert made.confirmation is not None
+    assert made.confirmation.outcome == "failed"
+    assert "ValueError: of its own" in made.confirmation.sentence
+    assert "with the change made the program fails" in made.verdict.sentence
+    assert ranking.promise(made) is None
+    assert len(machine.sessions) == 2
+
+
+def test_where_both_fail_side_by_side_the_promise_stands() -> None:
+    broken = Training(steps=FOUND_AFTER - 3, code=1)
+    made, _ = confirmed(broken, broken)
+    assert made.confirmation is not None
+    assert made.confirmation.outcome == "missing"
+    assert ranking.promise(made) == ranking.promise(promised())
+    assert made.verdict == promised().verdict
+
+
+def test_an_edit_without_effect_confirms_nothing() -> None:
+    made, _ = confirmed(Training(), Training(workers=0))
+    assert made.confirmation is not None
+    assert made.confirmation.outcome == "missing"
+    assert "The edit alone does not bring `num_workers=2`." in made.confirmation.sentence
+
+
+def test_files_that_were_changed_meanwhile_are_left_alone() -> None:
+    result = promised()
+    Path("train.py").write_text("# mine\n" + WRITTEN)
+    made, machine = confirmed(Training(), Training(workers=2), result=result)
+    assert made.confirmation is not None
+    assert made.confirmation.sentence == (
+        "The program with the change made was not measured. train.py was changed meanwhile. `doctor try` measures it."
+    )
+    assert not machine.sessions
+
+
+def test_unasked_it_needs_room() -> None:
+    made, machine = confirmed(Training(), Training(workers=2), asked=False)
+    assert made.confirmation is not None
+    assert made.confirmation.outcome == "missing"
+    assert "--in-place" in made.confirmation.sentence
+    assert not machine.sessions
+
+
+def test_nothing_is_promised_so_nothing_is_tried() -> None:
+    result = replace(promised(), fixes=[], verdict=Verdict(sentence="Nothing is faster."))
+    made, machine = confirmed(Training(), Training(), result=result)
+    assert made is result
+    assert not machine.sessions
+
+
+def test_interrupted_it_ends_both_and_passes_it_on() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        confirmed(Training(), Training(workers=2), interrupted_at=5.0)
+
+
+def test_every_outcome_is_drawn() -> None:
+    """What the page says of each, and what it stops to promise."""
+    result = promised()
+    promise = ranking.promise(result)
+    assert promise is not None
+    assert promise.speedup is not None
+    for outcome in ("agrees", "differs", "unclear", "not_faster", "failed", "missing"):
+        measured = None if outcome in ("failed", "missing") else speedup(1.3, 1.2, 1.4)
+        confirmation = Confirmation(outcome=outcome, sentence="Said.", promised=promise.speedup, speedup=measured)
+        made = told(result, promise, confirmation)
+        page = html.render(made)
+        assert "Said." in page
+        stands = outcome not in ("not_faster", "failed")
+        assert ("Change this" in page) == stands
+        assert ("1.30× faster" in page) == (outcome in ("agrees", "differs"))
+        assert (made.verdict == result.verdict) == (outcome in ("unclear", "missing"))
