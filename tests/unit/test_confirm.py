@@ -117,7 +117,8 @@ def test_two_measurements_of_the_same_differ_in_one_of_twenty() -> None:
         pair = []
         for error in (0.03, 0.06):
             at = math.log(1.5) + generator.gauss(0, error)
-            pair.append(speedup(*(math.exp(each) for each in (at, at - normal * error, at + normal * error))))
+            estimate, low, high = (math.exp(at + each * normal * error) for each in (0, -1, 1))
+            pair.append(speedup(estimate, low, high))
         apart += agreement.apart(*pair)
     assert 0.04 < apart / count < 0.06
 
@@ -239,7 +240,7 @@ def test_a_gain_that_comes_is_the_headline() -> None:
     assert promise is not None
     assert promise.speedup == confirmation.speedup
     assert "pairs of processes), measured with the change made. Compare the loss." in made.verdict.sentence
-    assert "Windows had promised 1.60× (1.50–1.70), which agrees." in confirmation.sentence
+    assert "Switched while the training ran, it had brought 1.60× (1.50–1.70), which agrees." in confirmation.sentence
     # Nobody edits the files of the user: those processes run in a copy, because of --in-place.
     assert all(session.command.cwd.resolve() != Path.cwd() for session in machine.sessions if session.who == "head")
 
@@ -256,7 +257,7 @@ def test_where_nothing_comes_nothing_is_promised() -> None:
     made, _ = confirmed(Training(), Training(workers=2))
     assert made.confirmation is not None
     assert made.confirmation.outcome == "not_faster"
-    assert "looked 1.60× faster in windows, but with the change made the program" in made.verdict.sentence
+    assert "looked 1.60× faster while it was switched, but with the change made the program" in made.verdict.sentence
     assert ranking.promise(made) is None
     page, text = html.render(made), terminal.render(made, report_path="report.html", width=100, color=False)
     assert "Not confirmed" in page

@@ -172,5 +172,7 @@ def told(result: Result, promise: ranking.Promise, confirmation: Confirmation) -
     claim = claims.get(confirmation.outcome)
     if claim is not None:
         before = promise_words.claim(setting, promised, device)
-        verdict = replace(verdict, sentence=verdict.sentence.replace(before, claim))
+        # Whatever else it says, a verdict that keeps the old figure would contradict the new one.
+        sentence = verdict.sentence.replace(before, claim) if before in verdict.sentence else claim
+        verdict = replace(verdict, sentence=sentence)
     return replace(result, verdict=verdict, confirmation=confirmation)

@@ -34,14 +34,18 @@ def confirmed_claim(setting: Setting, figure: Speedup, device: str) -> str:
 
 def refuted_claim(setting: Setting, promised: Speedup, figure: Speedup, device: str) -> str:
     """The verdict where what was promised does not come."""
-    looked = f"{words.setting_code(setting, device)} looked {words.estimate_text(promised)} faster in windows"
+    looked = (
+        f"{words.setting_code(setting, device)} looked {words.estimate_text(promised)} faster while it was switched"
+    )
     seems = "is slower" if figure.high < 1 else "is not known to be faster"
     return f"{looked}, but {CHANGED} the program {seems}: {_figure(figure, 'as fast')}."
 
 
 def failed_claim(setting: Setting, promised: Speedup, device: str) -> str:
     """The verdict where the program does not train with the change made."""
-    looked = f"{words.setting_code(setting, device)} looked {words.estimate_text(promised)} faster in windows"
+    looked = (
+        f"{words.setting_code(setting, device)} looked {words.estimate_text(promised)} faster while it was switched"
+    )
     return f"{looked}, but {CHANGED} the program fails."
 
 
@@ -53,8 +57,8 @@ def agrees(promised: Speedup, figure: Speedup) -> str:
 def differs(promised: Speedup, figure: Speedup) -> str:
     """The same where it is faster by another factor."""
     return (
-        f"{_ran(figure)} {_promised(promised)}, and chance hardly explains the difference. Windows switch a setting "
-        "while a process trains, so they miss what depends on how it starts; the changed program is surer."
+        f"{_ran(figure)} {_promised(promised)}, and chance hardly explains the difference. Switching misses what "
+        "depends on how a process starts, so the changed program is the surer one."
     )
 
 
@@ -94,4 +98,5 @@ def _ran(figure: Speedup) -> str:
 
 
 def _promised(promised: Speedup) -> str:
-    return f"Windows had promised {words.estimate_text(promised)} ({words.interval_text(promised)})"
+    worth = f"{words.estimate_text(promised)} ({words.interval_text(promised)})"
+    return f"Switched while the training ran, it had brought {worth}"
