@@ -349,7 +349,8 @@ def examine(folder: Path, clone: Clone, words: Sequence[str], reports: Path, ter
         warnings=[each["slug"] for each in report.get("warnings", [])],
         seconds=watched.ended - watched.begun,
         setup=setup,
-        promised=promise(words, setup),
+        # Measuring the changed program has a time of its own (docs/commands.md, "Confirming the change").
+        promised=promise(words, setup) + (report.get("confirmation") or {}).get("seconds", 0.0),
         totals=named,
         passed=passed,
         silence=quiet,
