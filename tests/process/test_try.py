@@ -115,6 +115,50 @@ def test_an_edit_that_takes_a_sleep_out_is_faster_and_no_file_changes(project: P
     assert looks(project) == before
 
 
+LEARNS = (
+    PRELUDE
+    + """
+torch.manual_seed(0)
+net = torch.nn.Linear(16, 1)
+truth = torch.randn(16, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+rows = torch.randn(4000, 16)
+made = torch.utils.data.TensorDataset(rows, rows @ truth + 0.3 * torch.randn(4000, 1))
+
+for epoch in range(100000):
+    for inputs, targets in DataLoader(made, batch_size=8, shuffle=True):
+        time.sleep(0.002)
+        optimizer.zero_grad()
+        loss = torch.nn.functional.mse_loss(net(inputs), targets)
+        loss.backward()
+        optimizer.step()
+"""
+)
+
+
+def test_an_edit_that_breaks_the_training_fails_however_fast_it_is(project: Path) -> None:
+    (project / "train.py").write_text(LEARNS)
+    (project / "broken.py").write_text(LEARNS.replace("        optimizer.zero_grad()\n", "").replace("0.002", "0.0005"))
+    done = try_("--edit", "broken.py", "--pairs", "3", "--json", "-", "train.py", cwd=project)
+    assert done.returncode == Exit.REGRESSION, done.stderr
+    found = document(done.stdout)
+    assert found.losses is not None
+    assert found.losses.verdict in ("moved", "not_finite"), found.losses
+    assert "Another loss: The edited program trains to" in done.stderr
+    assert len(found.losses.curve) > 5
+
+
+@pytest.mark.slow
+def test_an_edit_that_leaves_the_training_as_it_is_has_the_same_losses(project: Path) -> None:
+    (project / "train.py").write_text(LEARNS)
+    (project / "quick.py").write_text(LEARNS.replace("0.002", "0.0005"))
+    done = try_("--edit", "quick.py", "--pairs", "3", "--json", "-", "train.py", cwd=project)
+    assert done.returncode == Exit.DONE, done.stderr
+    found = document(done.stdout)
+    assert found.losses is not None
+    assert (found.losses.verdict, found.losses.difference) == ("same", 0.0)
+
+
 @pytest.mark.slow
 def test_an_edit_that_slows_exits_with_1_and_is_explained(project: Path, tmp_path: Path) -> None:
     before = looks(project)

@@ -90,6 +90,8 @@ class Training:
     """Knobs that can be applied to this loop, of those that can't be to each."""
     luck: float = 0.0
     noise: float = 0.0
+    loss: Callable[[int, int], float] | None = None
+    """The loss of a step, by the numbers of the process and of the step; None: no backward pass is seen."""
 
     def coldness(self, made: int) -> float:
         """How many times as long the next step takes, for it comes so early."""
@@ -403,6 +405,9 @@ class MadeUpSession:
                 "queued": 0.0,
             },
             stretches=[[machine.now, machine.now + steps * step]],
+            losses=[]
+            if training.loss is None or not grant.losses
+            else [[made, training.loss(self.number, made)] for made in range(self._made, self._made + lead_in + steps)],
         )
 
     def event(self, timeout: float) -> Any:

@@ -86,6 +86,14 @@ def test_phases_are_told_once_where_none_can_be_judged() -> None:
     assert [name for name in checked.names if name.startswith("phases")] == ["phases base", "phases head"] * 4
 
 
+def test_another_loss_between_revisions_is_a_warning() -> None:
+    """It may be what was wanted."""
+    base, head = (Training(loss=lambda _, step, at=at: at + 0.1 * (step % 7)) for at in (1.0, 2.0))
+    checked = Checked(base=base, head=head)
+    assert checked.check.status == "passed"
+    assert checked.warnings == {"loss-moved"}
+
+
 def test_phases_of_a_first_pair_that_broke_are_told_in_the_next() -> None:
     checked = Checked(head=[CRASHES, Training()])
     told = [[name for name in checked.in_pair(number) if name.startswith("phases")] for number in range(1, 4)]

@@ -466,9 +466,11 @@ def test_the_page_reads_without_scripts_and_style(name: str) -> None:
     seen = Seen(without_style(page.render(check)))
     assert not {"script", "img", "link", "iframe"} & set(seen.tags)
     # What is drawn has colours of its own, for black is all that would be left of it.
-    shapes = re.findall(r"<(?:rect|text)\b[^>]*>", page.render(check))
-    assert all('fill="#' in each for each in shapes)
-    assert bool(shapes) == bool(check.growth)
+    drawn = page.render(check)
+    curve, flames = (re.findall(rf'<svg class="{name}".*?</svg>', drawn, re.DOTALL) for name in ("losses", "flame"))
+    assert all('fill="#' in each for each in re.findall(r"<(?:rect|text)\b[^>]*>", "".join(flames)))
+    assert all('stroke="#' in each for each in re.findall(r"<polyline\b[^>]*>", "".join(curve)))
+    assert (len(curve), bool(flames)) == (int(check.losses is not None), bool(check.growth))
     assert not [name for name, _ in seen.attributes if name == "style" or name.startswith("on")]
     assert not [value for name, value in seen.attributes if name in ("src", "href")]
     text = " ".join(seen.text.split())

@@ -329,13 +329,14 @@ def test_every_outcome_is_drawn() -> None:
     promise = ranking.promise(result)
     assert promise is not None
     assert promise.speedup is not None
-    for outcome in ("agrees", "differs", "unclear", "not_faster", "failed", "missing"):
+    outcomes: list[Confirmed] = ["agrees", "differs", "unclear", "not_faster", "failed", "other_loss", "missing"]
+    for outcome in outcomes:
         measured = None if outcome in ("failed", "missing") else speedup(1.3, 1.2, 1.4)
         confirmation = Confirmation(outcome=outcome, sentence="Said.", promised=promise.speedup, speedup=measured)
         made = told(result, promise, confirmation)
         page = html.render(made)
         assert "Said." in page
-        stands = outcome not in ("not_faster", "failed")
+        stands = outcome not in ("not_faster", "failed", "other_loss")
         assert ("Change this" in page) == stands
         assert ("1.30× faster" in page) == (outcome in ("agrees", "differs"))
         assert (made.verdict == result.verdict) == (outcome in ("unclear", "missing"))

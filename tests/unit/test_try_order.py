@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -158,6 +158,35 @@ def test_what_has_to_be_known_of_it_is_said() -> None:
     assert Tried(text=EDITED).warnings == {"edited-in-copy"}
     assert Tried().warnings == {"edited-in-copy"}
     assert Tried(text=WRITTEN.encode()).warnings == {"edited-in-copy", "edit-changes-nothing"}
+
+
+# -- losses ------------------------------------------------------------------------------------------------------------
+
+
+def course(times: float = 1.0) -> Callable[[int, int], float]:
+    """Losses that are the same in every process: the program is seeded."""
+    return lambda process, step: times * (1 + math.exp(-step / 500)) * (1 + 0.1 * math.sin(1.7 * step))
+
+
+def test_an_edit_that_leaves_the_loss_says_so_and_passes() -> None:
+    tried = Tried(base=Training(loss=course()), head=Training(step=0.006, loss=course()))
+    assert tried.check.status == "passed"
+    assert tried.check.losses is not None
+    assert tried.check.losses.verdict == "same"
+    assert "loss" not in tried.check.sentence
+
+
+def test_an_edit_that_moves_the_loss_has_not_passed_however_fast_it_is() -> None:
+    tried = Tried(base=Training(loss=course()), head=Training(step=0.006, loss=course(1.6)))
+    assert tried.check.status == "regressed"
+    assert tried.check.losses is not None
+    assert tried.check.losses.verdict == "moved"
+    assert tried.check.sentence.startswith("The edited program trains to another loss: 60 % higher over ")
+    assert "The edit makes training 1.67× as fast" in tried.check.sentence
+
+
+def test_without_losses_nothing_is_said_of_them() -> None:
+    assert Tried().check.losses is None
 
 
 # -- who fails ---------------------------------------------------------------------------------------------------------

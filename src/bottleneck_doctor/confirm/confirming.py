@@ -22,6 +22,7 @@ from bottleneck_doctor.patches.kept import is_as_kept
 from bottleneck_doctor.patches.plan import PlannedFile, after
 from bottleneck_doctor.system.progress import Progress
 from bottleneck_doctor.wording import promise_words, ranking
+from bottleneck_doctor.wording.check_words import loss_moved
 
 
 @dataclass(frozen=True)
@@ -103,10 +104,14 @@ def _measured(
     figure = None if done.check.edit is None else done.check.edit.speedup
     if figure is None or figure.sessions < 2:
         raise _LeftOut("There was no time for enough processes.")
-    outcome = agreement.outcome(promised, figure)
+    outcome, losses = agreement.outcome(promised, figure), done.check.losses
+    said = _SAID[outcome](promised, figure)
+    if losses is not None and losses.verdict != "unknown":
+        said = f"{said} {losses.sentence}"
+        outcome = "other_loss" if loss_moved(losses) else outcome
     return Confirmation(
         outcome=outcome,
-        sentence=_SAID[outcome](promised, figure),
+        sentence=said,
         promised=promised,
         speedup=figure,
         by="edit" if chosen.files else "variables",
@@ -163,7 +168,10 @@ def told(result: Result, promise: ranking.Promise, confirmation: Confirmation) -
     """The result with its confirmation, and with a verdict that says what that changes."""
     verdict = result.verdict
     setting, device, promised = promise.setting, ranking.device(result), confirmation.promised
-    claims: dict[Confirmed, str] = {"failed": promise_words.failed_claim(setting, promised, device)}
+    claims: dict[Confirmed, str] = {
+        "failed": promise_words.failed_claim(setting, promised, device),
+        "other_loss": promise_words.other_loss_claim(setting, promised, device),
+    }
     if confirmation.speedup is not None:
         figure = confirmation.speedup
         measured = promise_words.confirmed_claim(setting, figure, device)

@@ -105,6 +105,35 @@ class Culprit:
     high: float | None = None
 
 
+LossVerdict = Literal["same", "alike", "moved", "not_finite", "unknown"]
+"""`alike`: they differ by no more than chance and rounding do. `not_finite`: the head's are no numbers any more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossPoint:
+    """The mean loss of some neighbouring steps, the first of them after `step` optimizer steps; None where it is no
+    number."""
+
+    step: int
+    base: float | None
+    head: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Losses:
+    """What the losses of the training's own backward passes say, at equal numbers of optimizer steps.
+
+    `steps`: how many were compared, over all pairs. `difference`: the mean of what the head's are larger by, as a part
+    of the base's; None where they can't be compared. `curve`: those of one pair.
+    """
+
+    verdict: LossVerdict
+    sentence: str
+    steps: int
+    difference: float | None = None
+    curve: list[LossPoint] = field(default_factory=list)
+
+
 @dataclass(frozen=True, kw_only=True)
 class GrowthNode:
     """A function in the call trees of both revisions. `base`, `head`: seconds a step in it or below it.
@@ -241,3 +270,5 @@ class Check:
     """Of the head, against a stored baseline; then there are no pairs."""
     edit: TriedEdit | None = None
     """None where the sides are no program as written and edited."""
+    losses: Losses | None = None
+    """None where no losses were seen, and in documents of earlier releases."""

@@ -128,10 +128,10 @@ class Combination:
     changes: list[Change] = field(default_factory=list)
 
 
-Confirmed = Literal["agrees", "differs", "unclear", "not_faster", "failed", "missing"]
+Confirmed = Literal["agrees", "differs", "unclear", "not_faster", "failed", "other_loss", "missing"]
 """What the program with the change made says of the promise. `agrees` and `differs`: it is faster, by as much as was
 promised or by another factor. `unclear`: it may be, its processes differ too much. `not_faster`: what was promised does
-not come. `failed`: it does not train. `missing`: it was not measured."""
+not come. `failed`: it does not train. `other_loss`: it trains to another loss. `missing`: it was not measured."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,11 +13,20 @@ from pathlib import Path
 from statistics import median
 
 from bottleneck_doctor import __version__
-from bottleneck_doctor.documents.check import STEP_TIME, Check, Culprit, GrowthTree, Metric, TriedEdit
+from bottleneck_doctor.documents.check import (
+    STEP_TIME,
+    Check,
+    Culprit,
+    GrowthTree,
+    Losses,
+    Metric,
+    Status,
+    TriedEdit,
+)
 from bottleneck_doctor.documents.report import Entrypoint, Tool, Warning
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.examine import no_result, outcome
-from bottleneck_doctor.gate import decide, metrics, parts, plan, tried, verdict
+from bottleneck_doctor.gate import decide, losses, metrics, parts, plan, tried, verdict
 from bottleneck_doctor.gate.cause import culprits
 from bottleneck_doctor.gate.cause.explain import explain
 from bottleneck_doctor.gate.metrics import Judging
@@ -35,6 +44,7 @@ from bottleneck_doctor.session.ending import Ending
 from bottleneck_doctor.system.interrupt import terminate_as_interrupt
 from bottleneck_doctor.system.progress import Progress
 from bottleneck_doctor.wording import words
+from bottleneck_doctor.wording.check_words import loss_moved
 
 
 @dataclass(frozen=True)
@@ -88,6 +98,7 @@ class _Checking:
         self.given_up = False
         """Whether the check gave up, because no pair that there was time for would have brought an answer."""
         self.judged: list[Metric] = []
+        self.losses: Losses | None = None
         self.how: Judging
         """The last interim look; the result rests on it."""
         self.compared: Compared
@@ -108,6 +119,7 @@ class _Checking:
             raise no_result.out_of_time(self.budget.spent())
         if alone := self._fails_alone():
             raise failure(alone, self.request.sides)
+        self._compare_losses()
         loops = {name: live.loop for name, live in self.starter.last.items()}
         return CheckOutcome(self._document(), self.compared.root, loops)
 
@@ -276,7 +288,7 @@ class _Checking:
             ),
             base=base,
             head=head,
-            status="new" if new else verdict.status(self.judged),
+            status="new" if new else self._status(),
             sentence=sentence,
             metrics=self.judged,
             pairs=[metrics.record_of(pair) for pair in self.pairs],
@@ -292,8 +304,20 @@ class _Checking:
             environment=environment,
             command=request.repeat(self.seed),
             edit=self._edit(),
+            losses=self.losses,
         )
         return request.discretion.document(made)
+
+    def _status(self) -> Status:
+        if self.request.tries is not None and self.losses is not None and loss_moved(self.losses):
+            return "regressed"
+        return verdict.status(self.judged)
+
+    def _compare_losses(self) -> None:
+        """Between revisions another loss may be what was wanted, so it is told and nothing more."""
+        self.losses = losses.compared(self.pairs, self.request.sides)
+        if self.losses is not None and loss_moved(self.losses) and self.request.tries is None:
+            self.warnings.append(Warning(slug="loss-moved", sentence=self.losses.sentence))
 
     def _sentence(self, *, new: bool) -> str:
         """What came of it, in a few sentences."""
@@ -304,7 +328,7 @@ class _Checking:
         seen = verdict.learnt(self.suspects)
         if self.request.tries is not None:
             by = tried.settled_by(self.pairs, self.how, judged, seconds, given_up=self.given_up)
-            said = tried.sentence(judged, self.pairs, self.culprits, by)
+            said = tried.sentence(judged, self.pairs, self.culprits, by, self.losses)
             return f"{said} {seen}" if seen else said
         if self.given_up and verdict.status(judged) == "cannot_tell":
             return verdict.refusal(self.pairs, self.how, judged, seconds, seen)

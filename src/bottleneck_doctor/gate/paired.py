@@ -68,7 +68,7 @@ class Pairs:
         with started(starter, sides, f"Pair {number}", first=number == 1) as lives:
             by_name = {live.side.name: live for live in lives}
             both = [by_name[side.name] for side in self._sides]
-            yield SideBySide(both, starter.budget, starter.outside, window_seconds=plan.WINDOW_SECONDS)
+            yield SideBySide(both, starter.budget, starter.outside, window_seconds=plan.WINDOW_SECONDS, losses=True)
 
     def measure(self, number: int, both: SideBySide) -> PairSample:
         """Measure windows of both in turn, then phases or the workers, and memory. Raises `Broken` if too little could
@@ -188,6 +188,7 @@ def sample_of(some: SideBySide, live: Live, told: Mapping[str, float] | None) ->
         device_reserved_bytes=some.prober(live).device_reserved_bytes,
         phases=told,
         loads_itself=live.loop.has_loader and live.loop.num_workers == 0,
+        losses=some.prober(live).losses,
     )
 
 

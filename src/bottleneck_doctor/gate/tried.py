@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from bottleneck_doctor.documents.check import STEP_TIME, Culprit, Metric
+from bottleneck_doctor.documents.check import STEP_TIME, Culprit, Losses, Metric
 from bottleneck_doctor.documents.measured import Speedup
 from bottleneck_doctor.gate import decide, faster, verdict
 from bottleneck_doctor.gate import metrics as figures
@@ -13,7 +13,7 @@ from bottleneck_doctor.gate.metrics import Judging
 from bottleneck_doctor.measure.side_pairs import PairSample
 from bottleneck_doctor.statistics.speedups import EQUIVALENCE
 from bottleneck_doctor.wording import words
-from bottleneck_doctor.wording.check_words import amount_text, fails, is_finding
+from bottleneck_doctor.wording.check_words import amount_text, fails, is_finding, loss_moved
 
 THRESHOLD = EQUIVALENCE
 """Of the step time, where neither the user nor the project says another one: no more than this is no difference."""
@@ -37,11 +37,17 @@ def progress_text(step: Metric, pairs: Sequence[PairSample]) -> str:
 
 
 def sentence(
-    metrics: Sequence[Metric], pairs: Sequence[PairSample], culprits: Sequence[Culprit], settled_by: str = ""
+    metrics: Sequence[Metric],
+    pairs: Sequence[PairSample],
+    culprits: Sequence[Culprit],
+    settled_by: str = "",
+    losses: Losses | None = None,
 ) -> str:
     """The outcome in a sentence or two, with figures. `settled_by`: what would settle it where nobody can tell."""
     step = next((metric for metric in metrics if metric.id == STEP_TIME), None)
     said = [_of_steps(step, pairs)]
+    if losses is not None and loss_moved(losses):
+        said.insert(0, losses.sentence)
     if step is not None and step.verdict == "cannot_tell" and settled_by:
         said.append(settled_by)
     said += [metric.sentence for metric in metrics if metric.id != STEP_TIME and is_finding(metric)]

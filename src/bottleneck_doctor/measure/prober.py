@@ -63,6 +63,10 @@ class Prober:
         self.device_bytes: int | None = None
         self.device_reserved_bytes: int | None = None
         """The most bytes of device memory that tensors used, and that the allocator held; None without a device."""
+        self.keeps_losses = False
+        """Whether guests tell the losses of the training, too."""
+        self.losses: dict[int, float] = {}
+        """Those that they have told, by the number of optimizer steps before."""
         self.block = 0
         self.spare = 0.0
         """Seconds that the first window of the training as written may take beyond the time left. They are reserved for
@@ -196,6 +200,7 @@ class Prober:
                 options,
                 most_seconds,
                 size.unit,
+                losses=self.keeps_losses,
                 most_lead_in_seconds=most_lead_in,
                 most_wall_seconds=most_wall_seconds,
             )
@@ -209,6 +214,7 @@ class Prober:
             if event.window != self._number:
                 return messages.Trouble(text=f"window {self._number} was granted, and {event.window} ended")
             self._runnable = queue.mean(event.stretches)
+            self.losses |= {int(step): loss for step, loss in event.losses}
             self.device_bytes = _larger(self.device_bytes, event.device_bytes)
             self.device_reserved_bytes = _larger(self.device_reserved_bytes, event.device_reserved_bytes)
         if event is None or isinstance(event, Hung):

@@ -44,8 +44,8 @@ class SideBySide:
     `window_seconds`: what a window's timed part aims at. `brief`: whether a window may hold fewer steps if steps are
     long. `whole`: whether windows are whole epochs if they can be; None: whole epochs only if that suits all processes,
     because windows of all of them must hold the same. `known`: costs of the same loop, for which it is known how
-    batches come. If the user set no budget, a window that was begun is awaited even after the budget's end: whether it
-    counts must not depend on how fast it was.
+    batches come. `losses`: whether the probers keep the losses of the training. If the user set no budget, a window
+    that was begun is awaited even after the budget's end: whether it counts must not depend on how fast it was.
     """
 
     def __init__(
@@ -58,6 +58,7 @@ class SideBySide:
         whole: bool | None = None,
         brief: bool = False,
         known: Costs | None = None,
+        losses: bool = False,
     ) -> None:
         self.lives = tuple(lives)
         self.broken: Broken | None = None
@@ -69,6 +70,7 @@ class SideBySide:
         fits = all(each.prober.costs.epochs for each in self._measured.values())
         for live in lives:
             self.prober(live).costs.epochs = fits if whole is None else whole and _can_be_whole(live)
+            self.prober(live).keeps_losses = losses
 
     def live(self, name: str) -> Live:
         """The process of that side."""

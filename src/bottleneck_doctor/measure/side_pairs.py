@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean, variance
 
 from bottleneck_doctor.documents.report import Window
@@ -40,6 +40,8 @@ class SideSample:
     device_reserved_bytes: int | None = None
     phases: Mapping[str, float] | None = None
     loads_itself: bool = False
+    losses: Mapping[int, float] = field(default_factory=dict)
+    """By the number of optimizer steps that the process had made before; empty where none were told."""
 
     def per_step(self) -> float:
         """Mean samples a step."""

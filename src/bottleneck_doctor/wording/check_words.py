@@ -8,7 +8,18 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from bottleneck_doctor.documents.check import PHASE, STEP_TIME, Check, Culprit, Metric, Side, Status, Unit, Verdict
+from bottleneck_doctor.documents.check import (
+    PHASE,
+    STEP_TIME,
+    Check,
+    Culprit,
+    Losses,
+    Metric,
+    Side,
+    Status,
+    Unit,
+    Verdict,
+)
 from bottleneck_doctor.documents.report import Site
 from bottleneck_doctor.wording import words
 
@@ -78,11 +89,23 @@ def verdict_text(check: Check, metric: Metric) -> str:
 def status_text(check: Check) -> str:
     """The outcome in a word or two: `Passed`, `Regressed`; of an edit `Faster`, `No difference`, `Slower`."""
     step = next((metric for metric in check.metrics if metric.id == STEP_TIME), None)
+    if loss_fails(check):
+        return "Another loss"
     if check.edit is None or step is None or check.status in ("cannot_tell", "new"):
         return STATUS_WORDS[check.status]
     if check.status == "regressed" and step.verdict != "regression":
         return STATUS_WORDS[check.status]
     return EDIT_VERDICT_WORDS[step.verdict].capitalize()
+
+
+def loss_fails(check: Check) -> bool:
+    """Whether an edit is refused because of the losses. Between revisions, another loss may be what was wanted."""
+    return check.edit is not None and check.losses is not None and loss_moved(check.losses)
+
+
+def loss_moved(losses: Losses) -> bool:
+    """Whether the head surely trains to another loss."""
+    return losses.verdict in ("moved", "not_finite")
 
 
 MOST_TIMES = 5

@@ -12,6 +12,7 @@ _LABELS: dict[Confirmed, str] = {
     "unclear": "Not confirmed",
     "not_faster": "Not confirmed",
     "failed": "Not confirmed",
+    "other_loss": "Not confirmed",
     "missing": "Not confirmed",
 }
 
@@ -47,6 +48,14 @@ def failed_claim(setting: Setting, promised: Speedup, device: str) -> str:
         f"{words.setting_code(setting, device)} looked {words.estimate_text(promised)} faster while it was switched"
     )
     return f"{looked}, but {CHANGED} the program fails."
+
+
+def other_loss_claim(setting: Setting, promised: Speedup, device: str) -> str:
+    """The verdict where the program trains to another loss with the change made."""
+    looked = (
+        f"{words.setting_code(setting, device)} looked {words.estimate_text(promised)} faster while it was switched"
+    )
+    return f"{looked}, but {CHANGED} the program trains to another loss."
 
 
 def agrees(promised: Speedup, figure: Speedup) -> str:

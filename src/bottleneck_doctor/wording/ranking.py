@@ -98,7 +98,7 @@ class Promise:
 def promise(result: Result) -> Promise | None:
     """None where nothing is faster, or where the program with the edits made is not."""
     confirmation = result.confirmation
-    if confirmation is not None and confirmation.outcome in ("not_faster", "failed"):
+    if confirmation is not None and confirmation.outcome in ("not_faster", "failed", "other_loss"):
         return None
     found = _promise(result)
     if found is None or confirmation is None or confirmation.outcome not in ("agrees", "differs"):

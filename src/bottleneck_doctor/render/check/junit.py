@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
-from bottleneck_doctor.documents.check import Check, Metric
+from bottleneck_doctor.documents.check import Check, Losses, Metric
 from bottleneck_doctor.wording import check_words, words
 
 MOST_NOTES = 20
@@ -21,6 +21,7 @@ def render(check: Check) -> str:
     """The whole document."""
     script = check_words.script(check)
     cases = [_case(check, each, script) for each in check.metrics if each.level != "off"]
+    cases += [] if check.losses is None else [_loss_case(check, check.losses, script)]
     if not cases:
         # A suite without cases is taken for a job that broke.
         case = _element("testcase", classname=script, name="check")
@@ -75,6 +76,18 @@ def _case(check: Check, metric: Metric, script: str) -> ElementTree.Element:
     else:
         prefix = "warning: " if check_words.is_finding(metric) else ""
         _child(case, "system-out", prefix + text)
+    return case
+
+
+def _loss_case(check: Check, losses: Losses, script: str) -> ElementTree.Element:
+    case = _element("testcase", classname=script, name="losses: Losses", time="0")
+    if check_words.loss_fails(check):
+        _child(case, "failure", losses.sentence, type=losses.verdict, message=losses.sentence)
+    elif losses.verdict == "unknown":
+        _child(case, "skipped", losses.sentence, message=losses.sentence)
+    else:
+        prefix = "warning: " if check_words.loss_moved(losses) else ""
+        _child(case, "system-out", prefix + losses.sentence)
     return case
 
 

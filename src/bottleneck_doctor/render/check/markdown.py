@@ -34,6 +34,7 @@ def render(check: Check) -> str:
     if shown:
         parts.append(_table(check, shown))
     said = [f"- {sentence(each.sentence)}" for each in shown if each.verdict not in ("unchanged", "new")]
+    said += [] if check.losses is None else [f"- {sentence(check.losses.sentence)}"]
     parts += ["\n".join(said)] if said else []
     parts += [_warnings(check)] if check.warnings else []
     if check.culprits:

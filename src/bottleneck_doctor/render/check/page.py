@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bottleneck_doctor.documents.check import Check, Metric
 from bottleneck_doctor.render.check import flame_growth
+from bottleneck_doctor.render.check.loss_curve import loss_curve
 from bottleneck_doctor.render.flame import ROLE_WORDS
 from bottleneck_doctor.render.markup import diff_lines
 from bottleneck_doctor.render.page import page
@@ -35,6 +36,8 @@ def render(check: Check) -> str:
         created=words.date_text(check.created),
         rows=[_row(check, each) for each in metrics[:ROWS]],
         said=[one_line(each.sentence) for each in metrics[:ROWS] if each.verdict not in ("unchanged", "new")],
+        losses="" if check.losses is None else one_line(check.losses.sentence),
+        loss_curve="" if check.losses is None else loss_curve(check.losses.curve, check_words.side_words(check)),
         culprits=[
             {
                 "kind": each.kind,

@@ -19,6 +19,7 @@ from bottleneck_doctor.wording.check_words import (
     fails,
     is_finding,
     is_shown,
+    loss_fails,
     side_text,
     side_words,
     status_text,
@@ -47,6 +48,9 @@ def render(check: Check, *, width: int | None, color: bool) -> str:
     if rows:
         console.print()
         console.print(_table(check, rows, color))
+    if check.losses is not None:
+        console.print()
+        console.print(Text(f"Losses: {check.losses.sentence}", style="bold red" if color and loss_fails(check) else ""))
     if check.culprits:
         console.print()
         console.print(Text("What grew:", style="bold" if color else ""))

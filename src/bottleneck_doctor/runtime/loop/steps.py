@@ -18,6 +18,7 @@ from ..process.user_code import user_site
 from ..wire.messages import Site
 from ..wire.seen import Counts
 from .callers import Callers
+from .losses import Losses
 from .period import MINIMUM_STEPS
 from .records import Alone, LoaderRecord, likeness
 from .zero_grads import ZeroGrads
@@ -78,6 +79,7 @@ class Steps:
         """When the first batch was asked for, or the first step made without one."""
         self._observing = False
         self.zero_grads = ZeroGrads()
+        self.losses = Losses()
         self.callers = Callers()
         self.roots = self.callers.roots
         self.tell: Optional[Callable[[], None]] = None
@@ -154,6 +156,8 @@ class Steps:
     def _backward_begins(self, tensors: Any) -> Optional[Site]:
         """Count it. Until the loop is found, also return the user's line that called it."""
         self.backwards += 1
+        if self.losses.wanted and not self._passes and not self._in_optimizer and not self.user_scaler:
+            self.losses.note(self.optimizer_steps or self.own_backwards, tensors)
         site = None
         if self._observing:
             site = user_site(3)

@@ -84,6 +84,7 @@ class Run:
         self.epochs = 0
         self.started = now()
         self._optimizer_steps_before = context.steps.optimizer_steps
+        context.steps.losses.wanted = context.steps.losses.wanted or grant.losses
 
     def apply(self) -> None:
         """Apply the setting's knobs. Raises `WindowFailed`."""
@@ -171,6 +172,7 @@ class Run:
             device_reserved_bytes=memory and memory[1],
             around=self.around.told(),
             stretches=self.around.stretches,
+            losses=self.context.steps.losses.read(),
         )
 
 

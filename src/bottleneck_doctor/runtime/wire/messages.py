@@ -111,6 +111,7 @@ class Grant:
     A window of steps that has lasted `most_wall_seconds` (0: no limit) in all, with its lead-ins and with the pauses
     between epochs that count as neither, ends at the next step's end.
     `together`: several ranks run this window, so it takes exactly `lead_in + steps` steps whatever happens meanwhile.
+    `losses`: from now on, losses are kept and told with each window.
     """
 
     kind: ClassVar[str] = "grant"
@@ -124,6 +125,7 @@ class Grant:
     most_seconds: float = 0.0
     unit: int = 1
     together: bool = False
+    losses: bool = False
     most_lead_in_seconds: float = 0.0
     most_wall_seconds: float = 0.0
 
@@ -169,6 +171,9 @@ class WindowDone:
     device_reserved_bytes: Optional[int] = None
     around: Dict[str, float] = field(default_factory=dict)
     stretches: List[List[float]] = field(default_factory=list)
+    losses: List[List[float]] = field(default_factory=list)
+    """`[step, loss]` of the steps since the last window, if they were asked for; `step`: how many optimizer steps the
+    process had made before."""
 
 
 @dataclass(frozen=True)
