@@ -4,7 +4,7 @@ import argparse
 
 import torch
 from torch import nn
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import BatchSampler, DataLoader, RandomSampler, TensorDataset
 
 
 def main():
@@ -13,7 +13,8 @@ def main():
     options = parser.parse_args()
 
     torch.manual_seed(0)
-    loader = DataLoader(TensorDataset(torch.randn(6400, 512)), batch_size=64, shuffle=True)
+    data = TensorDataset(torch.randn(6400, 512))
+    loader = DataLoader(data, batch_size=None, sampler=BatchSampler(RandomSampler(data), 64, drop_last=False))
     model = nn.Sequential(nn.Linear(512, 768), nn.ReLU(), nn.Linear(768, 64), nn.Linear(64, 768), nn.Linear(768, 512))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     errors = []

@@ -9,6 +9,7 @@ import pickle
 import sys
 from multiprocessing import context
 from multiprocessing.reduction import ForkingPickler
+from multiprocessing.synchronize import SemLock
 from typing import Any, Optional
 
 
@@ -110,7 +111,15 @@ class _Trial(ForkingPickler):
         tensor = getattr(sys.modules.get("torch"), "Tensor", ())
         if isinstance(value, tensor) or type(value).__module__ == "numpy":
             return int, ()
+        if isinstance(value, SemLock) and not _has_name(value):
+            raise RuntimeError("a lock for forked processes only")
         return NotImplemented
+
+
+def _has_name(lock: SemLock) -> bool:
+    """Whether a process that is started anew can open this lock: one for forked processes has no name. Pythons before
+    3.11.5 pickle it all the same, and the worker fails."""
+    return sys.platform == "win32" or getattr(lock, "_semlock").name is not None  # noqa: B009  # typeshed has it not
 
 
 class _NoProcess:
