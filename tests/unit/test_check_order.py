@@ -88,7 +88,10 @@ def test_phases_are_told_once_where_none_can_be_judged() -> None:
 
 def test_another_loss_between_revisions_is_a_warning() -> None:
     """It may be what was wanted."""
-    base, head = (Training(loss=lambda _, step, at=at: at + 0.1 * (step % 7)) for at in (1.0, 2.0))
+    base, head = (
+        Training(loss=lambda _, step: 1 + 0.1 * (step % 7)),
+        Training(loss=lambda _, step: 2 + 0.1 * (step % 7)),
+    )
     checked = Checked(base=base, head=head)
     assert checked.check.status == "passed"
     assert checked.warnings == {"loss-moved"}

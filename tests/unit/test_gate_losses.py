@@ -99,6 +99,18 @@ def test_another_loss_is_seen(seeded: bool, times: float) -> None:
     assert f" {way} over 330 steps in 3 pairs." in found.sentence
 
 
+def test_a_training_that_diverges_differently_every_time_is_seen() -> None:
+    generator = random.Random(10)
+    both = []
+    for power in (3, 8, 15):
+        base = noisy(generator)
+        both.append((base, {step: loss * math.exp(power * step / STEPS) for step, loss in base.items()}))
+    found = compared(paired(*both), EDITED)
+    assert found is not None
+    assert found.verdict == "moved"
+    assert "more than 10 times higher" in found.sentence
+
+
 def test_one_pair_tells_nothing_of_chance() -> None:
     generator = random.Random(6)
     assert verdict((noisy(generator), noisy(generator, times=1.5))) == "alike"
@@ -108,6 +120,7 @@ def test_a_loss_that_is_no_number() -> None:
     base = noisy(random.Random(7))
     broken = {**base, 100: math.nan}
     assert verdict((base, broken)) == "not_finite"
+    assert verdict((base, broken), (base, base), (base, base)) == "same"
     assert verdict((broken, broken)) == "unknown"
     found = compared(paired((base, broken)), EDITED)
     assert found is not None

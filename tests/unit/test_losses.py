@@ -58,19 +58,22 @@ def test_a_step_of_several_passes_has_their_mean(steps: Steps) -> None:
     assert [loss for _, loss in steps.losses.read()] == pytest.approx([sum(seen[:2]) / 2, sum(seen[2:]) / 2])
 
 
-def test_a_closure_s_passes_and_scaled_losses_are_passed_over(steps: Steps) -> None:
+def test_a_closure_s_passes_count_and_scaled_losses_do_not(steps: Steps) -> None:
+    """Lightning runs every step's passes in a closure."""
     steps.losses.wanted = True
+    seen = []
     net = nn.Linear(2, 1)
     optimizer = torch.optim.LBFGS(net.parameters(), max_iter=3)
 
     def closure() -> torch.Tensor:
         optimizer.zero_grad()
-        loss = net(torch.ones(1, 2)).square().mean()
+        loss: torch.Tensor = net(torch.ones(1, 2)).square().mean()
         loss.backward()
+        seen.append(loss.item())
         return loss
 
     optimizer.step(closure)  # type: ignore[no-untyped-call]
-    assert steps.losses.read() == []
+    assert [loss for _, loss in steps.losses.read()] == pytest.approx([sum(seen) / len(seen)])
     steps.user_scaler = True
     train(steps, 2)
     assert steps.losses.read() == []
@@ -92,5 +95,14 @@ def test_it_holds_no_graph_and_knows_half_precision() -> None:
     losses = Losses()
     weight = torch.ones(1, requires_grad=True)
     losses.note(4, (weight * 2).sum().to(torch.bfloat16))
-    assert all(not loss.requires_grad for _, loss in losses._kept)
+    assert all(not loss.requires_grad for _, loss, _ in losses._kept)
     assert losses.read() == [[4.0, 2.0]]
+
+
+def test_a_loss_that_is_written_into_is_left_out() -> None:
+    losses = Losses()
+    kept, changed = torch.tensor(1.0), torch.tensor(2.0)
+    losses.note(0, kept)
+    losses.note(1, changed)
+    changed.zero_()
+    assert losses.read() == [[0.0, 1.0]]

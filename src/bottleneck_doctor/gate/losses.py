@@ -39,6 +39,11 @@ SAME = 1e-6
 """Relative difference up to which two losses are the same."""
 SAMPLES = 0.01
 """Part by which the samples of a step may differ between the sides."""
+MANY = 10.0
+"""Relative difference from which on it is not told exactly."""
+LARGEST = 2.0
+"""Relative difference of a pair beyond which it counts as this. A training that diverges differs by other powers of ten
+in every pair, and by nothing that has a mean."""
 POINTS = 60
 """Points of a curve that is kept."""
 
@@ -113,8 +118,11 @@ def _verdict(pairs: Sequence[_Pair]) -> tuple[LossVerdict, float | None]:
     base_fine = all(math.isfinite(each) for pair in pairs for each in pair.base)
     if not base_fine:
         return "unknown", None
-    if any(not math.isfinite(each) for pair in pairs for each in pair.head):
+    # An unstable training may break now and then by chance.
+    whole = [pair for pair in pairs if all(math.isfinite(each) for each in pair.head)]
+    if not whole:
         return "not_finite", None
+    pairs = whole
     level = fmean(pair.level for pair in pairs)
     if not level:
         return "unknown", None
@@ -145,7 +153,7 @@ def _repeated(pairs: Sequence[_Pair]) -> bool:
 
 def _on_one_side(pairs: Sequence[_Pair]) -> bool:
     """Whether chance between pairs leaves the difference on one side of zero. Of a single pair nobody knows."""
-    differences = [pair.difference for pair in pairs]
+    differences = [max(-LARGEST, min(LARGEST, pair.difference / (pair.level or 1.0))) for pair in pairs]
     if len(differences) < 2:
         return False
     half = student_t_quantile(1 - PAIR_LEVEL, len(differences) - 1) * stdev(differences) / math.sqrt(len(differences))
@@ -162,7 +170,8 @@ def _sentence(verdict: LossVerdict, difference: float | None, steps: int, pairs:
     if verdict == "moved":
         assert difference is not None
         which = "higher" if difference > 0 else "lower"
-        return f"{_title(sides.head)} trains to another loss: {words.share_text(abs(difference))} {which} {over}."
+        by = words.share_text(abs(difference)) if abs(difference) < MANY else f"more than {MANY:.0f} times"
+        return f"{_title(sides.head)} trains to another loss: {by} {which} {over}."
     if verdict == "not_finite":
         return f"{_title(sides.head)} trains to a loss that is no number any more, and the other side does not."
     return "Losses can't be compared: they are zero, or no numbers, on both sides."

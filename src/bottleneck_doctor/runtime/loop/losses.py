@@ -17,7 +17,7 @@ class Losses:
 
     def __init__(self) -> None:
         self.wanted = False
-        self._kept: List[Tuple[int, torch.Tensor]] = []
+        self._kept: List[Tuple[int, torch.Tensor, int]] = []
 
     def note(self, step: int, tensors: Any) -> None:
         """A backward pass begins from `tensors` in this step. It counts if that is one number."""
@@ -25,11 +25,13 @@ class Losses:
         if len(self._kept) >= MOST or not isinstance(loss, torch.Tensor) or loss.numel() != 1:
             return
         if loss.untyped_storage().nbytes() <= LARGEST:
-            self._kept.append((step, loss.detach()))
+            self._kept.append((step, loss.detach(), loss._version))
 
     def read(self) -> List[List[float]]:
         """`[step, loss]` of each step since the last time; the mean, where a step had several backward passes."""
-        kept, self._kept = self._kept, []
+        # What was written into since then has another value now.
+        kept = [(step, loss) for step, loss, version in self._kept if loss._version == version]
+        self._kept = []
         try:
             # One copy from the device for all of them.
             values = torch.stack([loss.reshape(()).float() for _, loss in kept]).tolist() if kept else []

@@ -156,7 +156,7 @@ class Steps:
     def _backward_begins(self, tensors: Any) -> Optional[Site]:
         """Count it. Until the loop is found, also return the user's line that called it."""
         self.backwards += 1
-        if self.losses.wanted and not self._passes and not self._in_optimizer and not self.user_scaler:
+        if self.losses.wanted and not self._passes and not self.user_scaler:
             self.losses.note(self.optimizer_steps or self.own_backwards, tensors)
         site = None
         if self._observing:
