@@ -68,7 +68,7 @@ def test_a_closure_s_passes_count_and_scaled_losses_do_not(steps: Steps) -> None
     def closure() -> torch.Tensor:
         optimizer.zero_grad()
         loss: torch.Tensor = net(torch.ones(1, 2)).square().mean()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         seen.append(loss.item())
         return loss
 
