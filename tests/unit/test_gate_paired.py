@@ -42,6 +42,7 @@ class Trains:
         self.costs = Costs(schedule.shape_of(FOUND), 0.1, plan.WINDOW_SECONDS)
         self.block = 0
         self.device_bytes = self.device_reserved_bytes = None
+        self.losses: dict[int, float] = {}
         self.granted = 0
         self._lasts = lasts
         self._over = over

@@ -11,6 +11,7 @@ import random
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import Environment
@@ -249,7 +250,9 @@ def failure(broken: Broken, sides: SideWords = REVISIONS) -> DoctorError:
 class EditedFailed(DoctorError):
     """The edited program fails. `alone`: the program as written trains beside it."""
 
-    alone = False
+    def __init__(self, *given: Any, alone: bool, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self.alone = alone
 
 
 def _edit_failed(broken: Broken, reason: str) -> DoctorError:
@@ -263,12 +266,11 @@ def _edit_failed(broken: Broken, reason: str) -> DoctorError:
             Exit.ENTRYPOINT_FAILED,
             detail=broken.tail,
         )
-    failed = EditedFailed(
-        "edited-failed",
-        f"The edited program fails{other[1]}: {reason}.",
-        "Correct the edit. The end of the edited program's output is below.",
-        Exit.ENTRYPOINT_FAILED,
+    return EditedFailed(
+        slug="edited-failed",
+        sentence=f"The edited program fails{other[1]}: {reason}.",
+        next_step="Correct the edit. The end of the edited program's output is below.",
+        exit_code=Exit.ENTRYPOINT_FAILED,
         detail=broken.tail,
+        alone=broken.alone,
     )
-    failed.alone = broken.alone
-    return failed

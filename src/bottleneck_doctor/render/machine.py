@@ -58,7 +58,8 @@ def chart(panels: Sequence[Panel], times: Sequence[float], spans: Sequence[Span]
     if not stretches or not panels:
         return Markup("")
     width, left, right = (360.0, 70.0, 6.0) if narrow else (860.0, 70.0, 12.0)
-    first, last = times[0], max(times[-1], times[0] + 1e-9)
+    # Relative, too: where a damaged report holds a time of 1e300, a billionth of a second is nothing beside it.
+    first, last = times[0], max(times[-1], times[0] + max(1e-9, 1e-9 * abs(times[0])))
 
     def x(seconds: float) -> float:
         return left + (width - left - right) * (min(max(seconds, first), last) - first) / (last - first)
