@@ -180,9 +180,9 @@ def rungs(result: Result) -> list[Rung]:
         bar = bars.speedup_bar(step.speedup, scale, title)
         made.append(Rung(f"+ {title}", anchor, setting, step.speedup, bar, adds=_adds(step)))
     if combination.confirmed is not None:
-        bar = bars.speedup_bar(combination.confirmed, scale, "Confirmed in fresh sessions")
+        bar = bars.speedup_bar(combination.confirmed, scale, "Measured again in fresh sessions")
         setting = words.setting_code(combination.setting, device)
-        made.append(Rung("Confirmed in fresh sessions", None, setting, combination.confirmed, bar, confirmed=True))
+        made.append(Rung("Measured again in fresh sessions", None, setting, combination.confirmed, bar, confirmed=True))
     return made
 
 
