@@ -184,7 +184,14 @@ for batch in loader:
 )
 
 
-@pytest.mark.parametrize("kind", ["optimizer", "loader", "no optimizer yet"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "optimizer",
+        pytest.param("loader", marks=pytest.mark.slow),
+        pytest.param("no optimizer yet", marks=pytest.mark.slow),
+    ],
+)
 def test_passes_before_training_are_no_training(guest: StartGuest, kind: str) -> None:
     """As of a warm-up, or of gradients of many passes that are added up."""
     script = guest(WARMING_UP, kind)

@@ -86,6 +86,7 @@ def run(clone: Path, *words: str, **variables: str) -> subprocess.CompletedProce
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_everything_that_services_read_says_what_grew_and_where(clone: Path, tmp_path: Path) -> None:
     xmlschema = pytest.importorskip("xmlschema")
     made = tmp_path / "made"

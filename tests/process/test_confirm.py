@@ -57,6 +57,7 @@ def report(project: Path) -> Result:
     return from_json(path.read_bytes(), source="report.json")
 
 
+@pytest.mark.slow
 def test_the_changed_program_gives_the_headline(project: Path) -> None:
     before = looks(project)
     process = run(project, "--budget", "60s", "--confirm")

@@ -78,6 +78,7 @@ class Ran:
         return set(re.findall(r" of (\d[\d a-z]*)\)$", self.err, re.MULTILINE))
 
 
+@pytest.mark.slow
 @pytest.mark.alone
 def test_slow_steps_leave_a_reason_and_a_place(tmp_path: Path) -> None:
     ran = Ran(tmp_path, program(2.0, 10.0), 60.0)

@@ -18,6 +18,7 @@ COMPUTE, LOAD = 1.0, 0.01
 SLOW = LOOP.replace("Rows()", f"Rows(4000, {LOAD})") + f"        time.sleep({COMPUTE})\n"
 
 
+@pytest.mark.slow
 @pytest.mark.timed
 def test_two_steps_behind_one_say_what_a_step_takes(guest: StartGuest) -> None:
     script = guest(SLOW)

@@ -88,7 +88,7 @@ FORWARD = "    def forward(self, row):"
     [
         ("lone", 0, "Nap", FORWARD, "            transform=Nap(),"),
         ("lambda", 0, "<lambda>", '        "lambda": lambda: Pictures(lambda row: nap(row)),', ""),
-        ("wrapper", 1, "Nap", FORWARD, '        "wrapper": lambda: '),
+        pytest.param("wrapper", 1, "Nap", FORWARD, '        "wrapper": lambda: ', marks=pytest.mark.slow),
         pytest.param("function", 1, "nap", "def nap(row):", "", marks=pytest.mark.slow),
         pytest.param("subset", 0, "Nap", FORWARD, '        "subset": lambda: ', marks=pytest.mark.slow),
         pytest.param("concat", 1, "Nap", FORWARD, '        "concat": lambda: ', marks=pytest.mark.slow),

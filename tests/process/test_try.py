@@ -109,6 +109,9 @@ def test_an_edit_that_takes_a_sleep_out_is_faster_and_no_file_changes(project: P
     assert 2 < found.edit.speedup.estimate < 10
     assert found.edit.speedup.low > 1
     assert (found.base.name, found.head.name) == ("as written", "fast.patch")
+    assert found.losses is not None
+    assert found.losses.verdict in ("same", "alike")
+    assert found.losses.steps > 100
     assert "Faster: The edit makes training" in done.stderr
     copied = {"edited-in-copy"} if not sandbox or not protecting_here(project) else set()
     assert {warning.slug for warning in found.warnings} & {"edited-in-copy"} == copied
@@ -136,6 +139,7 @@ for epoch in range(100000):
 )
 
 
+@pytest.mark.slow
 def test_an_edit_that_breaks_the_training_fails_however_fast_it_is(project: Path) -> None:
     (project / "train.py").write_text(LEARNS)
     (project / "broken.py").write_text(LEARNS.replace("        optimizer.zero_grad()\n", "").replace("0.002", "0.0005"))

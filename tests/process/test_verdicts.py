@@ -205,6 +205,7 @@ for epoch in range(100000):
 """
 
 
+@pytest.mark.slow
 def test_steps_that_turn_slow_once_the_loop_was_found_are_no_hang(tmp_path: Path) -> None:
     """Four of them take twice as long together as it may take until a step is made."""
     write(tmp_path, PRELUDE + STRANGE.format(strange="time.sleep(2.5 if 14 <= self.calls < 18 else 0)"))

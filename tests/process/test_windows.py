@@ -922,8 +922,8 @@ for batch in loader:
     [
         pytest.param(0.016, 0.03, 0.4, 0.416, id="computing"),
         # In a round of both workers the first batch takes 80 ms to come, where others take half as long.
-        pytest.param(0.08, 0.01, 0.4, 0.42, id="loading"),
-        pytest.param(0.016, 0.03, 0.0, 0.016, id="quick start"),
+        pytest.param(0.08, 0.01, 0.4, 0.42, id="loading", marks=pytest.mark.slow),
+        pytest.param(0.016, 0.03, 0.0, 0.016, id="quick start", marks=pytest.mark.slow),
     ],
 )
 def test_slow_first_steps_are_no_part_of_what_starting_an_epoch_costs(
