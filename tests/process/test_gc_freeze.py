@@ -31,6 +31,7 @@ note("left", [gc.get_threshold() == state[0], len(gc.callbacks)])
 )
 
 
+@pytest.mark.slow
 def test_a_collector_that_takes_long_is_seen_and_frozen_in_a_window(guest: StartGuest) -> None:
     script = guest(WALKED)
     found = script.found()

@@ -150,8 +150,9 @@ def close_to_window(done: messages.WindowDone) -> None:
 # With 2 workers a batch takes 0.37 s to make, so that one comes each 0.185 s.
 @pytest.mark.parametrize(
     ("workers", "sample", "collate", "wait"),
-    [(0, 0.02, 0.02, 0.1), pytest.param(2, 0.0825, 0.04, 0.05, marks=pytest.mark.slow)],
+    [(0, 0.02, 0.02, 0.1), (2, 0.0825, 0.04, 0.05)],
 )
+@pytest.mark.slow
 def test_shares_of_a_step_are_those_of_its_sleeps(
     guest: StartGuest, tmp_path: Path, workers: int, sample: float, collate: float, wait: float
 ) -> None:
