@@ -100,7 +100,13 @@ SUITE = (
     Planted(name="subset_chain", expected=("slow-transform",), never=(*FILES, "slow-decode", "slow-collate")),
     Planted(name="wrapped_dataset", expected=("slow-transform",), never=(*FILES, "slow-decode", "slow-collate")),
     _on_disk("decode_pictures", expected=("slow-decode",), never=FILES, fix=("workers",)),
-    Planted(name="features_in_fetch", expected=("slow-fetch", "too-few-workers"), never=FILES, fix=("workers",)),
+    # `intra-op-threads` is workers with cores left to them.
+    Planted(
+        name="features_in_fetch",
+        expected=("slow-fetch", "too-few-workers"),
+        never=FILES,
+        fix=("workers", "intra-op-threads"),
+    ),
     _on_disk(
         "features_of_files",
         expected=("slow-fetch",),
