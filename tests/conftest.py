@@ -34,6 +34,7 @@ HARDLY_MEASURING = {
     "test_expected.py",
     "test_faults.py",
     "test_files.py",
+    "test_found.py",
     "test_flood.py",
     "test_handles.py",
     "test_kills.py",

@@ -55,6 +55,7 @@ from bottleneck_doctor.documents.report import (
     TransformCost,
     Verdict,
     Warning,
+    WholeRun,
     Window,
     WorkerPoint,
     Workers,
@@ -451,6 +452,9 @@ def gpu() -> Result:
         findings=evidence.gpu_findings(),
         synchronising=evidence.gpu_calls(),
         sources=kept("/home/me/resnet", "train.py"),
+        whole_run=WholeRun(
+            epochs=90, steps=450_450, start=21.0, training=81_081.0, between=7_200.0, may_end_sooner=False
+        ),
     )
 
 

@@ -97,6 +97,7 @@ KNOWN = (
     ),
     Known(
         name="rowtrain",
+        slow=True,
         module="rowtrain.train",
         arguments=("epochs=4", "rows=64", "seconds=0.006", "lr=0.02"),
         long=("epochs=400", "rows=64", "seconds=0.006", "lr=0.02"),
@@ -105,6 +106,7 @@ KNOWN = (
     ),
     Known(
         name="sharded_stream",
+        slow=True,
         arguments=("96",),
         found={"iterable": True, "batch_size": None, "epoch_batches": None},
     ),

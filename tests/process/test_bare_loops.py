@@ -110,6 +110,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.timed
 def test_an_update_of_gradients_that_are_returned(guest: StartGuest) -> None:
     script = guest(FUNCTIONAL)
@@ -142,6 +143,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_two_updates_by_hand_are_one_period(guest: StartGuest) -> None:
     script = guest(TWO_LOSSES)
     found = script.found()

@@ -43,7 +43,7 @@ def report(folder: Path) -> Any:
     return json.loads((folder / "report.json").read_text())
 
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.timeout(300), pytest.mark.slow]
 
 
 def hottest_line(report: Any) -> tuple[str, int]:

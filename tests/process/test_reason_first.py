@@ -112,8 +112,9 @@ def test_out_of_time_before_a_figure_the_report_still_says_why(tmp_path: Path) -
     assert ran.seconds <= KEPT * 40.0
 
 
+@pytest.mark.slow
 @pytest.mark.alone
-@pytest.mark.parametrize("budget", [20.0, pytest.param(35.0, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("budget", [20.0, 35.0])
 def test_a_budget_is_kept_from_start_to_end(tmp_path: Path, budget: float) -> None:
     ran = Ran(tmp_path, program(0.02, 0.0), budget)
     assert ran.code == Exit.DONE, ran.err

@@ -920,10 +920,10 @@ for batch in loader:
 @pytest.mark.parametrize(
     ("load", "compute", "start", "known"),
     [
-        pytest.param(0.016, 0.03, 0.4, 0.416, id="computing"),
+        pytest.param(0.016, 0.03, 0.4, 0.416, id="computing", marks=pytest.mark.slow),
         # In a round of both workers the first batch takes 80 ms to come, where others take half as long.
         pytest.param(0.08, 0.01, 0.4, 0.42, id="loading", marks=pytest.mark.slow),
-        pytest.param(0.016, 0.03, 0.0, 0.016, id="quick start", marks=pytest.mark.slow),
+        pytest.param(0.016, 0.03, 0.0, 0.016, id="quick start"),
     ],
 )
 def test_slow_first_steps_are_no_part_of_what_starting_an_epoch_costs(

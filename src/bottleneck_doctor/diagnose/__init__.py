@@ -21,6 +21,7 @@ from bottleneck_doctor.diagnose._evidence import Evidence, missing
 from bottleneck_doctor.diagnose._headline import Headline, headline
 from bottleneck_doctor.diagnose._order import settle
 from bottleneck_doctor.diagnose._rule import Rule, Statement, Unjudged
+from bottleneck_doctor.diagnose._run import whole_run
 from bottleneck_doctor.documents.report import Finding, FixOutcome, NotJudged
 
 RETIRED_IDS: frozenset[str] = frozenset()
@@ -113,4 +114,5 @@ __all__ = [
     "headline",
     "rules",
     "themes",
+    "whole_run",
 ]

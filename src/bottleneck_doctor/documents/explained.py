@@ -62,6 +62,24 @@ class EpochPause:
 
 
 @dataclass(frozen=True, kw_only=True)
+class WholeRun:
+    """How long the program will take in all, if it trains for as long as it says. Seconds, as written.
+
+    `epochs` and `steps` (batches; steps without a loader) of the whole run; `epochs` is None where the program counts
+    steps. `start`: until the first step. `training`: steps and the starts of epochs, which is what fixes make faster.
+    `between`: evaluating, saving and all else between epochs; None where that was not seen twice.
+    `may_end_sooner`: the program can leave its loops before their end.
+    """
+
+    epochs: int | None
+    steps: int
+    start: float
+    training: float
+    between: float | None
+    may_end_sooner: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class TransformCost:
     """One transform, in a chain or alone: milliseconds a sample, and its share of the time to fetch a sample.
 

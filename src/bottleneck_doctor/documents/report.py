@@ -29,6 +29,7 @@ from bottleneck_doctor.documents.explained import (
     SynchronisingCall,
     Timeline,
     TransformCost,
+    WholeRun,
     WorkerActivity,
 )
 from bottleneck_doctor.documents.measured import (
@@ -134,6 +135,7 @@ __all__ = [
     "Utilization",
     "Verdict",
     "Warning",
+    "WholeRun",
     "Window",
     "WindowUse",
     "WorkerActivity",
@@ -274,6 +276,8 @@ class Result:
     confirmation: Confirmation | None = None
     """What became of the promise with the change made; None where nothing is promised, where nobody wanted it, and in
     reports of earlier releases."""
+    whole_run: WholeRun | None = None
+    """None where the program does not say how long it will train, and in reports of earlier releases."""
     format: int = FORMAT
 
 

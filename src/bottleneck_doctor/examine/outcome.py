@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from bottleneck_doctor import __version__, knobs
-from bottleneck_doctor.diagnose import Diagnosis, Evidence, diagnose, headline
+from bottleneck_doctor.diagnose import Diagnosis, Evidence, diagnose, headline, whole_run
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.report import (
     Entrypoint,
@@ -109,7 +109,8 @@ def result(gathered: Gathered) -> Result:
     environment_seen = environment.describe(gathered.hello, selection.found if selection else None)
     windows = list(selection.measured.windows) if selection else []
     used = told.utilization(windows, _best_label(judged))
-    found_out = _diagnosis(gathered, judged, environment_seen, used)
+    evidence = _evidence(gathered, judged, environment_seen, used)
+    found_out = Diagnosis([], []) if evidence is None else diagnose(evidence)
     return Result(
         tool=Tool(name="bottleneck-doctor", version=__version__),
         created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
@@ -149,6 +150,7 @@ def result(gathered: Gathered) -> Result:
         not_judged=found_out.not_judged,
         ranks=list(gathered.ranks),
         without_ceilings="" if selection is None or judged is None else selection.without_ceilings,
+        whole_run=None if evidence is None else whole_run(evidence),
         sources=sources(judged.fixes, judged.combination, Path.cwd()) if judged and gathered.source else None,
     )
 
@@ -161,35 +163,33 @@ def _best_label(judged: judge.Judgement | None) -> str | None:
     return None if best is None else labels.key_of(best[0])
 
 
-def _diagnosis(
+def _evidence(
     gathered: Gathered, judged: judge.Judgement | None, seen: Environment, used: Utilization | None
-) -> Diagnosis:
-    """What the evidence says about the cause; nothing if nothing was gathered to explain it. Phases alone are enough,
-    without a baseline, because they need no comparison."""
+) -> Evidence | None:
+    """What the cause is drawn from; None if nothing was gathered to explain it. Phases alone are enough, without a
+    baseline, because they need no comparison."""
     told = gathered.explanation
     if gathered.selection is None or told is None or (judged is None and told.phases is None):
-        return Diagnosis([], [])
-    return diagnose(
-        Evidence(
-            found=gathered.selection.found,
-            baseline=judged.baseline if judged else None,
-            environment=seen,
-            phases=told.phases,
-            steps=told.steps,
-            epoch_pause=told.epoch_pause,
-            loading=told.loading,
-            utilization=used,
-            profiles=told.profiles(),
-            synchronising=told.synchronising,
-            garbage=told.garbage,
-            fixes=judged.fixes if judged else [],
-            ceilings=judged.ceilings if judged else {},
-            workers=judged.workers if judged else None,
-            noise=judged.noise if judged else None,
-            windows=gathered.selection.measured.windows,
-            ranks=gathered.ranks,
-            setup_seconds=[record.setup_seconds for record in gathered.records if record.setup_seconds > 0],
-        )
+        return None
+    return Evidence(
+        found=gathered.selection.found,
+        baseline=judged.baseline if judged else None,
+        environment=seen,
+        phases=told.phases,
+        steps=told.steps,
+        epoch_pause=told.epoch_pause,
+        loading=told.loading,
+        utilization=used,
+        profiles=told.profiles(),
+        synchronising=told.synchronising,
+        garbage=told.garbage,
+        fixes=judged.fixes if judged else [],
+        ceilings=judged.ceilings if judged else {},
+        workers=judged.workers if judged else None,
+        noise=judged.noise if judged else None,
+        windows=gathered.selection.measured.windows,
+        ranks=gathered.ranks,
+        setup_seconds=[record.setup_seconds for record in gathered.records if record.setup_seconds > 0],
     )
 
 

@@ -21,7 +21,7 @@ from bottleneck_doctor.render import patches
 from bottleneck_doctor.render.console import text_console
 from bottleneck_doctor.render.flame import short_path
 from bottleneck_doctor.render.sections.applying import applying
-from bottleneck_doctor.wording import doubt, durations, patch_words, promise_words, ranking, rates, words
+from bottleneck_doctor.wording import doubt, durations, patch_words, promise_words, ranking, rates, run_words, words
 
 FIRST_ROWS = 5
 FIRST_WARNINGS = 3
@@ -39,6 +39,9 @@ def render(result: Result, *, report_path: str | None, width: int | None, color:
     console.print(_sentence(result.verdict.sentence, "bold", color))
     if result.baseline is not None:
         console.print(Text(_speeds(result), style="dim" if color else ""))
+    run = run_words.sentence(result)
+    if run:
+        console.print(_sentence(run, "dim", color))
     if result.confirmation is not None:
         said = f"{promise_words.label(result.confirmation)}: {result.confirmation.sentence}"
         console.print(_sentence(said, "dim", color))

@@ -3,6 +3,7 @@ they are."""
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 from typing import Any, Dict, List
 
@@ -11,9 +12,10 @@ import torch
 from .knobs import facts, obstacles, own_settings
 from .loader import dataset_copies
 from .loader.attributes import batch_size, construction_site, epoch_length, is_iterable, own_setting, whole
+from .loop.extent import UNKNOWN, Extent, extent_of
 from .loop.ladder import Loop
 from .loop.steps import Steps
-from .process.originals import now, process_started, wall_clock
+from .process.originals import get_frame, now, process_started, wall_clock
 from .process.rank_place import place, ranks_here
 from .process.suitability import usable_cpus, workers_unsafe
 from .wire.expected import likeness
@@ -42,6 +44,7 @@ def describe(steps: Steps, loop: Loop, loader: Any, device: str) -> Found:
     began = steps.started
     if began is None:
         began = row.since if record is None and row.count else now()
+    taken = record.batches if record is not None else made
     common: Dict[str, Any] = {
         "rung": loop.rung,
         "period": loop.period,
@@ -54,13 +57,15 @@ def describe(steps: Steps, loop: Loop, loader: Any, device: str) -> Found:
         "grad_scaler": steps.user_scaler,
         "forward_site": steps.callers.forward_site,
         "backward_site": steps.backward_site,
-        "position": record.batches if record is not None else made,
+        "position": taken,
         "optimizer_steps": made,
         "own": own_settings() if steps.callers.own is None else steps.callers.own,
         "obstacles": obstacles(steps),
         "facts": facts(steps, device, loader),
         "first_batch": wall_clock() - (now() - began),
     }
+    extent = _extent(taken)
+    common.update(run_epochs=extent.epochs, run_steps=extent.steps, run_may_end_sooner=extent.may_end_sooner)
     if record is None:
         return Found(
             step_seconds=row.gaps()[-max(512, 3 * loop.period) :],
@@ -100,6 +105,19 @@ def like_of(loader: Any) -> List[Any]:
     """By what a loader is known again in another process."""
     made_at, length, size = construction_site(loader), epoch_length(loader), whole(batch_size(loader))
     return likeness(made_at, type(loader).__name__, type(loader.dataset).__name__, size, length)
+
+
+def _extent(taken: int) -> Extent:
+    """How long the program says that it will train. No examination may fail for that."""
+    collects = gc.isenabled()
+    gc.disable()  # A source that is parsed is many objects and no garbage; a collection would cost the user's step.
+    try:
+        return extent_of(get_frame(1), taken)
+    except Exception:
+        return UNKNOWN
+    finally:
+        if collects:
+            gc.enable()
 
 
 def _start_method(loader: Any) -> str:

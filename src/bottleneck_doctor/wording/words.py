@@ -271,7 +271,8 @@ def count_text(count: int, noun: str) -> str:
 
 def plural(noun: str, count: float) -> str:
     """The noun as it stands after this number: `pair`, `pairs`, `processes`."""
-    return noun if count == 1 else noun + ("es" if noun.endswith(("s", "x", "ch", "sh")) else "s")
+    hissing = noun.endswith(("s", "x", "ch", "sh")) and noun != "epoch"
+    return noun if count == 1 else noun + ("es" if hissing else "s")
 
 
 def duration_text(seconds: float) -> str:

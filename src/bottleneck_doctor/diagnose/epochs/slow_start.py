@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._rule import CAUSE, Rule, Statement
+from bottleneck_doctor.diagnose._run import whole_run
 from bottleneck_doctor.wording import words
 
 LONG = 10.0
 """Seconds. In a survey of 34 scripts, importing torch and its relatives took 2 to 5 s, and set-up took 2 to 25 s. Below
 ten, nobody looks for something to save."""
 RUN_EPOCHS = 10
-"""How long the training will go on is not known. So its start is compared with this many epochs."""
+"""A start is compared with at least this many epochs: people shorten a training to have it examined."""
 RUN_SECONDS = 600.0
 """Or with this many seconds, if the length of an epoch is not known."""
 
@@ -21,6 +22,9 @@ def judge(evidence: Evidence) -> Statement | None:
         return None
     epoch = evidence.epoch_seconds
     run = RUN_EPOCHS * (epoch + (evidence.pause_seconds or 0.0)) if epoch else RUN_SECONDS
+    known = whole_run(evidence)
+    if known is not None:
+        run = max(run, known.training + (known.between or 0.0))
     figures = {"setup_seconds": seconds}
     against = ""
     if epoch:

@@ -98,6 +98,10 @@ class Found:
     facts: Dict[str, Any] = field(default_factory=dict)
     """What knobs saw of the loop, the model, its optimizers and the machine, by name. Their fixes need it to decide
     whether they apply."""
+    run_epochs: Optional[int] = None
+    run_steps: Optional[int] = None
+    """Epochs, or steps, that the program says it will train for in all; None where it does not say."""
+    run_may_end_sooner: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,65 @@
+"""How long the trainers of other libraries will go on: they know it, and keep it in their own attributes."""
+
+from __future__ import annotations
+
+from types import FrameType
+from typing import Any, Optional, Tuple
+
+Length = Tuple[Optional[int], Optional[int], bool]
+"""Epochs, batches, and whether a callback may end training sooner; None is unknown."""
+
+
+def of_trainer(frame: Optional[FrameType]) -> Optional[Length]:
+    """What the trainer says that called `frame`; None where no known one did."""
+    while frame is not None:
+        owner = frame.f_locals.get("self") if "self" in frame.f_code.co_varnames[:1] else None
+        if owner is not None:
+            for kind in type(owner).__mro__:
+                place = (kind.__module__, kind.__qualname__)
+                if place == ("transformers.trainer", "Trainer"):
+                    return _transformers(owner)
+                if place[1] == "_FitLoop" and place[0] in (
+                    "lightning.pytorch.loops.fit_loop",
+                    "pytorch_lightning.loops.fit_loop",
+                ):
+                    return _lightning(owner)
+        frame = frame.f_back
+    return None
+
+
+def _transformers(trainer: Any) -> Length:
+    """transformers counts optimizer steps, whatever was asked for."""
+    most = _held(_held(trainer, "state"), "max_steps")
+    accumulated = _held(_held(trainer, "args"), "gradient_accumulation_steps")
+    if not _positive(most) or not _positive(accumulated):
+        return None, None, False
+    return None, most * accumulated, True
+
+
+def _lightning(loop: Any) -> Length:
+    """Lightning ends at the first of two limits: epochs, and optimizer steps. -1 is no limit."""
+    epochs, a_turn = _held(loop, "max_epochs"), _held(loop, "max_batches")
+    most = _held(_held(loop, "epoch_loop"), "max_steps")
+    accumulated = _held(_held(loop, "trainer"), "accumulate_grad_batches")
+    if not _positive(epochs) or not _positive(a_turn):
+        epochs = None
+    limits = [] if epochs is None else [epochs * a_turn]
+    if _positive(most) and _positive(accumulated):
+        limits.append(most * accumulated)
+    if not limits:
+        return None, None, False
+    steps = min(limits)
+    return (epochs if epochs is not None and steps == epochs * a_turn else None), steps, True
+
+
+def _held(owner: Any, name: str) -> Any:
+    """An attribute, read from the object's own dictionary."""
+    try:
+        held = object.__getattribute__(owner, "__dict__")
+    except AttributeError:
+        return None
+    return held.get(name) if isinstance(held, dict) else None
+
+
+def _positive(value: Any) -> bool:
+    return type(value) is int and value > 0

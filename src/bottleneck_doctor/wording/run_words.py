@@ -1,0 +1,40 @@
+"""What is said of the whole run: how long it takes as written, and with what the verdict promises."""
+
+from __future__ import annotations
+
+import math
+
+from bottleneck_doctor.documents.report import Result, WholeRun
+from bottleneck_doctor.wording import durations, ranking, words
+
+NOT_COUNTED = "What happens between epochs is not in these figures: fewer than two ends of epochs were seen."
+
+
+def sentence(result: Result) -> str:
+    """`The whole run, 20 epochs, takes about 6 h 10 min as written and about 3 h 45 min with the change.`; "" where
+    nothing is known of it."""
+    run = result.whole_run
+    if run is None or not math.isfinite(seconds(run)):
+        return ""
+    count, noun = (run.steps, "step") if run.epochs is None else (run.epochs, "epoch")
+    length = f"{words.number_text(count)} {words.plural(noun, count)}"
+    about = "at most about" if run.may_end_sooner else "about"
+    said = f"The whole run, {length}, takes {about} {_text(seconds(run))} as written"
+    promised = ranking.promise(result)
+    ratio = promised.speedup.estimate if promised is not None and promised.speedup is not None else 1.0
+    if math.isfinite(ratio) and ratio > 1:
+        said += f", and about {_text(seconds(run, ratio))} with the change"
+    return f"{said}. {NOT_COUNTED}" if run.between is None else f"{said}."
+
+
+def seconds(run: WholeRun, ratio: float = 1.0) -> float:
+    """How long the run takes where training is `ratio` times as fast as it is written."""
+    return run.start + run.training / ratio + (run.between or 0.0)
+
+
+def _text(length: float) -> str:
+    """No more digits than such a figure has."""
+    if length < 90:
+        return durations.format_duration(length)
+    step = 10.0 if length < 600 else 60.0 if length < 36_000 else 600.0
+    return durations.format_duration(round(length / step) * step)

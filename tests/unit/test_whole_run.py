@@ -1,0 +1,128 @@
+"""How long the whole run takes: figures from what the program says and what was measured, and what is said of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.reports import invented
+from tests.unit.diagnosable import FOUND, healthy, window
+
+from bottleneck_doctor.diagnose import diagnose, whole_run
+from bottleneck_doctor.diagnose._evidence import Evidence
+from bottleneck_doctor.documents.report import EpochPause, Result, WholeRun, from_json, to_json
+from bottleneck_doctor.render import html, terminal
+from bottleneck_doctor.wording import ranking, run_words, words
+
+PAUSE = EpochPause(seen=3, seconds=2.5, evaluation=1.5, saving=0.3, first_batch=0.5, rest=0.2, first_batches_seen=3)
+
+
+def long_run(**told: Any) -> Evidence:
+    """Steps of 100 ms in epochs of 100, with a start of 4 s and 0.1 s to begin an epoch."""
+    return healthy(found=replace(FOUND, **told), epoch_pause=PAUSE)
+
+
+def test_epochs_with_their_starts_and_what_lies_between() -> None:
+    run = whole_run(long_run(run_epochs=20))
+    assert run is not None
+    assert (run.epochs, run.steps, run.start) == (20, 2000, 4.0)
+    assert run.training == pytest.approx(2000 * 0.1 + 20 * 0.1)
+    assert run.between == pytest.approx(20 * 2.0)
+
+
+def test_windows_of_whole_epochs_hold_the_starts_of_epochs() -> None:
+    evidence = replace(long_run(run_epochs=20), windows=[window(each, whole_epochs=2) for each in range(3)])
+    run = whole_run(evidence)
+    assert run is not None
+    assert run.training == pytest.approx(2000 * 0.1)
+
+
+def test_a_program_that_counts_steps() -> None:
+    run = whole_run(long_run(run_steps=1050, run_may_end_sooner=True))
+    assert run is not None
+    assert (run.epochs, run.steps, run.may_end_sooner) == (None, 1050, True)
+    assert run.between == pytest.approx(10 * 2.0)
+
+
+def test_what_was_seen_once_is_not_counted_between_epochs() -> None:
+    run = whole_run(replace(long_run(run_epochs=20), epoch_pause=replace(PAUSE, seen=1)))
+    assert run is not None
+    assert run.between is None
+
+
+def test_steps_within_one_epoch_have_nothing_between_epochs() -> None:
+    run = whole_run(replace(long_run(run_steps=60), epoch_pause=None))
+    assert run is not None
+    assert run.between == 0.0
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        long_run(),
+        replace(long_run(run_epochs=20), baseline=None),
+        replace(long_run(run_epochs=0)),
+        replace(long_run(run_epochs=3), baseline=replace(healthy().baseline, epoch_batches=None)),  # type: ignore[type-var]
+    ],
+)
+def test_what_the_program_does_not_say_is_not_made_up(evidence: Evidence) -> None:
+    assert whole_run(evidence) is None
+
+
+def test_a_slow_start_weighs_less_where_the_run_is_long() -> None:
+    def weight(epochs: int | None) -> float:
+        evidence = replace(long_run(run_epochs=epochs), setup_seconds=[25.0, 25.0], steps=None)
+        evidence = replace(evidence, found=replace(evidence.found, setup_seconds=25.0))
+        return next(each.weight for each in diagnose(evidence).findings if each.id == "slow-start")
+
+    assert weight(None) == weight(2)
+    assert weight(1000) < 0.05 * weight(2)
+
+
+# -- words -------------------------------------------------------------------------------------------------------------
+
+RUN = WholeRun(epochs=20, steps=62_500, start=10.0, training=20_000.0, between=2_000.0, may_end_sooner=False)
+
+
+def with_run(run: WholeRun | None, name: str = "pets") -> Result:
+    return replace(invented(name), whole_run=run)
+
+
+def test_both_figures_are_said_with_what_is_promised() -> None:
+    result = with_run(RUN)
+    promised = ranking.promise(result)
+    assert promised is not None
+    assert promised.speedup is not None
+    after = run_words.seconds(RUN, promised.speedup.estimate)
+    assert after == pytest.approx(2010 + 20_000 / promised.speedup.estimate)
+    said = run_words.sentence(result)
+    assert said.startswith("The whole run, 20 epochs, takes about 6 h 7 min as written, and about ")
+    assert said.endswith(" with the change.")
+
+
+def test_where_nothing_is_promised_only_the_run_as_written_is_told() -> None:
+    assert (
+        run_words.sentence(with_run(RUN, "undecided")) == "The whole run, 20 epochs, takes about 6 h 7 min as written."
+    )
+
+
+def test_what_is_not_certain_is_said() -> None:
+    said = run_words.sentence(with_run(replace(RUN, epochs=None, between=None, may_end_sooner=True), "undecided"))
+    assert said.startswith(
+        f"The whole run, 62{words.NARROW_SPACE}500 steps, takes at most about 5 h 34 min as written. "
+    )
+    assert said.endswith(run_words.NOT_COUNTED)
+
+
+def test_reports_without_it_say_nothing() -> None:
+    assert run_words.sentence(with_run(None)) == ""
+    assert "whole run" not in html.render(with_run(None))
+
+
+def test_it_is_kept_and_shown() -> None:
+    result = from_json(to_json(with_run(RUN)), source="here")
+    assert result.whole_run == RUN
+    assert run_words.sentence(result) in html.render(result)
+    shown = terminal.render(result, report_path=None, width=200, color=False)
+    assert run_words.sentence(result) in shown
