@@ -304,6 +304,17 @@ def test_a_ceiling_that_one_noisy_window_set_is_not_told_beside_computing() -> N
     assert "of_ceiling" not in found.evidence
 
 
+def test_loading_that_takes_cores_from_computing_is_told_where_no_step_waits() -> None:
+    shared = {"synthetic": Speedup(estimate=1.3, low=1.2, high=1.4, pairs=1, sessions=1)}
+    found = finding("compute-bound", healthy(ceilings=shared))
+    assert found is not None
+    assert (
+        "shares the cores with it: if every batch were ready at once, training would be 1.30× as fast."
+        in found.sentence
+    )
+    assert found.evidence["ceiling"] == 1.3
+
+
 @pytest.mark.parametrize(
     ("communication", "parts", "limits"),
     [

@@ -20,7 +20,7 @@ from bottleneck_doctor.examine.judge import Judgement
 from bottleneck_doctor.fixes import catalogue
 from bottleneck_doctor.runtime.wire.messages import Found, Site
 from bottleneck_doctor.statistics import speedups
-from bottleneck_doctor.wording import ranking
+from bottleneck_doctor.wording import ranking, words
 
 BY_ID = {fix.id: fix for fix in catalogue()}
 STEP = 0.02
@@ -307,6 +307,17 @@ def test_ceilings() -> None:
     ceilings = judged(Experiment(speeds).windows, []).ceilings  # type: ignore[arg-type]
     estimates = {name: ceiling.estimate for name, ceiling in ceilings.items()}
     assert estimates == pytest.approx({"synthetic": 3.0, "loader_only": 1.2, "loader_only_best_workers": 4.0}, rel=0.01)
+
+
+@pytest.mark.parametrize(("spread", "told"), [(0.002, True), (0.2, False)])
+def test_a_ceiling_of_one_window_is_told_where_it_is_more_than_windows_differ_by(spread: float, told: bool) -> None:
+    """A replayed window of four steps beside a slow one as written made a ceiling of 1.23× where no step waits."""
+    experiment = Experiment({REPLAY: ({"replay": True}, 1.1)}, sessions=1, blocks=3, noise=spread)
+    judgement = judged(experiment.windows, [])
+    ceiling = judgement.ceilings["synthetic"]
+    assert words.has_interval(ceiling)
+    assert ceiling.low < ceiling.estimate < ceiling.high
+    assert (ceiling.low > 1) == told
 
 
 def test_no_ceiling_is_below_what_was_measured_under_it() -> None:

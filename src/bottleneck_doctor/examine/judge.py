@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 from bottleneck_doctor.documents.labels import BASELINE, CONTROL, LOADER_ONLY, REPLAY, key_of
@@ -30,10 +30,11 @@ from bottleneck_doctor.documents.report import (
 from bottleneck_doctor.edits.advice import changes_for
 from bottleneck_doctor.examine import headline, undecided
 from bottleneck_doctor.examine.doubt import Doubt
-from bottleneck_doctor.examine.evidence import Candidate, Estimates, JudgeEvidence, speedup
+from bottleneck_doctor.examine.evidence import LARGEST_RATIO, Candidate, Estimates, JudgeEvidence, speedup
 from bottleneck_doctor.examine.headline import Claim
 from bottleneck_doctor.knobs import num_workers, own_settings
 from bottleneck_doctor.measure import pairing as ev
+from bottleneck_doctor.measure import repeats
 from bottleneck_doctor.measure.schedule import fewest_workers
 from bottleneck_doctor.runtime.wire.messages import Found
 from bottleneck_doctor.statistics import speedups
@@ -255,6 +256,7 @@ def _ceilings(evidence: JudgeEvidence, estimates: Estimates) -> dict[str, Speedu
         if ev.usable(window) and window.mode == "timed" and window.label in estimates.promised and window.setting
     ]
     settings = {label: setting for label, setting in measured if label != REPLAY}
+    changes = repeats.baseline_changes(evidence.windows)
 
     def above(name: str, ceiling: speedups.SpeedupEstimate, workers: int | None = None) -> Speedup:
         worth = [
@@ -263,7 +265,7 @@ def _ceilings(evidence: JudgeEvidence, estimates: Estimates) -> dict[str, Speedu
             for label, setting in settings.items()
             if label in table and ranking.bounded(name, setting, workers)
         ]
-        return ranking.raised(speedup(ceiling), worth)
+        return ranking.raised(_within_a_process(speedup(ceiling), changes), worth)
 
     ceilings = {}
     if REPLAY in estimates.promised:
@@ -278,6 +280,16 @@ def _ceilings(evidence: JudgeEvidence, estimates: Estimates) -> dict[str, Speedu
         workers = next((num_workers.asked(w.setting) for w in evidence.windows if w.label == best), None)
         ceilings["loader_only_best_workers"] = above("loader_only_best_workers", others[best], workers)
     return ceilings
+
+
+def _within_a_process(ceiling: Speedup, changes: Sequence[float]) -> Speedup:
+    """A ceiling comes from one process, so it has no interval as fixes have. It gets one of what windows differ by."""
+    half = repeats.half_width(changes, ceiling.pairs)
+    if words.has_interval(ceiling) or half is None or ceiling.estimate <= 0:
+        return ceiling
+    return replace(
+        ceiling, low=ceiling.estimate / math.exp(half), high=min(LARGEST_RATIO, ceiling.estimate * math.exp(half))
+    )
 
 
 def _workers(evidence: JudgeEvidence, estimates: Estimates, baseline: Baseline | None) -> Workers | None:

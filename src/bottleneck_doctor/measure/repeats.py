@@ -9,6 +9,23 @@ from itertools import pairwise
 from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import Window
 from bottleneck_doctor.measure import pairing
+from bottleneck_doctor.statistics.distributions import student_t_quantile
+
+FEWEST = 3
+"""Changes from one window to the next without which nothing is known of how windows differ."""
+
+
+def half_width(changes: Sequence[float], pairs: int, level: float = 0.95) -> float | None:
+    """Half the width of the interval of a log ratio from so many pairs, as far as it differs within a process; None if
+    too few `changes` are known.
+
+    A change is the difference of two windows, so it varies twice as much as one. A pair compares a window with the mean
+    of the two around it, which varies 1.5 times as much.
+    """
+    if len(changes) < FEWEST or pairs < 1:
+        return None
+    of_a_window = math.fsum(change * change for change in changes) / len(changes) / 2
+    return student_t_quantile((1 + level) / 2, len(changes)) * math.sqrt(1.5 * of_a_window / pairs)
 
 
 def baseline_changes(windows: Sequence[Window]) -> list[float]:

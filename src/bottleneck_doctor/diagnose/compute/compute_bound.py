@@ -30,7 +30,12 @@ def judge(evidence: Evidence) -> Statement | None:
     near = ""
     if ceiling is not None and ceiling.estimate > 0:
         if ceiling.estimate > AT_CEILING and ceiling.low > 1.0:
-            return None
+            if evidence.on_device:
+                return None
+            # No step waits, and yet training is faster without loading: both want the same cores.
+            figures["ceiling"] = ceiling.estimate
+            faster = words.ratio_text(ceiling.estimate)
+            near = f" Loading shares the cores with it: {words.AT_ONCE}, training would be {faster} as fast."
         # A ceiling far above 1 whose interval includes 1 is noise, and decides nothing.
         if ceiling.estimate <= AT_CEILING:
             share = min(1.0, 1.0 / ceiling.estimate)
