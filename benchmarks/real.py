@@ -42,6 +42,8 @@ from bottleneck_doctor.wording.durations import parse_duration
 FORMAT = 1
 OVER = 0.03
 """Part of the promised time by which an examination may pass it."""
+MOST = 600.0
+"""Seconds that an examination takes at most where no budget is given."""
 SILENCE = 10.0
 """Seconds for which the progress may show nothing new."""
 UNSEEN = ("__pycache__", ".git")
@@ -96,6 +98,8 @@ class Row:
     """What was left running, or lying in the temporary folder or in shared memory."""
     doctor: str
     """Revision of the doctor."""
+    confirmed: str = ""
+    """What became of the promise with the change made; "" where nothing is promised."""
     note: str = ""
     """What a reader of the report found, against the program's source."""
 
@@ -150,11 +154,12 @@ def totals(texts: Sequence[str]) -> tuple[list[str], str]:
     return found, passed
 
 
-def promise(words: Sequence[str], setup: float) -> float:
+def promise(words: Sequence[str], setup: float, totals: Sequence[str] = ()) -> float:
     """Seconds that `doctor run` with these words may take by its documentation.
 
     The budget where one is given. Otherwise three minutes beyond the first start of the script, which took `setup`, and
-    one more for explaining.
+    one more for explaining; or what it said after the first process that it would take, ten minutes at most. `totals`:
+    those that the progress named.
     """
     own = words[: words.index("--")] if "--" in words else words
     for word, following in zip(own, [*own[1:], ""], strict=True):
@@ -162,13 +167,23 @@ def promise(words: Sequence[str], setup: float) -> float:
             return parse_duration(following)
         if word.startswith("--budget="):
             return parse_duration(word.partition("=")[2])
-    return DEFAULT_BUDGET + setup + (0.0 if "--no-explain" in own else ALLOWANCE)
+    unasked = DEFAULT_BUDGET + setup + (0.0 if "--no-explain" in own else ALLOWANCE)
+    told = max((parse_duration(each) for each in totals), default=0.0)
+    return max(unasked, min(told, MOST))
 
 
 def first_setup(report: dict[str, Any]) -> float:
     """Seconds that the first process took until its loop was found; 0 where none is recorded."""
     sessions = report["method"]["sessions"] if report else []
     return float(sessions[0]["setup_seconds"]) if sessions else 0.0
+
+
+def confirmed(confirmation: dict[str, Any] | None) -> str:
+    """The outcome of a confirmation with its figure, if it has one."""
+    if confirmation is None:
+        return ""
+    figure = confirmation["speedup"]
+    return confirmation["outcome"] + (f" {figure['estimate']:.2f}×" if figure is not None else "")
 
 
 def place_of(finding: dict[str, Any] | None, folder: str) -> str:
@@ -350,7 +365,8 @@ def examine(folder: Path, clone: Clone, words: Sequence[str], reports: Path, ter
         seconds=watched.ended - watched.begun,
         setup=setup,
         # Measuring the changed program has a time of its own (docs/commands.md, "Confirming the change").
-        promised=promise(words, setup) + (report.get("confirmation") or {}).get("seconds", 0.0),
+        promised=promise(words, setup, named) + (report.get("confirmation") or {}).get("seconds", 0.0),
+        confirmed=confirmed(report.get("confirmation")),
         totals=named,
         passed=passed,
         silence=quiet,
@@ -375,6 +391,7 @@ def told(row: Row) -> str:
         ("place", row.place),
         ("all findings", ", ".join(row.findings)),
         ("faster", ", ".join(row.faster)),
+        ("with the change made", row.confirmed),
         ("warnings", ", ".join(row.warnings)),
         ("time", f"{row.seconds:.1f} s, {row.over:+.1%} of {row.promised:.1f} s promised (set-up {row.setup:.1f} s)"),
         ("totals shown", ", ".join(row.totals)),

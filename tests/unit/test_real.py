@@ -87,6 +87,13 @@ def test_without_a_budget_the_first_start_and_a_minute_of_explaining_come_on_top
     assert real.promise(["--no-explain", "train.py"], 20.0) == 200.0
 
 
+def test_more_is_promised_where_the_progress_said_so() -> None:
+    assert real.promise(["train.py"], 20.0, ["4 min 20 s", "8 min"]) == 480.0
+    assert real.promise(["train.py"], 20.0, ["4 min 20 s", "12 min"]) == 600.0
+    assert real.promise(["train.py"], 20.0, ["2 min"]) == 260.0
+    assert real.promise(["--budget", "2m", "train.py"], 20.0, ["8 min"]) == 120.0
+
+
 def test_a_budget_is_all_there_is_and_options_of_the_script_are_none_of_ours() -> None:
     assert real.promise(["--budget", "2m", "train.py"], 20.0) == 120.0
     assert real.promise(["--budget=90s", "train.py"], 20.0) == 90.0
