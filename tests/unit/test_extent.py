@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from bottleneck_doctor.runtime.loop.extent import UNKNOWN, Extent, extent_of
 
@@ -96,6 +97,7 @@ EPOCHS = [
     ("for epoch in range(args.shown):\n    for batch in loader:\n        pass", 4),
     ("n = 6\nfor epoch in range(2, n):\n    for batch in loader:\n        pass", 4),
     ("c = {'t': {'epochs': 9}}\nfor e in range(c['t']['epochs']):\n    for b in loader:\n        pass", 9),
+    ("for epoch in range(10, -1, -1):\n    for batch in loader:\n        pass", 11),
     ("for epoch in range(int('11')):\n    for batch in loader:\n        pass", 11),
     ("rates = [0.1] * 8\nfor rate in rates:\n    for batch in loader:\n        pass", 8),
     ("rates = [0.1] * 8\nfor e, rate in enumerate(rates):\n    for batch in loader:\n        pass", 8),
@@ -122,6 +124,15 @@ def test_loops_around_the_loader_count_epochs(program: str, epochs: int, asked: 
     assert asked(program, args=Options())._replace(may_end_sooner=False) == Extent(epochs=epochs)
 
 
+def test_a_configuration_of_omegaconf(asked: Callable[..., Extent]) -> None:
+    omegaconf = pytest.importorskip("omegaconf")
+    made = omegaconf.OmegaConf.create({"train": {"epochs": 9, "again": "${train.epochs}"}})
+    loop = "for epoch in range({}):\n    for batch in loader:\n        pass"
+    assert asked(loop.format("cfg.train.epochs"), cfg=made) == Extent(epochs=9)
+    assert asked(loop.format("cfg['train']['epochs']"), cfg=made) == Extent(epochs=9)
+    assert asked(loop.format("int(cfg.train.again)"), cfg=made) == UNKNOWN
+
+
 def test_a_wrapper_of_progress_hands_its_range_on(asked: Callable[..., Extent]) -> None:
     program = "for epoch in trange(15, desc='e'):\n    for batch in tqdm(loader):\n        pass"
     assert asked(program, trange=lambda n, desc: range(n), tqdm=lambda x: x) == Extent(epochs=15)
@@ -144,8 +155,35 @@ def test_where_no_loop_is_over_the_loader_turns_count_steps(
     assert asked(program, at=at, batches=batches) == Extent(steps=steps)
 
 
+UNTIL = [
+    ("i = 0\nwhile i < 300:\n    step()\n    i += 1", 300),
+    ("i = 1\nwhile i <= 300:\n    step()\n    i += 1", 300),
+    ("i = 0\nwhile True:\n    step()\n    i += 1\n    if i > args.epochs:\n        break", 31),
+    ("i = 0\nwhile 1:\n    if i >= args.epochs:\n        break\n    step()\n    step()\n    i += 1", 60),
+    ("i = 0\nwhile i < 300:\n    for micro in range(4):\n        step()\n    i += 1", 1200),
+    ("for i in range(0, data.size(0) - 1, 2):\n    step()", 500),
+    ("for i in range(len(data)):\n    step()", 1000),
+]
+
+
+@pytest.mark.parametrize(("program", "steps"), UNTIL)
+def test_counters_and_sizes_of_tensors(program: str, steps: int, asked: Callable[..., Extent]) -> None:
+    assert asked(program, at=21, args=Options(), data=torch.zeros(1000)) == Extent(steps=steps)
+
+
+def test_a_counter_of_epochs_is_trusted_in_its_first_one(asked: Callable[..., Extent]) -> None:
+    program = "epoch = 0\nwhile epoch < 10:\n    for batch in loader:\n        pass\n    epoch += 1"
+    assert asked(program, at=3) == Extent(epochs=10)
+    assert asked(program, at=7) == UNKNOWN
+
+
 NOT_TOLD = [
-    "epoch = 0\nwhile epoch < 10:\n    for batch in loader:\n        pass\n    epoch += 1",
+    "i = 50\nwhile i < 300:\n    step()\n    i += 1",
+    "i = 0\nwhile i < 300:\n    step()\n    i += 2",
+    "i = 0\nwhile i < 300:\n    step()\n    i += 1\n    i += 1",
+    "i = 0\nwhile i < 300:\n    step()\n    if good:\n        i += 1\n    else:\n        i += 1",
+    "i, n = 0, 300\nwhile i < n:\n    step()\n    i += 1\n    n = n - 1",
+    "i = 0\nwhile go():\n    step()\n    i += 1",
     "for epoch in count():\n    for batch in loader:\n        pass",
     "for epoch in range(read()):\n    for batch in loader:\n        pass",
     "for epoch in range(args.computed):\n    for batch in loader:\n        pass",
@@ -160,7 +198,8 @@ NOT_TOLD = [
 
 @pytest.mark.parametrize("program", NOT_TOLD)
 def test_what_is_not_certain_is_not_told(program: str, asked: Callable[..., Extent]) -> None:
-    assert asked(program, count=itertools.count, read=lambda: 10, args=Options()) == UNKNOWN
+    names = {"count": itertools.count, "read": lambda: 10, "args": Options(), "good": True, "go": lambda: True}
+    assert asked(program, **names) == UNKNOWN
 
 
 def test_a_loader_that_is_cycled_tells_nothing(asked: Callable[..., Extent]) -> None:

@@ -1,4 +1,4 @@
-"""How long a program will go on training, by what it says itself: the ranges that the loops around the step run over.
+"""How long a program will go on training, by what it says itself: the ranges and limits of the loops around the step.
 
 Frames of a running program go in. Nothing is called: values are read from frames, and from the dictionaries of objects,
 so that no property of the user's runs. What can't be told for certain is not told.
@@ -13,6 +13,7 @@ from types import FrameType
 from typing import Any, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 from ..process.user_code import OWN_FOLDER, is_users_file
+from .known_values import SIZED, NotTold, value_of, whole
 from .trainers import of_trainer
 
 _PROGRESS = ("tqdm", "trange", "track", "progress_bar", "notebook_tqdm", "tqdm_notebook")
@@ -33,11 +34,11 @@ _HANDS_ON = (
 """Libraries that take each batch once, and call the user's functions once: they turn no loop of their own around the
 user's. Folders of site-packages."""
 _PACKAGES = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
-_SIZED = (list, tuple, dict, str, range)
 _ENOUGH = 3
 """Turns of a loop after which it is known how many steps each of them takes."""
 
 For = Union[ast.For, ast.AsyncFor]
+Loop = Union[ast.For, ast.AsyncFor, ast.While]
 
 
 class Extent(NamedTuple):
@@ -54,15 +55,13 @@ class Extent(NamedTuple):
 UNKNOWN = Extent()
 
 
-class _NotTold(Exception):
-    """What is not certain, or what only a call of the user's code would tell."""
-
-
 class _Turns(NamedTuple):
-    """A loop over a range: how often it turns, and how often it has turned (None where that can't be read)."""
+    """How often a loop turns, and how often it has turned (None where that can't be read). `counted`: by a variable
+    that is taken to have begun at the first turn, which has to agree with the steps that were taken."""
 
     times: int
     done: Optional[int]
+    counted: bool = False
 
 
 def extent_of(frame: Optional[FrameType], taken: int) -> Extent:
@@ -79,17 +78,23 @@ def extent_of(frame: Optional[FrameType], taken: int) -> Extent:
     try:
         for each in _users(frame):
             for loop, in_head in _loops_around(each):
-                may_end = may_end or _may_be_left(loop)
-                if in_head:
+                if isinstance(loop, ast.While):
+                    limit = _limit(loop)
+                    around.append(_turns_until(limit, loop, each))
+                    may_end = may_end or _may_be_left(loop, limit.end)
+                elif in_head:
                     # A loop over batches: over the loader, or over what hands its batches on.
                     over_loader = over_loader or not inside
-                    may_end = may_end or _takes_a_part(loop)
+                    may_end = may_end or _takes_a_part(loop) or _may_be_left(loop)
                 else:
                     around.append(_turns(loop, each))
+                    may_end = may_end or _may_be_left(loop)
                 inside = True
-    except _NotTold:
+    except NotTold:
         return UNKNOWN
     if over_loader:
+        if any(turns.counted and turns.done != 0 for turns in around):
+            return UNKNOWN  # Where a counter began is not known, and this is not the first epoch.
         return Extent(epochs=_product(around), may_end_sooner=may_end)
     a_turn = _steps_a_turn(around, taken)
     return UNKNOWN if a_turn is None else Extent(steps=a_turn * _product(around), may_end_sooner=may_end)
@@ -117,13 +122,13 @@ def _steps_a_turn(around: List[_Turns], taken: int) -> Optional[int]:
 
 
 def _users(frame: Optional[FrameType]) -> Iterator[FrameType]:
-    """The user's frames, innermost first. Raises `_NotTold` where another library may turn a loop around them."""
+    """The user's frames, innermost first. Raises `NotTold` where another library may turn a loop around them."""
     others = False
     while frame is not None:
         name = frame.f_code.co_filename
         if is_users_file(name):
             if others:
-                raise _NotTold
+                raise NotTold
             yield frame
         others = others or _may_loop(name)
         frame = frame.f_back
@@ -142,10 +147,10 @@ def _may_loop(name: str) -> bool:
 # -- which loops stand around a line -----------------------------------------------------------------------------------
 
 
-def _loops_around(frame: FrameType) -> List[Tuple[For, bool]]:
-    """The `for` loops around the line that runs in this frame, innermost first, and whether that line is their head.
+def _loops_around(frame: FrameType) -> List[Tuple[Loop, bool]]:
+    """The loops around the line that runs in this frame, innermost first, and whether that line is the head of a `for`.
 
-    Raises `_NotTold` where there is no source, and for comprehensions, loops on one line, and lines in a `while`.
+    Raises `NotTold` where there is no source, and for comprehensions and loops on one line.
     """
     if frame.f_code.co_name == "<lambda>":
         return []  # No statement fits into one.
@@ -153,26 +158,25 @@ def _loops_around(frame: FrameType) -> List[Tuple[For, bool]]:
         lines = linecache.getlines(os.path.abspath(frame.f_code.co_filename), frame.f_globals)
         tree = ast.parse("".join(lines))
     except (SyntaxError, ValueError, RecursionError):
-        raise _NotTold from None
+        raise NotTold from None
     line = frame.f_lineno
     if not 1 <= line <= len(lines):
-        raise _NotTold
-    loops: List[Tuple[For, bool]] = []
+        raise NotTold
+    loops: List[Tuple[Loop, bool]] = []
     for node in _own_nodes(_scope(tree, frame)):
         if isinstance(node, (ast.For, ast.AsyncFor, ast.While)) and node.lineno <= line <= (node.end_lineno or 0):
-            if isinstance(node, ast.While):
-                raise _NotTold
-            head_ends = node.iter.end_lineno or node.iter.lineno
+            head = node.test if isinstance(node, ast.While) else node.iter
+            head_ends = head.end_lineno or head.lineno
             if node.body[0].lineno <= head_ends:
-                raise _NotTold
+                raise NotTold
             if node.orelse and line >= node.orelse[0].lineno:
                 continue  # After the loop.
-            loops.append((node, line <= head_ends))
+            loops.append((node, line <= head_ends and not isinstance(node, ast.While)))
     return sorted(loops, key=lambda entry: -entry[0].lineno)
 
 
 def _scope(tree: ast.Module, frame: FrameType) -> Any:
-    """The module, or the function whose code runs in this frame. Raises `_NotTold` where it is not found."""
+    """The module, or the function whose code runs in this frame. Raises `NotTold` where it is not found."""
     if frame.f_code.co_name == "<module>":
         return tree
     first = frame.f_code.co_firstlineno  # The line of the first decorator, if there is one.
@@ -181,7 +185,7 @@ def _scope(tree: ast.Module, frame: FrameType) -> Any:
             begins = min([node.lineno, *(each.lineno for each in node.decorator_list)])
             if begins == first:
                 return node
-    raise _NotTold
+    raise NotTold
 
 
 def _own_nodes(scope: Any) -> Iterator[ast.AST]:
@@ -194,9 +198,9 @@ def _own_nodes(scope: Any) -> Iterator[ast.AST]:
             queue.extend(ast.iter_child_nodes(node))
 
 
-def _may_be_left(loop: For) -> bool:
-    """Whether the program can leave a loop in its middle, by what is written in it."""
-    queue: List[Tuple[ast.AST, bool]] = [(node, True) for node in loop.body]
+def _may_be_left(loop: Loop, end: Optional[ast.stmt] = None) -> bool:
+    """Whether the program can leave a loop in its middle, by what is written in it. `end` does not count."""
+    queue: List[Tuple[ast.AST, bool]] = [(node, True) for node in loop.body if node is not end]
     while queue:
         node, its_own = queue.pop()
         if isinstance(node, ast.Return) or (isinstance(node, ast.Break) and its_own):
@@ -209,10 +213,10 @@ def _may_be_left(loop: For) -> bool:
 
 
 def _takes_a_part(loop: For) -> bool:
-    """Whether a loop over batches may take fewer than there are. Raises `_NotTold` if it may take more."""
+    """Whether a loop over batches may take fewer than there are. Raises `NotTold` if it may take more."""
     called = {_last_name(node.func) for node in ast.walk(loop.iter) if isinstance(node, ast.Call)}
     if "cycle" in called:
-        raise _NotTold
+        raise NotTold
     return not called <= {"enumerate", "iter", *_PROGRESS}
 
 
@@ -220,17 +224,74 @@ def _takes_a_part(loop: For) -> bool:
 
 
 def _turns(loop: For, frame: FrameType) -> _Turns:
-    """Raises `_NotTold` if the loop runs over nothing of a known length, or changes what that rests on."""
+    """Raises `NotTold` if the loop runs over nothing of a known length, or changes what that rests on."""
     over, index = _range(loop.iter, loop.target, frame)
     named = {node.id for node in ast.walk(loop.iter) if isinstance(node, ast.Name)}
     for statement in loop.body:
         for node in ast.walk(statement):
             if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)) and node.id in named:
-                raise _NotTold
+                raise NotTold
     if index is None:
         return _Turns(len(over), None)
     value = frame.f_locals.get(index)
     return _Turns(len(over), over.index(value) if type(value) is int and value in over else None)
+
+
+class _Limit(NamedTuple):
+    """What ends a `while`: the variable that counts its turns, and the value that it does not get beyond."""
+
+    name: str
+    value: ast.expr
+    included: bool
+    """Whether there is a turn with this value."""
+    end: Optional[ast.stmt]
+    """The statement in its body that ends it; None where its head does."""
+
+
+def _limit(loop: ast.While) -> _Limit:
+    """`while step < 1000`, or `while True` with `if step >= 1000: break` in its body."""
+    found = _compared(loop.test, ends=False)
+    if found is not None:
+        return _Limit(*found, None)
+    if isinstance(loop.test, ast.Constant) and loop.test.value:
+        for node in loop.body:
+            if isinstance(node, ast.If) and isinstance(node.body[-1], (ast.Break, ast.Return)) and not node.orelse:
+                found = _compared(node.test, ends=True)
+                if found is not None:
+                    return _Limit(*found, node)
+    raise NotTold
+
+
+def _compared(test: ast.expr, *, ends: bool) -> Optional[Tuple[str, ast.expr, bool]]:
+    """The variable, the limit and whether a turn has it; None where the test is another one. `ends`: the test ends the
+    loop, rather than letting it go on."""
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.left, ast.Name):
+        return None
+    included = {ast.GtE: False, ast.Gt: True, ast.Eq: False} if ends else {ast.Lt: False, ast.LtE: True}
+    kind = type(test.ops[0])
+    return (test.left.id, test.comparators[0], included[kind]) if kind in included else None
+
+
+def _turns_until(limit: _Limit, loop: ast.While, frame: FrameType) -> _Turns:
+    """Raises `NotTold` unless the variable counts turns one by one, and the limit stays."""
+    named = {node.id for node in ast.walk(limit.value) if isinstance(node, ast.Name)}
+    counts = 0
+    for node in (node for statement in loop.body for node in ast.walk(statement)):
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id == limit.name:
+            by_one = isinstance(node.op, ast.Add) and isinstance(node.value, ast.Constant) and node.value.value == 1
+            if not by_one or node not in loop.body:
+                raise NotTold
+            counts += 1
+        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load) and node.id in named:
+            raise NotTold
+    stored = [n for s in loop.body for n in ast.walk(s) if isinstance(n, ast.Name) and n.id == limit.name]
+    if counts != 1 or sum(not isinstance(node.ctx, ast.Load) for node in stored) != 1:
+        raise NotTold
+    value, most = whole(value_of(ast.Name(limit.name, ast.Load()), frame)), whole(value_of(limit.value, frame))
+    # What begins at 1 and is included turns as often as what begins at 0 and is not.
+    if limit.included and limit.end is None:
+        return _Turns(most, value - 1, counted=True)
+    return _Turns(most + limit.included, value, counted=True)
 
 
 def _range(node: ast.expr, target: ast.expr, frame: FrameType) -> Tuple[range, Optional[str]]:
@@ -238,23 +299,23 @@ def _range(node: ast.expr, target: ast.expr, frame: FrameType) -> Tuple[range, O
     if isinstance(node, ast.Call) and not any(isinstance(each, ast.Starred) for each in node.args) and node.args:
         called = _last_name(node.func)
         if called in ("range", "trange"):
-            values = [_whole(_value(each, frame)) for each in node.args]
+            values = [whole(value_of(each, frame)) for each in node.args]
             try:
                 return range(*values), _name(target)
             except (TypeError, ValueError):
-                raise _NotTold from None
+                raise NotTold from None
         if called == "enumerate" and len(node.args) == 1 and not node.keywords:
             pair = target.elts if isinstance(target, ast.Tuple) and len(target.elts) == 2 else [None]
             over, _ = _range(node.args[0], target, frame)
             return range(len(over)), _name(pair[0])
         if called in _PROGRESS:
             return _range(node.args[0], target, frame)
-    value = _value(node, frame)
+    value = value_of(node, frame)
     if type(value) is range:
         return value, _name(target)
-    if type(value) in _SIZED:
+    if type(value) in SIZED:
         return range(len(value)), None
-    raise _NotTold
+    raise NotTold
 
 
 def _name(target: Optional[ast.expr]) -> Optional[str]:
@@ -265,69 +326,3 @@ def _last_name(node: ast.expr) -> str:
     if isinstance(node, ast.Attribute):
         return node.attr
     return node.id if isinstance(node, ast.Name) else ""
-
-
-def _whole(value: Any) -> int:
-    if type(value) is not int:
-        raise _NotTold
-    return value
-
-
-def _value(node: ast.expr, frame: FrameType) -> Any:
-    """The value that an expression has now. Raises `_NotTold` if a call of the user's code could be needed."""
-    if isinstance(node, ast.Constant):
-        return node.value
-    if isinstance(node, ast.Name):
-        for names in (frame.f_locals, frame.f_globals):
-            if node.id in names:
-                return names[node.id]
-    elif isinstance(node, ast.Attribute):
-        return _attribute(_value(node.value, frame), node.attr)
-    elif isinstance(node, ast.Subscript):
-        held, key = _value(node.value, frame), _value(node.slice, frame)
-        if type(held) in (dict, list, tuple) and type(key) in (str, int):
-            try:
-                return held[key]
-            except (KeyError, IndexError):
-                raise _NotTold from None
-    elif isinstance(node, ast.BinOp):
-        return _sum(node, _whole(_value(node.left, frame)), _whole(_value(node.right, frame)))
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 1 and not node.keywords:
-        given = _value(node.args[0], frame)
-        if node.func.id == "len" and type(given) in _SIZED:
-            return len(given)
-        if node.func.id == "int" and type(given) in (int, float, str):
-            try:
-                return int(given)
-            except (ValueError, OverflowError):
-                raise _NotTold from None
-    raise _NotTold
-
-
-def _sum(node: ast.BinOp, left: int, right: int) -> int:
-    if isinstance(node.op, ast.Add):
-        return left + right
-    if isinstance(node.op, ast.Sub):
-        return left - right
-    if isinstance(node.op, ast.Mult):
-        return left * right
-    if isinstance(node.op, ast.FloorDiv) and right:
-        return left // right
-    raise _NotTold
-
-
-def _attribute(value: Any, name: str) -> Any:
-    """An attribute that lies in the object's own dictionary, or plainly in its class."""
-    try:
-        own = object.__getattribute__(value, "__dict__")
-    except AttributeError:
-        own = None
-    if isinstance(own, dict) and name in own:
-        return own[name]
-    for kind in type(value).__mro__:
-        if name in vars(kind):
-            found = vars(kind)[name]
-            if type(found) in (int, float, str, list, tuple, dict, range):
-                return found
-            break
-    raise _NotTold

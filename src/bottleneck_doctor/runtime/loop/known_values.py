@@ -1,0 +1,110 @@
+"""What an expression of the user's is worth now, where that can be told without running any code of the user's.
+
+A frame and a part of its source go in. Names are looked up in the frame, attributes in the dictionaries of objects and
+classes, so no property is asked and no method called.
+"""
+
+from __future__ import annotations
+
+import ast
+from types import FrameType
+from typing import Any
+
+import torch
+
+SIZED = (list, tuple, dict, str, range)
+"""Types whose length is told. Subclasses may have one of their own making."""
+
+
+class NotTold(Exception):
+    """What is not certain, or what only a call of the user's code would tell."""
+
+
+def whole(value: Any) -> int:
+    """`value` if it is a whole number. Raises `NotTold` otherwise."""
+    if type(value) is not int:
+        raise NotTold
+    return value
+
+
+def value_of(node: ast.expr, frame: FrameType) -> Any:
+    """The value that an expression has now. Raises `NotTold` if a call of the user's code could be needed."""
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.Name):
+        for names in (frame.f_locals, frame.f_globals):
+            if node.id in names:
+                return names[node.id]
+    elif isinstance(node, ast.Attribute):
+        return _attribute(value_of(node.value, frame), node.attr)
+    elif isinstance(node, ast.Subscript):
+        held, key = value_of(node.value, frame), value_of(node.slice, frame)
+        if _is_config(held):
+            return _attribute(held, key)
+        if type(held) in (dict, list, tuple) and type(key) in (str, int):
+            try:
+                return held[key]
+            except (KeyError, IndexError):
+                raise NotTold from None
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -whole(value_of(node.operand, frame))
+    elif isinstance(node, ast.BinOp):
+        return _sum(node, whole(value_of(node.left, frame)), whole(value_of(node.right, frame)))
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "size":
+        held = value_of(node.func.value, frame)
+        if type(held) is torch.Tensor and len(node.args) == 1 and not node.keywords:
+            return _size(held, value_of(node.args[0], frame))
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 1 and not node.keywords:
+        given = value_of(node.args[0], frame)
+        if node.func.id == "len" and type(given) in (*SIZED, torch.Tensor):
+            return _size(given, 0) if type(given) is torch.Tensor else len(given)
+        if node.func.id == "int" and type(given) in (int, float, str):
+            try:
+                return int(given)
+            except (ValueError, OverflowError):
+                raise NotTold from None
+    raise NotTold
+
+
+def _size(tensor: torch.Tensor, dimension: Any) -> int:
+    if type(dimension) is not int or not -tensor.dim() <= dimension < tensor.dim():
+        raise NotTold
+    return tensor.shape[dimension]
+
+
+def _sum(node: ast.BinOp, left: int, right: int) -> int:
+    if isinstance(node.op, ast.Add):
+        return left + right
+    if isinstance(node.op, ast.Sub):
+        return left - right
+    if isinstance(node.op, ast.Mult):
+        return left * right
+    if isinstance(node.op, ast.FloorDiv) and right:
+        return left // right
+    raise NotTold
+
+
+def _is_config(value: Any) -> bool:
+    return (type(value).__module__, type(value).__name__) == ("omegaconf.dictconfig", "DictConfig")
+
+
+def _attribute(value: Any, name: str) -> Any:
+    """An attribute that lies in the object's own dictionary, or plainly in its class."""
+    try:
+        own = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        own = None
+    if _is_config(value) and isinstance(own, dict):
+        # omegaconf keeps a node for each value. Where that refers to another one, it holds the words of the reference.
+        nodes = own.get("_content")
+        node = nodes.get(name) if isinstance(nodes, dict) else None
+        return node if _is_config(node) else _attribute(node, "_val")
+    if isinstance(own, dict) and name in own:
+        return own[name]
+    for kind in type(value).__mro__:
+        if name in vars(kind):
+            found = vars(kind)[name]
+            if type(found) in (int, float, str, list, tuple, dict, range):
+                return found
+            break
+    raise NotTold
