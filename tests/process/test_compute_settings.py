@@ -78,3 +78,39 @@ def test_a_model_that_takes_one_layout_only_ends_in_its_window(guest: StartGuest
     event = script.event()
     assert not isinstance(event, messages.WindowDone)
     assert "Use .reshape(...) instead" in script.session.tail()
+
+
+UNDER_AUTOCAST = (
+    PRELUDE
+    + """
+model = nn.Linear(4, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+loader = DataLoader(TensorDataset(torch.rand(64, 4), torch.randint(0, 4, (64,))), batch_size=8)
+scaler = torch.amp.GradScaler("cpu", enabled=SCALED)
+for epoch in range(4):
+    for rows, labels in loader:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            answers = model(rows)
+            loss = nn.functional.cross_entropy(answers, labels)
+        note("steps", str(answers.dtype))
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+"""
+)
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_the_users_autocast_is_off_in_its_window_and_nowhere_else(guest: StartGuest, scaled: bool) -> None:
+    script = guest(UNDER_AUTOCAST.replace("SCALED", str(scaled)))
+    found = script.found()
+    assert (found.autocast, found.obstacles["no_autocast"]) == ("bfloat16", "")
+    begun = len(script.notes("steps"))
+    done = script.window({"no_autocast": True}, lead_in=2, steps=3)
+    assert (done.status, done.reason, done.effect) == ("ok", "", {"no_autocast": True})
+    ended = len(script.notes("steps"))
+    assert script.run_out().code == 0
+    steps = script.notes("steps")
+    assert steps[begun:ended] == ["torch.float32"] * (ended - begun)
+    assert set(steps[:begun] + steps[ended:]) == {"torch.bfloat16"}

@@ -1,4 +1,4 @@
-"""The edits of what optimizers do: where one is made, where gradients are cleared, what is said where neither is."""
+"""The edits of what optimizers do, and of autocast: where one is made, what is said where it is not found."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ FUSED: Setting = {"fused_optimizer": True}
 FOREACH: Setting = {"foreach_optimizer": True}
 MERGED: Setting = {"merged_groups": True}
 NONE: Setting = {"zero_grad_none": True}
+OFF: Setting = {"no_autocast": True}
 
 
 @pytest.fixture
@@ -39,6 +40,36 @@ def only(setting: Setting, script: Path, source: str) -> Change:
 def found_in(script: Path) -> Found:
     place = Site(file=str(script), line=1)
     return replace(FOUND, device="cpu", loader_site=None, forward_site=place, backward_site=None)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("torch.autocast('cuda', dtype=torch.bfloat16)", "torch.autocast('cuda', dtype=torch.bfloat16, enabled=False)"),
+        ("torch.amp.autocast('cpu', enabled=True)", "torch.amp.autocast('cpu', enabled=False)"),
+        ("torch.cuda.amp.autocast()", "torch.cuda.amp.autocast(enabled=False)"),
+        ("autocast(device_type='cuda')", "autocast(device_type='cuda', enabled=False)"),
+    ],
+)
+def test_autocast_is_switched_off_where_it_is_made(before: str, after: str, script: Path) -> None:
+    change = only(OFF, script, f"import torch\ncontext = {before}\n")
+    assert f"+context = {after}\n" in change.diff
+
+
+def test_an_option_that_switches_autocast_on_is_followed(script: Path) -> None:
+    script.write_text(
+        "import argparse, torch\nparser = argparse.ArgumentParser()\n"
+        "parser.add_argument('--amp', type=bool, default=True)\nargs = parser.parse_args()\n"
+        "context = torch.autocast('cpu', enabled=args.amp)\n" + LOOP
+    )
+    (change,) = changes_for(OFF, found_in(script))
+    assert "+parser.add_argument('--amp', type=bool, default=False)\n" in change.diff
+
+
+def test_a_method_of_a_framework_of_that_name_is_no_autocast_of_torch(script: Path) -> None:
+    change = only(OFF, script, "context = accelerator.autocast()\n")
+    assert (change.line, change.diff) == (1, "")
+    assert '`mixed_precision="no"`' in change.note
 
 
 @pytest.mark.parametrize(

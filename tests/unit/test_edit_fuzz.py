@@ -198,6 +198,7 @@ optimizer = AdamW(net.parameters(), foreach=True)
 SOURCES = [STEP, *(text for site in SITES for text in files_of(site.program).values())]
 LAMP = Switch("lamp({value})", calls=("lamp",), arguments=("light",), attribute="lamp.on", contexts=("lit",))
 FUSED = Argument("fused=True", "pass it", ("AdamW",), (("fused", True),), ("foreach",))
+OFF = Argument("off", "leave it out", ("autocast",), (("enabled", False),), of=("torch", "amp"))
 EDITS: dict[str, Callable[[str, int], Any]] = {
     "loader": lambda text, line: loader_change(text, line, {"num_workers": 4}),
     "no workers": lambda text, line: loader_change(text, line, {"num_workers": 0}, ["prefetch_factor", "timeout"]),
@@ -210,6 +211,7 @@ EDITS: dict[str, Callable[[str, int], Any]] = {
     "whole": whole_batches_change,
     "call": lambda text, line: call_change(text, "torch.set_num_threads(1)"),
     "named": lambda text, line: named_change(text, FUSED),
+    "off": lambda text, line: named_change(text, OFF),
 }
 
 

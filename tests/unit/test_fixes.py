@@ -219,6 +219,13 @@ def test_anomaly_detection_changes_no_number_and_the_others_do() -> None:
         assert offer.risk == risk
 
 
+def test_autocast_is_left_out_where_it_is_on() -> None:
+    on = replace(FOUND, autocast="bfloat16")
+    assert settings("full-precision", replace(on, obstacles={"no_autocast": ""})) == [{"no_autocast": True}]
+    assert "is compiled" in refusal("full-precision", replace(on, obstacles={"no_autocast": "the model is compiled"}))
+    assert "without autocast" in refusal("full-precision", replace(FOUND, obstacles={"no_autocast": ""}))
+
+
 @pytest.mark.parametrize(
     ("identifier", "knob"),
     [

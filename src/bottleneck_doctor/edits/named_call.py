@@ -48,4 +48,11 @@ def set_named(drafts: Drafts, file: str, edit: Argument, running: Running | None
 def _calls(tree: SourceTree, edit: Argument) -> list[cst.Call]:
     """The calls of these names, in the order of the text."""
     calls = [call for call in tree.nodes(cst.Call) if not isinstance(call.func, cst.Subscript)]
-    return [call for call in calls if last_name(call.func) in edit.calls]
+    return [call for call in calls if last_name(call.func) in edit.calls and _is_of(call.func, edit.of)]
+
+
+def _is_of(called: cst.BaseExpression, modules: tuple[str, ...]) -> bool:
+    """Whether what is called is an attribute of one of the modules, by its name, or of nothing."""
+    if not modules or not isinstance(called, cst.Attribute):
+        return True
+    return last_name(called.value) in modules

@@ -127,6 +127,8 @@ class Argument:
     """Names of arguments, and their values."""
     without: tuple[str, ...] = ()
     """Arguments that are refused beside them."""
+    of: tuple[str, ...] = ()
+    """Names of modules that such a call is an attribute of, if it is one at all; (): any."""
 
     def code(self, value: SettingValue, device: str) -> str | None:
         return self.said
