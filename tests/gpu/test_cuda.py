@@ -70,6 +70,7 @@ def test_knobs_of_the_device_take_effect(script: Path) -> None:
             {"autocast": "bfloat16"},
             {"replay": True},
             {"float32_precision": "high", "cudnn_allow_tf32": True},
+            {"cudnn_benchmark": True},
             {"channels_last": True},
             {"channels_last": True, "autocast": "float16"},
         )

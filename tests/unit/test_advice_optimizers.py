@@ -66,6 +66,24 @@ def test_an_option_that_switches_autocast_on_is_followed(script: Path) -> None:
     assert "+parser.add_argument('--amp', type=bool, default=False)\n" in change.diff
 
 
+BENCHMARK: Setting = {"cudnn_benchmark": True}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("import torch\nx = 1\n", "+torch.backends.cudnn.benchmark = True\n"),
+        ("import torch\ntorch.backends.cudnn.benchmark = False\n", "+torch.backends.cudnn.benchmark = True\n"),
+        ("import torch.backends.cudnn as cudnn\ncudnn.benchmark = False\n", "+cudnn.benchmark = True\n"),
+    ],
+)
+def test_a_switch_is_set_where_it_is_written_and_else_before_training(before: str, after: str, script: Path) -> None:
+    change = only(BENCHMARK, script, before)
+    assert after in change.diff
+    assert change.diff.count("\n+") == 1
+    assert change.note == ""
+
+
 def test_a_method_of_a_framework_of_that_name_is_no_autocast_of_torch(script: Path) -> None:
     change = only(OFF, script, "context = accelerator.autocast()\n")
     assert (change.line, change.diff) == (1, "")

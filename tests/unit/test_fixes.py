@@ -219,6 +219,18 @@ def test_anomaly_detection_changes_no_number_and_the_others_do() -> None:
         assert offer.risk == risk
 
 
+def test_cudnn_times_its_algorithms_where_it_does_not_and_the_other_way_round() -> None:
+    convolutions = replace(ON_GPU, facts={"cudnn_benchmark": {"convolutions": 3}})
+    assert settings("cudnn-benchmark", convolutions) == [{"cudnn_benchmark": True}]
+    on = replace(convolutions, own={"cudnn_benchmark": True})
+    assert settings("cudnn-benchmark", on) == [{"cudnn_benchmark": False}]
+    assert "no convolutions" in refusal(
+        "cudnn-benchmark", replace(ON_GPU, facts={"cudnn_benchmark": {"convolutions": 0}})
+    )
+    assert "could not be seen" in refusal("cudnn-benchmark", ON_GPU)
+    assert "another device" in refusal("cudnn-benchmark", replace(convolutions, device="cpu"))
+
+
 def test_autocast_is_left_out_where_it_is_on() -> None:
     on = replace(FOUND, autocast="bfloat16")
     assert settings("full-precision", replace(on, obstacles={"no_autocast": ""})) == [{"no_autocast": True}]

@@ -1,4 +1,5 @@
-"""The edit that makes a call before training begins: source text and the call in, `ChangeText` or nothing out. Pure.
+"""The edit that makes a call, or sets a value, before training begins: source text and the code in, `ChangeText` or
+nothing out. Pure.
 
 Where the file makes such a call already, its argument is changed; else the call goes below the imports.
 """
@@ -28,6 +29,13 @@ def call_change(source: str, code: str) -> ChangeText | None:
     assert value is not None
     made = calls_like(tree, wanted)
     return _changed(tree, made, value[0]) if made else _added(tree, code)
+
+
+def statement_change(source: str, code: str) -> ChangeText | None:
+    """Write the statement `code`, of something of torch's, once and before training begins. Returns None where `source`
+    is not a program."""
+    tree = SourceTree.parse(source)
+    return None if tree is None else _added(tree, code)
 
 
 def set_call(drafts: Drafts, follower: Follower, file: str, code: str) -> list[Told]:

@@ -10,7 +10,7 @@ from bottleneck_doctor.documents.report import Setting, SettingValue
 from bottleneck_doctor.edits.advice import loader_arguments
 from bottleneck_doctor.edits.autocast_block import autocast_change
 from bottleneck_doctor.edits.before_loop import before_loop_change
-from bottleneck_doctor.edits.call import call_change, set_call
+from bottleneck_doctor.edits.call import call_change, set_call, statement_change
 from bottleneck_doctor.edits.diff import ChangeText
 from bottleneck_doctor.edits.drafts import Drafts, Told
 from bottleneck_doctor.edits.loader_call import set_arguments
@@ -80,6 +80,8 @@ def steps_of(setting: Setting, found: Found, running: Running) -> Steps:
     switches = {each.edit: setting[each.name] for each in knobs.knobs_of(setting) if isinstance(each.edit, Switch)}
     if switches:
         made.steps.append(lambda drafts: _switched(drafts, switches, found, Follower(drafts, running)))
+        codes = [edit.text.format(value=value) for edit, value in switches.items() if edit.inserted]
+        made.steps += [_unless_written(made.steps.pop(), codes, found)] if codes else []
     for each in knobs.knobs_of(setting):
         if isinstance(each.edit, Call):
             made.steps += _called(each.edit.text.format(value=setting[each.name]), found, running)
@@ -198,6 +200,22 @@ def _called(code: str, found: Found, running: Running) -> Iterator[Step]:
             return Outcome(told) if told else in_text(drafts)
 
         yield step
+
+
+def _unless_written(switch: Step, codes: Sequence[str], found: Found) -> Step:
+    """The step that switches what is written somewhere, and writes those of `codes` that are written nowhere."""
+
+    def step(drafts: Drafts) -> Outcome:
+        outcome = switch(drafts)
+        for code in [each for each in outcome.codes if each in codes]:
+            for site in sites(found)[:1]:
+                otherwise = f"Write `{code}` before training begins."
+                new = _at(site, lambda text, line, code=code: statement_change(text, code), otherwise)(drafts)
+                rest = [each for each in outcome.codes if each != code]
+                outcome = Outcome([*outcome.told, *new.told], [*outcome.elsewhere, *new.elsewhere], rest)
+        return outcome
+
+    return step
 
 
 def _before_loop(edit: BeforeLoop, lines: Sequence[str], found: Found) -> Iterator[Step]:

@@ -108,6 +108,8 @@ class Switch:
     otherwise: str = ""
     """What to do where it is written in none of the files that are known, as a sentence without its end; "": set it
     before training begins."""
+    inserted: bool = False
+    """Whether it is written before training begins where it is written nowhere, so that torch's default holds."""
 
     def code(self, value: SettingValue, device: str) -> str | None:
         return self.text.format(value=value)

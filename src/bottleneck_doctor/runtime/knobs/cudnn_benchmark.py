@@ -1,0 +1,30 @@
+"""`cudnn_benchmark`: whether cuDNN times its algorithms for each shape that it meets, and takes the fastest. The effect
+is checked by torch's own state while the model computes."""
+
+from __future__ import annotations
+
+from typing import Any, Dict
+
+import torch
+
+from ..loop.steps import Steps
+from ._switch import Switch
+
+
+class CudnnBenchmark(Switch):
+    name = "cudnn_benchmark"
+
+    @classmethod
+    def is_on(cls) -> bool:
+        return bool(torch.backends.cudnn.benchmark)
+
+    def turn(self, on: bool) -> None:
+        torch.backends.cudnn.benchmark = on
+
+    @classmethod
+    def facts(cls, steps: Steps, device: str, loader: Any = None) -> Dict[str, Any]:
+        kind = torch.nn.modules.conv._ConvNd
+        return {"convolutions": sum(isinstance(module, kind) for root in steps.roots for module in root.modules())}
+
+
+KNOB = CudnnBenchmark
