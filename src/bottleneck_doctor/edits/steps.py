@@ -209,13 +209,16 @@ def _unless_written(switch: Step, codes: Sequence[str], found: Found) -> Step:
         outcome = switch(drafts)
         for code in [each for each in outcome.codes if each in codes]:
             for site in sites(found)[:1]:
-                otherwise = f"Write `{code}` before training begins."
-                new = _at(site, lambda text, line, code=code: statement_change(text, code), otherwise)(drafts)
+                new = _at(site, _written(code), f"Write `{code}` before training begins.")(drafts)
                 rest = [each for each in outcome.codes if each != code]
                 outcome = Outcome([*outcome.told, *new.told], [*outcome.elsewhere, *new.elsewhere], rest)
         return outcome
 
     return step
+
+
+def _written(code: str) -> Callable[[str, int], ChangeText | None]:
+    return lambda text, line: statement_change(text, code)
 
 
 def _before_loop(edit: BeforeLoop, lines: Sequence[str], found: Found) -> Iterator[Step]:
