@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 from tests.process.conftest import StartGuest
 from tests.process.driver import PRELUDE, Setting
@@ -114,3 +116,45 @@ def test_the_users_autocast_is_off_in_its_window_and_nowhere_else(guest: StartGu
     steps = script.notes("steps")
     assert steps[begun:ended] == ["torch.float32"] * (ended - begun)
     assert set(steps[:begun] + steps[ended:]) == {"torch.bfloat16"}
+
+
+COMPILABLE = (
+    PRELUDE
+    + """
+model = nn.Sequential(nn.Linear(4, 16), nn.GELU(), nn.Linear(16, 4))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+loader = DataLoader(TensorDataset(torch.rand(ROWS, 4), torch.randint(0, 4, (ROWS,))), batch_size=8)
+for epoch in range(100000):
+    for rows, labels in loader:
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(rows), labels).backward()
+        optimizer.step()
+        note("steps", model._compiled_call_impl is not None)
+"""
+)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None, reason="torch compiles with a C++ compiler, and there is none")
+def test_the_model_is_compiled_in_its_windows_and_nowhere_else(guest: StartGuest) -> None:
+    script = guest(COMPILABLE.replace("ROWS", "64000"))
+    assert script.found().obstacles["compiled"] == ""
+    for _ in range(2):
+        begun = len(script.notes("steps"))
+        done = script.window({"compiled": True}, lead_in=3, steps=5)
+        assert (done.status, done.reason, done.effect) == ("ok", "", {"compiled": True})
+        assert done.seconds < 1.0, "compiling is no part of what is timed"
+        assert set(script.notes("steps")[begun:]) == {True}
+        begun = len(script.notes("steps"))
+        assert script.window(steps=5).status == "ok"
+        assert set(script.notes("steps")[begun + 1 :]) == {False}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None, reason="torch compiles with a C++ compiler, and there is none")
+def test_a_window_in_which_torch_compiles_again_has_failed(guest: StartGuest) -> None:
+    script = guest(COMPILABLE.replace("ROWS", "164"))
+    script.found()
+    done = script.window({"compiled": True}, lead_in=2, steps=40)
+    assert done.status == "failed"
+    assert "because a batch had another shape" in done.reason

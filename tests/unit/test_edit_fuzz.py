@@ -22,6 +22,7 @@ from bottleneck_doctor.edits.diff import ChangeText
 from bottleneck_doctor.edits.loader_call import loader_change
 from bottleneck_doctor.edits.memory_format import memory_format_change
 from bottleneck_doctor.edits.named_call import named_change
+from bottleneck_doctor.edits.of_model import of_model_change
 from bottleneck_doctor.edits.origin.document import node_at, replaced
 from bottleneck_doctor.edits.removal import removal_change
 from bottleneck_doctor.edits.switch import switches_change
@@ -205,6 +206,7 @@ EDITS: dict[str, Callable[[str, int], Any]] = {
     "bfloat16": lambda text, line: autocast_change(text, line, line + 3, "cpu", "bfloat16"),
     "float16": lambda text, line: autocast_change(text, line, line + 2, "cuda", "float16"),
     "format": lambda text, line: memory_format_change(text, line, "channels_last"),
+    "of model": lambda text, line: of_model_change(text, line, "compile()"),
     "loop": lambda text, line: before_loop_change(text, line, ["gc.freeze()"], "gc"),
     "removal": lambda text, line: removal_change(text, [("gc.collect", line)]),
     "switch": lambda text, line: getattr(switches_change(text, {LAMP: False}), "text", None),

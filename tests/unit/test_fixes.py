@@ -231,6 +231,17 @@ def test_cudnn_times_its_algorithms_where_it_does_not_and_the_other_way_round() 
     assert "another device" in refusal("cudnn-benchmark", replace(convolutions, device="cpu"))
 
 
+def test_a_model_is_compiled_where_that_is_asked_for() -> None:
+    fix, found = BY_ID["compile"], replace(FOUND, obstacles={"compiled": ""})
+    assert settings("compile", found) == [{"compiled": True}]
+    assert isinstance(fix.proposed(found, named=True), Offer)
+    unasked = fix.proposed(found, named=False)
+    assert isinstance(unasked, NotApplicable)
+    assert "`--only compile`" in unasked.reason
+    compiled = fix.proposed(replace(FOUND, obstacles={"compiled": "already on: the model is compiled"}), named=False)
+    assert compiled == NotApplicable("already on: the model is compiled")
+
+
 def test_autocast_is_left_out_where_it_is_on() -> None:
     on = replace(FOUND, autocast="bfloat16")
     assert settings("full-precision", replace(on, obstacles={"no_autocast": ""})) == [{"no_autocast": True}]

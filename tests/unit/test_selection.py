@@ -274,6 +274,17 @@ def test_no_workers_where_none_is_faster(selection: Selection) -> None:
     assert selection.rungs == []
 
 
+def test_what_is_tried_on_request_is_tried_where_it_is_named() -> None:
+    found = replace(FOUND, obstacles={"compiled": ""})
+
+    def tried(*only: str) -> list[str]:
+        made = Selection(Measurements(found), frozenset(only), frozenset())
+        return [each.fix.id for each in made.candidates if each.settings]
+
+    assert "compile" not in tried()
+    assert tried("compile") == ["compile"]
+
+
 def test_ceilings_leave_out_what_cannot_pay(selection: Selection) -> None:
     def compute_bound(setting: Setting, mode: str) -> float:
         return 1.005 if setting.get("replay") else 1.0

@@ -19,18 +19,14 @@ def memory_format_change(source: str, line: int, name: str) -> ChangeText | None
     None where it can't be seen what is called with what.
     """
     tree = SourceTree.parse(source)
-    statement = None if tree is None else tree.innermost(line)
-    if tree is None or not isinstance(statement, cst.SimpleStatementLine):
+    found = None if tree is None else called_model(tree, line)
+    if tree is None or found is None:
         return None
-    no_models = _no_models(tree)
-    calls = [call for call in tree.nodes(cst.Call, within=statement) if _may_be_model(call, no_models)]
-    if len(calls) != 1:
-        return None
+    statement, model, given = found
     form = f".to(memory_format={tree.torch_name or 'torch'}.{name})"
-    model, given = said(calls[0].func), said(calls[0].args[0].value)
     above: dict[Statement, list[str]] = {statement: [f"{given} = {given}{form}"]}
     notes = []
-    outer = _outermost_loop(tree, statement, model)
+    outer = outermost_loop(tree, statement, model)
     if outer is None:
         notes.append(f"And write `{model} = {model}{form}` where the model is made.")
     else:
@@ -41,7 +37,17 @@ def memory_format_change(source: str, line: int, name: str) -> ChangeText | None
     return None if edited is None else as_change(source, edited, line, " ".join(notes))
 
 
-def _outermost_loop(tree: SourceTree, statement: Statement, model: str) -> Statement | None:
+def called_model(tree: SourceTree, line: int) -> tuple[Statement, str, str] | None:
+    """The statement at `line`, the model that it calls, and with what; None where that can't be seen."""
+    statement = tree.innermost(line)
+    if not isinstance(statement, cst.SimpleStatementLine):
+        return None
+    no_models = _no_models(tree)
+    calls = [call for call in tree.nodes(cst.Call, within=statement) if _may_be_model(call, no_models)]
+    return (statement, said(calls[0].func), said(calls[0].args[0].value)) if len(calls) == 1 else None
+
+
+def outermost_loop(tree: SourceTree, statement: Statement, model: str) -> Statement | None:
     """The outermost loop around a statement, in its function, in which the model is not made."""
     found = None
     for each in tree.around(statement):

@@ -16,6 +16,7 @@ from bottleneck_doctor.edits.drafts import Drafts, Told
 from bottleneck_doctor.edits.loader_call import set_arguments
 from bottleneck_doctor.edits.memory_format import memory_format_change
 from bottleneck_doctor.edits.named_call import set_named
+from bottleneck_doctor.edits.of_model import of_model_change
 from bottleneck_doctor.edits.origin.follower import Follower
 from bottleneck_doctor.edits.origin.running import Running
 from bottleneck_doctor.edits.removal import removal_change
@@ -27,6 +28,7 @@ from bottleneck_doctor.knobs import (
     BeforeLoop,
     Call,
     MemoryFormat,
+    OfModel,
     Removal,
     Switch,
     Variables,
@@ -67,6 +69,8 @@ def steps_of(setting: Setting, found: Found, running: Running) -> Steps:
             _add(made, _autocast(value, found), f"put {_context(value, found)}")
         elif isinstance(edit, MemoryFormat):
             _add(made, _in_format(edit.name, found), _formatted(edit.name))
+        elif isinstance(edit, OfModel):
+            _add(made, _of_model(edit.text, found), f"call `model.{edit.text}` before the training loop")
         elif isinstance(edit, Removal):
             made.steps += _taken_out(edit.calls(found))
         elif isinstance(edit, BeforeLoop):
@@ -178,6 +182,13 @@ def _in_format(name: str, found: Found) -> Step | None:
         lambda source, line: memory_format_change(source, line, name),
         f"{text[0].upper()}{text[1:]}.",
     )
+
+
+def _of_model(call: str, found: Found) -> Step | None:
+    if found.forward_site is None:
+        return None
+    otherwise = f"Call `model.{call}` once before the training loop."
+    return _at(found.forward_site, lambda source, line: of_model_change(source, line, call), otherwise)
 
 
 def _formatted(name: str) -> str:

@@ -102,7 +102,7 @@ class Selection:
         if fix.id in skip or (only and fix.id not in only):
             candidate.refusal = "left out on request"
             return candidate
-        proposal = fix.propose(self.found)
+        proposal = fix.proposed(self.found, named=fix.id in only)
         if isinstance(proposal, NotApplicable):
             candidate.refusal = proposal.reason
         else:

@@ -55,8 +55,16 @@ class Fix:
     propose: Callable[[Found], Offer | NotApplicable] = field(repr=False)
     frees_cpus: bool = False
     """Whether it may pay where no step waits for its batch: it keeps workers out of the way of what computes."""
+    on_request: str = ""
+    """Why it is not tried unless it is named; "" if it is tried wherever it applies."""
     order: int = 50
     acts_on: tuple[Part, ...] = ()
+
+    def proposed(self, found: Found, *, named: bool) -> Offer | NotApplicable:
+        """What is tried on this loop. `named`: whether the user asked for this fix by its id."""
+        proposal = self.propose(found)
+        refused = self.on_request and not named and isinstance(proposal, Offer)
+        return NotApplicable(self.on_request) if refused else proposal
 
 
 def knob_obstacle(found: Found, knob: str) -> NotApplicable | None:

@@ -23,6 +23,7 @@ from bottleneck_doctor.knobs._spec import (
     LoaderArgument,
     Loading,
     MemoryFormat,
+    OfModel,
     Removal,
     Switch,
     Variables,
@@ -71,6 +72,11 @@ def variables(setting: Setting) -> dict[str, str]:
 def settling(setting: Setting) -> Setting:
     """The part of a setting under which the first steps of a process are slower than those that follow."""
     return {each.name: setting[each.name] for each in knobs_of(setting) if each.needs_settling}
+
+
+def first_step_seconds(setting: Setting) -> float:
+    """Seconds that the first step of a process under this setting may take beyond what others take."""
+    return sum(each.first_step_seconds for each in knobs_of(setting))
 
 
 def may_crash(setting: Setting) -> bool:
@@ -123,6 +129,7 @@ __all__ = [
     "LoaderArgument",
     "Loading",
     "MemoryFormat",
+    "OfModel",
     "Removal",
     "Switch",
     "Variables",

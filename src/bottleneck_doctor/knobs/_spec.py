@@ -92,6 +92,16 @@ class MemoryFormat:
 
 
 @dataclass(frozen=True)
+class OfModel:
+    """A method of the model, called once before the training loop."""
+
+    text: str
+
+    def code(self, value: SettingValue, device: str) -> str | None:
+        return f"model.{self.text}"
+
+
+@dataclass(frozen=True)
 class Switch:
     """Something of torch's that is on or off in the whole process, and that the user has written somewhere. `text` is
     what sets it, and holds `{value}`; the others are the ways in which a user may have written that it is on."""
@@ -181,6 +191,7 @@ Edit = (
     | BeforeLoop
     | AutocastBlock
     | MemoryFormat
+    | OfModel
     | Switch
     | Argument
     | Removal
@@ -212,6 +223,8 @@ class KnobSpec:
     needs_settling: bool = False
     """Whether the first steps under a value of it, in each process, are slower than those that follow: they stay out of
     what is timed, however long."""
+    first_step_seconds: float = 0.0
+    """Seconds that its first step in each process may take beyond what a step takes otherwise, and is no hang."""
     may_crash: bool = False
     """Whether a process that dies under it died of it, so that it is not tried a second time."""
     only_loads: bool = False

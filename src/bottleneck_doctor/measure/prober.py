@@ -185,6 +185,7 @@ class Prober:
         """Grant a window and wait for it: its `WindowDone`, or what came instead. Raises `OutOfTime`."""
         step = self.costs.step(each)
         limit = max(HANG_SECONDS, HANG_FACTOR * self.costs.steps(size) * max(step, self.costs.baseline_step))
+        limit += 0.0 if self._computed(session, each) else knobs.first_step_seconds(each.as_setting())
         most_lead_in = 0.0 if size.epochs else max(most_seconds, TOO_LONG * size.lead_in * step)
         self._number += 1
         self._blame.begin()

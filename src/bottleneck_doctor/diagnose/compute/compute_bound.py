@@ -68,7 +68,17 @@ RULE = Rule(
     needs=("phases",),
     judge=judge,
     source="https://horace.io/brrr_intro.html",
-    advice="Only less computing or a faster machine helps: lower precision, a compiled model, another memory layout, "
-    "or another model.",
-    fixes=("amp-bf16", "amp-fp16", "float32-precision", "channels-last", "threads", "intra-op-threads"),
+    advice="Only less computing or a faster machine helps: lower precision, a compiled model (`--only compile` "
+    "measures it), another memory layout, or another model.",
+    fixes=(
+        "amp-bf16",
+        "amp-fp16",
+        "float32-precision",
+        "channels-last",
+        "threads",
+        "intra-op-threads",
+        "cudnn-benchmark",
+        "full-precision",
+        "compile",
+    ),
 )

@@ -1,0 +1,32 @@
+"""`compile`: the model compiled by torch, so that its operations run in fewer and larger kernels."""
+
+from __future__ import annotations
+
+from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer, knob_obstacle
+from bottleneck_doctor.knobs import compiled
+from bottleneck_doctor.runtime.wire.messages import Found
+
+
+def propose(found: Found) -> Offer | NotApplicable:
+    return knob_obstacle(found, compiled.NAME) or Offer(({compiled.NAME: True},))
+
+
+FIX = Fix(
+    id="compile",
+    title="Compile the model",
+    why=(
+        "A model that runs operation by operation starts a kernel for each, and every one reads and writes its tensors "
+        "in memory. `torch.compile` puts many of them into one kernel."
+    ),
+    source="https://docs.pytorch.org/tutorials/intermediate/torch_compile_tutorial.html",
+    risk="numerics",
+    how=(
+        "Call `model.compile()` once, before the training loop. In transformers' `TrainingArguments`, set "
+        "`torch_compile=True`; in Lightning, call `trainer.fit(torch.compile(model))`."
+    ),
+    target="compute",
+    propose=propose,
+    order=60,
+    acts_on=("forward", "between", "backward"),
+    on_request="compiling takes up to a minute or more in each process, so it is tried if `--only compile` asks for it",
+)

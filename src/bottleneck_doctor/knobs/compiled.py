@@ -1,0 +1,15 @@
+"""`compiled`: whether the model is compiled. The first step under it compiles, which takes up to a minute or more."""
+
+from __future__ import annotations
+
+from bottleneck_doctor.knobs._spec import KnobSpec, OfModel
+
+NAME = "compiled"
+KNOB = KnobSpec(
+    name=NAME,
+    layer="process",
+    edit=OfModel("compile()"),
+    needs_settling=True,
+    first_step_seconds=180.0,
+    may_crash=True,
+)

@@ -1,0 +1,79 @@
+"""`compiled`: root modules compiled in place, as `module.compile()` does. The effect is that torch compiled a graph.
+
+The first step of a window compiles, in the lead-in. What was compiled is kept for later windows of the process. If
+torch compiles again while a window is timed, because a batch has another shape, that window has failed.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+from typing import Any, Dict, List, Optional, Tuple
+
+from ..loop.steps import Steps
+from . import GuestContext, Knob
+from ._modules import is_compiled
+
+AGAIN = "torch compiled the model again in the middle of the window, because a batch had another shape"
+
+_kept: Dict[int, Any] = {}
+"""What roots were compiled to, by their ids. Each value holds its root, so no other object gets that id."""
+
+
+class Compiled(Knob):
+    name = "compiled"
+
+    def __init__(self) -> None:
+        self._before: List[Tuple[Any, Any]] = []
+        self._timed: Optional[int] = None
+
+    def apply(self, value: Any, context: GuestContext) -> None:
+        self._timed = None
+        self.gave_up = ""
+        for root in context.steps.roots:
+            self._before.append((root, getattr(root, "_compiled_call_impl", None)))
+            if id(root) not in _kept:
+                root.compile()
+                _kept[id(root)] = root._compiled_call_impl
+            root._compiled_call_impl = _kept[id(root)]
+
+    def before_step(self, context: GuestContext) -> None:
+        if self._timed is not None and _graphs() > self._timed:
+            self.gave_up = AGAIN
+
+    def timed_part_begins(self, context: GuestContext) -> None:
+        self._timed = _graphs()
+
+    def revert(self, context: GuestContext) -> None:
+        while self._before:
+            root, compiled = self._before.pop()
+            root._compiled_call_impl = compiled
+
+    def effect(self, value: Any, context: GuestContext) -> Optional[bool]:
+        return _graphs() > 0
+
+    @classmethod
+    def obstacle(cls, steps: Steps) -> Optional[str]:
+        if not steps.roots:
+            return None
+        if any(is_compiled(module) for root in steps.roots for module in root.modules()):
+            return "already on: the model is compiled"
+        if not sys.platform.startswith("linux"):
+            return "it is tried on Linux only"
+        on_cpu = all(each.device.type == "cpu" for root in steps.roots for each in root.parameters())
+        if on_cpu and shutil.which(os.environ.get("CXX") or "g++") is None:
+            return "on a CPU, torch compiles with a C++ compiler, and there is none"
+        if not on_cpu and importlib.util.find_spec("triton") is None:
+            return "on a device, torch compiles with triton, which is not installed"
+        return ""
+
+
+KNOB = Compiled
+
+
+def _graphs() -> int:
+    """How many graphs torch has compiled in this process so far."""
+    utils = sys.modules.get("torch._dynamo.utils")
+    return 0 if utils is None else int(utils.counters["stats"]["unique_graphs"])
