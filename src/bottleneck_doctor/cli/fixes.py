@@ -25,8 +25,10 @@ def command(identifier: str | None) -> Exit:
         check_fix_ids([identifier], {fix.id: f"{fix.title} {fix.how}" for fix in fixes})
         fix = next(fix for fix in fixes if fix.id == identifier)
         say(f"{fix.id}: {fix.title}\n\nwhy     {fix.why}\nhow     {fix.how}\nrisk    {fix.risk}\nsource  {fix.source}")
+        if fix.on_request:
+            say(f"tried   on request: {fix.on_request}")
         return Exit.DONE
     width = max((len(fix.id) for fix in fixes), default=0)
     for fix in fixes:
-        say(f"{fix.id:<{width}}  {fix.risk:<9}  {fix.title}")
+        say(f"{fix.id:<{width}}  {fix.risk:<9}  {fix.title}{' (on request)' if fix.on_request else ''}")
     return Exit.DONE
