@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import pytest
 from tests.process.conftest import StartGuest
-from tests.process.driver import PRELUDE, Setting
+from tests.process.driver import PRELUDE, Setting, run_plain
 
 from bottleneck_doctor.runtime.wire import messages
 
@@ -158,3 +159,57 @@ def test_a_window_in_which_torch_compiles_again_has_failed(guest: StartGuest) ->
     done = script.window({"compiled": True}, lead_in=2, steps=40)
     assert done.status == "failed"
     assert "because a batch had another shape" in done.reason
+
+
+CHECKPOINTED = (
+    PRELUDE
+    + """
+from torch.utils.checkpoint import checkpoint
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, rows):
+        note("computed", 1)
+        return self.layer(nn.functional.dropout(rows, 0.5))
+
+
+block, head = Block(), nn.Linear(4, 4)
+model = nn.ModuleList([block, head])
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+loader = DataLoader(TensorDataset(torch.rand(64, 4), torch.randint(0, 4, (64,))), batch_size=8)
+for epoch in range(4):
+    for rows, labels in loader:
+        rows.requires_grad_()
+        out = head(checkpoint(block, rows, use_reentrant=REENTRANT))
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(out, labels).backward()
+        optimizer.step()
+note("weights", [each.flatten().tolist() for each in model.parameters()])
+"""
+)
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_activations_are_kept_in_its_window_and_training_learns_the_same(
+    guest: StartGuest, tmp_path: Path, reentrant: bool
+) -> None:
+    text = CHECKPOINTED.replace("REENTRANT", str(reentrant))
+    script = guest(text)
+    found = script.found()
+    assert found.facts["checkpointing"]["calls"] >= 1
+    begun = len(script.notes("computed"))
+    done = script.window({"checkpointing": False}, lead_in=2, steps=6)
+    assert (done.status, done.reason, done.effect) == ("ok", "", {"checkpointing": True})
+    assert len(script.notes("computed")) - begun in (7, 8), "once a step; the last step's end is not waited for"
+    begun = len(script.notes("computed"))
+    assert script.window(steps=4).status == "ok"
+    assert len(script.notes("computed")) - begun >= 2 * 4
+    assert script.run_out().code == 0
+    (weights,) = script.notes("weights")
+    (tmp_path / "weights").unlink()
+    assert run_plain(["train.py"], tmp_path).code == 0
+    assert script.notes("weights") == [weights]

@@ -242,6 +242,12 @@ def test_a_model_is_compiled_where_that_is_asked_for() -> None:
     assert compiled == NotApplicable("already on: the model is compiled")
 
 
+def test_checkpointing_is_left_out_where_it_was_seen() -> None:
+    seen = replace(FOUND, facts={"checkpointing": {"calls": 24}})
+    assert settings("checkpointing", seen) == [{"checkpointing": False}]
+    assert "no activation checkpointing" in refusal("checkpointing", FOUND)
+
+
 def test_autocast_is_left_out_where_it_is_on() -> None:
     on = replace(FOUND, autocast="bfloat16")
     assert settings("full-precision", replace(on, obstacles={"no_autocast": ""})) == [{"no_autocast": True}]

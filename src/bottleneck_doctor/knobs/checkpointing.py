@@ -1,0 +1,18 @@
+"""`checkpointing`: whether activations are computed a second time in the backward pass. Without that, they stay in
+memory, which may run out."""
+
+from __future__ import annotations
+
+from bottleneck_doctor.knobs._spec import KnobSpec, Switch
+
+NAME = "checkpointing"
+KNOB = KnobSpec(
+    name=NAME,
+    layer="process",
+    edit=Switch(
+        "gradient_checkpointing={value}",
+        arguments=("gradient_checkpointing", "grad_checkpointing", "use_checkpoint"),
+        otherwise="call what `torch.utils.checkpoint` wraps directly, or leave `gradient_checkpointing_enable()` out",
+    ),
+    may_crash=True,
+)
