@@ -253,3 +253,59 @@ def test_a_source_that_is_not_there_tells_nothing() -> None:
             {"loader": loader},
         )
     assert loader.seen == UNKNOWN
+
+
+def test_nothing_that_a_function_lets_go_is_kept_alive(asked: Callable[..., Extent]) -> None:
+    """A copy of its locals in the frame would hold a step's tensors for as long as the training runs."""
+    program = """
+        import weakref
+        class Batch:
+            pass
+        def train(epochs):
+            kept = Batch()
+            seen = weakref.ref(kept)
+            for epoch in range(epochs):
+                ask()
+                kept = None
+                assert seen() is None
+                for batch in loader:
+                    pass
+        train(6)
+    """
+    answers: list[Extent] = []
+
+    def ask() -> None:
+        answers.append(extent_of(sys._getframe(1), 10))
+
+    assert asked(program, ask=ask) == Extent(epochs=6)
+    assert len(answers) == 2
+
+
+def test_what_a_function_asked_of_its_locals_is_left_alone(asked: Callable[..., Extent]) -> None:
+    program = """
+        def train(epochs):
+            config = locals()
+            for epoch in range(epochs):
+                for batch in loader:
+                    assert list(config) == ["epochs"]
+        train(6)
+    """
+    assert asked(program) == UNKNOWN
+
+
+def test_the_owner_of_a_method_is_not_kept_either(asked: Callable[..., Extent]) -> None:
+    program = """
+        import weakref
+        class Trainer:
+            def fit(self, held):
+                seen = weakref.ref(held)
+                for epoch in range(4):
+                    for batch in loader:
+                        del held
+                        held = 1
+                        assert seen() is None
+        class Held:
+            pass
+        Trainer().fit(Held())
+    """
+    assert asked(program, at=0) == Extent(epochs=4)

@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Any, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 from ..process.user_code import OWN_FOLDER, is_users_file
-from .known_values import SIZED, NotTold, value_of, whole
+from .known_values import SIZED, NotTold, known_names, value_of, whole
 from .trainers import of_trainer
 
 _PROGRESS = ("tqdm", "trange", "track", "progress_bar", "notebook_tqdm", "tqdm_notebook")
@@ -233,7 +233,7 @@ def _turns(loop: For, frame: FrameType) -> _Turns:
                 raise NotTold
     if index is None:
         return _Turns(len(over), None)
-    value = frame.f_locals.get(index)
+    value = known_names(frame, index).get(index)
     return _Turns(len(over), over.index(value) if type(value) is int and value in over else None)
 
 

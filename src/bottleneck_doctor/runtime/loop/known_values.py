@@ -8,16 +8,38 @@ from __future__ import annotations
 
 import ast
 from types import FrameType
-from typing import Any
+from typing import Any, Dict
 
 import torch
 
+_FUNCTION = 0x1
+"""CO_OPTIMIZED, from inspect: set for functions, and not for classes and modules, whose locals are no copy."""
+_READ_LOCALS = frozenset(("locals", "vars", "dir", "eval", "exec"))
 SIZED = (list, tuple, dict, str, range)
 """Types whose length is told. Subclasses may have one of their own making."""
 
 
 class NotTold(Exception):
     """What is not certain, or what only a call of the user's code would tell."""
+
+
+def known_names(frame: FrameType, *names: str) -> Dict[str, Any]:
+    """Those of the names that a frame has as locals, with their values.
+
+    Up to Python 3.12, reading a function's locals from outside leaves a copy of all of them in its frame. As long as
+    the function ran, that copy would keep alive what the function lets go, such as the tensors of a step. So it is
+    emptied. A function that calls `locals()` may have that very copy in use: of its names nothing is told.
+    """
+    code = frame.f_code
+    if not code.co_flags & _FUNCTION:
+        return {name: frame.f_locals[name] for name in names if name in frame.f_locals}
+    if _READ_LOCALS.intersection(code.co_names):
+        raise NotTold
+    copied = frame.f_locals
+    found = {name: copied[name] for name in names if name in copied}
+    if type(copied) is dict:
+        copied.clear()
+    return found
 
 
 def whole(value: Any) -> int:
@@ -32,7 +54,7 @@ def value_of(node: ast.expr, frame: FrameType) -> Any:
     if isinstance(node, ast.Constant):
         return node.value
     if isinstance(node, ast.Name):
-        for names in (frame.f_locals, frame.f_globals):
+        for names in (known_names(frame, node.id), frame.f_globals):
             if node.id in names:
                 return names[node.id]
     elif isinstance(node, ast.Attribute):

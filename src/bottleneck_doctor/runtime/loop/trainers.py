@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import FrameType
 from typing import Any, Optional, Tuple
 
+from .known_values import NotTold, known_names
+
 Length = Tuple[Optional[int], Optional[int], bool]
 """Epochs, batches, and whether a callback may end training sooner; None is unknown."""
 
@@ -12,8 +14,8 @@ Length = Tuple[Optional[int], Optional[int], bool]
 def of_trainer(frame: Optional[FrameType]) -> Optional[Length]:
     """What the trainer says that called `frame`; None where no known one did."""
     while frame is not None:
-        owner = frame.f_locals.get("self") if "self" in frame.f_code.co_varnames[:1] else None
-        if owner is not None:
+        if "self" in frame.f_code.co_varnames[:1]:
+            owner = _owner(frame)
             for kind in type(owner).__mro__:
                 place = (kind.__module__, kind.__qualname__)
                 if place == ("transformers.trainer", "Trainer"):
@@ -25,6 +27,13 @@ def of_trainer(frame: Optional[FrameType]) -> Optional[Length]:
                     return _lightning(owner)
         frame = frame.f_back
     return None
+
+
+def _owner(frame: FrameType) -> Any:
+    try:
+        return known_names(frame, "self").get("self")
+    except NotTold:
+        return None
 
 
 def _transformers(trainer: Any) -> Length:
