@@ -53,14 +53,17 @@ HARDLY_MEASURING = {
     "test_windows.py",
 }
 """Of these, what can run two at a time: it asks what happens, and not how fast. Slow tests in these files do measure,
-and others that are marked `alone` themselves. They all are `timed`: they measure coarsely enough for company."""
+unless they are marked `slow(together=True)`, and others that are marked `alone` themselves. They all are `timed`: they
+measure coarsely enough for company."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what measures time. What fails three times in a row is wrong; what passes at once is not asked again."""
     for item in items:
         here = any(folder in item.path.parents for folder in MEASURING) and item.path.name != SIMULATED
-        if here and (item.path.name not in HARDLY_MEASURING or item.get_closest_marker("slow")):
+        slow = item.get_closest_marker("slow")
+        measures = slow is not None and not slow.kwargs.get("together")
+        if here and (item.path.name not in HARDLY_MEASURING or measures):
             item.add_marker(pytest.mark.alone)
         elif here and item.path.name in HARDLY_MEASURING:
             # Real processes beside those of another test: if nothing else is measured, it is how long they wait.

@@ -32,7 +32,8 @@ StartGuest = Callable[..., Guest]
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "slow: near to a quicker test that always runs; runs where SLOW_TESTS is set")
+    said = "slow(together=False): near to a quicker test that always runs; runs where SLOW_TESTS is set"
+    config.addinivalue_line("markers", said)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

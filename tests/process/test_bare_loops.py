@@ -110,7 +110,7 @@ while True:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.slow(together=True)
 @pytest.mark.timed
 def test_an_update_of_gradients_that_are_returned(guest: StartGuest) -> None:
     script = guest(FUNCTIONAL)
@@ -143,7 +143,7 @@ while True:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.slow(together=True)
 def test_two_updates_by_hand_are_one_period(guest: StartGuest) -> None:
     script = guest(TWO_LOSSES)
     found = script.found()

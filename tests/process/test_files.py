@@ -324,7 +324,7 @@ def _without_the_right_to_mount() -> None:
     ctypes.CDLL(None).prctl(_PR_CAPBSET_DROP, _CAP_SYS_ADMIN, 0, 0, 0)
 
 
-@pytest.fixture(params=["sandbox", pytest.param("guard", marks=pytest.mark.slow)])
+@pytest.fixture(params=["sandbox", pytest.param("guard", marks=pytest.mark.slow(together=True))])
 def doctor(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Running]:
     script = lay_out(tmp_path)
     before = looks(tmp_path)

@@ -62,7 +62,8 @@ def plain() -> Iterator[StartPlain]:
 
 
 def parameters() -> list[Any]:
-    return [pytest.param(known, id=known.name, marks=[pytest.mark.slow] if known.slow else []) for known in KNOWN]
+    slow = pytest.mark.slow(together=True)
+    return [pytest.param(known, id=known.name, marks=[slow] if known.slow else []) for known in KNOWN]
 
 
 def pace(done: messages.WindowDone) -> float:

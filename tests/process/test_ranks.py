@@ -133,7 +133,7 @@ def test_waiting_for_a_late_rank_is_communication_and_not_computing(ranks: Start
         assert phases["backward"] < 0.3 * part.detail["seconds"]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(together=True)
 def test_setting_that_fails_in_one_rank_fails_in_all(ranks: StartRanks) -> None:
     text = """
 class Fragile(Rows):
@@ -268,7 +268,7 @@ ACCELERATE = (sys.executable, "-m", "accelerate.commands.launch", "--multi_gpu",
 @pytest.mark.parametrize(
     ("text", "launcher", "needs"),
     [
-        pytest.param(SPAWNED, (), "torch", marks=pytest.mark.slow),
+        pytest.param(SPAWNED, (), "torch", marks=pytest.mark.slow(together=True)),
         pytest.param(WITH_LIGHTNING, (), "lightning", marks=pytest.mark.slow),
         pytest.param(RANKS + LOOP, ACCELERATE, "accelerate", marks=pytest.mark.slow),
     ],
@@ -436,7 +436,7 @@ def test_rank_that_is_killed(ranks: StartRanks) -> None:
     assert "rank 1 of 2" in exited.tail
 
 
-@pytest.mark.slow
+@pytest.mark.slow(together=True)
 def test_ranks_end_with_their_supervisor(tmp_path: Path) -> None:
     """Nothing can be cleaned up after SIGKILL; the launcher goes with the doctor, and the ranks with both."""
     write(tmp_path, RANKS + LOOP)

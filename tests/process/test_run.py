@@ -101,7 +101,7 @@ def applied_and_taken_back(folder: Path, wanted: str) -> None:
         assert train.read_text() == before
 
 
-@pytest.mark.slow
+@pytest.mark.slow(together=True)
 def test_script_that_ends_is_started_again(tmp_path: Path) -> None:
     write(tmp_path, SLEEPING.replace("100000", "1"))
     done = run("--budget", "20s", "--no-explain", "--only", "workers", "-q", "train.py", cwd=tmp_path)
@@ -158,7 +158,7 @@ def test_script_that_exits_with_its_own_code(tmp_path: Path) -> None:
     assert "no GPU, giving up" in done.stderr
 
 
-@pytest.mark.parametrize("step", [3, pytest.param(9, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [3, pytest.param(9, marks=pytest.mark.slow(together=True))])
 def test_script_that_fails_by_itself(tmp_path: Path, step: int) -> None:
     loop = f"""
 def step(number, batch):
@@ -264,7 +264,7 @@ def test_interrupted_before_anything_is_known(doctor: subprocess.Popen[str], tmp
     assert "Traceback" not in err
 
 
-@pytest.mark.slow
+@pytest.mark.slow(together=True)
 def test_killed_doctor_takes_its_guests_along(doctor: subprocess.Popen[str], tmp_path: Path) -> None:
     """Nothing can be cleaned up after SIGKILL, but the guest ends at its next boundary."""
 

@@ -84,7 +84,7 @@ def test_script_sees_what_it_sees_without_us(guest: StartGuest, tmp_path: Path) 
     assert ours["own sitecustomize"] == "the user wrote this"
 
 
-@pytest.mark.slow
+@pytest.mark.slow(together=True)
 def test_module_with_relative_imports(tmp_path: Path) -> None:
     write(tmp_path, "", "trainers/__init__.py")
     write(tmp_path, PRELUDE, "trainers/parts.py")
@@ -128,7 +128,7 @@ for number, batch in enumerate(DataLoader(Broken(800), batch_size=4)):
 )
 
 
-@pytest.mark.parametrize("where", [pytest.param("dataset", marks=pytest.mark.slow), "early"])
+@pytest.mark.parametrize("where", [pytest.param("dataset", marks=pytest.mark.slow(together=True)), "early"])
 def test_traceback_and_exit_code_are_those_without_us(guest: StartGuest, tmp_path: Path, where: str) -> None:
     script = guest(RAISING, where)
     if where != "early":
@@ -140,7 +140,7 @@ def test_traceback_and_exit_code_are_those_without_us(guest: StartGuest, tmp_pat
     assert (exited.code, exited.tail) == (plain.code, plain.out + plain.err)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(together=True)
 def test_workers_that_the_user_spawns_find_their_functions(guest: StartGuest) -> None:
     """Spawned processes import the main script again and unpickle from it."""
     script = guest(

@@ -100,7 +100,7 @@ def test_a_script_that_crashes_with_keys_in_its_last_words(tmp_path: Path) -> No
     assert "postgres://***@localhost/runs" in done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.slow(together=True)
 def test_a_script_that_crashes_without_its_source(tmp_path: Path) -> None:
     done = examine(tmp_path, CRASHING, "--budget", "30s", "--no-source")
     assert done.returncode == Exit.ENTRYPOINT_FAILED, done.stderr

@@ -48,27 +48,28 @@ def run(folder: Path, *, fails: str, pythons: tuple[str, ...] = ()) -> tuple[sub
 def test_every_part_runs_and_passes(tmp_path: Path) -> None:
     done, calls = run(tmp_path, fails="nothing", pythons=("python3.10", "python3.14"))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "1 -m pytest -m slow" in calls
+    assert "1 -m pytest -n 2 --dist worksteal -m slow and not alone" in calls
+    assert "1 -m pytest -m slow and alone" in calls
     assert "1 -m pytest tests/truth" in calls
     assert "benchmarks/planted.py --one-each" in calls
     assert "-s tests-3.10(torch2.4)" in calls
     assert "-s tests-3.14(torch-newest)" in calls
     assert "left out" not in done.stdout
-    assert len(re.findall(r"^== .*: passed, \d+ s$", done.stdout, re.MULTILINE)) == 5
+    assert len(re.findall(r"^== .*: passed, \d+ s$", done.stdout, re.MULTILINE)) == 6
 
 
 @pytest.mark.parametrize(
     ("fails", "named"),
     [
-        ("*-m*slow*", ["slow tests"]),
+        ("*slow?and?alone*", ["slow tests, alone"]),
         ("*planted.py*one-each*", ["planted programs"]),
-        ("*-m*slow*|*truth*", ["slow tests", "truth"]),
+        ("*slow?and*|*truth*", ["slow tests, two at a time", "slow tests, alone", "truth"]),
     ],
 )
 def test_a_part_that_fails_stops_no_other_and_is_named(tmp_path: Path, fails: str, named: list[str]) -> None:
     done, calls = run(tmp_path, fails=fails)
     assert done.returncode == 1
-    assert len(calls.splitlines()) == 4, "what is installed, and three parts"
+    assert len(calls.splitlines()) == 5, "what is installed, and four parts"
     assert re.findall("^FAILED: (.*)$", done.stdout, re.MULTILINE) == named
     assert "left out: tests-3.10(torch2.4) (there is no python3.10)" in done.stdout
 
@@ -78,5 +79,5 @@ def test_its_parts_together_are_given_no_more_than_it_may_take() -> None:
     limits = [int(number) for number in re.findall(r'^part "[^"]+" (\d+) ', text, re.MULTILINE)]
     whole = re.search(r"^LIMIT=(\d+)", text, re.MULTILINE)
     assert whole is not None
-    assert len(limits) == 3
+    assert len(limits) == 4
     assert sum(limits) <= int(whole[1]) <= MINUTES * 60 - 60
