@@ -8,6 +8,7 @@ sees it run short is given up.
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Callable, Dict, Iterator, Optional
 
 import torch
@@ -20,17 +21,47 @@ from ._modules import is_compiled
 
 NAME = "checkpointing"
 _MODULE: Any = torch.utils.checkpoint
-_FUNCTION = "CheckpointFunction"
 _GENERATORS = ("_checkpoint_without_reentrant_generator", "_checkpoint_without_reentrant_generator_impl")
 """Since torch 2.15, it is the second that `checkpoint` calls."""
-_original: Dict[str, Any] = {}
-"""Both ways as torch has them."""
+
+
+class _Replaced:
+    """Both ways of checkpointing, replaced until `put_back`. What others have replaced meanwhile stays theirs.
+
+    `generator_for`: from what torch has to what takes its place. `direct`: what the other way's calls are answered
+    with. The class itself stays where it is, because libraries derive from it.
+    """
+
+    def __init__(self, generator_for: Callable[[Any], Any], direct: Callable[..., Any]) -> None:
+        self._generators: Dict[str, Any] = {}
+        for name in _GENERATORS:
+            original = getattr(_MODULE, name, None)
+            if original is not None:
+                new = generator_for(original)
+                self._generators[name] = (original, new)
+                setattr(_MODULE, name, new)
+        self._function: Any = _MODULE.CheckpointFunction
+        whole = self._function
+
+        def apply(cls: Any, *args: Any) -> Any:
+            return direct(*args) if cls is whole else _applied(cls, *args)
+
+        self._apply = classmethod(apply)
+        whole.apply = self._apply
+
+    def put_back(self) -> None:
+        for name, (original, new) in self._generators.items():
+            if getattr(_MODULE, name, None) is new:
+                setattr(_MODULE, name, original)
+        if vars(self._function).get("apply") is self._apply:
+            del self._function.apply
 
 
 class _Seen:
     """Calls with gradients on, until the loop is found."""
 
     calls = 0
+    watching: Optional[_Replaced] = None
 
 
 class Checkpointing(Knob):
@@ -39,16 +70,18 @@ class Checkpointing(Knob):
     def __init__(self) -> None:
         self._memory: Optional[MemoryLimit] = None
         self._kept = 0
-        self._applied = False
+        self._replaced: Optional[_Replaced] = None
 
     @classmethod
     def watch(cls, steps: Steps) -> None:
-        _original.update({name: getattr(_MODULE, name) for name in (_FUNCTION, *_GENERATORS) if hasattr(_MODULE, name)})
-        _replace(_counting, _Counting)
+        if _Seen.watching is None:
+            function = _MODULE.CheckpointFunction
+            _Seen.watching = _Replaced(_counting, lambda *args: _counted(_applied, function, *args))
 
     @classmethod
     def facts(cls, steps: Steps, device: str, loader: Any = None) -> Any:
-        _put_back()
+        if _Seen.watching is not None:
+            _Seen.watching.put_back()
         if any(is_compiled(module) for root in steps.roots for module in root.modules()):
             return None  # What is compiled calls neither way again.
         return {"calls": _Seen.calls} if _Seen.calls else None
@@ -58,31 +91,27 @@ class Checkpointing(Knob):
             return
         self._memory = MemoryLimit(context.device)
         self._kept = 0
-        self._applied = True
-        knob = self
 
         def generator(*args: Any, **kwargs: Any) -> Iterator[None]:
-            knob._kept += 1
+            self._kept += 1
             yield
 
-        class Direct:
-            @staticmethod
-            def apply(function: Any, preserve: Any, *args: Any) -> Any:
-                knob._kept += 1
-                return function(*args)
+        def direct(function: Any, preserve: Any, *args: Any) -> Any:
+            self._kept += 1
+            return function(*args)
 
-        _replace(lambda original: generator, Direct)
+        self._replaced = _Replaced(lambda original: generator, direct)
 
     def before_step(self, context: GuestContext) -> None:
-        if self._applied and self._memory is not None:
+        if self._replaced is not None and self._memory is not None:
             self.gave_up = self._memory.short()
             if self.gave_up:
                 self.revert(context)
 
     def revert(self, context: GuestContext) -> None:
-        if self._applied:
-            self._applied = False
-            _put_back()
+        replaced, self._replaced = self._replaced, None
+        if replaced is not None:
+            replaced.put_back()
 
     def effect(self, value: Any, context: GuestContext) -> Optional[bool]:
         return self._kept > 0
@@ -91,26 +120,15 @@ class Checkpointing(Knob):
 KNOB = Checkpointing
 
 
-def _replace(generator_for: Callable[[Any], Any], function: Any) -> None:
-    for name, original in _original.items():
-        setattr(_MODULE, name, function if name == _FUNCTION else generator_for(original))
+def _applied(cls: Any, *args: Any) -> Any:
+    """What `apply` of a function of torch's does."""
+    return torch.autograd.Function.apply.__func__(cls, *args)  # type: ignore[attr-defined]
 
 
-def _put_back() -> None:
-    for name, original in _original.items():
-        setattr(_MODULE, name, original)
+def _counted(original: Any, *args: Any, **kwargs: Any) -> Any:
+    _Seen.calls += torch.is_grad_enabled()
+    return original(*args, **kwargs)
 
 
 def _counting(original: Any) -> Any:
-    def generator(*args: Any, **kwargs: Any) -> Any:
-        _Seen.calls += torch.is_grad_enabled()
-        return original(*args, **kwargs)
-
-    return generator
-
-
-class _Counting:
-    @staticmethod
-    def apply(*args: Any) -> Any:
-        _Seen.calls += torch.is_grad_enabled()
-        return _original[_FUNCTION].apply(*args)
+    return functools.partial(_counted, original)
