@@ -51,10 +51,10 @@ def test_what_was_seen_once_is_not_counted_between_epochs() -> None:
     assert run.between is None
 
 
-def test_steps_within_one_epoch_have_nothing_between_epochs() -> None:
+def test_steps_without_epochs_may_pause_at_any_step() -> None:
     run = whole_run(replace(long_run(run_steps=60), epoch_pause=None))
     assert run is not None
-    assert run.between == 0.0
+    assert run.between is None
 
 
 @pytest.mark.parametrize(

@@ -21,11 +21,8 @@ def whole_run(evidence: Evidence) -> WholeRun | None:
     timed_whole = any(window.whole_epochs for window in evidence.windows)
     turns = 0.0 if timed_whole else ends * max(0.0, baseline.epoch_turn_seconds or 0.0)
     pause = evidence.pause
-    seen = pause is not None and pause.seen > 0
     between = None
-    if ends == 0:
-        between = 0.0
-    elif pause is not None and seen:
+    if ends and pause is not None and pause.seen > 0:
         between = ends * (pause.evaluation + pause.saving + pause.rest)
     return WholeRun(
         epochs=found.run_epochs,

@@ -7,7 +7,8 @@ import math
 from bottleneck_doctor.documents.report import Result, WholeRun
 from bottleneck_doctor.wording import durations, ranking, words
 
-NOT_COUNTED = "What happens between epochs is not in these figures: fewer than two ends of epochs were seen."
+BETWEEN_EPOCHS = "What happens between epochs is not in these figures: fewer than two ends of epochs were seen."
+PAUSES = "Pauses for evaluating and saving are not in these figures."
 
 
 def sentence(result: Result) -> str:
@@ -18,13 +19,15 @@ def sentence(result: Result) -> str:
         return ""
     count, noun = (run.steps, "step") if run.epochs is None else (run.epochs, "epoch")
     length = f"{words.number_text(count)} {words.plural(noun, count)}"
-    about = "at most about" if run.may_end_sooner else "about"
-    said = f"The whole run, {length}, takes {about} {_text(seconds(run))} as written"
+    said = f"The whole run, {length}, takes about {_text(seconds(run))} as written"
     promised = ranking.promise(result)
     ratio = promised.speedup.estimate if promised is not None and promised.speedup is not None else 1.0
     if math.isfinite(ratio) and ratio > 1:
         said += f", and about {_text(seconds(run, ratio))} with the change"
-    return f"{said}. {NOT_COUNTED}" if run.between is None else f"{said}."
+    said += ", if it does not end sooner." if run.may_end_sooner else "."
+    if run.between is None:
+        said += f" {PAUSES if run.epochs is None else BETWEEN_EPOCHS}"
+    return said
 
 
 def seconds(run: WholeRun, ratio: float = 1.0) -> float:
