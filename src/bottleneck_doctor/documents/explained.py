@@ -67,7 +67,8 @@ class WholeRun:
 
     `epochs` and `steps` (batches; steps without a loader) of the whole run; `epochs` is None where the program counts
     steps. `start`: until the first step. `training`: steps and the starts of epochs, which is what fixes make faster.
-    `between`: evaluating, saving and all else between epochs; None where that was not seen twice.
+    `between`: evaluating, saving and all else between epochs; None where that was not seen twice, or where the program
+    counts steps and may pause at any.
     `may_end_sooner`: the program can leave its loops before their end.
     """
 
