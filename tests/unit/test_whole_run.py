@@ -110,8 +110,8 @@ def test_where_nothing_is_promised_only_the_run_as_written_is_told() -> None:
 def test_what_is_not_certain_is_said() -> None:
     said = run_words.sentence(with_run(replace(RUN, epochs=None, between=None, may_end_sooner=True), "undecided"))
     assert said == (
-        f"The whole run, 62{words.NARROW_SPACE}500 steps, takes about 5 h 34 min as written, if it does not end sooner. "
-        f"{run_words.PAUSES}"
+        f"The whole run, 62{words.NARROW_SPACE}500 steps, takes about 5 h 34 min as written, if it does not end "
+        f"sooner. {run_words.PAUSES}"
     )
     epochs = run_words.sentence(with_run(replace(RUN, between=None), "undecided"))
     assert epochs.endswith(f"as written. {run_words.BETWEEN_EPOCHS}")
