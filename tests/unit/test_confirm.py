@@ -326,6 +326,8 @@ def test_interrupted_it_ends_both_and_passes_it_on() -> None:
 def test_every_outcome_is_drawn() -> None:
     """What the page says of each, and what it stops to promise."""
     result = promised()
+    risk = promise_words.RISK_TOLD["numerics"]
+    result = replace(result, verdict=replace(result.verdict, sentence=f"{result.verdict.sentence} {risk}"))
     promise = ranking.promise(result)
     assert promise is not None
     assert promise.speedup is not None
@@ -338,5 +340,6 @@ def test_every_outcome_is_drawn() -> None:
         assert "Said." in page
         stands = outcome not in ("not_faster", "failed", "other_loss")
         assert ("Change this" in page) == stands
+        assert (risk in made.verdict.sentence) == stands, "what is not promised has no risk"
         assert ("1.30× faster" in page) == (outcome in ("agrees", "differs"))
         assert (made.verdict == result.verdict) == (outcome in ("unclear", "missing"))

@@ -182,5 +182,9 @@ def told(result: Result, promise: ranking.Promise, confirmation: Confirmation) -
         before = promise_words.claim(setting, promised, device)
         # Whatever else it says, a verdict that keeps the old figure would contradict the new one.
         sentence = verdict.sentence.replace(before, claim) if before in verdict.sentence else claim
+        if confirmation.outcome not in ("agrees", "differs"):
+            # What nobody promises has no risk.
+            for risk in filter(None, promise_words.RISK_TOLD.values()):
+                sentence = sentence.replace(f" {risk}", "")
         verdict = replace(verdict, sentence=sentence)
     return replace(result, verdict=verdict, confirmation=confirmation)

@@ -41,13 +41,6 @@ from bottleneck_doctor.statistics import speedups
 from bottleneck_doctor.wording import promise_words, ranking, words
 from bottleneck_doctor.wording.doubt import settle_text
 
-RISK_TOLD: dict[Risk, str] = {
-    "identical": "",
-    "numerics": "This changes rounding: compare the loss curves before you keep it.",
-    "semantics": "This changes the training itself.",
-}
-"""What the verdict says about the risk of the setting that it names."""
-
 
 @dataclass(frozen=True)
 class Judgement:
@@ -389,7 +382,9 @@ def _verdict(
         sentence = f"{opening} {promise_words.claim(leading.setting, leading.figure, evidence.found.device)}"
         single = leading.fix or _best_single(outcomes)
         return Verdict(
-            sentence=f"{sentence} {RISK_TOLD[leading.risk]}".rstrip(), fix=single, together=leading.fix is None
+            sentence=f"{sentence} {promise_words.RISK_TOLD[leading.risk]}".rstrip(),
+            fix=single,
+            together=leading.fix is None,
         )
     unsettled = [outcome for outcome in outcomes if outcome.status == "cannot_tell"]
     if unsettled:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from bottleneck_doctor.documents.report import Confirmation, Confirmed, Setting, Speedup
+from bottleneck_doctor.documents.report import Confirmation, Confirmed, Risk, Setting, Speedup
 from bottleneck_doctor.wording import words
 
 CHANGED = "with the change made"
+RISK_TOLD: dict[Risk, str] = {
+    "identical": "",
+    "numerics": "This changes rounding: compare the loss curves before you keep it.",
+    "semantics": "This changes the training itself.",
+}
+"""What the verdict says about the risk of the setting that it names."""
 _LABELS: dict[Confirmed, str] = {
     "agrees": "Confirmed",
     "differs": "Confirmed as faster",
