@@ -145,6 +145,7 @@ KNOWN = (
     ),
     Known(
         name="scaler_accumulation",
+        slow=True,
         arguments=("80",),
         found={"period": 4, "grad_scaler": True},
         samples=2.0,
@@ -211,6 +212,7 @@ KNOWN = (
     Known(name="own_update", arguments=("90",), found={"rung": "backward"}, load=0.016, compute=0.004, slow=True),
     Known(
         name="manual_update",
+        slow=True,
         arguments=("110",),
         found={"has_loader": False, "rung": "backward", "has_root_module": False},
         samples=1.0,

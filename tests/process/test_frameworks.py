@@ -124,7 +124,8 @@ while True:
 )
 
 
-@pytest.mark.parametrize("shape", [pytest.param("counted", marks=pytest.mark.slow), "ahead"])
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", ["counted", "ahead"])
 def test_what_follows_an_epoch_is_no_part_of_its_steps(guest: StartGuest, shape: str) -> None:
     script = guest(UNASKED, shape)
     script.found()

@@ -186,6 +186,7 @@ for epoch in range(100000):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.alone
 def test_windows_behind_a_look_are_as_fast_as_those_before(guest: StartGuest, tmp_path: Path) -> None:
     running = guest(PRELUDE + COMPUTING)

@@ -218,6 +218,7 @@ def test_steps_that_turn_slow_once_the_loop_was_found_are_no_hang(tmp_path: Path
     assert {record.ended for record in result.method.sessions} <= {"told to end", "the time was over"}
 
 
+@pytest.mark.slow
 def test_a_script_that_hangs_is_not_said_to_have_failed(tmp_path: Path) -> None:
     script = PRELUDE + STRANGE.format(strange="time.sleep(1e6 if self.calls == 14 else 0)")
     write(tmp_path, script)

@@ -310,7 +310,7 @@ def test_without_a_budget_pairs_that_were_asked_for_take_what_they_take() -> Non
     assert checked.machine.now > DEFAULT_BUDGET
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(
     step=st.floats(0.005, 2.0),
     start=st.floats(0.5, 40.0),
