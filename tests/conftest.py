@@ -1,4 +1,4 @@
-"""Which tests run alone, and which may be tried again: those that measure time, and no others."""
+"""Which tests run alone, which may be tried again (those that measure time, and no others), and which are slow."""
 
 from __future__ import annotations
 
@@ -57,11 +57,18 @@ unless they are marked `slow(together=True)`, and others that are marked `alone`
 measure coarsely enough for company."""
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    said = "slow(together=False): near to a quicker test that always runs; runs where SLOW_TESTS is set"
+    config.addinivalue_line("markers", said)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what measures time. What fails three times in a row is wrong; what passes at once is not asked again."""
     for item in items:
         here = any(folder in item.path.parents for folder in MEASURING) and item.path.name != SIMULATED
         slow = item.get_closest_marker("slow")
+        if slow is not None and "SLOW_TESTS" not in os.environ:
+            item.add_marker(pytest.mark.skip(reason="slow: set SLOW_TESTS=1"))
         measures = slow is not None and not slow.kwargs.get("together")
         if here and (item.path.name not in HARDLY_MEASURING or measures):
             item.add_marker(pytest.mark.alone)

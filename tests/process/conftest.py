@@ -31,18 +31,6 @@ GRACE = 3.0
 StartGuest = Callable[..., Guest]
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    said = "slow(together=False): near to a quicker test that always runs; runs where SLOW_TESTS is set"
-    config.addinivalue_line("markers", said)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    if "SLOW_TESTS" not in os.environ:
-        for item in items:
-            if item.get_closest_marker("slow") is not None:
-                item.add_marker(pytest.mark.skip(reason="slow: set SLOW_TESTS=1"))
-
-
 @pytest.fixture(autouse=True)
 def interruptible() -> Iterator[None]:
     """Shells start background jobs with SIGINT ignored, which children inherit; ours are to be interrupted."""

@@ -287,7 +287,6 @@ def test_killed_doctor_takes_its_guests_along(doctor: subprocess.Popen[str], tmp
 
 
 @pytest.mark.slow
-@pytest.mark.skipif("SLOW_TESTS" not in os.environ, reason="three minutes: set SLOW_TESTS=1")
 @pytest.mark.timeout(400)
 def test_fresh_runs_agree_with_windows(tmp_path: Path) -> None:
     """Every probe a run of its own knows nothing of switching inside a process: both must measure the same."""

@@ -25,6 +25,7 @@ def overhead(benchmark: Any) -> Any:
     return benchmark.measure_overhead()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", ["six-batch epochs"])
 def test_promises_match_what_is_known_beforehand(benchmark: Any, overhead: Any, name: str) -> None:

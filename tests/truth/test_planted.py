@@ -5,7 +5,6 @@ The long form, with every program, is `benchmarks/planted.py`.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -14,9 +13,7 @@ from tests.benchmark import load
 planted = load("planted")
 
 
-@pytest.mark.skipif(
-    "SLOW_TESTS" not in os.environ, reason="a minute, and the example is examined anyway: set SLOW_TESTS=1"
-)
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", ["logging_between_steps"])
 def test_the_report_names_the_cause_and_its_line(name: str, tmp_path: Path) -> None:
