@@ -88,7 +88,8 @@ def _on_disk(name: str, **known: Any) -> Planted:
 
 def _computes(name: str, *never: str, **known: Any) -> Planted:
     """A program that only computes, and looks as if something else were the matter."""
-    return Planted(name=name, expected=("compute-bound",), never=(*never, *WAITS, "python-bound"), place=False, **known)
+    never = (*never, *WAITS, "python-bound", "padding")
+    return Planted(name=name, expected=("compute-bound",), never=never, place=False, **known)
 
 
 SUITE = (
@@ -99,13 +100,13 @@ SUITE = (
     Planted(name="lone_function", expected=("slow-transform",), never=(*FILES, "slow-decode", "slow-collate")),
     Planted(name="subset_chain", expected=("slow-transform",), never=(*FILES, "slow-decode", "slow-collate")),
     Planted(name="wrapped_dataset", expected=("slow-transform",), never=(*FILES, "slow-decode", "slow-collate")),
-    _on_disk("decode_pictures", expected=("slow-decode",), never=FILES, fix=("workers",)),
+    _on_disk("decode_pictures", expected=("slow-decode",), never=FILES, fix=("workers", "cached-samples")),
     # `intra-op-threads` is workers with cores left to them.
     Planted(
         name="features_in_fetch",
         expected=("slow-fetch", "too-few-workers"),
         never=FILES,
-        fix=("workers", "intra-op-threads"),
+        fix=("workers", "intra-op-threads", "cached-samples"),
     ),
     _on_disk(
         "features_of_files",
@@ -121,13 +122,13 @@ SUITE = (
         "sleep_in_getitem",
         expected=("slow-fetch", "workers-io-bound"),
         never=(*FILES, "slow-decode", "slow-transform", "slow-collate", "workers-cpu-bound"),
-        fix=("workers",),
+        fix=("workers", "cached-samples"),
     ),
     Planted(
         name="rpc_in_getitem",
         expected=("slow-fetch", "workers-io-bound"),
         never=(*FILES, "slow-decode", "slow-transform", "slow-collate"),
-        fix=("workers",),
+        fix=("workers", "cached-samples"),
     ),
     _on_disk(
         "lock_in_getitem",
@@ -140,13 +141,19 @@ SUITE = (
     Planted(name="graph_collater", expected=("slow-collate",), never=(*FILES, "slow-fetch", "slow-transform")),
     # The loader's own collate takes the time that the samples' form costs it: no line of the program's does.
     Planted(name="dicts_of_numbers", expected=("slow-collate",), never=(*FILES, "slow-fetch"), place=False),
-    Planted(name="big_hand_over", expected=("slow-hand-over",), never=FILES, place=False, fix=("no-workers",)),
+    Planted(
+        name="big_hand_over",
+        expected=("slow-hand-over",),
+        never=FILES,
+        place=False,
+        fix=("no-workers", "cached-samples"),
+    ),
     _on_disk("small_files", expected=("many-small-files",), never=("cold-cache", "slow-decode", "slow-transform")),
     Planted(
         name="slow_storage",
         expected=("workers-io-bound",),
         never=(*FILES, "workers-cpu-bound", "oversubscribed-cores"),
-        fix=("workers",),
+        fix=("workers", "cached-samples"),
     ),
     # Loading: how many make it, and on what cores.
     Planted(
@@ -159,7 +166,9 @@ SUITE = (
         expected=("workers-cpu-bound", "slow-fetch"),
         never=(*FILES, "workers-io-bound", "worker-imbalance", "slow-collate"),
     ),
-    Planted(name="one_worker", expected=("too-few-workers",), never=FILES, place=False, fix=("workers",)),
+    Planted(
+        name="one_worker", expected=("too-few-workers",), never=FILES, place=False, fix=("workers", "cached-samples")
+    ),
     # Sixteen workers on two cores cost most where they are started: at every turn of an epoch.
     Planted(name="too_many_workers", expected=("too-many-workers", "slow-epoch-turn"), place=False),
     Planted(
@@ -174,6 +183,7 @@ SUITE = (
     Planted(name="rare_slow_sample", expected=("step-jitter",), never=FILES, place=False),
     # The step.
     Planted(name="conv_compute", expected=("compute-bound",), never=(*WAITS, *STEPS), place=False),
+    Planted(name="padded_rows", expected=("padding",), never=(*WAITS, *STEPS)),
     Planted(name="small_layers", expected=("python-bound",), never=FILES, place=False),
     Planted(name="python_forward", expected=("python-bound",), never=(*FILES, "work-between-steps")),
     Planted(name="own_optimizer", expected=("slow-optimizer",), never=(*FILES, "work-between-steps")),
@@ -202,7 +212,7 @@ SUITE = (
         expected=("slow-epoch-turn",),
         never=FILES,
         place=False,
-        fix=("persistent-workers", "no-workers"),
+        fix=("persistent-workers", "no-workers", "cached-samples"),
     ),
     Planted(name="long_evaluation", expected=("slow-epoch-turn",), never=FILES, place=False),
     Planted(name="losses_kept", expected=("memory-growth",), never=WAITS, place=False),

@@ -98,6 +98,7 @@ PROGRAMS = (
     _works("zero_filled.py", "zero-grad-none"),
     _works("under_autocast.py", "full-precision"),
     _works("garbage.py", "gc-freeze"),
+    _works("same_samples.py", "cached-samples"),
     _planted("workers_for_tensors.py", "no-workers"),
     _loads("lightning_fit.py", needs=("lightning",)),
     _loads("trainer_arguments.py", needs=("transformers", "accelerate")),

@@ -10,6 +10,7 @@ from tests.process.conftest import StartGuest
 from tests.process.driver import PRELUDE
 from tests.quiet import LOOSE, POINTS, lasting
 
+from bottleneck_doctor.documents.report import PaddingUse
 from bottleneck_doctor.measure import phases
 from bottleneck_doctor.runtime.wire import messages
 
@@ -503,3 +504,34 @@ while True:
     assert shares.forward > 0
     assert script.window({}).status == "ok"
     assert set(script.notes("graphs")[len(made) :]) == {made[-1]}
+
+
+MASKED = (
+    PRELUDE
+    + """
+class Sentences(Dataset):
+    def __len__(self):
+        return 400
+
+    def __getitem__(self, index):
+        mask = (torch.arange(32) < 1 + index % 4).long()
+        return {"input_ids": mask * 7, "attention_mask": mask}
+
+
+loader = DataLoader(Sentences(), batch_size=4, num_workers=int(sys.argv[1]))
+for epoch in range(1000):
+    for batch in loader:
+        train_on((batch["input_ids"][:, :4].float(), batch["attention_mask"][:, 0].float()))
+"""
+)
+
+
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_padding_is_counted_where_batches_are_made(guest: StartGuest, workers: str) -> None:
+    script = guest(MASKED, workers)
+    script.found()
+    done = script.window(mode="phases", lead_in=2, steps=8)
+    made = phases.loading([done.detail], {})
+    assert made is not None
+    # Rows of one to four places out of 32 in every batch.
+    assert made.padding == PaddingUse(columns=32.0, empty=1 - 10 / 128, behind_longest=1 - 4 / 32)

@@ -195,8 +195,9 @@ def test_windows_behind_a_look_are_as_fast_as_those_before(guest: StartGuest, tm
     assert hello is not None
 
     def step() -> float:
-        done = running.window(lead_in=4, steps=120)
-        return done.seconds / done.steps
+        """Seconds of a step in the quickest of some short windows, as neighbours slow down whole windows."""
+        windows = [running.window(lead_in=2, steps=25) for _ in range(5)]
+        return min(done.seconds / done.steps for done in windows)
 
     step()
     ratios = []

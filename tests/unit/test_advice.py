@@ -124,6 +124,23 @@ def test_whole_batches_are_one_edit_with_the_loaders_arguments(found: Found, tmp
     assert "+    num_workers=2,\n" in both.diff
 
 
+def test_a_list_of_samples_is_one_edit_with_the_loaders_arguments(found: Found, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(WHOLE_SCRIPT)
+    (both,) = changes_for({"cached_samples": True, "num_workers": 0}, found)
+    assert both.note == ""
+    assert "+samples = [data[index] for index in range(len(data))]\n" in both.diff
+    assert "(samples, 4, num_workers=0)" in both.diff
+
+
+def test_a_list_of_samples_that_no_edit_is_certain_for_is_told(found: Found, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(WHOLE_SCRIPT.replace("(data, 4)", "(*data)"))
+    (only,) = changes_for({"cached_samples": True}, found)
+    assert only.diff == ""
+    assert only.note == (
+        "Give the loader a list of its samples: `dataset=[dataset[index] for index in range(len(dataset))]`."
+    )
+
+
 def test_whole_batches_that_no_edit_is_certain_for_are_told(found: Found, tmp_path: Path) -> None:
     told = "Pass `sampler=BatchSampler(...), batch_size=None` to the DataLoader, without its `shuffle` and `drop_last`."
     (tmp_path / "train.py").write_text(WHOLE_SCRIPT.replace("(data, 4)", "(data, 4, collate_fn=None)"))

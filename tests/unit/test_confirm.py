@@ -23,6 +23,7 @@ from bottleneck_doctor.documents.report import (
     Confirmation,
     Confirmed,
     FixOutcome,
+    Preparation,
     Rank,
     Result,
     Setting,
@@ -34,7 +35,7 @@ from bottleneck_doctor.examine.request import ExaminationRequest
 from bottleneck_doctor.examine.sources import sources
 from bottleneck_doctor.render import html, terminal
 from bottleneck_doctor.session.start import Start
-from bottleneck_doctor.wording import promise_words, ranking
+from bottleneck_doctor.wording import promise_words, ranking, words
 
 WRITTEN = "loader = DataLoader(rows)\n"
 CHANGED = "loader = DataLoader(rows, num_workers=2)\n"
@@ -243,6 +244,39 @@ def test_a_gain_that_comes_is_the_headline() -> None:
     assert "Switched while the training ran, it had brought 1.60× (1.50–1.70), which agrees." in confirmation.sentence
     # Nobody edits the files of the user: those processes run in a copy, because of --in-place.
     assert all(session.command.cwd.resolve() != Path.cwd() for session in machine.sessions if session.who == "head")
+
+
+def test_the_memory_of_both_stands_beside_it() -> None:
+    made, _ = confirmed(Training(step=0.016, memory=GIB), Training(step=0.010, workers=2, memory=3 * GIB // 2))
+    assert made.confirmation is not None
+    (peak,) = made.confirmation.memory
+    assert peak.where == "host"
+    assert peak.written == pytest.approx(GIB, rel=0.1)
+    said = promise_words.memory(made.confirmation)
+    assert said == f"Its peak memory is {words.bytes_text(peak.changed)}, {words.bytes_text(peak.written)} as written."
+    assert said in html.render(made)
+    assert "peak memory" in terminal.render(made, report_path="report.html", width=100, color=False)
+    alike = replace(made.confirmation, memory=[replace(peak, changed=peak.written)])
+    assert promise_words.memory(alike).endswith(", as much as before.")
+
+
+def test_what_is_prepared_first_takes_room_and_is_taken_back_with_the_promise() -> None:
+    result = promised()
+    preparation = Preparation(samples=60000, seconds=12.0, bytes=190 << 20)
+    took = "takes about 12 s when training starts, and about 190 MiB of memory."
+    said = f"Preparing all 60{words.NARROW_SPACE}000 samples {took}"
+    assert promise_words.preparing(preparation) == said
+    longer = replace(
+        result,
+        fixes=[replace(result.fixes[0], preparation=preparation)],
+        verdict=replace(result.verdict, sentence=f"{result.verdict.sentence} {said}"),
+    )
+    assert room.seconds_wanted(longer) >= room.seconds_wanted(result) + 3 * 12
+    assert said in html.render(longer)
+    made, _ = confirmed(Training(), Training(workers=2), result=longer)
+    assert made.confirmation is not None
+    assert made.confirmation.outcome == "not_faster"
+    assert "Preparing" not in made.verdict.sentence
 
 
 def test_another_gain_is_the_headline_beside_what_was_promised() -> None:

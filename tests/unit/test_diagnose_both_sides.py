@@ -48,6 +48,7 @@ from bottleneck_doctor.documents.report import (
     GarbageCollection,
     Noise,
     Operator,
+    PaddingUse,
     StepTimes,
     WorkerActivity,
 )
@@ -238,6 +239,12 @@ PAIRS: dict[str, Pair] = {
         lambda amount, _: healthy(garbage=GarbageCollection(collections=100, ms_per_step=100 * amount, share=amount)),
         (0.07, 0.7),
         (0.0, 0.04),
+    ),
+    "padding": Pair(
+        "the part of a row that no row of its batch needs",
+        lambda amount, _: healthy(loop=loading(padding=PaddingUse(columns=512.0, empty=amount, behind_longest=amount))),
+        (0.08, 0.95),
+        (0.0, 0.05),
     ),
     "slow-optimizer": Pair(
         "the share of a step in the optimizer",

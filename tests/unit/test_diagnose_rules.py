@@ -57,6 +57,7 @@ from bottleneck_doctor.documents.report import (
     EpochPause,
     GarbageCollection,
     Noise,
+    PaddingUse,
     Site,
     Speedup,
 )
@@ -273,6 +274,12 @@ CASES: dict[str, Case] = {
         weight=0.25,
         words=("ran 100 times", "(train.py, line 80)", "25 ms a step, 25 % of the time"),
         line=80,
+    ),
+    "padding": Case(
+        fires=healthy(loop=loading(padding=PaddingUse(columns=512.0, empty=0.9, behind_longest=0.8))),
+        silent=healthy(loop=loading(padding=PaddingUse(columns=512.0, empty=0.3, behind_longest=0.04))),
+        weight=0.8 * 0.93,
+        words=("padded to 512 places", "fills 102", "80 % of what the model computes on"),
     ),
     "slow-optimizer": Case(
         fires=profiled(

@@ -19,6 +19,7 @@ from bottleneck_doctor.edits.autocast_block import autocast_change
 from bottleneck_doctor.edits.before_loop import before_loop_change
 from bottleneck_doctor.edits.call import call_change
 from bottleneck_doctor.edits.diff import ChangeText
+from bottleneck_doctor.edits.listed_samples import listed_samples_change
 from bottleneck_doctor.edits.loader_call import loader_change
 from bottleneck_doctor.edits.memory_format import memory_format_change
 from bottleneck_doctor.edits.named_call import named_change
@@ -211,6 +212,7 @@ EDITS: dict[str, Callable[[str, int], Any]] = {
     "removal": lambda text, line: removal_change(text, [("gc.collect", line)]),
     "switch": lambda text, line: getattr(switches_change(text, {LAMP: False}), "text", None),
     "whole": whole_batches_change,
+    "listed": listed_samples_change,
     "call": lambda text, line: call_change(text, "torch.set_num_threads(1)"),
     "named": lambda text, line: named_change(text, FUSED),
     "off": lambda text, line: named_change(text, OFF),

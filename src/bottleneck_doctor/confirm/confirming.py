@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from bottleneck_doctor.confirm import agreement, room
 from bottleneck_doctor.confirm.way import Way, not_in_effect, way
-from bottleneck_doctor.documents.report import Confirmation, Confirmed, Result, Speedup
+from bottleneck_doctor.documents.check import DEVICE_MEMORY, HOST_MEMORY, Check
+from bottleneck_doctor.documents.report import Confirmation, Confirmed, PeakMemory, Result, Speedup
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.examine.pair_costs import PAIRS
 from bottleneck_doctor.examine.request import ExaminationRequest
@@ -115,7 +117,17 @@ def _measured(
         promised=promised,
         speedup=figure,
         by="edit" if chosen.files else "variables",
+        memory=_memory(done.check),
     )
+
+
+def _memory(check: Check) -> list[PeakMemory]:
+    peaks: dict[str, Literal["host", "device"]] = {HOST_MEMORY: "host", DEVICE_MEMORY: "device"}
+    return [
+        PeakMemory(where=peaks[each.id], written=each.base, changed=each.head)
+        for each in check.metrics
+        if each.id in peaks and each.base is not None and each.head is not None
+    ]
 
 
 def _edit(chosen: Way, asked: ExaminationRequest) -> Edit:
@@ -183,8 +195,9 @@ def told(result: Result, promise: ranking.Promise, confirmation: Confirmation) -
         # Whatever else it says, a verdict that keeps the old figure would contradict the new one.
         sentence = verdict.sentence.replace(before, claim) if before in verdict.sentence else claim
         if confirmation.outcome not in ("agrees", "differs"):
-            # What nobody promises has no risk.
-            for risk in filter(None, promise_words.RISK_TOLD.values()):
-                sentence = sentence.replace(f" {risk}", "")
+            # What nobody promises has no risk, and prepares nothing.
+            taken_back = (*promise_words.RISK_TOLD.values(), promise_words.preparing(promise.preparation))
+            for told_of_it in filter(None, taken_back):
+                sentence = sentence.replace(f" {told_of_it}", "")
         verdict = replace(verdict, sentence=sentence)
     return replace(result, verdict=verdict, confirmation=confirmation)

@@ -10,7 +10,7 @@ from bottleneck_doctor.documents.report import Result, WindowUse
 from bottleneck_doctor.examine.pair_costs import PAIRS, one_pair
 from bottleneck_doctor.gate.plan import LEAST_ROUNDS, WINDOW_SECONDS
 from bottleneck_doctor.session.start import Start
-from bottleneck_doctor.wording import durations
+from bottleneck_doctor.wording import durations, ranking
 
 MOST_SECONDS = 360.0
 """What an examination and its confirmation may take together, where the user named no time and did not ask for it."""
@@ -27,7 +27,9 @@ def seconds_wanted(result: Result) -> float:
     setups = [session.setup_seconds for session in result.method.sessions if session.setup_seconds > 0]
     step = result.baseline.step_ms / 1000 if result.baseline is not None else 0.0
     window = max(WINDOW_SECONDS, STEPS_A_WINDOW * step)
-    return PAIRS * one_pair(1, median(setups) if setups else 0.0, window, rounds=LEAST_ROUNDS) + ENDING
+    promise = ranking.promise(result)
+    first = 0.0 if promise is None or promise.preparation is None else promise.preparation.seconds
+    return PAIRS * one_pair(1, (median(setups) if setups else 0.0) + first, window, rounds=LEAST_ROUNDS) + ENDING
 
 
 def seconds_left(result: Result, budget: float | None, *, asked: bool) -> float | None:

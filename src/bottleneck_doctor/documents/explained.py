@@ -119,6 +119,16 @@ class FileUse:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PaddingUse:
+    """How much of the rows of batches is padding, as attention masks say. `columns`: places of a row. `empty`: the
+    part of all places that hold nothing. `behind_longest`: the part that no row of its batch needs."""
+
+    columns: float
+    empty: float
+    behind_longest: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Loading:
     """How batches are made under a setting, measured where they are made. Milliseconds a batch.
 
@@ -151,6 +161,8 @@ class Loading:
     """Cores that whoever makes a batch keeps busy meanwhile: well below 1, it waits for something."""
     delayed: float | None = None
     """The part of the time of making a batch in which its maker stood ready and others had the cores."""
+    padding: PaddingUse | None = None
+    """None where batches have no attention mask."""
 
 
 @dataclass(frozen=True, kw_only=True)

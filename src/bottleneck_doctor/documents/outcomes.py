@@ -71,6 +71,16 @@ class Sources:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Preparation:
+    """What a setting does once, before training begins, as it was estimated: it prepares this many `samples`, which
+    takes `seconds`, and `bytes` of memory for as long as training lasts."""
+
+    samples: int
+    seconds: float
+    bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class FixOutcome:
     """What became of one fix.
 
@@ -103,6 +113,9 @@ class FixOutcome:
     more_changes: list[Change] = field(default_factory=list)
     """Edits in other places that the fix needs beside `change`."""
 
+    preparation: Preparation | None = None
+    """What `setting` does once before training begins; None where it does nothing."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class LadderStep:
@@ -126,12 +139,24 @@ class Combination:
     ladder: list[LadderStep]
     risk: Risk = "identical"
     changes: list[Change] = field(default_factory=list)
+    preparation: Preparation | None = None
+    """As of a `FixOutcome`."""
 
 
 Confirmed = Literal["agrees", "differs", "unclear", "not_faster", "failed", "other_loss", "missing"]
 """What the program with the change made says of the promise. `agrees` and `differs`: it is faster, by as much as was
 promised or by another factor. `unclear`: it may be, its processes differ too much. `not_faster`: what was promised does
 not come. `failed`: it does not train. `other_loss`: it trains to another loss. `missing`: it was not measured."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PeakMemory:
+    """The most memory that all processes of a training held, in bytes, on the host or on the device that holds most:
+    of the program as `written`, and `changed`."""
+
+    where: Literal["host", "device"]
+    written: float
+    changed: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,6 +175,8 @@ class Confirmation:
     speedup: Speedup | None = None
     by: Literal["edit", "variables"] | None = None
     seconds: float = 0.0
+    memory: list[PeakMemory] = field(default_factory=list)
+    """Empty where it is not known."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ from bottleneck_doctor.edits.before_loop import before_loop_change
 from bottleneck_doctor.edits.call import call_change, set_call, statement_change
 from bottleneck_doctor.edits.diff import ChangeText
 from bottleneck_doctor.edits.drafts import Drafts, Told
+from bottleneck_doctor.edits.listed_samples import listed_samples_change
 from bottleneck_doctor.edits.loader_call import set_arguments
 from bottleneck_doctor.edits.memory_format import memory_format_change
 from bottleneck_doctor.edits.named_call import set_named
@@ -27,6 +28,7 @@ from bottleneck_doctor.knobs import (
     AutocastBlock,
     BeforeLoop,
     Call,
+    ListedSamples,
     MemoryFormat,
     OfModel,
     Removal,
@@ -131,8 +133,10 @@ def _of_the_loader(made: Steps, setting: Setting, found: Found, running: Running
     keywords, without = loader_arguments(setting)
     whole = next((each.edit for each in knobs.knobs_of(setting) if isinstance(each.edit, WholeBatches)), None)
     told = "" if whole is None else f"ass `{whole.text}` to the DataLoader, without its `shuffle` and `drop_last`."
+    listed = next((each.edit for each in knobs.knobs_of(setting) if isinstance(each.edit, ListedSamples)), None)
     if site is None:
         made.notes += [f"And p{told}"] if told else []
+        made.notes += [] if listed is None else [f"And {_given_a_list(listed)}"]
         made.notes += [f"And pass {words.setting_code(keywords)} to the DataLoader."] if keywords else []
         return
     if keywords:
@@ -145,6 +149,13 @@ def _of_the_loader(made: Steps, setting: Setting, found: Found, running: Running
         made.steps.append(step)
     if whole is not None:
         made.steps.append(_at(site, whole_batches_change, f"P{told}"))
+    if listed is not None:
+        sentence = _given_a_list(listed)
+        made.steps.append(_at(site, listed_samples_change, f"{sentence[0].upper()}{sentence[1:]}"))
+
+
+def _given_a_list(edit: ListedSamples) -> str:
+    return f"give the loader a list of its samples: `{edit.text}`."
 
 
 # -- the forward pass --------------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ from bottleneck_doctor.examine import headline, undecided
 from bottleneck_doctor.examine.doubt import Doubt
 from bottleneck_doctor.examine.evidence import LARGEST_RATIO, Candidate, Estimates, JudgeEvidence, speedup
 from bottleneck_doctor.examine.headline import Claim
-from bottleneck_doctor.knobs import num_workers, own_settings
+from bottleneck_doctor.knobs import num_workers, own_settings, preparation
 from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure import repeats
 from bottleneck_doctor.measure.schedule import fewest_workers
@@ -179,6 +179,7 @@ def _measured(
         change=next(iter(changes), None),
         more_changes=changes[1:],
         more_blocks=more,
+        preparation=preparation(whole, evidence.found),
     )
 
 
@@ -352,6 +353,7 @@ def _combination(
         ladder=list(ladder),
         risk=_gravest(evidence, _up_to(ladder, top.setting)),
         changes=_changes(top.setting, evidence),
+        preparation=preparation(top.setting, evidence.found),
     )
 
 
@@ -381,8 +383,9 @@ def _verdict(
     if leading is not None:
         sentence = f"{opening} {promise_words.claim(leading.setting, leading.figure, evidence.found.device)}"
         single = leading.fix or _best_single(outcomes)
+        first = promise_words.preparing(preparation(leading.setting, evidence.found))
         return Verdict(
-            sentence=f"{sentence} {promise_words.RISK_TOLD[leading.risk]}".rstrip(),
+            sentence=" ".join(filter(None, (sentence, first, promise_words.RISK_TOLD[leading.risk]))),
             fix=single,
             together=leading.fix is None,
         )

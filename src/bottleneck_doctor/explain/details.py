@@ -71,6 +71,15 @@ class Files(TypedDict):
     remote: bool
 
 
+class Padding(TypedDict):
+    """Places of the rows of batches: all, those that hold something, and those that are left without needless
+    padding."""
+
+    places: int
+    filled: int
+    needed: int
+
+
 class _Loading(TypedDict):
     num_workers: int
     fetch_seconds: list[float]
@@ -91,6 +100,7 @@ class _Loading(TypedDict):
 class Loading(_Loading, total=False):
     """How batches were made. See `runtime/modes/loading.py`."""
 
+    padding: Padding | None
     computed_seconds: float | None
     delayed_seconds: float | None
     collate_name: str

@@ -11,7 +11,7 @@ import importlib
 import pkgutil
 from functools import lru_cache
 
-from bottleneck_doctor.documents.report import Setting, SettingValue
+from bottleneck_doctor.documents.report import Preparation, Setting, SettingValue
 from bottleneck_doctor.knobs._spec import (
     LAYERS,
     Argument,
@@ -20,6 +20,7 @@ from bottleneck_doctor.knobs._spec import (
     Call,
     KnobSpec,
     Layer,
+    ListedSamples,
     LoaderArgument,
     Loading,
     MemoryFormat,
@@ -106,6 +107,11 @@ def loading(setting: Setting, own: Loading) -> Loading:
     return own
 
 
+def preparation(setting: Setting, found: Found) -> Preparation | None:
+    """What a setting does once before training begins; None where it does nothing."""
+    return next(filter(None, (each.prepares(found) for each in knobs_of(setting) if setting[each.name])), None)
+
+
 def code(name: str, value: SettingValue, device: str) -> str | None:
     """What a user writes for a value outside of the DataLoader's arguments; None where it is one of those. `device` as
     in a `Baseline` (`cuda:0`), "" where it is not known."""
@@ -126,6 +132,7 @@ __all__ = [
     "Call",
     "KnobSpec",
     "Layer",
+    "ListedSamples",
     "LoaderArgument",
     "Loading",
     "MemoryFormat",

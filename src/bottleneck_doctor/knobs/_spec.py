@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from bottleneck_doctor.documents.report import SettingValue
+from bottleneck_doctor.documents.report import Preparation, SettingValue
 from bottleneck_doctor.runtime.wire.messages import Found, Site
 
 Layer = Literal["loader", "process", "session"]
@@ -53,6 +53,16 @@ class LoaderArgument:
 @dataclass(frozen=True)
 class WholeBatches:
     """The loader asks its dataset for whole batches: its sampler makes them, and it has no `batch_size` of its own."""
+
+    text: str
+
+    def code(self, value: SettingValue, device: str) -> str | None:
+        return self.text
+
+
+@dataclass(frozen=True)
+class ListedSamples:
+    """The loader's dataset is a list of all its samples, made before training begins."""
 
     text: str
 
@@ -187,6 +197,7 @@ class Variables:
 Edit = (
     LoaderArgument
     | WholeBatches
+    | ListedSamples
     | Call
     | BeforeLoop
     | AutocastBlock
@@ -205,6 +216,10 @@ Edit = (
 
 
 def _unseen(found: Found) -> SettingValue | None:
+    return None
+
+
+def _nothing_first(found: Found) -> Preparation | None:
     return None
 
 
@@ -238,6 +253,8 @@ class KnobSpec:
     """The user's own value, to be told as a part of the training as written; None where there is nothing to tell."""
     loads: Callable[[Loading, SettingValue], Loading] = _as_before
     """What a value makes of how batches are made."""
+    prepares: Callable[[Found], Preparation | None] = _nothing_first
+    """What it does once before training begins, where it is switched on."""
 
 
 def seen(name: str) -> Callable[[Found], SettingValue | None]:

@@ -17,6 +17,7 @@ from bottleneck_doctor.documents.report import (
     FileUse,
     GarbageCollection,
     Loading,
+    PaddingUse,
     Phases,
     SettingValue,
     Site,
@@ -163,7 +164,16 @@ def loading(details: Sequence[Detail], setting: Mapping[str, SettingValue]) -> L
         collate_site=_site(parts[-1]["collate_site"]),
         collate_name=parts[-1].get("collate_name", ""),
         collate_module=parts[-1].get("collate_module", ""),
+        padding=_padding(parts, samples),
     )
+
+
+def _padding(parts: Sequence[Mapping[str, Any]], samples: float) -> PaddingUse | None:
+    seen = [part["padding"] for part in parts if part.get("padding")]
+    places, filled, needed = (sum(each[name] for each in seen) for name in ("places", "filled", "needed"))
+    if not places or samples <= 0:
+        return None
+    return PaddingUse(columns=places / samples, empty=1 - filled / places, behind_longest=1 - needed / places)
 
 
 def loading_missing(details: Sequence[Detail]) -> str:

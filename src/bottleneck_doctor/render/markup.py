@@ -29,6 +29,8 @@ def environment(cwd: str, device: str = "", sources: Sources | None = None) -> j
         ceiling=words.ceiling_text,
         command=words.command_text,
         confirmation_label=promise_words.label,
+        confirmation_memory=promise_words.memory,
+        preparing=promise_words.preparing,
         date=words.date_text,
         diff_lines=diff_lines,
         duration=words.duration_text,

@@ -43,7 +43,10 @@ def render(result: Result, *, report_path: str | None, width: int | None, color:
     if run:
         console.print(_sentence(run, "dim", color))
     if result.confirmation is not None:
-        said = f"{promise_words.label(result.confirmation)}: {result.confirmation.sentence}"
+        confirmation = result.confirmation
+        said = (
+            f"{promise_words.label(confirmation)}: {confirmation.sentence} {promise_words.memory(confirmation)}".strip()
+        )
         console.print(_sentence(said, "dim", color))
     if result.ranks:
         console.print(Text(f"Measured in {words.ranks_text(result.ranks)}.", style="dim" if color else ""))

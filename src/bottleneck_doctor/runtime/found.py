@@ -61,7 +61,7 @@ def describe(steps: Steps, loop: Loop, loader: Any, device: str) -> Found:
         "optimizer_steps": made,
         "own": own_settings() if steps.callers.own is None else steps.callers.own,
         "obstacles": obstacles(steps),
-        "facts": facts(steps, device, loader),
+        "facts": facts(steps, device, None if loader is None else dataset_copies.for_this_process(loader)),
         "first_batch": wall_clock() - (now() - began),
     }
     extent = _extent(taken)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from bottleneck_doctor.documents.report import Confirmation, Confirmed, Risk, Setting, Speedup
+import math
+
+from bottleneck_doctor.documents.report import Confirmation, Confirmed, Preparation, Risk, Setting, Speedup
 from bottleneck_doctor.wording import words
 
 CHANGED = "with the change made"
@@ -12,6 +14,7 @@ RISK_TOLD: dict[Risk, str] = {
     "semantics": "This changes the training itself.",
 }
 """What the verdict says about the risk of the setting that it names."""
+_PEAKS = {"host": "Its peak memory is", "device": "On the device it is"}
 _LABELS: dict[Confirmed, str] = {
     "agrees": "Confirmed",
     "differs": "Confirmed as faster",
@@ -28,10 +31,31 @@ def label(confirmation: Confirmation) -> str:
     return _LABELS[confirmation.outcome]
 
 
+def memory(confirmation: Confirmation) -> str:
+    """How much memory the changed program needs, as sentences; "" where that is not known."""
+    said = []
+    for each in confirmation.memory:
+        written, changed = words.bytes_text(each.written), words.bytes_text(each.changed)
+        beside = "as much as before" if written == changed else f"{written} as written"
+        said.append(f"{_PEAKS[each.where]} {changed}, {beside}.")
+    return " ".join(said)
+
+
 def claim(setting: Setting, figure: Speedup, device: str) -> str:
     """The verdict's sentence: `num_workers=2` makes training 1.63× faster (95 % 1.60–1.66, 27 pairs)."""
     what = words.speedup_text(figure).replace("× (", "× faster (", 1)
     return f"{_subject(setting, device)} training {what}."
+
+
+def preparing(preparation: Preparation | None) -> str:
+    """What a promise takes before training begins, as a sentence; "" where it takes nothing."""
+    if preparation is None or not math.isfinite(preparation.seconds):
+        return ""
+    samples = f"{words.number_text(preparation.samples)} {words.plural('sample', preparation.samples)}"
+    return (
+        f"Preparing all {samples} takes about {words.duration_text(preparation.seconds)} when training starts, and "
+        f"about {words.bytes_text(preparation.bytes)} of memory."
+    )
 
 
 def confirmed_claim(setting: Setting, figure: Speedup, device: str) -> str:

@@ -14,6 +14,7 @@ from bottleneck_doctor.documents.report import (
     Change,
     Finding,
     FixOutcome,
+    Preparation,
     Result,
     Setting,
     Speedup,
@@ -93,6 +94,8 @@ class Promise:
     speedup: Speedup | None
     changes: list[Change]
     setting: Setting
+    preparation: Preparation | None = None
+    """What it takes once, before training begins."""
 
 
 def promise(result: Result) -> Promise | None:
@@ -109,9 +112,10 @@ def promise(result: Result) -> Promise | None:
 def _promise(result: Result) -> Promise | None:
     """As windows have it."""
     if result.verdict.together and result.combination is not None:
-        return Promise(result.combination.speedup, result.combination.changes, result.combination.setting)
+        whole = result.combination
+        return Promise(whole.speedup, whole.changes, whole.setting, whole.preparation)
     lead = lead_fix(result)
-    return None if lead is None else Promise(lead.speedup, changes_of(lead), lead.setting)
+    return None if lead is None else Promise(lead.speedup, changes_of(lead), lead.setting, lead.preparation)
 
 
 def changes_of(fix: FixOutcome) -> list[Change]:

@@ -23,7 +23,8 @@ def sentence(result: Result) -> str:
     promised = ranking.promise(result)
     ratio = promised.speedup.estimate if promised is not None and promised.speedup is not None else 1.0
     if math.isfinite(ratio) and ratio > 1:
-        said += f", and about {_text(seconds(run, ratio))} with the change"
+        first = 0.0 if promised is None or promised.preparation is None else promised.preparation.seconds
+        said += f", and about {_text(seconds(run, ratio) + first)} with the change"
     said += ", if it does not end sooner." if run.may_end_sooner else "."
     if run.between is None:
         said += f" {PAUSES if run.epochs is None else BETWEEN_EPOCHS}"

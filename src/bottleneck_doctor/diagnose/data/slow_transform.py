@@ -73,7 +73,7 @@ RULE = Rule(
     source="https://docs.pytorch.org/vision/stable/transforms.html#performance-considerations",
     advice="Make this transform cheaper: on smaller inputs, in a faster library, once before training, or on whole "
     "batches on the device.",
-    fixes=("workers", "prefetch-factor", "intra-op-threads"),
+    fixes=("workers", "prefetch-factor", "intra-op-threads", "cached-samples"),
     yields_to=("memory-data-needs-no-workers",),
     contradicts=("compute-bound",),
 )

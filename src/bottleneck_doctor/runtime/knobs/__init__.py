@@ -72,8 +72,8 @@ class Knob:
     @classmethod
     def facts(cls, steps: Steps, device: str, loader: Any = None) -> Any:
         """What was seen by the time the loop is found, with which its fix decides whether it applies: JSON values, or
-        None. `device`: where the model is (`cuda:0`). `loader` is None in a loop without a loader. Ends what `watch`
-        began. May raise."""
+        None. `device`: where the model is (`cuda:0`). `loader` is None in a loop without a loader; its dataset may be
+        asked for samples in this process. Ends what `watch` began. May raise."""
         return None
 
     @classmethod

@@ -79,7 +79,7 @@ def obstacle(loader: Any) -> str:
         return "an iterable dataset has no rows that could be taken by index"
     if not loader._auto_collation:
         return "already on: the loader asks its dataset for whole batches"
-    inner = _inside_subsets(dataset)
+    inner = inside_subsets(dataset)
     if callable(getattr(inner, "__getitems__", None)):
         return f"already on: `{type(inner).__name__}` fetches whole batches itself, by `__getitems__`"
     if loader.collate_fn is not default_collate:
@@ -88,14 +88,15 @@ def obstacle(loader: Any) -> str:
         return "the loader's sampler is not one of torch's, so its indices may not be plain numbers"
     if getattr(loader, "batch_size", None) == 1:
         return "a batch has only one row"
-    if not (_reads_tensors(inner) or _reads_arrays(inner)):
+    if not reads_rows(inner):
         return f"`{type(inner).__name__}` does more than read rows of tensors or arrays by their index"
     if not _compares(dataset, getattr(loader, "batch_size", None) or 1):
         return f"`{type(inner).__name__}` returns other batches for a list of indices than row by row"
     return ""
 
 
-def _inside_subsets(dataset: Any) -> Any:
+def inside_subsets(dataset: Any) -> Any:
+    """The dataset that a `Subset` takes its rows from, or subsets of subsets do."""
     while (
         isinstance(dataset, Subset)
         and type(dataset).__getitem__ is Subset.__getitem__
@@ -118,6 +119,11 @@ def _gives_plain_lists(sampler: Any) -> bool:
         return False
     rows: Any = sampler.sampler
     return type(rows) in _SAMPLERS or (type(rows) is SubsetRandomSampler and _plain(rows.indices))
+
+
+def reads_rows(dataset: Any) -> bool:
+    """Whether it only indexes tensors and arrays that it holds."""
+    return _reads_tensors(dataset) or _reads_arrays(dataset)
 
 
 def _reads_tensors(dataset: Any) -> bool:

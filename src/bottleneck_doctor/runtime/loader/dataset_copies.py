@@ -6,9 +6,10 @@ belongs to which. A dataset of an unknown kind is always used as it is.
 
 from __future__ import annotations
 
+import copy
 from typing import Any, List, Optional
 
-from .handles import DatasetCopy, Noted, exclusive
+from .handles import DatasetCopy, Noted, exclusive, opens_exclusively
 
 _noted = Noted()
 _copies: List[DatasetCopy] = []
@@ -36,8 +37,25 @@ def about_to_iterate(loader: Any) -> None:
 
 def for_workers(loader: Any) -> Any:
     """The dataset for workers: if the user has no workers, without what was opened since the loader was made."""
-    copy = None if loader.num_workers else copy_of(loader, 1)
-    return loader.dataset if copy is None else copy.copy
+    other = None if loader.num_workers else copy_of(loader, 1)
+    return loader.dataset if other is None else other.copy
+
+
+def for_this_process(loader: Any) -> Any:
+    """The loader; if the user has workers, a copy of it with a dataset that may open files in this process. None if
+    that could not be made, or if this process would keep a file open that no other may then open."""
+    if loader.num_workers and opens_exclusively():
+        return None
+    try:
+        other = copy_of(loader, 0)
+        if other is None:
+            return loader
+        other.refresh()
+        made = copy.copy(loader)
+        made.__dict__["dataset"] = other.copy
+    except Exception:  # Changed while it was copied, by a thread of the user's.
+        return None
+    return made
 
 
 def opened_early(loader: Any) -> str:

@@ -228,6 +228,11 @@ def exclusive(dataset: Any) -> List[Any]:
     return found
 
 
+def opens_exclusively() -> bool:
+    """Whether a library is loaded that lets a process and those forked from it open a file only once."""
+    return any(library in sys.modules for library, _ in _EXCLUSIVE)
+
+
 _let_go: List[Any] = []
 _watching = False
 

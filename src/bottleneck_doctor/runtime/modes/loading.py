@@ -25,6 +25,7 @@ from torch.utils.data._utils import fetch, worker
 
 from ..loader.attributes import construction_site
 from ..loop.batches import batch_samples
+from ..loop.padding import Padding, padding_of
 from ..process.originals import getpid, now, processor_time
 from ..wire.channel import VARIABLE
 from .files import OpenCount, file_system
@@ -60,6 +61,8 @@ class Made(NamedTuple):
     """Seconds of processor time that making it took, all threads of the process together."""
     delayed: Optional[float]
     """Seconds in which the process that made the batch was ready to run but had no core; None if unknown."""
+    padding: Optional[Tuple[int, int, int]]
+    """A `Padding`; None if the batch has no attention mask."""
 
 
 class LoadingRecorder:
@@ -188,6 +191,7 @@ class LoadingRecorder:
             files.example,
             computed,
             None if delay is None or later is None else later - delay,
+            padding_of(batch),
         )
         spent = [after - before for before, after in zip(transforms, fetched or self._chains.all_seconds())]
         if self._places is not None:
@@ -263,6 +267,7 @@ class LoadingRecorder:
             "delayed_seconds": _known_sum([made.delayed for made in batches]),
             "samples": sum(made.samples for made in batches),
             "bytes": sum(made.bytes for made in batches),
+            "padding": _added([made.padding for made in batches]),
             "hand_over_seconds": [
                 # Of the way over, only what the main process waits for costs anything.
                 round(arrived - max(asked, made.ended), 7)
@@ -460,6 +465,11 @@ def _lanes(every: List[Made], drawn: Span) -> List[List[Any]]:
                 lane = f"worker {made.worker}"
                 lanes.append([lane, kind, round(first - begin, 7), round(last - first, 7), made.number])
     return lanes
+
+
+def _added(paddings: List[Optional[Tuple[int, int, int]]]) -> Optional[Dict[str, int]]:
+    known = [Padding(*each) for each in paddings if each]
+    return Padding(*map(sum, zip(*known)))._asdict() if known else None
 
 
 def bytes_of(batch: Any, depth: int = 0) -> int:

@@ -1,0 +1,35 @@
+"""`cached_samples`: whether the loader takes its samples out of a list of all of them, prepared before training."""
+
+from __future__ import annotations
+
+from bottleneck_doctor.documents.report import Preparation
+from bottleneck_doctor.knobs._spec import KnobSpec, ListedSamples
+from bottleneck_doctor.runtime.wire.messages import Found
+
+NAME = "cached_samples"
+
+
+def obstacle(found: Found) -> str | None:
+    """Why samples can't be prepared once, "" where they can; None where the guest has not looked."""
+    seen = found.facts.get(NAME)
+    told = seen.get("obstacle") if isinstance(seen, dict) else None
+    return told if isinstance(told, str) else None
+
+
+def _prepares(found: Found) -> Preparation | None:
+    seen = found.facts.get(NAME)
+    if not isinstance(seen, dict):
+        return None
+    samples, size, seconds = (seen.get(name) for name in ("samples", "bytes", "seconds"))
+    if not isinstance(samples, int) or not isinstance(size, int) or not isinstance(seconds, int | float):
+        return None
+    return Preparation(samples=samples, seconds=float(seconds), bytes=size)
+
+
+KNOB = KnobSpec(
+    name=NAME,
+    layer="loader",
+    edit=ListedSamples("dataset=[dataset[index] for index in range(len(dataset))]"),
+    only_loads=True,
+    prepares=_prepares,
+)

@@ -1,0 +1,287 @@
+"""`cached_samples`: the loader's dataset is a list of samples that were prepared before, in place of one that prepares
+each sample whenever it is asked. The effect is checked by the dataset that the window's loader has.
+
+A window can't wait until all samples are prepared. It prepares some of them, and copies them until they take as much
+memory as a processor's cache can't hold: a list of all samples would not lie in the cache either. Then every index
+stands for one of these.
+
+A list is the same data only if a sample is the same each time it is prepared. Some samples are prepared twice to see
+that, and nothing may be drawn from a random generator meanwhile.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import random
+import sys
+import weakref
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+import torch
+from torch.utils.data import IterableDataset, TensorDataset
+
+from ..loop.steps import Steps
+from ..process.originals import now
+from . import GuestContext, Knob
+from ._memory import host_free
+from .batched_fetch import inside_subsets, reads_rows, same_batch
+
+NAME = "cached_samples"
+LOOK_SECONDS = 0.3
+LOOKS = (2, 8)
+"""At least, and at most, this many samples are prepared twice; between them, as many as fit into `LOOK_SECONDS`."""
+FILL_SECONDS = 1.5
+FILLED = (4, 2048)
+"""At least, and at most, this many samples are prepared for a window; between them, as many as fit into
+`FILL_SECONDS`."""
+SPREAD_BYTES = 64 << 20
+"""The samples of a window take this much memory, which is more than the cache of a core."""
+MOST_COPIES = 16384
+MEMORY_PART = 0.5
+"""A list of all samples may take this share of the memory that is free."""
+_OBJECT_BYTES = 100
+"""About what an object of Python's takes besides its data."""
+
+
+class CachedSamples(Knob):
+    name = NAME
+    layer = "loader"
+
+    @classmethod
+    def facts(cls, steps: Steps, device: str, loader: Any = None) -> Any:
+        return None if loader is None else look(loader)
+
+    @classmethod
+    def shape(cls, value: Any, loader: Any) -> None:
+        instead = _stand_in() if value else None
+        if instead is not None:
+            loader.__dict__["dataset"] = instead
+
+    def effect(self, value: Any, context: GuestContext) -> Optional[bool]:
+        return self.effect_on_loading(value, context.feed)
+
+    def effect_on_loading(self, value: Any, feed: Any) -> Optional[bool]:
+        loader = getattr(feed, "loader", None)
+        return None if loader is None else isinstance(loader.dataset, Prepared) == bool(value)
+
+
+# -- which loaders -----------------------------------------------------------------------------------------------------
+
+
+def look(loader: Any) -> Dict[str, Any]:
+    """`obstacle`: why the samples of this loader can't be prepared once, as the end of a sentence; "" if they can.
+    Then `samples`, their number, and about what preparing takes: `bytes` in all, and `seconds` in all."""
+    dataset = loader.dataset
+    obstacle = _by_kind(loader)
+    if obstacle:
+        return {"obstacle": obstacle}
+    try:
+        _source[:] = [weakref.ref(dataset)]
+        count = len(dataset)
+        found = _looked_at(dataset, count, loader.collate_fn)
+    except Exception as error:
+        return {"obstacle": f"preparing a sample in the main process failed ({type(error).__name__})"}
+    if isinstance(found, str):
+        return {"obstacle": found}
+    size, seconds = found
+    copies, free = _processes_here(), host_free()
+    if free is not None and copies * count * size > MEMORY_PART * free:
+        needed, left = copies * count * size / (1 << 30), free / (1 << 30)
+        return {"obstacle": f"all samples together would take about {needed:.1f} GiB, and {left:.1f} GiB are free"}
+    return {"obstacle": "", "samples": count, "bytes": int(count * size), "seconds": count * seconds}
+
+
+def _by_kind(loader: Any) -> str:
+    """What already the kinds of loader and dataset rule out, without a sample."""
+    dataset = loader.dataset
+    if isinstance(dataset, IterableDataset):
+        return "an iterable dataset has no samples that could be taken by index"
+    if not loader._auto_collation:
+        return "the loader asks its dataset for whole batches"
+    inner = inside_subsets(dataset)
+    if isinstance(inner, (list, tuple, TensorDataset)) or reads_rows(inner):
+        return "already on: the samples are in memory"
+    if not callable(getattr(dataset, "__len__", None)):
+        return f"`{type(dataset).__name__}` does not say how many samples it has"
+    return ""
+
+
+def _looked_at(dataset: Any, count: int, collate: Callable[[Any], Any]) -> Any:
+    """Bytes and seconds of one sample; or why samples can't be kept. May raise."""
+    if count < 2:
+        return "there are hardly any samples"
+    begun, before = now(), _Generators()
+    size = 0.0
+    lasted: List[float] = []
+    seen: List[Tuple[Any, Any]] = []
+    try:
+        for place in range(LOOKS[1]):
+            if place >= LOOKS[0] and now() - begun > LOOK_SECONDS:
+                break
+            index = (place * 7919) % count
+            first = dataset[index]
+            again = now()
+            second = dataset[index]
+            lasted.append(now() - again)
+            if before.drew():
+                return "its samples are drawn at random, so each epoch has others"
+            same = alike(first, second)
+            if same is None:
+                return f"samples of this kind can't be compared (`{type(first).__name__}`)"
+            if not same:
+                return "a sample is not the same each time it is prepared"
+            if _elsewhere(first):
+                return "its samples are on a device"
+            size += bytes_of(first)
+            seen.append((first, second))
+        # What a batch is made of must stay as it is, for it comes again. One by one: not all samples go together.
+        for first, _ in seen[: LOOKS[0]]:
+            collate([first])
+        if not all(alike(first, second) for first, second in seen):
+            return "the loader's `collate_fn` changes the samples that it is given"
+    finally:
+        before.put_back()
+    return size / len(lasted), sorted(lasted)[len(lasted) // 2]
+
+
+def _processes_here() -> int:
+    """How many processes of this training hold samples on this machine."""
+    try:
+        return max(1, int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+    except ValueError:
+        return 1
+
+
+class _Generators:
+    """The global random generators as they stand."""
+
+    def __init__(self) -> None:
+        self._states = self._now()
+
+    @staticmethod
+    def _now() -> Tuple[Any, Any, Any]:
+        numpy = sys.modules.get("numpy.random")
+        return random.getstate(), torch.get_rng_state(), None if numpy is None else numpy.get_state(legacy=False)
+
+    def drew(self) -> bool:
+        """Whether one of them has moved."""
+        (own, of_torch, of_numpy), (own_now, torch_now, numpy_now) = self._states, self._now()
+        return own != own_now or not torch.equal(of_torch, torch_now) or not alike(of_numpy, numpy_now)
+
+    def put_back(self) -> None:
+        own, of_torch, of_numpy = self._states
+        random.setstate(own)
+        torch.set_rng_state(of_torch)
+        if of_numpy is not None:
+            sys.modules["numpy.random"].set_state(of_numpy)
+
+
+# -- samples -----------------------------------------------------------------------------------------------------------
+
+
+def alike(one: Any, other: Any) -> Optional[bool]:
+    """Whether two samples are exactly equal; None if that can't be told."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, torch.Tensor):
+        return same_batch(one, other)
+    if isinstance(one, dict):
+        return list(one) == list(other) and _all_alike([(one[key], other[key]) for key in one])
+    if isinstance(one, (list, tuple)):
+        return len(one) == len(other) and _all_alike(list(zip(one, other)))
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(one, (numpy.ndarray, numpy.generic)):
+        alike_in_kind = one.dtype == other.dtype and one.shape == other.shape
+        return bool(alike_in_kind and (one.dtype.hasobject or one.tobytes() == other.tobytes()))
+    if one is None or isinstance(one, (bool, int, float, complex, str, bytes)):
+        return bool(one == other or (one != one and other != other))
+    if callable(getattr(one, "tobytes", None)):  # A picture of PIL's.
+        return bool(one.tobytes() == other.tobytes())
+    return None
+
+
+def _all_alike(pairs: List[Tuple[Any, Any]]) -> Optional[bool]:
+    told = [alike(one, other) for one, other in pairs]
+    return None if None in told else all(told)
+
+
+def bytes_of(sample: Any) -> int:
+    """About how much memory a sample takes."""
+    if isinstance(sample, torch.Tensor):
+        return _OBJECT_BYTES + sample.numel() * sample.element_size()
+    if isinstance(sample, dict):
+        return _OBJECT_BYTES + sum(map(bytes_of, sample.values()))
+    if isinstance(sample, (list, tuple)):
+        return _OBJECT_BYTES + sum(map(bytes_of, sample))
+    size = getattr(sample, "nbytes", None)
+    if isinstance(size, int):
+        return _OBJECT_BYTES + size
+    if callable(getattr(sample, "tobytes", None)):
+        return _OBJECT_BYTES + len(sample.tobytes())
+    return sys.getsizeof(sample)
+
+
+def _elsewhere(sample: Any) -> bool:
+    """Whether a part of it is not in the host's memory."""
+    if isinstance(sample, torch.Tensor):
+        return sample.device.type != "cpu"
+    if isinstance(sample, dict):
+        return any(map(_elsewhere, sample.values()))
+    return isinstance(sample, (list, tuple)) and any(map(_elsewhere, sample))
+
+
+class Prepared:
+    """Stands for the list of all samples of a dataset that has `count`; it holds some of them."""
+
+    def __init__(self, samples: List[Any], count: int) -> None:
+        self._samples = samples
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._samples[index % len(self._samples)]
+
+
+_source: List[Any] = []
+"""The dataset that was looked at last, held weakly: the one that this process may take samples of."""
+_prepared: List[Tuple[Any, Prepared]] = []
+"""The dataset whose samples were prepared last, held weakly, and what stands for the list of all of them."""
+
+
+def _stand_in() -> Optional[Prepared]:
+    """What stands for a list of all samples; None if preparing them fails."""
+    dataset = _source[0]() if _source else None
+    if dataset is None:
+        return None
+    for reference, known in _prepared:
+        if reference() is dataset:
+            return known
+    try:
+        count = len(dataset)
+        made = Prepared(_filled(dataset, count), count)
+    except Exception:  # The window says that it took no effect.
+        return None
+    _prepared[:] = [(weakref.ref(dataset), made)]
+    return made
+
+
+def _filled(dataset: Any, count: int) -> List[Any]:
+    begun = now()
+    samples: List[Any] = []
+    for place in range(min(count, FILLED[1])):
+        if place >= FILLED[0] and now() - begun > FILL_SECONDS:
+            break
+        samples.append(dataset[(place * 7919) % count])
+    size = sum(map(bytes_of, samples))
+    whole = len(samples)
+    while size < SPREAD_BYTES and len(samples) < min(count, MOST_COPIES):
+        one = copy.deepcopy(samples[len(samples) % whole])
+        samples.append(one)
+        size += bytes_of(one)
+    return samples
+
+
+KNOB = CachedSamples

@@ -1,0 +1,95 @@
+"""The edit that gives a loader a list of its samples: what it writes runs, and gives the same batches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from bottleneck_doctor.edits.listed_samples import listed_samples_change
+from bottleneck_doctor.runtime.knobs.batched_fetch import same_batch
+
+HEAD = (
+    "import torch\n"
+    "from torch.utils.data import DataLoader, TensorDataset\n"
+    "data = TensorDataset(torch.arange(23).float(), torch.arange(23))\n"
+    "held = {'train': data}\n"
+)
+LINE = 5
+
+
+def edited(call: str, line: int = LINE) -> str | None:
+    change = listed_samples_change(f"{HEAD}{call}\n", line)
+    return None if change is None else change.edited.removeprefix(HEAD)
+
+
+def drawn(source: str) -> list[Any]:
+    """Two epochs of the loader that a program makes, and what is drawn at random behind them."""
+    scope: dict[str, Any] = {}
+    torch.manual_seed(1)
+    exec(source, scope)
+    return [*scope["loader"], *scope["loader"], torch.rand(1)]
+
+
+LIST = "samples = [data[index] for index in range(len(data))]\n"
+WRITTEN = {
+    "loader = DataLoader(data, batch_size=4, shuffle=True)": (
+        f"{LIST}loader = DataLoader(samples, batch_size=4, shuffle=True)\n"
+    ),
+    "loader = DataLoader(batch_size=4, dataset=data)": f"{LIST}loader = DataLoader(batch_size=4, dataset=samples)\n",
+    "loader = DataLoader(\n    data,  # all of it\n    4,\n)": (
+        f"{LIST}loader = DataLoader(\n    samples,  # all of it\n    4,\n)\n"
+    ),
+    "loader = DataLoader(held['train'], 4)": (
+        "samples = [held['train'][index] for index in range(len(held['train']))]\nloader = DataLoader(samples, 4)\n"
+    ),
+    "loader = DataLoader(TensorDataset(torch.arange(9)), 4)": (
+        "dataset = TensorDataset(torch.arange(9))\n"
+        "samples = [dataset[index] for index in range(len(dataset))]\n"
+        "loader = DataLoader(samples, 4)\n"
+    ),
+    "loader = {part: DataLoader(held[part], 4) for part in held}['train']": (
+        "loader = {part: DataLoader([held[part][index] for index in range(len(held[part]))], 4) "
+        "for part in held}['train']\n"
+    ),
+    "samples = index = 3\nloader = DataLoader(data, 4)": (
+        "samples = index = 3\n"
+        "train_samples = [data[index] for index in range(len(data))]\n"
+        "loader = DataLoader(train_samples, 4)\n"
+    ),
+    "index = 'train'\nloader = DataLoader(held[index], 4)": (
+        "index = 'train'\n"
+        "samples = [held[index][i] for i in range(len(held[index]))]\n"
+        "loader = DataLoader(samples, 4)\n"
+    ),
+    "def make():\n    return DataLoader(data, 4)\nloader = make()": (
+        "def make():\n    samples = [data[index] for index in range(len(data))]\n    return DataLoader(samples, 4)\n"
+        "loader = make()\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("call", WRITTEN)
+def test_what_is_written_gives_the_same_batches(call: str) -> None:
+    line = LINE + next(place for place, text in enumerate(call.split("\n")) if "DataLoader" in text)
+    after = edited(call, line)
+    assert after == WRITTEN[call]
+    before, now = drawn(HEAD + call), drawn(HEAD + after)
+    assert len(before) == len(now)
+    assert all(map(same_batch, before, now))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "loader = DataLoader(*held.values())",
+        "loader = DataLoader(**held)",
+        "loader = print(data)",
+        "pair = DataLoader(data, 4), DataLoader(data, 2)",
+        "make = lambda: DataLoader(TensorDataset(torch.arange(9)))",
+        "loader = DataLoader(samples, 4)",
+    ],
+)
+def test_what_is_not_certain_is_left_alone(call: str) -> None:
+    assert edited(call) is None
