@@ -49,6 +49,13 @@ WRITTEN = {
         "samples = [dataset[index] for index in range(len(dataset))]\n"
         "loader = DataLoader(samples, 4)\n"
     ),
+    "def make():\n    return DataLoader(\n        TensorDataset(torch.arange(9),  # one\n"
+    "                      torch.arange(9)),\n        batch_size=4)\nloader = make()": (
+        "def make():\n    dataset = TensorDataset(torch.arange(9),  # one\n"
+        "                  torch.arange(9))\n"
+        "    samples = [dataset[index] for index in range(len(dataset))]\n"
+        "    return DataLoader(\n        samples,\n        batch_size=4)\nloader = make()\n"
+    ),
     "loader = {part: DataLoader(held[part], 4) for part in held}['train']": (
         "loader = {part: DataLoader([held[part][index] for index in range(len(held[part]))], 4) "
         "for part in held}['train']\n"

@@ -44,14 +44,14 @@ def listed_samples_change(source: str, line: int) -> ChangeText | None:
         dataset = code(given) if named else next((name for name in DATASET_NAMES if not tree.says(name)), None)
         if not free or dataset is None:
             return None
-        lines = [] if named else [f"{dataset} = {code(given)}"]
+        lines = [] if named else [f"{dataset} = {_moved_out(tree, given, call)}"]
         lines.append(f"{free[0]} = {_list(dataset, index)}")
         instead = free[0]
     elif named:
         instead = _list(code(given), index)
     else:
         return None
-    if any("\n" in each for each in (*lines, instead)) or len(instead) > LONGEST_LINE:
+    if "\n" in instead or len(instead) > LONGEST_LINE:
         return None
     above = {statement: lines} if lines else None
     edited = tree.edited({given: put(cst.parse_expression(instead))}, above)
@@ -75,6 +75,18 @@ def _inside(tree: SourceTree, call: cst.Call) -> list[cst.CSTNode]:
             break
         inside.append(each)
     return inside
+
+
+def _moved_out(tree: SourceTree, given: cst.BaseExpression, call: cst.Call) -> str:
+    """What makes the dataset, with lines that are indented as if it stood where its statement does."""
+    text, (line, column) = code(given), tree.place(given)
+    statement = tree.statement(call)
+    further = column - (0 if statement is None else tree.place(statement)[1])
+    alone = not tree.text_of_line(line)[:column].strip()
+    if not alone or '"""' in text or "'''" in text:
+        return text
+    first, *others = text.split("\n")
+    return "\n".join([first, *(each[min(further, len(each) - len(each.lstrip(" "))) :] for each in others)])
 
 
 def _list(dataset: str, index: str) -> str:
