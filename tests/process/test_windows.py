@@ -16,6 +16,7 @@ from tests.quiet import lasting
 
 from bottleneck_doctor.measure.windows import surroundings
 from bottleneck_doctor.monitor import RunQueue
+from bottleneck_doctor.runtime.knobs import cached_samples
 from bottleneck_doctor.runtime.wire import messages
 
 pytestmark = pytest.mark.process
@@ -244,7 +245,9 @@ def test_no_sample_is_asked_for_twice_in_one_epoch(guest: StartGuest) -> None:
     assert script.window({"num_workers": 2, "persistent_workers": True}, lead_in=8, steps=12).status == "ok"
     assert script.window({}, mode="loader_only", steps=12).status == "ok"
     script.close()
-    counts = Counter(script.notes("indices"))
+    # Whether a sample is the same each time is asked of a few, when the loop is found.
+    looked_at = {place * 7919 % 6000 for place in range(cached_samples.LOOKS[1])}
+    counts = Counter(index for index in script.notes("indices") if index not in looked_at)
     assert len(counts) > 500
     assert counts.most_common(1)[0][1] == 1
 
