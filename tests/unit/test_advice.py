@@ -137,7 +137,8 @@ def test_a_list_of_samples_that_no_edit_is_certain_for_is_told(found: Found, tmp
     (only,) = changes_for({"cached_samples": True}, found)
     assert only.diff == ""
     assert only.note == (
-        "Give the loader a list of its samples: `dataset=[dataset[index] for index in range(len(dataset))]`."
+        "Give the loader a list of its samples, made once before training: "
+        "`dataset=[dataset[index] for index in range(len(dataset))]`."
     )
 
 

@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, Tenso
 from bottleneck_doctor import knobs
 from bottleneck_doctor.documents.report import Preparation, Setting
 from bottleneck_doctor.fixes import NotApplicable, Offer, catalogue
-from bottleneck_doctor.runtime.knobs import cached_samples
+from bottleneck_doctor.runtime.knobs import GuestContext, Refused, cached_samples
 from bottleneck_doctor.runtime.knobs.cached_samples import CachedSamples, alike, bytes_of, look
 from bottleneck_doctor.runtime.loader.feed import Feed, IndexStream
 from bottleneck_doctor.runtime.loop.steps import Steps
@@ -184,6 +184,14 @@ def test_a_window_has_samples_of_the_dataset_and_asks_it_no_more() -> None:
     assert again.loader.dataset is feed.loader.dataset, "the next window prepares nothing"
     assert data.asked == asked
     assert vars(loader) == before
+
+
+def test_a_loader_of_every_epoch_is_left_alone() -> None:
+    context = GuestContext(Steps(), "cpu")
+    CachedSamples().apply(True, context)
+    context.made_anew = True
+    with pytest.raises(Refused, match="a new loader for every epoch"):
+        CachedSamples().apply(True, context)
 
 
 def test_workers_have_them_too() -> None:

@@ -96,6 +96,8 @@ def test_what_is_written_gives_the_same_batches(call: str) -> None:
         "pair = DataLoader(data, 4), DataLoader(data, 2)",
         "make = lambda: DataLoader(TensorDataset(torch.arange(9)))",
         "loader = DataLoader(samples, 4)",
+        "for loader in [DataLoader(data, 4)]: pass",
+        "while True: loader = DataLoader(data, 4)",
     ],
 )
 def test_what_is_not_certain_is_left_alone(call: str) -> None:

@@ -8,7 +8,7 @@ import libcst as cst
 from bottleneck_doctor.edits.arguments import LONGEST_LINE
 from bottleneck_doctor.edits.diff import ChangeText, as_change
 from bottleneck_doctor.edits.loader_target import loader_calls
-from bottleneck_doctor.edits.tree import SourceTree, code, dotted, put
+from bottleneck_doctor.edits.tree import LOOPS, SCOPES, SourceTree, code, dotted, put
 
 LIST_NAMES = ("samples", "train_samples", "prepared_samples")
 """Names for the list."""
@@ -28,7 +28,7 @@ def listed_samples_change(source: str, line: int) -> ChangeText | None:
         return None
     call = calls[0]
     given = _dataset(call)
-    if given is None or dotted(given) in LIST_NAMES:
+    if given is None or dotted(given) in LIST_NAMES or _in_loop(tree, call):
         return None
     # It is a name of the list's own, so it hides only what the dataset itself is called by.
     within = {name.value for name in tree.nodes(cst.Name, within=given)}
@@ -56,6 +56,16 @@ def listed_samples_change(source: str, line: int) -> ChangeText | None:
     above = {statement: lines} if lines else None
     edited = tree.edited({given: put(cst.parse_expression(instead))}, above)
     return None if edited is None else as_change(source, edited, tree.lines(call)[0], "")
+
+
+def _in_loop(tree: SourceTree, call: cst.Call) -> bool:
+    """Whether the call is made again and again, and with it the list."""
+    for each in tree.around(call):
+        if isinstance(each, LOOPS):
+            return True
+        if isinstance(each, SCOPES):
+            return False
+    return False
 
 
 def _dataset(call: cst.Call) -> cst.BaseExpression | None:

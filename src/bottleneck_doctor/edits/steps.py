@@ -155,7 +155,7 @@ def _of_the_loader(made: Steps, setting: Setting, found: Found, running: Running
 
 
 def _given_a_list(edit: ListedSamples) -> str:
-    return f"give the loader a list of its samples: `{edit.text}`."
+    return f"give the loader a list of its samples, made once before training: `{edit.text}`."
 
 
 # -- the forward pass --------------------------------------------------------------------------------------------------

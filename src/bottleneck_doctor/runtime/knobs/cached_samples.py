@@ -23,7 +23,7 @@ from torch.utils.data import IterableDataset, TensorDataset
 
 from ..loop.steps import Steps
 from ..process.originals import now
-from . import GuestContext, Knob
+from . import GuestContext, Knob, Refused
 from ._memory import host_free
 from .batched_fetch import inside_subsets, reads_rows, same_batch
 
@@ -57,6 +57,10 @@ class CachedSamples(Knob):
         instead = _stand_in() if value else None
         if instead is not None:
             loader.__dict__["dataset"] = instead
+
+    def apply(self, value: Any, context: GuestContext) -> None:
+        if value and context.made_anew:
+            raise Refused("the script makes a new loader for every epoch, and would prepare all samples each time")
 
     def effect(self, value: Any, context: GuestContext) -> Optional[bool]:
         return self.effect_on_loading(value, context.feed)
