@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from tests.unit.diagnosable import (
     BY_ID,
     LEAKING,
@@ -42,6 +43,15 @@ def test_memory_that_levels_off_is_not_growth() -> None:
     filling = [sum(600.0 / 4**each for each in range(count)) * MB for count in range(1, 8)]
     windows = [window(index) for index in range(7)]
     assert finding("memory-growth", healthy(windows=windows, utilization=use(resident=filling))) is None
+
+
+@pytest.mark.parametrize(
+    "taken_once", [[782.5, 784.3, 784.6, 856.7, 867.1], [777.3, 853.3, 865.1], [500.0, 501.0, 700.0, 701.0]]
+)
+def test_what_takes_memory_once_is_not_growth(taken_once: list[float]) -> None:
+    windows = [window(index) for index in range(len(taken_once))]
+    resident = [each * MB for each in taken_once]
+    assert finding("memory-growth", healthy(windows=windows, utilization=use(resident=resident))) is None
 
 
 def test_memory_growth_is_not_judged_on_few_windows() -> None:

@@ -18,6 +18,9 @@ LEAST_SHARE = 0.05
 STEADY = 0.9
 """Memory grows steadily if its correlation with time is this or more. Ours: the curve of a cache that fills up
 flattens, and falls below."""
+STRAIGHT = 0.2
+"""Memory that grows steadily is never off the straight line from its first size to its last by more than this part of
+its growth. Ours: what takes memory once, as windows of another setting may in between, is off by up to a half."""
 LEAST_WINDOWS = 3
 HOUR = 3600.0
 
@@ -76,10 +79,18 @@ def _slope(points: list[tuple[float, float]]) -> float:
     grown = sizes[-1] - sizes[0]
     if grown < max(LEAST_BYTES, LEAST_SHARE * sizes[0]) or any(after <= before for before, after in pairwise(sizes)):
         return 0.0
+    if any(abs(size - _between(points, time)) > STRAIGHT * grown for time, size in points):
+        return 0.0
     try:
         return linear_regression(times, sizes).slope if correlation(times, sizes) >= STEADY else 0.0
     except StatisticsError:
         return 0.0
+
+
+def _between(points: list[tuple[float, float]], time: float) -> float:
+    """The size at a time, on the straight line from the first of the points to the last."""
+    (start, before), (end, after) = points[0], points[-1]
+    return before + (after - before) * (time - start) / (end - start) if end > start else before
 
 
 RULE = Rule(
