@@ -52,9 +52,9 @@ HARDLY_MEASURING = {
     "test_transforms.py",
     "test_windows.py",
 }
-"""Of these, what can run two at a time: it asks what happens, and not how fast. Slow tests in these files do measure,
-unless they are marked `slow(together=True)`, and others that are marked `alone` themselves. They all are `timed`: they
-measure coarsely enough for company."""
+"""Of these, what can run two at a time: it asks what happens, and not how fast. A slow test of any file is taken
+to measure unless it is marked `slow(together=True)`, and others are marked `alone` themselves. What has company is
+`timed`: it measures coarsely enough for that."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -69,10 +69,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         slow = item.get_closest_marker("slow")
         if slow is not None and "SLOW_TESTS" not in os.environ:
             item.add_marker(pytest.mark.skip(reason="slow: set SLOW_TESTS=1"))
-        measures = slow is not None and not slow.kwargs.get("together")
-        if here and (item.path.name not in HARDLY_MEASURING or measures):
+        in_company = item.path.name in HARDLY_MEASURING if slow is None else slow.kwargs.get("together")
+        if here and not in_company:
             item.add_marker(pytest.mark.alone)
-        elif here and item.path.name in HARDLY_MEASURING:
+        elif here:
             # Real processes beside those of another test: if nothing else is measured, it is how long they wait.
             item.add_marker(pytest.mark.timed)
         retries.allow(item)

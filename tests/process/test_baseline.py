@@ -119,7 +119,7 @@ def test_a_slower_head_is_found_against_stored_times(folder: Path) -> None:
     assert json.loads((folder / "out.json").read_text())["processes"]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(together=True)
 def test_a_script_that_fails_makes_no_baseline(folder: Path) -> None:
     (folder / "train.py").write_text("import torch\nraise RuntimeError('no such rows')\n")
     done = doctor("baseline", "train.py", cwd=folder)

@@ -219,7 +219,7 @@ def test_an_interrupted_check_leaves_nothing(repository: Path) -> None:
     untouched(repository)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(together=True)
 def test_a_module_with_a_package_of_its_own(repository: Path, tmp_path: Path) -> None:
     """Each side imports its own package, though PYTHONPATH names the head's."""
     package = repository / "src" / "pets"

@@ -76,7 +76,7 @@ def test_the_changed_program_gives_the_headline(project: Path) -> None:
     assert looks(project) == before
 
 
-@pytest.mark.slow
+@pytest.mark.slow(together=True)
 def test_interrupted_the_report_stays_as_it_was(project: Path) -> None:
     before = looks(project)
     process = run(project, "--budget", "60s", "--confirm")
@@ -96,7 +96,7 @@ def test_interrupted_the_report_stays_as_it_was(project: Path) -> None:
     assert looks(project) == before
 
 
-@pytest.mark.slow
+@pytest.mark.slow(together=True)
 def test_it_is_left_out_where_nobody_wants_it(project: Path) -> None:
     process = run(project, "--budget", "60s", "--no-confirm")
     _, heard = process.communicate(timeout=120)

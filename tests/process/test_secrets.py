@@ -126,7 +126,7 @@ def test_a_report_and_a_talkative_terminal(tmp_path: Path) -> None:
     assert any("no workers with" in reason for reason in reasons), result.fixes
 
 
-@pytest.mark.slow
+@pytest.mark.slow(together=True)
 @pytest.mark.timeout(240)
 def test_an_explained_report_without_source(tmp_path: Path) -> None:
     done = examine(tmp_path, TELLTALE, "--budget", "60s", "--no-source")

@@ -158,7 +158,7 @@ def impatient(folder: Path, *words: str, doctor: str = IMPATIENT) -> subprocess.
     )
 
 
-@pytest.mark.slow
+@pytest.mark.slow(together=True)
 def test_dataset_that_hangs_in_workers_costs_one_hang(tmp_path: Path) -> None:
     write(tmp_path, LOCKED)
     options = [
