@@ -167,7 +167,11 @@ SUITE = (
         never=(*FILES, "workers-io-bound", "worker-imbalance", "slow-collate"),
     ),
     Planted(
-        name="one_worker", expected=("too-few-workers",), never=FILES, place=False, fix=("workers", "cached-samples")
+        name="one_worker",
+        expected=("too-few-workers", "slow-fetch"),
+        never=FILES,
+        place=False,
+        fix=("workers", "cached-samples"),
     ),
     # Sixteen workers on two cores cost most where they are started: at every turn of an epoch.
     Planted(name="too_many_workers", expected=("too-many-workers", "slow-epoch-turn"), place=False),
@@ -183,7 +187,7 @@ SUITE = (
     Planted(name="rare_slow_sample", expected=("step-jitter",), never=FILES, place=False),
     # The step.
     Planted(name="conv_compute", expected=("compute-bound",), never=(*WAITS, *STEPS), place=False),
-    Planted(name="padded_rows", expected=("padding",), never=(*WAITS, *STEPS)),
+    Planted(name="padded_rows", expected=("padding",), never=(*WAITS, *STEPS), fix=("trimmed-padding",)),
     Planted(name="small_layers", expected=("python-bound",), never=FILES, place=False),
     Planted(name="python_forward", expected=("python-bound",), never=(*FILES, "work-between-steps")),
     Planted(name="own_optimizer", expected=("slow-optimizer",), never=(*FILES, "work-between-steps")),

@@ -99,6 +99,8 @@ PROGRAMS = (
     _works("under_autocast.py", "full-precision"),
     _works("garbage.py", "gc-freeze"),
     _works("same_samples.py", "cached-samples"),
+    _works("uneven_batches.py", "out-of-order"),
+    _planted("padded_rows.py", "trimmed-padding"),
     _planted("workers_for_tensors.py", "no-workers"),
     _loads("lightning_fit.py", needs=("lightning",)),
     _loads("trainer_arguments.py", needs=("transformers", "accelerate")),

@@ -31,7 +31,7 @@ import psutil
 from _common import examination, machine, machine_line, revision, save, say, table
 from _planted_truth import CONTRADICTIONS, PROGRAMS, SCRATCH, SUITE, Planted
 
-FORMAT = 1
+FORMAT = 2
 SLIGHT = 0.1
 """Weight under which a finding contradicts nothing of what takes nearly all of the time."""
 TARGET = 0.97
@@ -75,7 +75,8 @@ def judged(program: Planted, record: dict[str, Any]) -> Judged:
     cause = next((finding for finding in findings if finding["id"] in program.expected), first)
     site = cause["site"] if cause is not None else None
     named = f"{PurePath(site['file']).name}:{site['line']}" if site is not None else ""
-    fix = next((each["id"] for each in record["fixes"] if each["status"] == "faster"), "")
+    faster = [each for each in record["fixes"] if each["status"] == "faster"]
+    fix = max(faster, key=lambda each: each["low"])["id"] if faster else ""  # As the report ranks them.
     reasons = {each["id"]: each["reason"] for each in record["not_judged"]}
     return Judged(
         program=program,
@@ -126,7 +127,10 @@ def examine(program: Planted, budget: str, scratch: Path, reports: Path | None =
         report: dict[str, Any] = {}
         if not failure:
             report = msgspec.json.decode((output / "report.json").read_bytes())
-    fixes = [{"id": each["id"], "status": each["status"]} for each in report.get("fixes", [])]
+    fixes = [
+        {"id": each["id"], "status": each["status"], "low": (each["speedup"] or {}).get("low", 0.0)}
+        for each in report.get("fixes", [])
+    ]
     record = {
         "program": program.fingerprint(),
         "revision": revision(),

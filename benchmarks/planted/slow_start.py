@@ -19,7 +19,7 @@ def read_sources(count):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--epochs", type=int, default=1000)
+    parser.add_argument("--epochs", type=int, default=100)
     parser.add_argument("--sources", type=int, default=10)
     options = parser.parse_args()
 

@@ -757,6 +757,15 @@ TRAINERS = [
         said="write `--dataloader_num_workers 4` there",
     ),
     Site(
+        "training arguments that have no such argument",
+        "=== train.py\nfrom transformers import Trainer, TrainingArguments\n"
+        "args = TrainingArguments('out', dataloader_num_workers=1)\ntrainer = Trainer('model', args)\n"
+        "trainer.train()\n",
+        setting={"in_order": False},
+        edited=(),
+        said="Return a DataLoader with in_order=False from get_train_dataloader",
+    ),
+    Site(
         "training arguments of its own",
         "=== train.py\nfrom dataclasses import dataclass\n"
         "from transformers import HfArgumentParser, Trainer, TrainingArguments\n@dataclass\n"

@@ -88,7 +88,10 @@ def got(made: list[Made], rows: str) -> Made:
 
 
 def has(made: Made, wanted: Mapping[str, Any]) -> bool:
-    return all(type(made.given[name]) is type(value) and made.given[name] == value for name, value in wanted.items())
+    given = made.given
+    return all(
+        name in given and type(given[name]) is type(value) and given[name] == value for name, value in wanted.items()
+    )
 
 
 def found_at(made: Made) -> Found:

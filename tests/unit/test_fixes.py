@@ -89,7 +89,7 @@ def test_fix_says_what_why_how_and_where_it_is_written(identifier: str) -> None:
     assert fix.why.endswith(".")
     assert fix.how.endswith(".")
     assert fix.source.startswith("https://")
-    assert fix.risk in ("identical", "numerics", "semantics")
+    assert fix.risk in words.RISK_WORDS
     assert fix.target in ("data", "compute", "transfer")
 
 
@@ -240,6 +240,33 @@ def test_a_model_is_compiled_where_that_is_asked_for() -> None:
     assert "`--only compile`" in unasked.reason
     compiled = fix.proposed(replace(FOUND, obstacles={"compiled": "already on: the model is compiled"}), named=False)
     assert compiled == NotApplicable("already on: the model is compiled")
+
+
+def test_batches_come_as_they_are_ready_where_they_take_unequally_long() -> None:
+    free = {"in_order": {"obstacle": ""}}
+    uneven = [0.5, *([0.05] * 6), 0.3, 0.05]  # The first waits for the epoch to begin.
+    here = replace(FOUND, facts=free)
+    assert settings("out-of-order", replace(here, wait_seconds=uneven)) == [{"in_order": False}]
+    assert "take about equally long" in refusal("out-of-order", replace(here, wait_seconds=[0.5, *([0.05] * 8)]))
+    assert settings("out-of-order", replace(here, wait_seconds=[0.05] * 3)) == [{"in_order": False}]
+    # What a loop waits for workers says nothing about how long a batch takes them.
+    assert settings("out-of-order", replace(WITH_WORKERS, facts=free)) == [{"in_order": False}]
+    assert "could not be seen" in refusal("out-of-order", WITH_WORKERS)
+    told = replace(WITH_WORKERS, facts={"in_order": {"obstacle": "already on: so it is"}})
+    assert refusal("out-of-order", told) == "already on: so it is"
+    assert "no torch DataLoader" in refusal("out-of-order", BARE)
+    assert BY_ID["out-of-order"].risk == "order"
+
+
+def test_batches_are_cut_where_they_go_on_behind_their_longest_row() -> None:
+    def padded(**told: Any) -> Found:
+        return replace(FOUND, facts={"trimmed_padding": {"obstacle": "", "share": 0.6, "names": ["input_ids"], **told}})
+
+    assert settings("trimmed-padding", padded()) == [{"trimmed_padding": True}]
+    assert "no attention mask" in refusal("trimmed-padding", FOUND)
+    assert "hardly go on" in refusal("trimmed-padding", padded(share=0.05))
+    assert refusal("trimmed-padding", padded(obstacle="the loss counts padding, too")).startswith("the loss counts")
+    assert "no torch DataLoader" in refusal("trimmed-padding", BARE)
 
 
 def test_checkpointing_is_left_out_where_it_was_seen() -> None:

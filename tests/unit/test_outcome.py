@@ -1,11 +1,13 @@
-"""What an examination says of processes that it lost."""
+"""What an examination says of processes that it lost, and how its verdict begins."""
 
 from __future__ import annotations
 
+import pytest
 from tests.unit.diagnosable import window
 
-from bottleneck_doctor.documents.report import SessionRecord
-from bottleneck_doctor.examine.outcome import failed_later
+from bottleneck_doctor.diagnose import Diagnosis, Headline
+from bottleneck_doctor.documents.report import Finding, SessionRecord
+from bottleneck_doctor.examine.outcome import failed_later, leading_to
 
 FAILED = SessionRecord(
     number=2, setup_seconds=3.0, seconds=20.0, ended="the script failed: RuntimeError: no primitive."
@@ -20,3 +22,41 @@ def test_a_script_is_not_blamed_for_what_was_switched_in_its_process() -> None:
     )
     untouched = [window(0, session=2), window(1, session=1, setting={"autocast": "bfloat16"})]
     assert failed_later(FAILED, untouched).sentence.endswith("the script failed: RuntimeError: no primitive.")
+
+
+WAITS = Headline("slow-transform", "waits for data 9.3 % of the time, most of it in `Blur`")
+
+
+@pytest.mark.parametrize(
+    ("fix", "of_data", "computing", "told"),
+    [
+        (
+            "amp-bf16",
+            True,
+            0.88,
+            "Training computes 88 % of the time, and waits for data 9.3 % of the time, most of it",
+        ),
+        ("workers", True, 0.88, "Training waits for data"),
+        (None, True, 0.88, "Training waits for data"),
+        ("amp-bf16", False, 0.88, "Training waits for data"),
+        ("amp-bf16", True, 0.05, "Training waits for data"),
+        ("amp-bf16", True, None, "Training waits for data"),
+    ],
+)
+def test_a_fix_of_computing_follows_from_what_computing_takes(
+    fix: str | None, of_data: bool, computing: float | None, told: str
+) -> None:
+    finding = Finding(
+        id="slow-transform",
+        title="",
+        sentence="",
+        evidence={},
+        fixes=[],
+        weight=0.093,
+        share=0.09,
+        site=None,
+        advice="",
+    )
+    named = frozenset({"slow-transform"} if of_data else ())
+    found_out = Diagnosis([finding], [], of_data=named, computing=computing)
+    assert leading_to(fix, WAITS, found_out).opening.startswith(told)

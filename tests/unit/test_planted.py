@@ -223,11 +223,15 @@ def test_a_failed_examination_is_wrong_and_says_why() -> None:
     assert "No training loop was found." in planted.report_text([row], long=False)
 
 
-def test_the_first_faster_fix_is_compared_where_one_is_known() -> None:
+def test_the_fix_that_is_ranked_first_is_compared_where_one_is_known() -> None:
     program = SUITE["workers_for_tensors"]
-    fixes = [{"id": "amp-bf16", "status": "slower"}, {"id": "no-workers", "status": "faster"}]
+    fixes = [
+        {"id": "amp-bf16", "status": "slower", "low": 0.4},
+        {"id": "merged-groups", "status": "faster", "low": 1.1},
+        {"id": "no-workers", "status": "faster", "low": 1.4},
+    ]
     assert planted.judged(program, record(fixes=fixes)).fix_right is True
-    assert planted.judged(program, record(fixes=fixes[:1])).fix_right is False
+    assert planted.judged(program, record(fixes=fixes[:2])).fix_right is False
     assert planted.judged(replace(program, fix=()), record(fixes=fixes[:1])).fix_right is True
     assert planted.judged(replace(program, fix=None), record(fixes=fixes)).fix_right is None
 

@@ -30,11 +30,17 @@ RETIRED_IDS: frozenset[str] = frozenset()
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Findings, the cause first, and the rules that could not be applied. `clauses`, by id, is for `headline`."""
+    """Findings, the cause first, and the rules that could not be applied. `clauses`, by id, is for `headline`.
+
+    `of_data`: ids of the findings that say that training waits for its data. `computing`: the part of the time that the
+    passes and the optimizer take; None where that is not known.
+    """
 
     findings: list[Finding]
     not_judged: list[NotJudged]
     clauses: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    of_data: frozenset[str] = frozenset()
+    computing: float | None = None
 
 
 @lru_cache
@@ -81,7 +87,15 @@ def diagnose(evidence: Evidence, catalogue: Sequence[Rule] | None = None) -> Dia
         for each in settled
     ]
     told = {each.rule.id: each.statement.clause for each in settled if each.rule.told and each.statement.clause}
-    return Diagnosis(findings, not_judged, MappingProxyType(told))
+    of_data = frozenset(each.rule.id for each in settled if each.topic == "data")
+    return Diagnosis(findings, not_judged, MappingProxyType(told), of_data, _computing(evidence))
+
+
+def _computing(evidence: Evidence) -> float | None:
+    shares = evidence.shares
+    if shares is None:
+        return None
+    return (shares.forward + shares.backward + shares.optimizer + shares.zero_grad) * evidence.in_steps
 
 
 def _applied(rule: Rule, evidence: Evidence) -> Statement | Unjudged | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bottleneck_doctor.diagnose._rule import MATTERS
 from bottleneck_doctor.documents.report import Finding
+from bottleneck_doctor.wording import words
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,10 @@ class Headline:
     @property
     def opening(self) -> str:
         return f"Training {self.clause}."
+
+    def beside_computing(self, share: float) -> Headline:
+        """The same, after what computing takes of the time: the verdict goes on with a fix that acts on that."""
+        return replace(self, clause=f"computes {words.share_text(share)} of the time, and {self.clause}")
 
 
 def headline(findings: Sequence[Finding], clauses: Mapping[str, str]) -> Headline | None:

@@ -8,7 +8,7 @@ from typing import Literal
 from bottleneck_doctor.documents.measured import Setting, Speedup
 
 Status = Literal["faster", "slower", "no_difference", "cannot_tell", "not_applicable", "failed"]
-Risk = Literal["identical", "numerics", "semantics"]
+Risk = Literal["identical", "order", "numerics", "semantics"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ import libcst as cst
 from bottleneck_doctor.edits import arguments
 from bottleneck_doctor.edits.drafts import Drafts
 from bottleneck_doctor.edits.elsewhere import Elsewhere, reaches
-from bottleneck_doctor.edits.loader_target import POSITIONS, Target
+from bottleneck_doctor.edits.loader_target import POSITIONS, TRAINING_HAS, Target
 from bottleneck_doctor.edits.origin.definition import Absent, Expression
 from bottleneck_doctor.edits.origin.follower import Follower
 from bottleneck_doctor.edits.origin.mapping import Entries
@@ -80,6 +80,10 @@ def say(wanted: Mapping[str, object]) -> str:
 
 def _set(target: Target, follower: Follower, plan: Plan, name: str, value: object, *, alone: bool) -> None:
     called = target.called(name)
+    if target.prefix and name not in TRAINING_HAS:
+        raise Refused(
+            f"Return a DataLoader with {{wanted}} from get_train_dataloader of the trainer: no argument sets {name}."
+        )
     if target.members is not None:
         _in_members(target, follower, plan, name, called, value)
         return

@@ -29,9 +29,11 @@ POSITIONS = (
 )
 """Order of positional parameters of `torch.utils.data.DataLoader`, from torch 1.0 to now."""
 
-_LOADER_KEYWORDS = frozenset(POSITIONS[1:]) | {"prefetch_factor", "persistent_workers", "pin_memory_device"}
+_LOADER_KEYWORDS = frozenset(POSITIONS[1:]) | {"prefetch_factor", "persistent_workers", "pin_memory_device", "in_order"}
 TRAINING_ARGUMENTS = "dataloader_"
 """What stands before arguments of the DataLoader in transformers' `TrainingArguments`, and what is made of them."""
+TRAINING_HAS = frozenset({"num_workers", "pin_memory", "persistent_workers", "prefetch_factor", "drop_last"})
+"""Which arguments of the DataLoader they have."""
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from bottleneck_doctor.edits.origin.follower import Follower
 from bottleneck_doctor.edits.origin.running import Running
 from bottleneck_doctor.edits.removal import removal_change
 from bottleneck_doctor.edits.switch import set_switches, switches_change
+from bottleneck_doctor.edits.trimmed_batches import trimmed_batches_change
 from bottleneck_doctor.edits.whole_batches import whole_batches_change
 from bottleneck_doctor.knobs import (
     Argument,
@@ -33,6 +34,7 @@ from bottleneck_doctor.knobs import (
     OfModel,
     Removal,
     Switch,
+    TrimmedBatches,
     Variables,
     WholeBatches,
 )
@@ -134,9 +136,11 @@ def _of_the_loader(made: Steps, setting: Setting, found: Found, running: Running
     whole = next((each.edit for each in knobs.knobs_of(setting) if isinstance(each.edit, WholeBatches)), None)
     told = "" if whole is None else f"ass `{whole.text}` to the DataLoader, without its `shuffle` and `drop_last`."
     listed = next((each.edit for each in knobs.knobs_of(setting) if isinstance(each.edit, ListedSamples)), None)
+    cut = next((each.edit for each in knobs.knobs_of(setting) if isinstance(each.edit, TrimmedBatches)), None)
     if site is None:
         made.notes += [f"And p{told}"] if told else []
         made.notes += [] if listed is None else [f"And {_given_a_list(listed)}"]
+        made.notes += [] if cut is None else [f"And {_TO_LONGEST}"]
         made.notes += [f"And pass {words.setting_code(keywords)} to the DataLoader."] if keywords else []
         return
     if keywords:
@@ -152,6 +156,16 @@ def _of_the_loader(made: Steps, setting: Setting, found: Found, running: Running
     if listed is not None:
         sentence = _given_a_list(listed)
         made.steps.append(_at(site, listed_samples_change, f"{sentence[0].upper()}{sentence[1:]}"))
+    if cut is not None:
+        names = cut.names(found)
+        otherwise = f"{_TO_LONGEST[0].upper()}{_TO_LONGEST[1:]}"
+        made.steps.append(_at(site, lambda text, line: trimmed_batches_change(text, line, names), otherwise))
+
+
+_TO_LONGEST = (
+    "cut each batch to its longest row, in the loader's `collate_fn`. In transformers, call the tokenizer without "
+    '`padding="max_length"`, and give the `Trainer` `data_collator=DataCollatorWithPadding(tokenizer)`.'
+)
 
 
 def _given_a_list(edit: ListedSamples) -> str:

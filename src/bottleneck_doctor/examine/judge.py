@@ -363,7 +363,7 @@ def _changes(setting: Setting, evidence: JudgeEvidence) -> list[Change]:
 
 def _gravest(evidence: JudgeEvidence, fixes: Sequence[str]) -> Risk:
     """The gravest risk of several fixes."""
-    order: tuple[Risk, ...] = ("identical", "numerics", "semantics")
+    order: tuple[Risk, ...] = ("identical", "order", "numerics", "semantics")
     risks = [candidate.risk for candidate in evidence.candidates if candidate.fix.id in fixes]
     return max(risks, key=order.index, default="identical")
 

@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from bottleneck_doctor import __version__, knobs
-from bottleneck_doctor.diagnose import Diagnosis, Evidence, diagnose, headline, whole_run
+from bottleneck_doctor.diagnose import Diagnosis, Evidence, Headline, diagnose, headline, whole_run
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.report import (
     Entrypoint,
@@ -31,6 +31,7 @@ from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.examine.settling import Command, settling
 from bottleneck_doctor.examine.sources import sources
 from bottleneck_doctor.explain.explainer import Explanation
+from bottleneck_doctor.fixes import catalogue
 from bottleneck_doctor.measure import schedule
 from bottleneck_doctor.runtime.wire.messages import Found, Hello
 from bottleneck_doctor.session import environment
@@ -203,7 +204,18 @@ def _verdict(gathered: Gathered, judged: judge.Judgement | None, found_out: Diag
         return Verdict(sentence=f"{cause.opening} {sentence}", finding=cause.finding)
     if cause is None:
         return judged.verdict
+    cause = leading_to(judged.verdict.fix, cause, found_out)
     return replace(judged.verdict, sentence=judge.opened_by(judged, cause.opening), finding=cause.finding)
+
+
+def leading_to(fix: str | None, cause: Headline, found_out: Diagnosis) -> Headline:
+    """The headline, so that a reader sees why this fix follows. Beside a wait for data, computing may take most of the
+    time and be named by no finding."""
+    of_computing = any(each.id == fix and each.target == "compute" for each in catalogue())
+    if not of_computing or cause.finding not in found_out.of_data or found_out.computing is None:
+        return cause
+    weight = next(each.weight for each in found_out.findings if each.id == cause.finding)
+    return cause.beside_computing(found_out.computing) if found_out.computing > weight else cause
 
 
 def _warnings(gathered: Gathered, judged: judge.Judgement | None) -> list[Warning]:

@@ -27,6 +27,7 @@ from bottleneck_doctor.knobs._spec import (
     OfModel,
     Removal,
     Switch,
+    TrimmedBatches,
     Variables,
     WholeBatches,
 )
@@ -139,6 +140,7 @@ __all__ = [
     "OfModel",
     "Removal",
     "Switch",
+    "TrimmedBatches",
     "Variables",
     "WholeBatches",
 ]

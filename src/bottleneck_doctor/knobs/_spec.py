@@ -71,6 +71,17 @@ class ListedSamples:
 
 
 @dataclass(frozen=True)
+class TrimmedBatches:
+    """The loader's collate function cuts a batch to its longest row. `names`: the tensors of a batch that are cut."""
+
+    text: str
+    names: Callable[[Found], Sequence[str]]
+
+    def code(self, value: SettingValue, device: str) -> str | None:
+        return self.text
+
+
+@dataclass(frozen=True)
 class Call:
     """A call before training begins. `text` holds `{value}` where the value goes."""
 
@@ -198,6 +209,7 @@ Edit = (
     LoaderArgument
     | WholeBatches
     | ListedSamples
+    | TrimmedBatches
     | Call
     | BeforeLoop
     | AutocastBlock

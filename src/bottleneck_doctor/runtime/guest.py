@@ -16,7 +16,7 @@ from torch.utils.data import get_worker_info
 
 from .files import save_hooks
 from .found import describe, device_of, like_of
-from .knobs import own_settings, watch
+from .knobs import batch_seen, own_settings, watch
 from .loader import iterators
 from .loader.attributes import batch_size, worker_died
 from .loader.iterators import plain_next
@@ -181,6 +181,8 @@ class Guest:
         if iterator._num_yielded <= 1:
             record.epoch_ended()  # Unless its end was seen: the user left it early.
         record.in_epoch += 1
+        if self._server is None:
+            batch_seen(self._steps, loader, batch)
 
     def _optimizer_stepped(self, optimizer: Any) -> None:
         if self._off or (threading.current_thread() is not threading.main_thread() and self._server is None):

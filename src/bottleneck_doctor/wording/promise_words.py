@@ -10,6 +10,7 @@ from bottleneck_doctor.wording import words
 CHANGED = "with the change made"
 RISK_TOLD: dict[Risk, str] = {
     "identical": "",
+    "order": "Runs with the same seed are then no longer alike: the order of samples depends on how long each takes.",
     "numerics": "This changes rounding: compare the loss curves before you keep it.",
     "semantics": "This changes the training itself.",
 }

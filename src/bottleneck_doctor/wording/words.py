@@ -28,6 +28,8 @@ OTHER_LOAD = 0.3
 RISK_WORDS: dict[Risk, str] = {
     "identical": "Same samples, same computation: training learns what it learns now. Random transforms may draw other "
     "numbers, as with another seed.",
+    "order": "Every epoch has the same samples, but their order depends on how long each batch takes: quick ones come "
+    "a little earlier, and runs with the same seed are no longer alike.",
     "numerics": "Rounding changes: the loss follows the same course, but not digit for digit. Compare a short run.",
     "semantics": "Training itself changes: you may have to tune hyperparameters again.",
 }

@@ -62,4 +62,5 @@ RULE = Rule(
     source="https://huggingface.co/docs/transformers/pad_truncation",
     advice="Pad to the longest row of each batch, in the collate function: `DataCollatorWithPadding` in transformers, "
     'instead of `padding="max_length"` where the tokenizer is called.',
+    fixes=("trimmed-padding",),
 )

@@ -66,7 +66,7 @@ RULE = Rule(
     source=DATA_GUIDE + "#torch.utils.data.DataLoader",
     advice="Let all batches take equally long (put samples of similar size together), raise `prefetch_factor`, or pass "
     "`in_order=False` (torch 2.6) if the order of batches does not matter.",
-    fixes=("prefetch-factor", "workers"),
+    fixes=("out-of-order", "prefetch-factor", "workers"),
     yields_to=("memory-data-needs-no-workers",),
     contradicts=("compute-bound",),
 )

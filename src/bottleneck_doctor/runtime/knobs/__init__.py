@@ -70,6 +70,11 @@ class Knob:
         `steps.noted`. May raise."""
 
     @classmethod
+    def batch_seen(cls, steps: Steps, loader: Any, batch: Any) -> None:
+        """Called with each batch that a loader hands out until the loop is found: note what `facts` returns in
+        `steps.noted`. May raise."""
+
+    @classmethod
     def facts(cls, steps: Steps, device: str, loader: Any = None) -> Any:
         """What was seen by the time the loop is found, with which its fix decides whether it applies: JSON values, or
         None. `device`: where the model is (`cuda:0`). `loader` is None in a loop without a loader; its dataset may be
@@ -163,6 +168,14 @@ def watch(steps: Steps) -> None:
         for kind in kinds().values():
             with contextlib.suppress(Exception):
                 kind.watch(steps)
+
+
+def batch_seen(steps: Steps, loader: Any, batch: Any) -> None:
+    """Show a batch to every knob that wants to see it. Never raises."""
+    for kind in kinds().values():
+        if kind.batch_seen.__func__ is not Knob.batch_seen.__func__:  # type: ignore[attr-defined]
+            with contextlib.suppress(Exception):
+                kind.batch_seen(steps, loader, batch)
 
 
 def facts(steps: Steps, device: str, loader: Any = None) -> Dict[str, Any]:

@@ -39,10 +39,15 @@ def _counted(mask: torch.Tensor) -> Padding:
     return Padding(mask.numel(), int(held.sum()), longest * mask.shape[0])
 
 
-def _mask(batch: Any) -> Optional[torch.Tensor]:
+def named_mask(batch: Any) -> Optional[torch.Tensor]:
+    """The attention mask that a batch has by its name; None where it has none on the host. May raise."""
     named = _named(batch)
-    if named is not None:
-        return named if _of_rows(named) and _zeros_and_ones(named) else None
+    return named if named is not None and _of_rows(named) and _zeros_and_ones(named) else None
+
+
+def _mask(batch: Any) -> Optional[torch.Tensor]:
+    if _named(batch) is not None:
+        return named_mask(batch)
     if not isinstance(batch, (list, tuple)):
         return None
     rows: List[torch.Tensor] = [each for each in batch if _of_rows(each)]

@@ -1,0 +1,26 @@
+"""`trimmed_padding`: whether batches end where their longest row does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from bottleneck_doctor.knobs._spec import KnobSpec, TrimmedBatches
+from bottleneck_doctor.runtime.wire.messages import Found
+
+NAME = "trimmed_padding"
+
+
+def seen(found: Found) -> dict[str, Any] | None:
+    """What the guest saw of this loop's batches; None where they have no attention mask."""
+    told = found.facts.get(NAME)
+    return told if isinstance(told, dict) else None
+
+
+def names(found: Found) -> Sequence[str]:
+    """The tensors of a batch that are as long as its rows."""
+    told = seen(found) or {}
+    return [each for each in told.get("names", []) if isinstance(each, str)]
+
+
+KNOB = KnobSpec(name=NAME, layer="loader", edit=TrimmedBatches("collate_fn=to_longest", names), may_crash=True)

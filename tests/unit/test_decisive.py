@@ -1,0 +1,73 @@
+"""The benchmark of answers tells right from wrong; what it measures is for `benchmarks/decisive.py`."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from typing import Any
+
+import psutil
+import pytest
+from tests.benchmark import BENCHMARKS, load
+
+from bottleneck_doctor.fixes import catalogue
+
+decisive = load("decisive")
+BY_NAME = {program.name: program for program in decisive.PROGRAMS}
+
+
+def record(*claimed: str, undecided: tuple[str, ...] = (), failure: str = "") -> dict[str, Any]:
+    return {
+        "claimed": list(claimed),
+        "claims": bool(claimed),
+        "undecided": list(undecided),
+        "failure": failure,
+        "wall": 100.0,
+    }
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_every_program_is_there_and_names_known_fixes(name: str) -> None:
+    ast.parse((BENCHMARKS / BY_NAME[name].file).read_text())
+    assert {fix.id for fix in catalogue()}.issuperset(BY_NAME[name].best)
+
+
+@pytest.mark.parametrize(
+    ("name", "found", "told"),
+    [
+        ("many_tensors", record("fused-optimizer"), "right"),
+        ("many_tensors", record("amp-bf16", "fused-optimizer"), "right"),
+        ("many_tensors", record("amp-bf16"), "other"),
+        ("many_tensors", record(), "open"),
+        ("many_tensors", record(undecided=("fused-optimizer",)), "open"),
+        ("many_tensors", record(failure="exit code 3"), "failed"),
+        ("item_loop", record(), "right"),
+        ("item_loop", record(undecided=("threads",)), "open"),
+        ("item_loop", record("threads"), "wrong"),
+    ],
+)
+def test_answers(name: str, found: dict[str, Any], told: str) -> None:
+    assert decisive.answer(BY_NAME[name], found) == told
+
+
+def test_rows_that_are_short_say_so() -> None:
+    records = {"many_tensors quiet": [record("fused-optimizer")], "item_loop core": [record(), record("threads")]}
+    text = decisive.report_text(records, list(BY_NAME.values()))
+    assert "1 of 3" in text
+    assert "something helps, quiet: right 1, of 1" in text
+    assert "nothing helps, core: right 1, wrong 1, of 2" in text
+
+
+@pytest.mark.parametrize("kind", ["core", "bursts", "memory"])
+def test_a_neighbour_is_gone_afterwards(kind: str) -> None:
+    with decisive.beside(kind):
+        (neighbour,) = [each for each in psutil.Process().children() if "_neighbour.py" in " ".join(each.cmdline())]
+    assert not neighbour.is_running()
+
+
+def test_the_table_is_printed_without_measuring() -> None:
+    words = [sys.executable, str(BENCHMARKS / "decisive.py"), "--table"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Answers of examinations" in done.stdout
