@@ -269,6 +269,18 @@ def test_batches_are_cut_where_they_go_on_behind_their_longest_row() -> None:
     assert "no torch DataLoader" in refusal("trimmed-padding", BARE)
 
 
+def test_larger_batches_are_tried_where_that_is_asked_for() -> None:
+    free = replace(FOUND, facts={"batch_size": {"obstacle": ""}})
+    assert settings("batch-size", free) == [{"batch_size": 64}, {"batch_size": 128}]
+    unasked = BY_ID["batch-size"].proposed(free, named=False)
+    assert isinstance(unasked, NotApplicable)
+    assert "`--only batch-size`" in unasked.reason
+    assert "could not be seen" in refusal("batch-size", FOUND)
+    assert "could not be seen" in refusal("batch-size", replace(free, batch_size=None))
+    assert refusal("batch-size", replace(FOUND, facts={"batch_size": {"obstacle": "so it is"}})) == "so it is"
+    assert "no torch DataLoader" in refusal("batch-size", BARE)
+
+
 def test_checkpointing_is_left_out_where_it_was_seen() -> None:
     seen = replace(FOUND, facts={"checkpointing": {"calls": 24}})
     assert settings("checkpointing", seen) == [{"checkpointing": False}]

@@ -10,6 +10,7 @@ from typing import Any, Dict, Iterator, List, Optional
 import torch.utils.data.dataloader as dataloader
 
 from ..knobs import shape
+from ..knobs._joined import Joined
 from ..process import parent_death
 from . import dataset_copies
 from .attributes import is_iterable, worker_died
@@ -130,7 +131,9 @@ class Feed:
         if not self.persistent or self._stream is None or self._iterable:
             self.open()
             return
-        sampler = _StreamSampler(self._stream, first_pass=self.workers)
+        present = self._shadow.__dict__.get("batch_sampler")
+        each = present.times if isinstance(present, Joined) else 1
+        sampler = _StreamSampler(self._stream, first_pass=self.workers * each)
         self._set_sampler(sampler)
         self._make()
         try:
@@ -146,7 +149,8 @@ class Feed:
 
     def _set_sampler(self, sampler: Any) -> None:
         name = "batch_sampler" if self._shadow._auto_collation else "sampler"
-        self._shadow.__dict__[name] = sampler
+        present = self._shadow.__dict__.get(name)
+        self._shadow.__dict__[name] = present.of(sampler) if isinstance(present, Joined) else sampler
 
     def _make(self) -> None:
         if self._copy is not None:

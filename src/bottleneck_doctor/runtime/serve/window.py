@@ -191,7 +191,6 @@ class FedRun(Run):
     ) -> None:
         super().__init__(grant, context, synchronise)
         self._batch_cache = batch_cache
-        self._batch_size = batch_size(loader)
         self.feed: Any
         if keeps_batches(grant.setting):
             if not batch_cache.batches:
@@ -199,6 +198,7 @@ class FedRun(Run):
             self.feed = ReplayFeed(batch_cache, epoch if grant.epochs else None)
         else:
             self.feed = Feed(loader, grant.setting, stream, lasting=not context.made_anew)
+        self._batch_size = batch_size(getattr(self.feed, "loader", loader))
         context.feed = self.feed
         self._timing = False
         self._led_waits: List[float] = []
