@@ -116,8 +116,8 @@ CAUSES = (
         name="batches wait for a slow one",
         program="workloads/uneven_batches.py",
         cure=(("num_workers=args.num_workers)", "num_workers=args.num_workers, in_order=False)"),),
-        findings=("out-of-order-batches", "slow-fetch", "workers-cpu-bound"),
-        fixes=("out-of-order", "prefetch-factor"),
+        findings=("out-of-order-batches", "workers-io-bound"),
+        fixes=("out-of-order", "workers"),
     ),
     Cause(
         name="large batches from a worker",

@@ -1,5 +1,5 @@
-"""Trains a small network on sounds, one in `--every` of them `--times` as long as the others, which two workers
-turn into spectra.
+"""Trains a small network on sounds that two workers fetch from a far store, one in `--every` of them `--times` as long
+as the others, and so as long on its way.
 
 python uneven_batches.py --times 40
 """
@@ -13,6 +13,8 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
 WIDTH = 512
+SECONDS = 2e-5
+"""A frame is so long on its way."""
 
 
 class Sounds(Dataset):
@@ -25,7 +27,8 @@ class Sounds(Dataset):
         return len(self.pitches)
 
     def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
-        at = np.arange(WIDTH * int(self.frames[index])) / 16000
+        time.sleep(SECONDS * int(self.frames[index]))
+        at = np.arange(WIDTH * 60) / 16000  # Its first seconds will do.
         sound = np.sin(2 * np.pi * self.pitches[index] * at) + 0.1 * np.random.standard_normal(len(at))
         spectra = np.abs(np.fft.rfft(sound.reshape(-1, WIDTH) * np.hanning(WIDTH), axis=1))
         return torch.from_numpy(np.log1p(spectra.mean(axis=0)).astype(np.float32)), int(self.pitches[index] > 2000)
@@ -40,6 +43,7 @@ def main() -> None:
     args = parser.parse_args()
 
     torch.manual_seed(0)
+    torch.set_num_threads(1)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     sounds = Sounds(args.count, args.every, args.times)
     loader = DataLoader(sounds, batch_size=4, shuffle=True, num_workers=args.num_workers)
