@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterator, List, Optional
 
+import torch
 import torch.utils.data.dataloader as dataloader
 
 from ..knobs import shape
@@ -203,5 +204,10 @@ class Feed:
 
     def kill(self) -> None:
         """End the workers at once."""
-        for worker in getattr(self._iterator, "_workers", ()):
+        iterator = self._iterator
+        if getattr(iterator, "_worker_pids_set", False):
+            # torch would take this for a failure, and raise it wherever the program is by then.
+            torch._C._remove_worker_pids(id(iterator))
+            iterator._worker_pids_set = False
+        for worker in getattr(iterator, "_workers", ()):
             worker.kill()
