@@ -28,7 +28,7 @@ for epoch in range(4):
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_windows_have_larger_batches(guest: StartGuest, workers: str) -> None:
     script = guest(PLAIN, workers)
-    assert script.found().facts["batch_size"] == {"obstacle": ""}
+    assert script.found().obstacles["batch_size"] == ""
     larger = script.window(LARGER, lead_in=2, steps=8)
     assert (larger.status, larger.effect, larger.steps, larger.samples) == ("ok", {"batch_size": True}, 8, 96.0)
     plain = script.window({}, lead_in=2, steps=8)

@@ -243,16 +243,16 @@ def test_a_model_is_compiled_where_that_is_asked_for() -> None:
 
 
 def test_batches_come_as_they_are_ready_where_they_take_unequally_long() -> None:
-    free = {"in_order": {"obstacle": ""}}
+    free = {"in_order": ""}
     uneven = [0.5, *([0.05] * 6), 0.3, 0.05]  # The first waits for the epoch to begin.
-    here = replace(FOUND, facts=free)
+    here = replace(FOUND, obstacles=free)
     assert settings("out-of-order", replace(here, wait_seconds=uneven)) == [{"in_order": False}]
     assert "take about equally long" in refusal("out-of-order", replace(here, wait_seconds=[0.5, *([0.05] * 8)]))
     assert settings("out-of-order", replace(here, wait_seconds=[0.05] * 3)) == [{"in_order": False}]
     # What a loop waits for workers says nothing about how long a batch takes them.
-    assert settings("out-of-order", replace(WITH_WORKERS, facts=free)) == [{"in_order": False}]
-    assert "could not be seen" in refusal("out-of-order", WITH_WORKERS)
-    told = replace(WITH_WORKERS, facts={"in_order": {"obstacle": "already on: so it is"}})
+    assert settings("out-of-order", replace(WITH_WORKERS, obstacles=free)) == [{"in_order": False}]
+    assert "was not seen" in refusal("out-of-order", WITH_WORKERS)
+    told = replace(WITH_WORKERS, obstacles={"in_order": "already on: so it is"})
     assert refusal("out-of-order", told) == "already on: so it is"
     assert "no torch DataLoader" in refusal("out-of-order", BARE)
     assert BY_ID["out-of-order"].risk == "order"
@@ -270,14 +270,14 @@ def test_batches_are_cut_where_they_go_on_behind_their_longest_row() -> None:
 
 
 def test_larger_batches_are_tried_where_that_is_asked_for() -> None:
-    free = replace(FOUND, facts={"batch_size": {"obstacle": ""}})
+    free = replace(FOUND, obstacles={"batch_size": ""})
     assert settings("batch-size", free) == [{"batch_size": 64}, {"batch_size": 128}]
     unasked = BY_ID["batch-size"].proposed(free, named=False)
     assert isinstance(unasked, NotApplicable)
     assert "`--only batch-size`" in unasked.reason
-    assert "could not be seen" in refusal("batch-size", FOUND)
+    assert "was not seen" in refusal("batch-size", FOUND)
     assert "could not be seen" in refusal("batch-size", replace(free, batch_size=None))
-    assert refusal("batch-size", replace(FOUND, facts={"batch_size": {"obstacle": "so it is"}})) == "so it is"
+    assert refusal("batch-size", replace(FOUND, obstacles={"batch_size": "so it is"})) == "so it is"
     assert "no torch DataLoader" in refusal("batch-size", BARE)
 
 

@@ -249,17 +249,17 @@ def test_the_effect_is_seen_on_the_loader() -> None:
 
 
 def test_it_is_offered_where_the_guest_sees_that_it_can_be() -> None:
-    facts = BatchedFetch.facts(Steps(), "cpu", DataLoader(TENSORS, batch_size=8))
-    assert FIX.propose(replace(FOUND, facts={"batched_fetch": facts})) == Offer((ON,))
+    obstacles = {"batched_fetch": BatchedFetch.obstacle(Steps(), DataLoader(TENSORS, batch_size=8)) or ""}
+    assert FIX.propose(replace(FOUND, obstacles=obstacles)) == Offer((ON,))
     for found, reason in (
-        (replace(FOUND, facts={"batched_fetch": {"obstacle": "a batch is one row"}}), "a batch is one row"),
-        (FOUND, "could not be seen"),
+        (replace(FOUND, obstacles={"batched_fetch": "a batch is one row"}), "a batch is one row"),
+        (FOUND, "was not seen"),
         (BARE, "no torch DataLoader"),
     ):
         proposal = FIX.propose(found)
         assert isinstance(proposal, NotApplicable)
         assert reason in proposal.reason
-    assert BatchedFetch.facts(Steps(), "cpu", None) is None
+    assert BatchedFetch.obstacle(Steps()) is None
 
 
 def test_a_dataset_whose_source_is_nowhere() -> None:

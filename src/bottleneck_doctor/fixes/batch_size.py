@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer
+from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer, knob_obstacle
 from bottleneck_doctor.knobs import batch_size
 from bottleneck_doctor.runtime.wire.messages import Found
 
@@ -12,11 +12,11 @@ TIMES = (2, 4)
 def propose(found: Found) -> Offer | NotApplicable:
     if not found.has_loader:
         return NotApplicable("no torch DataLoader feeds this loop")
-    obstacle = batch_size.obstacle(found)
-    if obstacle is None or not found.batch_size:
-        return NotApplicable("how this loader makes its batches could not be seen")
-    if obstacle:
-        return NotApplicable(obstacle)
+    obstacle = knob_obstacle(found, batch_size.NAME)
+    if obstacle is not None:
+        return obstacle
+    if not found.batch_size:
+        return NotApplicable("how many samples a batch of this loader has could not be seen")
     return Offer(tuple({batch_size.NAME: times * found.batch_size} for times in TIMES))
 
 

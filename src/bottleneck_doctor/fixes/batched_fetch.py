@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer
+from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer, knob_obstacle
 from bottleneck_doctor.knobs import batched_fetch
 from bottleneck_doctor.runtime.wire.messages import Found
 
@@ -10,12 +10,7 @@ from bottleneck_doctor.runtime.wire.messages import Found
 def propose(found: Found) -> Offer | NotApplicable:
     if not found.has_loader:
         return NotApplicable("no torch DataLoader feeds this loop")
-    obstacle = batched_fetch.obstacle(found)
-    if obstacle is None:
-        return NotApplicable("how this dataset reads its rows could not be seen")
-    if obstacle:
-        return NotApplicable(obstacle)
-    return Offer(({batched_fetch.NAME: True},))
+    return knob_obstacle(found, batched_fetch.NAME) or Offer(({batched_fetch.NAME: True},))
 
 
 FIX = Fix(

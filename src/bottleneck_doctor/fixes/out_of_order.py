@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from statistics import median
 
-from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer, workers_obstacle
+from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer, knob_obstacle, workers_obstacle
 from bottleneck_doctor.knobs import in_order
 from bottleneck_doctor.runtime.wire.messages import Found
 
@@ -16,14 +16,9 @@ UNEVEN = 2.0
 
 
 def propose(found: Found) -> Offer | NotApplicable:
-    obstacle = workers_obstacle(found)
+    obstacle = workers_obstacle(found) or knob_obstacle(found, in_order.NAME)
     if obstacle is not None:
         return obstacle
-    refused = in_order.obstacle(found)
-    if refused is None:
-        return NotApplicable("whether this loader shuffles its samples could not be seen")
-    if refused:
-        return NotApplicable(refused)
     if _even(found):
         return NotApplicable(
             "the batches that were seen take about equally long to make, so none waits long for another"

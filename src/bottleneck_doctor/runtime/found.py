@@ -38,6 +38,7 @@ def describe(steps: Steps, loop: Loop, loader: Any, device: str) -> Found:
     """The message that describes the loop to the supervisor. `loader` is None in a loop without a loader."""
     record = loop.record
     here = place()
+    asked = None if loader is None else dataset_copies.for_this_process(loader)
     row = steps.bare_backwards if loop.rung == "backward" else steps.bare_steps
     # A step ends where ranks wait for one another: in an optimizer's, or in the backward pass.
     made = steps.bare_position(loop.rung) if record is None else steps.optimizer_steps
@@ -60,8 +61,8 @@ def describe(steps: Steps, loop: Loop, loader: Any, device: str) -> Found:
         "position": taken,
         "optimizer_steps": made,
         "own": own_settings() if steps.callers.own is None else steps.callers.own,
-        "obstacles": obstacles(steps),
-        "facts": facts(steps, device, None if loader is None else dataset_copies.for_this_process(loader)),
+        "obstacles": obstacles(steps, asked),
+        "facts": facts(steps, device, asked),
         "first_batch": wall_clock() - (now() - began),
     }
     extent = _extent(taken)

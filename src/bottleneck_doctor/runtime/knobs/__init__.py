@@ -58,10 +58,12 @@ class Knob:
         """Called when the lead-in is over: remove whatever only serves `effect`."""
 
     def effect(self, value: Any, context: GuestContext) -> Optional[bool]:
-        return None
+        """Whether the window shows the change; None where there is nothing to see. A knob of how batches are made only
+        says `effect_on_loading`."""
+        return self.effect_on_loading(value, context.feed)
 
     def effect_on_loading(self, value: Any, feed: Any) -> Optional[bool]:
-        """As `effect`, in a window that only loads, with `feed`."""
+        """As `effect`, by the window's feed alone: so for windows that only load, too."""
         return None
 
     @classmethod
@@ -88,9 +90,9 @@ class Knob:
         return None
 
     @classmethod
-    def obstacle(cls, steps: Steps) -> Optional[str]:
-        """Why it can't be applied to this loop, judging by its optimizers and models: the end of a sentence; "" if it
-        can. None if it can be applied to any loop. May raise."""
+    def obstacle(cls, steps: Steps, loader: Any = None) -> Optional[str]:
+        """Why it can't be applied to this loop, judging by its optimizers, models and loader: the end of a sentence; ""
+        if it can. None if it can be applied to any loop. `loader`: as for `facts`. May raise."""
         return None
 
 
@@ -149,12 +151,12 @@ def own_settings() -> Dict[str, Any]:
     return own
 
 
-def obstacles(steps: Steps) -> Dict[str, str]:
+def obstacles(steps: Steps, loader: Any = None) -> Dict[str, str]:
     """Why knobs can't be applied to this loop, by name; "" if they can. Never raises."""
     found: Dict[str, str] = {}
     for name, kind in kinds().items():
         try:
-            reason = kind.obstacle(steps)
+            reason = kind.obstacle(steps, loader)
         except Exception:
             continue  # What can't be looked at isn't changed.
         if reason is not None:

@@ -54,7 +54,7 @@ class StandIn(Knob):
     # -- the knob ----------------------------------------------------------------------------------------------------
 
     @classmethod
-    def obstacle(cls, steps: Steps) -> Optional[str]:
+    def obstacle(cls, steps: Steps, loader: Any = None) -> Optional[str]:
         return obstacle(steps, cls.refusal)
 
     def apply(self, value: Any, context: GuestContext) -> None:

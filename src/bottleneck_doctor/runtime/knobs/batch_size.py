@@ -10,7 +10,7 @@ from typing import Any, Optional
 from torch.utils.data import BatchSampler, IterableDataset
 
 from ..loop.steps import Steps
-from . import GuestContext, Knob
+from . import Knob
 from ._joined import Joined
 
 NAME = "batch_size"
@@ -22,17 +22,14 @@ class BatchSize(Knob):
     argument = True
 
     @classmethod
-    def facts(cls, steps: Steps, device: str, loader: Any = None) -> Any:
-        return None if loader is None else {"obstacle": obstacle(loader)}
+    def obstacle(cls, steps: Steps, loader: Any = None) -> Optional[str]:
+        return None if loader is None else obstacle(loader)
 
     @classmethod
     def shape(cls, value: Any, loader: Any) -> None:
         batches = loader.batch_sampler  # Of the user's size still.
         if not obstacle(loader) and value % batches.batch_size == 0:
             loader.__dict__["batch_sampler"] = Joined(batches, value // batches.batch_size)
-
-    def effect(self, value: Any, context: GuestContext) -> Optional[bool]:
-        return self.effect_on_loading(value, context.feed)
 
     def effect_on_loading(self, value: Any, feed: Any) -> Optional[bool]:
         loader = getattr(feed, "loader", None)

@@ -32,7 +32,7 @@ from torch.utils.data.distributed import DistributedSampler
 
 from ..loop.batches import tensors_of
 from ..loop.steps import Steps
-from . import GuestContext, Knob
+from . import Knob
 
 NAME = "batched_fetch"
 MOST_ROWS = 256
@@ -51,8 +51,8 @@ class BatchedFetch(Knob):
     layer = "loader"
 
     @classmethod
-    def facts(cls, steps: Steps, device: str, loader: Any = None) -> Any:
-        return None if loader is None else {"obstacle": obstacle(loader)}
+    def obstacle(cls, steps: Steps, loader: Any = None) -> Optional[str]:
+        return None if loader is None else obstacle(loader)
 
     @classmethod
     def shape(cls, value: Any, loader: Any) -> None:
@@ -60,9 +60,6 @@ class BatchedFetch(Knob):
             values = loader.__dict__
             values["sampler"], values["batch_sampler"] = loader.batch_sampler, None
             values["collate_fn"] = default_convert
-
-    def effect(self, value: Any, context: GuestContext) -> Optional[bool]:
-        return self.effect_on_loading(value, context.feed)
 
     def effect_on_loading(self, value: Any, feed: Any) -> Optional[bool]:
         loader = getattr(feed, "loader", None)

@@ -62,9 +62,6 @@ class CachedSamples(Knob):
         if value and context.made_anew:
             raise Refused("the script makes a new loader for every epoch, and would prepare all samples each time")
 
-    def effect(self, value: Any, context: GuestContext) -> Optional[bool]:
-        return self.effect_on_loading(value, context.feed)
-
     def effect_on_loading(self, value: Any, feed: Any) -> Optional[bool]:
         loader = getattr(feed, "loader", None)
         return None if loader is None else isinstance(loader.dataset, Prepared) == bool(value)

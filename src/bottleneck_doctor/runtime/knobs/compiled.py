@@ -55,7 +55,7 @@ class Compiled(Knob):
         return _graphs() > 0
 
     @classmethod
-    def obstacle(cls, steps: Steps) -> Optional[str]:
+    def obstacle(cls, steps: Steps, loader: Any = None) -> Optional[str]:
         if not steps.roots:
             return None
         if any(is_compiled(module) for root in steps.roots for module in root.modules()):

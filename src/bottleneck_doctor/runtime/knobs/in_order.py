@@ -14,7 +14,7 @@ from torch.utils.data import BatchSampler, IterableDataset, RandomSampler, Subse
 from torch.utils.data.distributed import DistributedSampler
 
 from ..loop.steps import Steps
-from . import GuestContext, Knob
+from . import Knob
 
 NAME = "in_order"
 
@@ -25,11 +25,8 @@ class InOrder(Knob):
     argument = True
 
     @classmethod
-    def facts(cls, steps: Steps, device: str, loader: Any = None) -> Any:
-        return None if loader is None else {"obstacle": obstacle(loader)}
-
-    def effect(self, value: Any, context: GuestContext) -> Optional[bool]:
-        return self.effect_on_loading(value, context.feed)
+    def obstacle(cls, steps: Steps, loader: Any = None) -> Optional[str]:
+        return None if loader is None else obstacle(loader)
 
     def effect_on_loading(self, value: Any, feed: Any) -> Optional[bool]:
         return getattr(feed.iterator, "_in_order", None) is bool(value)

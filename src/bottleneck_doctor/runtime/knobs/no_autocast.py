@@ -85,7 +85,7 @@ class NoAutocast(Knob):
         return self._seen
 
     @classmethod
-    def obstacle(cls, steps: Steps) -> Optional[str]:
+    def obstacle(cls, steps: Steps, loader: Any = None) -> Optional[str]:
         compiled = any(is_compiled(module) for root in steps.roots for module in root.modules())
         return "the model is compiled, and would be compiled again without autocast" if compiled else ""
 

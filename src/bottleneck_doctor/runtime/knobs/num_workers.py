@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from . import GuestContext, Knob
+from . import Knob
 
 
 class NumWorkers(Knob):
     name = "num_workers"
     layer = "loader"
     argument = True
-
-    def effect(self, value: Any, context: GuestContext) -> Optional[bool]:
-        return self.effect_on_loading(value, context.feed)
 
     def effect_on_loading(self, value: Any, feed: Any) -> Optional[bool]:
         return bool(feed.live_workers() == value)

@@ -15,7 +15,7 @@ import torch
 from ..loop.padding import NAME as MASK
 from ..loop.padding import named_mask
 from ..loop.steps import Steps
-from . import GuestContext, Knob
+from . import Knob
 
 NAME = "trimmed_padding"
 MOST_SEEN = 32
@@ -59,9 +59,6 @@ class TrimmedPadding(Knob):
     def shape(cls, value: Any, loader: Any) -> None:
         if value:
             loader.__dict__["collate_fn"] = ToLongest(loader.collate_fn)
-
-    def effect(self, value: Any, context: GuestContext) -> Optional[bool]:
-        return self.effect_on_loading(value, context.feed)
 
     def effect_on_loading(self, value: Any, feed: Any) -> Optional[bool]:
         loader = getattr(feed, "loader", None)

@@ -29,7 +29,7 @@ class ZeroGradNone(Knob):
         self._held: Optional[bool] = None
 
     @classmethod
-    def obstacle(cls, steps: Steps) -> Optional[str]:
+    def obstacle(cls, steps: Steps, loader: Any = None) -> Optional[str]:
         groups = [group for optimizer in steps.optimizers for group in optimizer.param_groups]
         return steps.zero_grads.obstacle() or (_CAPTURED if any(each.get("capturable") for each in groups) else "")
 
