@@ -298,6 +298,7 @@ CAUSES = (
             ("inputs = torch.from_numpy(table)", "inputs = torch.from_numpy(table).float()"),
             ("    model = model.double()\n", ""),
         ),
+        findings=("double-precision",),
     ),
     Cause(
         name="autocast that costs",

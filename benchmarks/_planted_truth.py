@@ -88,7 +88,7 @@ def _on_disk(name: str, **known: Any) -> Planted:
 
 def _computes(name: str, *never: str, **known: Any) -> Planted:
     """A program that only computes, and looks as if something else were the matter."""
-    never = (*never, *WAITS, "python-bound", "padding")
+    never = (*never, *WAITS, "python-bound", "padding", "double-precision")
     return Planted(name=name, expected=("compute-bound",), never=never, place=False, **known)
 
 
@@ -187,7 +187,10 @@ SUITE = (
     Planted(name="rare_slow_sample", expected=("step-jitter",), never=FILES, place=False),
     # The step.
     Planted(name="conv_compute", expected=("compute-bound",), never=(*WAITS, *STEPS), place=False),
-    Planted(name="padded_rows", expected=("padding",), never=(*WAITS, *STEPS), fix=("trimmed-padding",)),
+    Planted(name="double_arrays", expected=("double-precision",), never=(*WAITS, *STEPS), place=False),
+    Planted(
+        name="padded_rows", expected=("padding",), never=(*WAITS, *STEPS, "memory-growth"), fix=("trimmed-padding",)
+    ),
     Planted(name="small_layers", expected=("python-bound",), never=FILES, place=False),
     Planted(name="python_forward", expected=("python-bound",), never=(*FILES, "work-between-steps")),
     Planted(name="own_optimizer", expected=("slow-optimizer",), never=(*FILES, "work-between-steps")),
@@ -222,6 +225,7 @@ SUITE = (
     Planted(name="losses_kept", expected=("memory-growth",), never=WAITS, place=False),
     Planted(name="slow_start", expected=("slow-start",), never=FILES, place=False),
     # Look-alikes: something is there that could be the cause, and costs next to nothing. Computing is what takes time.
+    _computes("double_sums", *STEPS),
     _computes("quick_files", *STEPS, arguments=("--data", f"{SCRATCH}/quick_files")),
     _computes("cheap_chain", *STEPS),
     _computes("fitting_worker", *STEPS, "memory-data-needs-no-workers", "too-many-workers", "oversubscribed-cores"),

@@ -246,6 +246,12 @@ PAIRS: dict[str, Pair] = {
         (0.08, 0.95),
         (0.0, 0.05),
     ),
+    "double-precision": Pair(
+        "the part of the weights that are float64",
+        lambda amount, _: healthy(found=replace(FOUND, facts={"float32_precision": {"double": amount}})),
+        (0.6, 1.0),
+        (0.0, 0.4),
+    ),
     "slow-optimizer": Pair(
         "the share of a step in the optimizer",
         lambda amount, _: healthy(phases=shares(optimizer=amount)),

@@ -18,6 +18,7 @@ from tests.unit.diagnosable import (
     FILE,
     FLIP,
     FORWARD,
+    FOUND,
     GETITEM,
     IDLE_WORKERS,
     IMBALANCED,
@@ -280,6 +281,12 @@ CASES: dict[str, Case] = {
         silent=healthy(loop=loading(padding=PaddingUse(columns=512.0, empty=0.3, behind_longest=0.04))),
         weight=0.8 * 0.93,
         words=("padded to 512 places", "fills 102", "80 % of what the model computes on"),
+    ),
+    "double-precision": Case(
+        fires=healthy(found=replace(FOUND, facts={"float32_precision": {"double": 1.0}})),
+        silent=healthy(found=replace(FOUND, facts={"float32_precision": {"double": 0.02}})),
+        weight=0.93 / 2,
+        words=("100 % of the model's weights are in double precision", "take 93 % of the time"),
     ),
     "slow-optimizer": Case(
         fires=profiled(

@@ -223,6 +223,13 @@ def test_what_a_device_has_units_for(
     assert float32_precision._levels("cuda:1") == []
 
 
+def test_how_much_of_a_model_is_in_double_precision() -> None:
+    steps = Steps()
+    assert Float32Precision.facts(steps, "cpu")["double"] == 0.0
+    steps.roots = [nn.Linear(3, 4), nn.Linear(3, 4).double()]
+    assert Float32Precision.facts(steps, "cpu")["double"] == 0.5
+
+
 @pytest.mark.parametrize(
     ("model", "multiplies"),
     [

@@ -8,7 +8,7 @@ each backend's precision afterwards. A program that has set the precision of a b
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Sequence, Tuple
 
 import torch
 
@@ -64,6 +64,7 @@ class Float32Precision(Held):
         return {
             "levels": levels,
             "matrices": not steps.roots or any(_multiplies(root) for root in steps.roots),
+            "double": _double(steps.roots),
             # torch 2.9 warns whoever asks, so it is asked only where it matters.
             "contradictory": bool(levels) and _contradictory(),
         }
@@ -124,6 +125,13 @@ def _cpu_flags(path: str = "/proc/cpuinfo") -> "frozenset[str]":
     except OSError:
         pass
     return frozenset()
+
+
+def _double(roots: Sequence[Any]) -> float:
+    """Part of the models' weights, by their number, that are in float64."""
+    sizes = [(weight.numel(), weight.dtype) for root in roots for weight in root.parameters()]
+    whole = sum(size for size, _ in sizes)
+    return sum(size for size, dtype in sizes if dtype is torch.float64) / whole if whole else 0.0
 
 
 def _multiplies(root: Any) -> bool:
