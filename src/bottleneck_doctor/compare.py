@@ -13,11 +13,12 @@ from dataclasses import dataclass, fields
 from statistics import fmean
 from typing import Literal
 
+from bottleneck_doctor.documents.held_memory import most_bytes
 from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import Phases, Result
 from bottleneck_doctor.measure import pairing
 from bottleneck_doctor.statistics import speedups
-from bottleneck_doctor.wording import words
+from bottleneck_doctor.wording import run_words, words
 
 Unit = Literal["per_second", "seconds", "share", "bytes"]
 MEMORY_TOLERANCE = 0.02
@@ -166,6 +167,11 @@ def _highest(*series: str) -> Callable[[Result], float | None]:
     return figure
 
 
+def _whole_run(result: Result) -> float | None:
+    seconds = math.inf if result.whole_run is None else run_words.seconds(result.whole_run)
+    return seconds if math.isfinite(seconds) else None
+
+
 _FIGURES: tuple[tuple[str, Unit, Callable[[Result], float | None]], ...] = (
     ("A step", "seconds", lambda result: result.baseline.step_ms / 1000 if result.baseline else None),
     ("Waiting for data", "share", lambda result: result.baseline.data_wait_share if result.baseline else None),
@@ -173,7 +179,8 @@ _FIGURES: tuple[tuple[str, Unit, Callable[[Result], float | None]], ...] = (
     ("One step in twenty exceeds", "seconds", lambda result: result.steps.p95_ms / 1000 if result.steps else None),
     ("Between two epochs", "seconds", lambda result: result.epoch_pause.seconds if result.epoch_pause else None),
     ("Start to first step", "seconds", lambda result: result.steps.first_step_seconds if result.steps else None),
-    ("Peak memory, main process and workers", "bytes", _highest("main_rss_bytes", "workers_rss_bytes")),
+    ("The whole run", "seconds", _whole_run),
+    ("Peak memory, main process and workers", "bytes", most_bytes),
     ("Peak memory of the device", "bytes", _highest("gpu0_memory_bytes")),
     ("Noise floor", "share", lambda result: result.noise.floor if result.noise else None),
 )  # fmt: skip

@@ -14,7 +14,7 @@ from scipy.stats import ttest_ind
 
 from bottleneck_doctor.cli import main
 from bottleneck_doctor.compare import Named, compare
-from bottleneck_doctor.documents.report import Result, Window, from_json, to_json
+from bottleneck_doctor.documents.report import Result, WholeRun, Window, from_json, to_json
 from bottleneck_doctor.render import comparison
 from bottleneck_doctor.statistics import speedups
 
@@ -167,3 +167,26 @@ def test_bad_input(folder: Path, capsys: pytest.CaptureFixture[str], arguments: 
     (folder / "other.json").write_text("[]")
     assert main(["compare", *arguments]) == 2
     assert f"[{slug}]" in capsys.readouterr().err
+
+
+def test_the_whole_run_and_its_memory_have_rows(pets: Result) -> None:
+    run = WholeRun(epochs=20, steps=2000, start=5.0, training=100.0, between=15.0, may_end_sooner=False)
+    assert pets.utilization is not None
+    held = [
+        replace(
+            use, processes=[replace(each, pss_bytes=1e9, rss_bytes=9e9) for each in use.processes if each.processes]
+        )
+        for use in pets.utilization.windows
+    ]
+    known = replace(pets, whole_run=run, utilization=replace(pets.utilization, windows=held))
+    slower = replace(known, whole_run=replace(run, training=220.0))
+    rows = {row.title: row for row in compare([Named("one", known), Named("other", slower)]).rows}
+    whole = rows["The whole run"]
+    assert whole.values == (120.0, 240.0)
+    assert whole.ratios[0] is not None
+    assert whole.ratios[0].estimate == 2.0
+    # What processes share is counted once.
+    most = max(len(use.processes) for use in held)
+    assert rows["Peak memory, main process and workers"].values == (most * 1e9, most * 1e9)
+    unknown = replace(pets, whole_run=None)
+    assert "The whole run" not in {row.title for row in compare([Named("one", unknown), Named("two", unknown)]).rows}

@@ -16,7 +16,7 @@ from tests.unit.diagnosable import (
 )
 
 from bottleneck_doctor.diagnose import diagnose
-from bottleneck_doctor.documents.report import Environment
+from bottleneck_doctor.documents.report import Environment, Span
 
 ENVIRONMENT = Environment(
     python="3.12.7",
@@ -74,3 +74,22 @@ def test_memory_is_not_called_free_where_only_its_size_is_known() -> None:
     assert whole is not None
     assert "all 16 GiB of the machine will last" in whole.sentence
     assert "free" not in whole.sentence
+
+
+@pytest.mark.parametrize(("within", "grows"), [(15.0, True), (5.0, True), (2.0, False), (-20.0, False)])
+def test_memory_grows_within_windows_too(within: float, grows: bool) -> None:
+    """What other settings take between windows as written may stay. `within`: MiB that a window of a second adds."""
+    sampled = use(resident=LEAKING)
+    times: list[float] = []
+    sizes: list[float | None] = []
+    spans: list[Span] = []
+    for number, size in enumerate(LEAKING):
+        spans.append(Span(start=10.0 * number, end=10.0 * number + 1.0, label="baseline", session=1))
+        for part in range(6):
+            times.append(10.0 * number + 0.2 * part)
+            sizes.append(size + within * MB * 0.2 * part)
+    # From one window to the next, 300 MiB in 20 seconds.
+    known = replace(sampled, times=times, series={"main_rss_bytes": sizes}, spans=spans)
+    assert (finding("memory-growth", healthy(utilization=known)) is not None) == grows
+    short = replace(known, times=times[::3], series={"main_rss_bytes": sizes[::3]})
+    assert finding("memory-growth", healthy(utilization=short)) is not None, "too few samples to tell"

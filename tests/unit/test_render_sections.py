@@ -21,6 +21,7 @@ from bottleneck_doctor.documents.report import (
     Profiles,
     Result,
     Timeline,
+    WindowUse,
 )
 from bottleneck_doctor.render import html, thinning
 from bottleneck_doctor.render.embedded import embedded_data
@@ -141,6 +142,31 @@ def test_machine_shows_means_of_the_best_setting_that_was_watched() -> None:
     assert "Best is num_workers=4, persistent_workers=True ." in machine, "what the verdict promises"
     assert re.search(r"CPU, workers – 2\.\d+ cores", machine), "as written there are no workers"
     assert "PCIe" not in machine
+
+
+def test_memory_that_processes_share_is_counted_in_one_way_on_both_sides() -> None:
+    whole = load("pets")
+    assert whole.utilization is not None
+    # 59.6 GiB is what each worker holds by itself, with all that it shares.
+    uses = [
+        replace(use, processes=[replace(each, rss_bytes=64e9) for each in use.processes])
+        for use in whole.utilization.windows
+    ]
+
+    def shown(uses: list[WindowUse]) -> str:
+        assert whole.utilization is not None
+        result = replace(whole, utilization=replace(whole.utilization, windows=uses))
+        return words_of(section(html.render(result), "machine"))
+
+    assert re.search(r"Memory, main process 1\.3 GiB 1\.3 GiB", shown(uses))
+    half = [replace(each, processes=[replace(one, pss_bytes=None) for one in each.processes]) for each in uses[::2]]
+    assert re.search(r"Memory, main process 1\.3 GiB 1\.3 GiB", shown([*half, *uses])), "some windows tell"
+    written = [use for use in uses if not whole.windows[use.window].setting]
+    rough = [replace(each, processes=[replace(one, pss_bytes=None) for one in each.processes]) for each in written]
+    others = [use for use in uses if whole.windows[use.window].setting]
+    assert re.search(r"Memory, main process 59\.6 GiB 59\.6 GiB", shown([*rough, *others])), (
+        "as written no window tells"
+    )
 
 
 def test_nothing_is_said_to_wait_for_a_device_that_is_not_there() -> None:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from statistics import median
 
+from bottleneck_doctor.documents.held_memory import most_bytes
 from bottleneck_doctor.documents.report import Result, WindowUse
 from bottleneck_doctor.examine.pair_costs import PAIRS, one_pair
 from bottleneck_doctor.gate.plan import LEAST_ROUNDS, WINDOW_SECONDS
@@ -59,7 +60,7 @@ def no_time(result: Result, left: float | None) -> str:
 def no_memory(result: Result, free_bytes: Callable[[], int | None]) -> str:
     """The sentence that says that two processes of the training may not fit into memory; "" where they do, or where
     nobody can tell."""
-    held, free = _held_bytes(result), free_bytes()
+    held, free = most_bytes(result), free_bytes()
     if held is not None and free is not None and free < 2 * MEMORY_TO_SPARE * held:
         return "Two processes of it side by side may not fit into memory."
     devices = [each for use in _uses(result) for each in use.devices]
@@ -68,16 +69,6 @@ def no_memory(result: Result, free_bytes: Callable[[], int | None]) -> str:
         if used is not None and total and 2 * MEMORY_TO_SPARE * used > total:
             return "Two processes of it side by side may not fit into the memory of the GPU."
     return ""
-
-
-def _held_bytes(result: Result) -> float | None:
-    """The most memory that all processes of the training held in a window."""
-    sums = []
-    for use in _uses(result):
-        held = [each.pss_bytes if each.pss_bytes is not None else each.rss_bytes for each in use.processes]
-        known = [each for each in held if each is not None]
-        sums += [sum(known)] if known else []
-    return max(sums, default=None)
 
 
 def _uses(result: Result) -> list[WindowUse]:

@@ -9,6 +9,7 @@ from statistics import StatisticsError, correlation, linear_regression, median
 from bottleneck_doctor.diagnose import _usage
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._rule import CAUSE, Rule, Statement, Unjudged
+from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.wording import words
 
 LEAST_BYTES = 64 << 20
@@ -22,6 +23,12 @@ STRAIGHT = 0.2
 """Memory that grows steadily is never off the straight line from its first size to its last by more than this part of
 its growth. Ours: what takes memory once, as windows of another setting may in between, is off by up to a half."""
 LEAST_WINDOWS = 3
+LEAST_SAMPLES = 3
+"""Samples of a window that say how its memory changed."""
+WITHIN = 0.25
+"""Part of the rate at which memory also has to grow within half of the windows as written. Ours: a leak that was tried
+grew there by 70 to 120 % of its rate, and a network whose batches change their length by nothing on average."""
+SERIES = "main_rss_bytes"
 HOUR = 3600.0
 
 
@@ -44,7 +51,7 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         return None
     rate = median(slopes)
     grown = max(points[-1][1] - points[0][1] for points in lasting)
-    if rate <= 0:
+    if rate <= 0 or not _also_within_windows(evidence, rate):
         return None
     step = evidence.step_ms
     left = _usage.mean(evidence, lambda use: use.memory_available_bytes)
@@ -71,6 +78,24 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         measured=False,
         clause=f"takes {words.bytes_text(rate)} more memory every second",
     )
+
+
+def _also_within_windows(evidence: Evidence, rate: float) -> bool:
+    """Whether memory grows while training runs as written, too; True where it was not sampled often enough to tell.
+
+    Between two such windows lie others, and memory that another setting takes may stay.
+    """
+    use = evidence.utilization
+    sizes = None if use is None else use.series.get(SERIES)
+    if use is None or sizes is None:
+        return True
+    rates: list[float] = []
+    for span in use.spans:
+        inside = [(at, size) for at, size in zip(use.times, sizes, strict=True) if span.start <= at <= span.end]
+        known = [(at, size) for at, size in inside if size is not None]
+        if span.label == BASELINE and len(known) >= LEAST_SAMPLES and known[-1][0] > known[0][0]:
+            rates.append((known[-1][1] - known[0][1]) / (known[-1][0] - known[0][0]))
+    return len(rates) < LEAST_WINDOWS or median(rates) >= WITHIN * rate
 
 
 def _slope(points: list[tuple[float, float]]) -> float:

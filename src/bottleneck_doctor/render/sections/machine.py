@@ -115,8 +115,12 @@ def _cpu(process: ProcessUse) -> float | None:
     return sum(parts) if parts else None
 
 
-def _memory(process: ProcessUse) -> float | None:
-    return process.pss_bytes if process.pss_bytes is not None else process.rss_bytes
+def _shared_once(process: ProcessUse) -> float | None:
+    return process.pss_bytes
+
+
+def _resident(process: ProcessUse) -> float | None:
+    return process.rss_bytes
 
 
 def _cores(value: float) -> str:
@@ -148,8 +152,8 @@ ROWS: list[tuple[str, Callable[[float], str], Reading]] = [
     ("Read from disk, main process", _rate, _of("main", lambda process: process.read_bytes)),
     ("Read from disk, workers", _rate, _of("workers", lambda process: process.read_bytes)),
     ("Written, main process", _rate, _of("main", lambda process: process.written_bytes)),
-    ("Memory, main process", words.bytes_text, _of("main", _memory)),
-    ("Memory, workers", words.bytes_text, _of("workers", _memory)),
+    ("Memory, main process", words.bytes_text, _of("main", _shared_once)),
+    ("Memory, workers", words.bytes_text, _of("workers", _shared_once)),
     ("Memory still free", words.bytes_text, lambda use: use.memory_available_bytes),
     (
         "Involuntary context switches, main process",
@@ -168,6 +172,10 @@ ROWS: list[tuple[str, Callable[[float], str], Reading]] = [
     ("Periods in which the container's CPU limit was used up", words.share_text, lambda use: use.throttled_share),
     ("CPU clock", lambda value: f"{words.amount_text(value)} MHz", lambda use: use.cpu_mhz),
 ]
+
+INSTEAD = {"Memory, main process": _of("main", _resident), "Memory, workers": _of("workers", _resident)}
+"""What such a row says if no window of a side says the other. Memory that processes share counts once there, and for
+each of them here, so the two are never mixed."""
 
 DEVICE_ROWS: list[tuple[str, Callable[[float], str], Callable[[DeviceUse], float | None]]] = [
     ("Busy", words.share_text, lambda device: device.utilization),
@@ -203,6 +211,10 @@ def _means(baseline: list[WindowUse], best: list[WindowUse]) -> list[Mean]:
     means = []
     for name, text, reading in ROWS:
         one, other = _mean(baseline, reading), _mean(best, reading)
+        if name in INSTEAD:
+            rough = [_mean(uses, INSTEAD[name]) for uses in (baseline, best)]
+            if any(exact is None and found is not None for exact, found in zip((one, other), rough, strict=True)):
+                one, other = rough
         # Nothing of something on both sides is no news.
         if one or other:
             said = [text(value) if value is not None else words.DASH for value in (one, other)]
