@@ -187,6 +187,13 @@ def test_there_has_to_be_memory() -> None:
     assert "memory" in room.no_memory(result, lambda: int(2 * held))
     assert room.no_memory(result, lambda: int(3 * held)) == ""
     assert room.no_memory(result, lambda: None) == ""
+    # In one more window, nobody knows what its processes share.
+    apart = [replace(each, pss_bytes=None, rss_bytes=1e12) for each in result.utilization.windows[0].processes]
+    more = [*result.utilization.windows, replace(result.utilization.windows[0], processes=apart)]
+    rough = replace(result, utilization=replace(result.utilization, windows=more))
+    assert room.no_memory(rough, lambda: int(3 * held)) == ""
+    alone = replace(result, utilization=replace(result.utilization, windows=more[-1:]))
+    assert "memory" in room.no_memory(alone, lambda: int(3 * held))
     gpu = invented("gpu")
     assert gpu.utilization is not None
     used = next(device for use in gpu.utilization.windows for device in use.devices)
@@ -377,3 +384,19 @@ def test_every_outcome_is_drawn() -> None:
         assert (risk in made.verdict.sentence) == stands, "what is not promised has no risk"
         assert ("1.30× faster" in page) == (outcome in ("agrees", "differs"))
         assert (made.verdict == result.verdict) == (outcome in ("unclear", "missing"))
+
+
+@pytest.mark.parametrize(("steps", "said"), [(4000, "Over 4000 steps the losses were alike"), (0, "compare the loss")])
+def test_the_user_need_not_compare_what_was_compared(steps: int, said: str) -> None:
+    result = promised()
+    risk = promise_words.RISK_TOLD["numerics"]
+    result = replace(result, verdict=replace(result.verdict, sentence=f"{result.verdict.sentence} {risk}"))
+    promise = ranking.promise(result)
+    assert promise is not None
+    assert promise.speedup is not None
+    confirmation = Confirmation(
+        outcome="agrees", sentence="Said.", promised=promise.speedup, speedup=speedup(1.3, 1.2, 1.4), alike_steps=steps
+    )
+    sentence = told(result, promise, confirmation).verdict.sentence
+    assert said in sentence
+    assert (risk in sentence) == (not steps)

@@ -118,6 +118,7 @@ def _measured(
         speedup=figure,
         by="edit" if chosen.files else "variables",
         memory=_memory(done.check),
+        alike_steps=losses.steps if losses is not None and losses.verdict in ("same", "alike") else 0,
     )
 
 
@@ -199,5 +200,9 @@ def told(result: Result, promise: ranking.Promise, confirmation: Confirmation) -
             taken_back = (*promise_words.RISK_TOLD.values(), promise_words.preparing(promise.preparation))
             for told_of_it in filter(None, taken_back):
                 sentence = sentence.replace(f" {told_of_it}", "")
+        elif confirmation.alike_steps:
+            # What the user is asked to compare was compared.
+            compared = promise_words.same_losses(confirmation.alike_steps)
+            sentence = sentence.replace(promise_words.RISK_TOLD["numerics"], compared)
         verdict = replace(verdict, sentence=sentence)
     return replace(result, verdict=verdict, confirmation=confirmation)

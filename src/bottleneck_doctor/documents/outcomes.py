@@ -177,6 +177,9 @@ class Confirmation:
     seconds: float = 0.0
     memory: list[PeakMemory] = field(default_factory=list)
     """Empty where it is not known."""
+    alike_steps: int = 0
+    """Over how many optimizer steps the losses of both programs were compared and found to differ by no more than
+    chance and rounding do; 0 where they differ more, where nobody can tell, and in reports of earlier releases."""
 
 
 @dataclass(frozen=True, kw_only=True)

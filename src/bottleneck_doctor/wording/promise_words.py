@@ -64,6 +64,14 @@ def confirmed_claim(setting: Setting, figure: Speedup, device: str) -> str:
     return f"{_subject(setting, device)} training {_figure(figure, 'faster')}, measured {CHANGED}."
 
 
+def same_losses(steps: int) -> str:
+    """What the verdict says about the risk of changed rounding where the losses of both programs were alike."""
+    return (
+        f"This changes rounding. Over {words.count_text(steps, 'step')} the losses were alike; look at them again in a "
+        "long run."
+    )
+
+
 def refuted_claim(setting: Setting, promised: Speedup, figure: Speedup, device: str) -> str:
     """The verdict where what was promised does not come."""
     looked = (
