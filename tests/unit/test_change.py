@@ -466,3 +466,91 @@ def test_refuses_what_is_not_one_block(source: str) -> None:
         forward = number if "model(" in text else forward
         backward = number if "backward(" in text else backward
     assert autocast_change(source, forward, backward, "cpu", "bfloat16") is None
+
+
+IN_FUNCTION = """\
+import torch
+def compute_loss(model, batch):
+    inputs, labels = batch
+    # The model.
+    with helping():
+        logits = model(inputs)
+    loss = criterion(logits, labels)
+    return loss, logits
+for batch in loader:
+    loss, _ = compute_loss(model, batch)
+    loss.backward()
+"""
+
+
+@pytest.mark.parametrize("backward", [11, None])
+def test_wraps_a_function_that_returns_the_loss(backward: int | None) -> None:
+    change = autocast_change(IN_FUNCTION, 6, backward, "cpu", "bfloat16")
+    assert change is not None
+    assert change.edited == IN_FUNCTION.replace(
+        """\
+    with helping():
+        logits = model(inputs)
+    loss = criterion(logits, labels)
+""",
+        """\
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        with helping():
+            logits = model(inputs)
+        loss = criterion(logits, labels)
+""",
+    )
+    assert change.line == 5
+    assert autocast_change(IN_FUNCTION, 6, backward, "cpu", "float16") is None, "nothing would scale the loss"
+
+
+def test_what_is_computed_in_the_line_that_returns_the_loss_is_wrapped_too() -> None:
+    source = "import torch\ndef loss_of(x, y):\n    out = net(x)\n    return loss_fn(out, y)\n"
+    change = autocast_change(source, 3, None, "cpu", "bfloat16")
+    assert change is not None
+    assert change.edited.endswith(
+        '    with torch.autocast("cpu", dtype=torch.bfloat16):\n        out = net(x)\n        return loss_fn(out, y)\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("return loss, logits", "return logits"),
+        ("return loss, logits", "return loss, (yield logits)"),
+        ("return loss, logits", "pass"),
+        ("def compute_loss", "async def compute_loss"),
+        ("    with helping():", "    for _ in range(3):"),
+        ("    loss = criterion(logits, labels)", "    loss = criterion(logits, labels)\n    loss.backward()"),
+        ("    loss = criterion(logits, labels)", "    loss = train(logits)\n    optimizer.step()"),
+    ],
+)
+def test_leaves_functions_that_do_more_than_compute_the_loss(old: str, new: str) -> None:
+    source = IN_FUNCTION.replace(old, new)
+    assert source != IN_FUNCTION
+    assert autocast_change(source, 6, None, "cpu", "bfloat16") is None
+
+
+def test_leaves_a_call_that_trains_inside() -> None:
+    """Where a library trains, both passes come from one line of the user's."""
+    source = "import torch\ndef main():\n    result = trainer.train()\n    return result.training_loss\n"
+    assert autocast_change(source, 3, 3, "cpu", "bfloat16") is None
+
+
+def test_what_follows_the_loss_and_does_not_use_it_stays_outside() -> None:
+    source = """\
+import torch
+for step in range(9):
+    with context:
+        logits, loss = model(x, y)
+    losses.append(loss)
+    total = sum(losses)
+    x, y = get_batch("train")
+    optimizer.zero_grad()
+    total.backward()
+"""
+    change = autocast_change(source, 4, 9, "cpu", "bfloat16")
+    assert change is not None
+    inside = change.edited[change.edited.index("autocast") : change.edited.index('    x, y = get_batch("train")')]
+    assert "        total = sum(losses)\n" in inside
+    assert change.edited.endswith(source[source.index("    x, y = get_batch") :])

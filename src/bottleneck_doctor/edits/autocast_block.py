@@ -11,31 +11,29 @@ from dataclasses import dataclass
 import libcst as cst
 
 from bottleneck_doctor.edits.diff import ChangeText, as_change
-from bottleneck_doctor.edits.tree import LOOPS, SCOPES, Edit, SourceTree, Statement, code, method_call, small
+from bottleneck_doctor.edits.tree import LOOPS, SCOPES, Edit, SourceTree, Statement, code, last_name, method_call, small
 
 
-def autocast_change(source: str, forward_line: int, backward_line: int, device: str, dtype: str) -> ChangeText | None:
-    """Put the forward pass and the loss, up to the backward pass, under `torch.autocast`.
+def autocast_change(
+    source: str, forward_line: int, backward_line: int | None, device: str, dtype: str
+) -> ChangeText | None:
+    """Put the forward pass and the loss under `torch.autocast`: all up to the backward pass, or all that a function
+    does which returns the loss.
 
-    `forward_line` and `backward_line` are lines of the calls of the model and of `.backward()`; `device` is a device
-    type such as `cuda`; `dtype` is `bfloat16` or `float16`, the second with a gradient scaler. Returns None where the
-    two calls are not in one block of statements, or the edit can't be made safely.
+    `forward_line` and `backward_line` are lines of the calls of the model and of `.backward()`, None where that is in
+    another file; `device` is a device type such as `cuda`; `dtype` is `bfloat16` or `float16`, the second with a
+    gradient scaler. Returns None where the edit can't be made safely.
     """
     tree = SourceTree.parse(source)
     dtype = dtype.removeprefix("torch.")
     if tree is None or dtype not in ("bfloat16", "float16"):
         return None
-    found = _passes(tree, forward_line, backward_line)
+    found = None if backward_line is None else _passes(tree, forward_line, backward_line)
     if found is None:
-        return None
+        return _in_function(tree, forward_line, backward_line, device) if dtype == "bfloat16" else None
     torch, quote = tree.torch_name or "torch", tree.quote
-    head = f"with {torch}.autocast({quote}{device}{quote}, dtype={torch}.{dtype}):\n    pass"
-    edits: dict[cst.CSTNode, Edit] = dict.fromkeys(found.wrapped, _gone)
-    edits[found.wrapped[0]] = lambda _: _under(head, found.wrapped)
-    above: dict[Statement, list[str]] = {}
+    edits, above = _wrapping(tree, found.wrapped, device, dtype)
     notes = []
-    if tree.torch_name is None and tree.first_statement is not None:
-        above[tree.first_statement] = ["import torch"]
     if dtype == "float16":
         scaler = next((name for name in ("scaler", "grad_scaler") if not tree.says(name)), None)
         scaled = None if scaler is None else _scaled(found, scaler)
@@ -46,6 +44,53 @@ def autocast_change(source: str, forward_line: int, backward_line: int, device: 
         notes.append("Keep one GradScaler for the whole training: make it where the optimizer is made.")
     edited = tree.edited(edits, above)
     return None if edited is None else as_change(source, edited, tree.lines(found.wrapped[0])[0], " ".join(notes))
+
+
+def _wrapping(
+    tree: SourceTree, wrapped: Sequence[Statement], device: str, dtype: str
+) -> tuple[dict[cst.CSTNode, Edit], dict[Statement, list[str]]]:
+    """The edits that put statements of one block under autocast, and the lines above others that they need."""
+    torch, quote = tree.torch_name or "torch", tree.quote
+    head = f"with {torch}.autocast({quote}{device}{quote}, dtype={torch}.{dtype}):\n    pass"
+    edits: dict[cst.CSTNode, Edit] = dict.fromkeys(wrapped, _gone)
+    edits[wrapped[0]] = lambda _: _under(head, wrapped)
+    first = tree.first_statement
+    return edits, {first: ["import torch"]} if tree.torch_name is None and first is not None else {}
+
+
+# -- a function that returns the loss ----------------------------------------------------------------------------------
+
+
+def _in_function(tree: SourceTree, line: int, backward_line: int | None, device: str) -> ChangeText | None:
+    """The edit where the forward pass lies in a function that computes the loss, and returns it under a name that says
+    so; None where it does not, or where the function also trains or goes on in a loop."""
+    inner = tree.innermost(line)
+    function = None if inner is None else tree.function(inner)
+    if inner is None or function is None or function.asynchronous is not None:
+        return None
+    block = tree.block(function.body)
+    begin = _on(tree, block, line)
+    end = small(block[-1]) if block else None
+    if begin is None or not isinstance(end, cst.Return) or end.value is None or "loss" not in code(end.value).lower():
+        return None
+    between = [each for each in (inner, *tree.around(inner)) if tree.holds(function.body, each)]
+    # What is computed in the line that returns it belongs to it.
+    wrapped = block[begin:] if tree.nodes(cst.Call, within=end) else block[begin:-1]
+    calls = [last_name(call.func) for each in wrapped for call in tree.nodes(cst.Call, within=each)]
+    if (
+        not wrapped
+        or (backward_line is not None and _on(tree, wrapped, backward_line) is not None)
+        or any(isinstance(each, (*LOOPS, *SCOPES)) for each in between)
+        or tree.nodes(cst.Yield, within=function.body)
+        or {"backward", "step", "zero_grad"} & set(calls)
+    ):
+        return None
+    edits, above = _wrapping(tree, wrapped, device, "bfloat16")
+    edited = tree.edited(edits, above)
+    return None if edited is None else as_change(tree.source, edited, tree.lines(wrapped[0])[0], "")
+
+
+# -- one block ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -73,8 +118,12 @@ def _passes(tree: SourceTree, forward_line: int, backward_line: int) -> _Passes 
     backward, behind = block[end], block[end + 1 :]
     if isinstance(backward, cst.SimpleStatementLine) and small(backward) is None:
         return None  # What stands before it on its line belongs under autocast.
-    # Gradients are often cleared between loss and backward pass; that has no place under autocast.
-    while end - 1 > begin and _is_method(block[end - 1], "zero_grad"):
+    # Gradients are often cleared between loss and backward pass, and the next batch fetched; neither has a place under
+    # autocast.
+    while end - 1 > begin and (
+        _is_method(block[end - 1], "zero_grad")
+        or not _names(tree, block[end - 1]) & _changed(tree, block[begin : end - 1])
+    ):
         end -= 1
     outer = block[begin]
     for each in tree.around(block[begin]):
@@ -83,6 +132,24 @@ def _passes(tree: SourceTree, forward_line: int, backward_line: int) -> _Passes 
         if isinstance(each, LOOPS):
             outer = each
     return _Passes(block[begin:end], backward, behind, outer)
+
+
+def _changed(tree: SourceTree, statements: Sequence[Statement]) -> set[str]:
+    """Names whose values statements may change: what they assign to, and all that stands in lines which are nothing but
+    an expression, such as `losses.append(loss)`."""
+    found: set[str] = set()
+    for statement in statements:
+        for made in tree.nodes((cst.AssignTarget, cst.AnnAssign, cst.AugAssign), statement):
+            found |= _names(tree, made.target)
+        for bound in tree.nodes((cst.For, cst.NamedExpr), statement):
+            found |= _names(tree, bound.target)
+        for node in tree.nodes((cst.AsName, cst.Expr), statement):
+            found |= _names(tree, node)
+    return found
+
+
+def _names(tree: SourceTree, node: cst.CSTNode) -> set[str]:
+    return {name.value for name in tree.nodes(cst.Name, node)}
 
 
 def _on(tree: SourceTree, block: Sequence[Statement], line: int) -> int | None:

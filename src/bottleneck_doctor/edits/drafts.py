@@ -45,6 +45,11 @@ class Drafts:
         self._after: dict[str, str] = {}
         self._moved: dict[str, list[int]] = {}
 
+    @property
+    def as_they_are(self) -> Project:
+        """The project without any edit."""
+        return self._project
+
     def text(self, path: str) -> str | None:
         return self._after[path] if path in self._after else self._project.text(path)
 

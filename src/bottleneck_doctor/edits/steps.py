@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 
 from bottleneck_doctor import knobs
 from bottleneck_doctor.documents.report import Setting, SettingValue
+from bottleneck_doctor.edits import own_options
 from bottleneck_doctor.edits.advice import loader_arguments
 from bottleneck_doctor.edits.autocast_block import autocast_change
+from bottleneck_doctor.edits.autocast_region import set_region
 from bottleneck_doctor.edits.before_loop import before_loop_change
 from bottleneck_doctor.edits.call import call_change, set_call, statement_change
 from bottleneck_doctor.edits.diff import ChangeText
@@ -69,8 +71,9 @@ def steps_of(setting: Setting, found: Found, running: Running) -> Steps:
     # Autocast comes last of what stands above the forward pass, so that nothing else comes under it.
     for each in sorted(knobs.knobs_of(setting), key=lambda each: isinstance(each.edit, AutocastBlock)):
         edit, value = each.edit, setting[each.name]
+        before = len(made.steps)
         if isinstance(edit, AutocastBlock) and isinstance(value, str):
-            _add(made, _autocast(value, found), f"put {_context(value, found)}")
+            _add(made, _autocast(value, found, running), f"put {_context(value, found)}")
         elif isinstance(edit, MemoryFormat):
             _add(made, _in_format(edit.name, found), _formatted(edit.name))
         elif isinstance(edit, OfModel):
@@ -85,6 +88,8 @@ def steps_of(setting: Setting, found: Found, running: Running) -> Steps:
             )
         elif isinstance(edit, Argument):
             made.steps.append(_named(edit, found, running))
+        if each.options:
+            made.steps[before:] = [_naming(each.options, step, running) for step in made.steps[before:]]
     switches = {each.edit: setting[each.name] for each in knobs.knobs_of(setting) if isinstance(each.edit, Switch)}
     if switches:
         made.steps.append(lambda drafts: _switched(drafts, switches, found, Follower(drafts, running)))
@@ -102,6 +107,21 @@ def _add(made: Steps, step: Step | None, otherwise: str) -> None:
         made.notes.append(f"And {otherwise}.")
     else:
         made.steps.append(step)
+
+
+def _naming(options: Sequence[str], step: Step, running: Running) -> Step:
+    """The same step, whose note also names the options that the program itself has for it."""
+
+    def named(drafts: Drafts) -> Outcome:
+        outcome = step(drafts)
+        told = list(outcome.told)
+        if told:
+            said = " ".join(each.note for each in told)
+            note = own_options.note(options, Follower(drafts.as_they_are, running), said)
+            told += [Told(told[-1].file, told[-1].line, note)] if note else []
+        return Outcome(told, outcome.elsewhere, outcome.codes)
+
+    return named
 
 
 def sites(found: Found) -> list[Site]:
@@ -175,7 +195,7 @@ def _given_a_list(edit: ListedSamples) -> str:
 # -- the forward pass --------------------------------------------------------------------------------------------------
 
 
-def _autocast(dtype: str, found: Found) -> Step | None:
+def _autocast(dtype: str, found: Found, running: Running) -> Step | None:
     forward, backward = found.forward_site, found.backward_site
     device = found.device.split(":")[0]
     if forward is None:
@@ -183,12 +203,12 @@ def _autocast(dtype: str, found: Found) -> Step | None:
     otherwise = f"Put {_context(dtype, found)}."
 
     def step(drafts: Drafts) -> Outcome:
-        text = drafts.text(forward.file)
-        made = None
-        if text is not None and backward is not None and backward.file == forward.file:
-            first, last = (drafts.line(site.file, site.line) for site in (forward, backward))
-            made = autocast_change(text, first, last, device, dtype)
-        return _at(forward, lambda text, line: made, otherwise)(drafts)
+        own = set_region(drafts, forward.file, forward.line, device, dtype, running)
+        if own is not None:
+            return Outcome(own)
+        beside = backward is not None and backward.file == forward.file
+        last = drafts.line(backward.file, backward.line) if backward is not None and beside else None
+        return _at(forward, lambda text, line: autocast_change(text, line, last, device, dtype), otherwise)(drafts)
 
     return step
 

@@ -261,6 +261,9 @@ class KnobSpec:
     """Whether it says how workers are used, and means nothing without them."""
     ceiling: bool = False
     """Whether it shows what could be had without one of the costs, and is no setting that a user could choose."""
+    options: tuple[str, ...] = ()
+    """Names by which programs have an option for it, in lower case and with hyphens between words (`mixed-precision`).
+    () where it is the value of an argument: edits follow that to its option."""
     own: Callable[[Found], SettingValue | None] = _unseen
     """The user's own value, to be told as a part of the training as written; None where there is nothing to tell."""
     loads: Callable[[Loading, SettingValue], Loading] = _as_before

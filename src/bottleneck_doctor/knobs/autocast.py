@@ -11,4 +11,22 @@ def _own(found: Found) -> str | None:
     return found.autocast or None
 
 
-KNOB = KnobSpec(name="autocast", layer="process", edit=AutocastBlock(), needs_settling=True, may_crash=True, own=_own)
+KNOB = KnobSpec(
+    name="autocast",
+    layer="process",
+    edit=AutocastBlock(),
+    options=(
+        "amp",
+        "amp-dtype",
+        "autocast",
+        "bf16",
+        "fp16",
+        "half-precision",
+        "mixed-precision",
+        "precision",
+        "use-amp",
+    ),
+    needs_settling=True,
+    may_crash=True,
+    own=_own,
+)

@@ -6,4 +6,11 @@ from __future__ import annotations
 from bottleneck_doctor.knobs._spec import KnobSpec, MemoryFormat
 
 NAME = "channels_last"
-KNOB = KnobSpec(name=NAME, layer="process", edit=MemoryFormat("channels_last"), needs_settling=True, may_crash=True)
+KNOB = KnobSpec(
+    name=NAME,
+    layer="process",
+    edit=MemoryFormat("channels_last"),
+    options=("channels-last", "memory-format"),
+    needs_settling=True,
+    may_crash=True,
+)

@@ -9,6 +9,7 @@ KNOB = KnobSpec(
     name=NAME,
     layer="process",
     edit=OfModel("compile()"),
+    options=("compile", "compile-model", "torch-compile", "torchcompile", "use-compile"),
     needs_settling=True,
     first_step_seconds=180.0,
     may_crash=True,

@@ -9,7 +9,7 @@ import libcst as cst
 
 from bottleneck_doctor.edits.origin.definition import Definition, Expression, Key
 from bottleneck_doctor.edits.origin.follower import Follower, module_of
-from bottleneck_doctor.edits.origin.options import Option, default_argument
+from bottleneck_doctor.edits.origin.options import Option, default_argument, spelled
 from bottleneck_doctor.edits.tree import constant, last_name, names_of
 
 PARSES = frozenset({"parse_args", "parse_intermixed_args"})
@@ -43,7 +43,7 @@ class Arguments(Definition):
         if last_name(call.func) != "add_argument" or action not in OTHERWISE or "nargs" in named or "choices" in named:
             return None
         default = named.get("default")
-        names, off = _names(call), tuple(f"--no-{name[2:]}" for name in _names(call) if name.startswith("--"))
+        names, off = spelled(call), tuple(f"--no-{name[2:]}" for name in spelled(call) if name.startswith("--"))
         return Option(
             path=at.path,
             line=at.line,
@@ -76,7 +76,7 @@ def of_call(at: Expression, call: cst.Call, follower: Follower) -> Definition | 
         return None
     parser = follower.define(at.at(call.func.value))
     files = [at.path, *([parser.path] if isinstance(parser, Expression) else [])]
-    files += [module for file in dict.fromkeys(files) for module in _imported(file, follower)]
+    files += [module for file in dict.fromkeys(files) for module in imported(file, follower)]
     arguments = Arguments(tuple(dict.fromkeys(files)), reads_command_line=not isinstance(words, cst.List))
     return Both(arguments) if name in PARSES_SOME else arguments
 
@@ -93,7 +93,7 @@ def _adding(file: str, key: str, follower: Follower) -> Iterator[tuple[Expressio
             yield Expression(file, tree, call), call
 
 
-def _imported(file: str, follower: Follower) -> Iterator[str]:
+def imported(file: str, follower: Follower) -> Iterator[str]:
     """The user's modules that a file imports."""
     tree = follower.tree(file)
     for node in [] if tree is None else tree.nodes((cst.Import, cst.ImportFrom)):
@@ -111,12 +111,6 @@ def _named(call: cst.Call) -> dict[str, cst.BaseExpression]:
     return {each.keyword.value: each.value for each in call.args if each.keyword is not None}
 
 
-def _names(call: cst.Call) -> tuple[str, ...]:
-    """The words by which an option is given."""
-    first = [constant(each.value) for each in call.args if each.keyword is None and not each.star]
-    return tuple(each[0] for each in first if each is not None and isinstance(each[0], str))
-
-
 def _action(named: dict[str, cst.BaseExpression]) -> str:
     action = named.get("action")
     if action is None:
@@ -127,7 +121,7 @@ def _action(named: dict[str, cst.BaseExpression]) -> str:
 
 def _stored_as(call: cst.Call) -> str | None:
     """The attribute that an option becomes, as argparse has it."""
-    named, names = _named(call), _names(call)
+    named, names = _named(call), spelled(call)
     if "dest" in named:
         dest = constant(named["dest"])
         return str(dest[0]) if dest is not None else None

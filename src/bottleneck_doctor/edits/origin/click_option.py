@@ -6,7 +6,7 @@ import libcst as cst
 
 from bottleneck_doctor.edits.origin.definition import Definition, Expression
 from bottleneck_doctor.edits.origin.follower import Follower, Parameter
-from bottleneck_doctor.edits.origin.options import Option, default_argument, replaced_by
+from bottleneck_doctor.edits.origin.options import Option, default_argument, replaced_by, spelled
 from bottleneck_doctor.edits.tree import constant, dotted, last_name
 
 
@@ -14,7 +14,7 @@ def of_parameter(parameter: Parameter, follower: Follower) -> Definition | None:
     for decorator in parameter.function.decorators:
         call = decorator.decorator
         if isinstance(call, cst.Call) and last_name(call.func) == "option":
-            names = _words(call)
+            names = spelled(call)
             if _stored_as(names) == parameter.name:
                 return _option(parameter, call, tuple(each for each in names if each.startswith("-")))
     if _is_typer(parameter):
@@ -53,7 +53,7 @@ def _typer(parameter: Parameter) -> Option | None:
         if not call.args or call.args[0].star or call.args[0].keyword is not None:
             return None
         value = call.args[0].value
-        words = tuple(each for each in _words(call)[1 if constant(value) == _words(call)[:1] else 0 :])
+        words = tuple(each for each in spelled(call)[1 if constant(value) == spelled(call)[:1] else 0 :])
         default = default.at(value)
     return _plain(parameter, default, words)
 
@@ -93,11 +93,6 @@ def _is_run_by(parameter: Parameter, runners: tuple[str, ...]) -> bool:
         dotted(call.func) in runners and (not call.args or dotted(call.args[0].value) == parameter.function.name.value)
         for call in parameter.tree.nodes(cst.Call)
     )
-
-
-def _words(call: cst.Call) -> tuple[str, ...]:
-    given = [constant(each.value) for each in call.args if each.keyword is None and not each.star]
-    return tuple(each[0] for each in given if each is not None and isinstance(each[0], str))
 
 
 def _stored_as(words: tuple[str, ...]) -> str:

@@ -12,6 +12,7 @@ from bottleneck_doctor.edits.arguments import with_more
 from bottleneck_doctor.edits.origin.command_line import CommandLine, Given
 from bottleneck_doctor.edits.origin.definition import Command, Definition, Expression, Origin
 from bottleneck_doctor.edits.origin.follower import Follower
+from bottleneck_doctor.edits.tree import constant
 
 Takes = Literal["value", "switch"]
 
@@ -81,6 +82,12 @@ class Option(Definition):
     @staticmethod
     def _long(names: tuple[str, ...]) -> str:
         return max(names, key=lambda name: (name.startswith("--"), len(name)), default="")
+
+
+def spelled(call: cst.Call) -> tuple[str, ...]:
+    """The words by which an option is given, as the call that declares it has them."""
+    given = [constant(each.value) for each in call.args if each.keyword is None and not each.star]
+    return tuple(each[0] for each in given if each is not None and isinstance(each[0], str))
 
 
 def default_argument(at: Expression, name: str = "default") -> Callable[[object], str | None]:
