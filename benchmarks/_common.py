@@ -216,6 +216,11 @@ class Ratio:
             return math.inf
         return (math.log(self.high) - math.log(self.low)) / 2
 
+    def agrees_with(self, other: Ratio) -> bool:
+        """Whether both may be one and the same ratio: whether they agree within their joint 95 % interval."""
+        apart = abs(math.log(self.estimate / other.estimate))
+        return apart <= math.hypot(self.half_width, other.half_width)
+
     def text(self) -> str:
         return f"{self.estimate:.3f} ({self.low:.3f}–{self.high:.3f})"
 
@@ -280,6 +285,22 @@ def save(path: Path | None, document: Any) -> None:
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     draft.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     draft.replace(path)
+
+
+def taken_up(path: Path | None, fresh: dict[str, Any], same: Sequence[str] = ()) -> dict[str, Any]:
+    """What a benchmark has measured so far, out of its file; `fresh` where there is none yet.
+
+    Ends the process where the file is of another format, or was begun with other values of the entries in `same`.
+    """
+    if path is None or not path.exists():
+        return fresh
+    document: dict[str, Any] = json.loads(path.read_bytes())
+    if document.get("format") != fresh["format"]:
+        sys.exit(f"{path} is of another version of this benchmark: begin anew in another file")
+    for name in same:
+        if document.get(name) != fresh[name]:
+            sys.exit(f"{path} was begun with other options: {name} {document.get(name)!r}, not {fresh[name]!r}")
+    return document
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:

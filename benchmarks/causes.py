@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import shutil
 import subprocess
@@ -31,7 +30,7 @@ from typing import Any
 
 import msgspec
 from _causes_truth import CAUSES, HERE, Cause
-from _common import Ratio, examination, machine, machine_line, revision, save, say, shuffled, table, unpaired
+from _common import Ratio, examination, machine, machine_line, revision, save, say, shuffled, table, taken_up, unpaired
 from planted import without_places
 
 FORMAT = 1
@@ -138,7 +137,7 @@ class Row:
         found = self.truth
         if not self.cause.fixes or found is None or not self.worth:
             return None
-        return any(_agree(Ratio(*each["speedup"]), found) for each in self.cures)
+        return any(found.agrees_with(Ratio(*each["speedup"])) for each in self.cures)
 
     @property
     def best(self) -> bool | None:
@@ -148,11 +147,6 @@ class Row:
             return None
         first = next(iter(self.faster), None)
         return first is not None and (first["id"] in self.cause.fixes or first["speedup"][1] >= found.estimate)
-
-
-def _agree(promised: Ratio, found: Ratio) -> bool:
-    apart = abs(math.log(promised.estimate / found.estimate))
-    return apart <= math.hypot(promised.half_width, found.half_width)
 
 
 def sums(rows: Sequence[Row]) -> dict[str, tuple[int, int]]:
@@ -265,11 +259,7 @@ def main() -> int:
         parser.error(f"causes are {', '.join(known)}")
     wanted = [known[name] for name in options.only or known]
 
-    document: dict[str, Any] = {"format": FORMAT, "machines": [], "causes": {}}
-    if options.json and options.json.exists():
-        document = msgspec.json.decode(options.json.read_bytes())
-        if document.get("format") != FORMAT:
-            sys.exit(f"{options.json} is of another version of this benchmark")
+    document = taken_up(options.json, {"format": FORMAT, "machines": [], "causes": {}})
     records = document["causes"]
     interrupted = False
     if not options.table:

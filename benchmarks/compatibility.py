@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from _common import ROOT, examination, machine, machine_line, save, say, table
+from _common import ROOT, examination, machine, machine_line, save, say, table, taken_up
 from _remains import MARK, difference, hashes, left_behind, shared_memory
 
 sys.path.insert(0, str(ROOT))
@@ -193,11 +193,8 @@ def main() -> int:
     wanted = [known[name] for name in options.only or known]
     missing = {program.name: program.missing() for program in wanted if program.missing()}
 
-    document: dict[str, Any] = {"format": FORMAT, "budget": options.budget, "machines": [], "programs": {}}
-    if options.json and options.json.exists():
-        document = msgspec.json.decode(options.json.read_bytes())
-        if document.get("format") != FORMAT or document["budget"] != options.budget:
-            sys.exit(f"{options.json} was begun with other options: budget {document.get('budget')}")
+    fresh: dict[str, Any] = {"format": FORMAT, "budget": options.budget, "machines": [], "programs": {}}
+    document = taken_up(options.json, fresh, ["budget"])
     document["machines"].append(machine())
     interrupted = False
     try:

@@ -32,7 +32,7 @@ from statistics import NormalDist, median
 from typing import Any
 
 import msgspec
-from _common import DOCTOR, examination, machine, machine_line, revision, save, say, table
+from _common import DOCTOR, examination, machine, machine_line, revision, save, say, table, taken_up
 from planted import without_places
 
 FORMAT = 1
@@ -280,13 +280,11 @@ def main() -> int:
     parser.add_argument("--again", action="store_true", help="measure again what is kept")
     parser.add_argument("programs", nargs="*", help="names of programs; all by default")
     options = parser.parse_args()
-    kept: dict[str, Any] = {"format": FORMAT, "records": {}}
-    if options.json is not None and options.json.exists():
-        kept = msgspec.json.decode(options.json.read_bytes())
-    records = kept["records"]
+    document = taken_up(options.json, {"format": FORMAT, "records": {}})
+    records = document["records"]
     wanted = [each for each in PROGRAMS if not options.programs or each.name in options.programs]
     if not options.table:
-        kept["machine"] = machine()
+        document["machine"] = machine()
         for number, program in enumerate(wanted, 1):
             lacking = missing(program)
             fresh = records.get(program.name, {}).get("program") == program.fingerprint() and not options.again
@@ -294,12 +292,11 @@ def main() -> int:
                 say(f"{number}/{len(wanted)} {program.name}: " + (f"needs {', '.join(lacking)}" if lacking else "kept"))
                 continue
             records[program.name] = measure(program)
-            if options.json is not None:
-                save(options.json, kept)
+            save(options.json, document)
             row = Row(program, records[program.name])
             say(f"{number}/{len(wanted)} {program.name}: {row.outcome}, {row.on}, {row.record['wall']:.0f} s")
-    if "machine" in kept:
-        print(machine_line(kept["machine"]))
+    if "machine" in document:
+        print(machine_line(document["machine"]))
     shown = rows(records)
     print("\n".join(markdown(shown)))
     absent = [each.name for each in PROGRAMS if each.name not in records]

@@ -30,7 +30,7 @@ from statistics import median
 from typing import Any
 
 import msgspec
-from _common import examination, machine, machine_line, revision, save, say, table
+from _common import examination, machine, machine_line, revision, save, say, table, taken_up
 
 FORMAT = 1
 HERE = Path(__file__).resolve().parent
@@ -178,11 +178,7 @@ def main() -> int:
         parser.error(f"programs are {', '.join(known)}")
     wanted = [known[name] for name in options.only or known]
 
-    document: dict[str, Any] = {"format": FORMAT, "machines": [], "examinations": {}}
-    if options.json and options.json.exists():
-        document = msgspec.json.decode(options.json.read_bytes())
-        if document.get("format") != FORMAT:
-            sys.exit(f"{options.json} is of another version of this benchmark")
+    document = taken_up(options.json, {"format": FORMAT, "machines": [], "examinations": {}})
     records = document["examinations"]
     interrupted = False
     if not options.table:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import difflib
 import hashlib
-import math
 import shutil
 import subprocess
 import sys
@@ -40,6 +39,7 @@ from _common import (
     setting_text,
     shuffled,
     table,
+    taken_up,
     unpaired,
 )
 from _common import start as start_script
@@ -316,8 +316,7 @@ class Row:
         """Whether promise and truth agree within their joint 95 % interval."""
         if self.truth is None:
             return None
-        apart = abs(math.log(self.promise.speedup.estimate / self.truth.estimate))
-        return apart <= math.hypot(self.promise.ratio.half_width, self.truth.half_width)
+        return self.promise.ratio.agrees_with(self.truth)
 
 
 def rows_of(script: Script, record: dict[str, Any]) -> Iterator[Row]:
@@ -408,12 +407,9 @@ def main() -> None:
         "seed": options.seed,
         "quick": options.quick,
     }
-    document: dict[str, Any] = {"format": FORMAT, "protocol": protocol, "machines": [], "scripts": {}}
-    if options.json and options.json.exists():
-        document = msgspec.json.decode(options.json.read_bytes())
-        if document.get("format") != FORMAT or document["protocol"] != protocol:
-            sys.exit(f"{options.json} was begun with other options: {document.get('protocol')}")
-        say(f"going on with {options.json}")
+    document = taken_up(
+        options.json, {"format": FORMAT, "protocol": protocol, "machines": [], "scripts": {}}, ["protocol"]
+    )
     document["machines"].append(machine())
 
     def keep() -> None:

@@ -31,9 +31,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import psutil
-from _common import DOCTOR, machine, machine_line, save, say, table
+from _common import DOCTOR, machine, machine_line, save, say, table, taken_up
 from _remains import MARK, difference, hashes, left_behind, processes, shared_memory
 
 FORMAT = 2
@@ -311,11 +310,8 @@ def main() -> int:
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep everything here; taken up again if it exists")
     options = parser.parse_args()
-    document: dict[str, Any] = {"format": FORMAT, "seed": options.seed, "machines": [], "kills": []}
-    if options.json and options.json.exists():
-        document = msgspec.json.decode(options.json.read_bytes())
-        if document.get("format") != FORMAT or document["seed"] != options.seed:
-            sys.exit(f"{options.json} was begun with other options: seed {document.get('seed')}")
+    fresh: dict[str, Any] = {"format": FORMAT, "seed": options.seed, "machines": [], "kills": []}
+    document = taken_up(options.json, fresh, ["seed"])
     document["machines"].append(machine())
     # Shells start background jobs with SIGINT ignored, and whoever is started by these ignores it as well.
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -22,13 +22,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any
 
 import msgspec
 import psutil
-from _common import examination, machine, machine_line, revision, save, say, table
+from _common import examination, machine, machine_line, revision, save, say, table, taken_up
 from _planted_truth import CONTRADICTIONS, PROGRAMS, SCRATCH, SUITE, Planted
 
 FORMAT = 2
@@ -63,10 +63,28 @@ class Judged:
     not_judged: str
     failure: str
     seconds: float
+    first_try: str = ""
+    """What came first in an examination before this one, which was wrong."""
+
+    @property
+    def good(self) -> bool:
+        return self.right and self.line is not False
 
 
 def judged(program: Planted, record: dict[str, Any]) -> Judged:
-    """Hold one examination, as kept by `examine`, against the truth. One that failed is wrong in everything."""
+    """Hold one examination, as kept by `examine`, against the truth. One that failed is wrong in everything.
+
+    Where it is a second try, what the first said falsely counts all the same.
+    """
+    if "first_try" in record:
+        first = judged(program, record["first_try"])
+        second = judged(program, {name: value for name, value in record.items() if name != "first_try"})
+        return replace(
+            second,
+            first_try=first.first or first.failure or "no finding",
+            contradictions=(*first.contradictions, *second.contradictions),
+            falsehoods=(*first.falsehoods, *second.falsehoods),
+        )
     findings = record["findings"]
     first = findings[0] if findings else None
     ids = [finding["id"] for finding in findings]
@@ -195,6 +213,8 @@ def report_text(rows: Sequence[Judged], long: bool) -> str:
             told.append(f"{row.program.name}: {row.sentence or row.failure or 'no finding'}")
         if not row.right and row.not_judged:
             told.append(f"{row.program.name}: not judged: {row.not_judged}")
+        if row.first_try:
+            told.append(f"{row.program.name}: a second try; the first said {row.first_try}")
         if row.line is False:
             marked = ", ".join(map(str, sorted(row.program.marked())))
             told.append(f"{row.program.name}: names {row.named or 'no line'} instead of line {marked}")
@@ -318,6 +338,7 @@ def main() -> int:
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep everything here; taken up again if it exists")
     parser.add_argument("--again", action="store_true", help="examine anew what the file holds already")
+    parser.add_argument("--second-try", action="store_true", help="examine what was wrong once more, and say so")
     parser.add_argument("--reports", type=Path, metavar="DIR", help="keep the whole reports here, by program")
     parser.add_argument("--show", action="store_true", help="examine nothing, print what the file holds")
     parser.add_argument("--list", action="store_true", help="name the programs and the truth about them")
@@ -338,16 +359,15 @@ def main() -> int:
     if options.show and not (options.json and options.json.exists()):
         parser.error("--show needs a --json file that exists")
 
-    document: dict[str, Any] = {"format": FORMAT, "budget": options.budget, "machines": [], "programs": {}}
-    if options.json and options.json.exists():
-        document = msgspec.json.decode(options.json.read_bytes())
-        if document.get("format") != FORMAT or not (options.show or document["budget"] == options.budget):
-            sys.exit(f"{options.json} was begun with other options: budget {document.get('budget') or 'the default'}")
+    fresh: dict[str, Any] = {"format": FORMAT, "budget": options.budget, "machines": [], "programs": {}}
+    document = taken_up(options.json, fresh, [] if options.show else ["budget"])
     interrupted = False
     if not options.show:
         document["machines"].append(machine())
         try:
             _run(wanted, document["programs"], options, lambda: save(options.json, document))
+            if options.second_try:
+                _try_again(wanted, document["programs"], options, lambda: save(options.json, document))
         except KeyboardInterrupt:
             interrupted = True
 
@@ -393,6 +413,22 @@ def beside_text(records: Sequence[dict[str, Any]]) -> str:
     revisions = Counter(record.get("revision", "unknown") for record in records)
     at = ", ".join(f"{count} at {name}" for name, count in revisions.items())
     return f"examined: {', '.join(told) or 'none'}; revisions: {at or 'none'}"
+
+
+def _try_again(
+    programs: Sequence[Planted], records: dict[str, Any], options: argparse.Namespace, keep: Callable[[], None]
+) -> None:
+    """Examine those that were wrong once more, where the records don't hold a second try."""
+    first = {each.name: records[each.name] for each in programs if not judged(each, records[each.name]).good}
+    wrong = [each for each in programs if each.name in first and "first_try" not in first[each.name]]
+    for program in wrong:
+        del records[program.name]
+        try:
+            _run([program], records, options, lambda: None)
+            records[program.name]["first_try"] = first[program.name]
+        finally:
+            records.setdefault(program.name, first[program.name])
+            keep()
 
 
 def _run(

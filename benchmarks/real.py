@@ -32,7 +32,7 @@ from pathlib import Path, PurePath
 from typing import IO, Any
 
 import msgspec
-from _common import DOCTOR, machine, machine_line, save, say
+from _common import DOCTOR, machine, machine_line, save, say, taken_up
 from _remains import MARK, difference, hashes, left_behind, shared_memory
 
 from bottleneck_doctor.examine.examination import DEFAULT_BUDGET
@@ -421,11 +421,7 @@ def main() -> int:
     given = sys.argv[1:]
     cut = given.index("--") if "--" in given else len(given)
     options, words = parser.parse_args(given[:cut]), given[cut + 1 :]
-    document: dict[str, Any] = {"format": FORMAT, "machines": [], "rows": []}
-    if options.json and options.json.exists():
-        document = msgspec.json.decode(options.json.read_bytes())
-        if document.get("format") != FORMAT:
-            sys.exit(f"{options.json} is of another format")
+    document = taken_up(options.json, {"format": FORMAT, "machines": [], "rows": []})
     rows = [Row(**each) for each in document["rows"]]
     if options.table:
         for seen in dict.fromkeys(machine_line(each) for each in document["machines"]):

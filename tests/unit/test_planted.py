@@ -344,3 +344,36 @@ def test_one_program_of_each_cause_is_the_first_of_its_kind() -> None:
     causes = [program.expected[0] for program in planted.SUITE]
     assert [program.expected[0] for program in chosen] == list(dict.fromkeys(causes))
     assert 20 <= len(chosen) < len(planted.SUITE) / 2
+
+
+def test_a_second_try_is_told_and_forgives_no_falsehood() -> None:
+    program = SUITE["conv_compute"]
+    right = record(finding("compute-bound"))
+    row = planted.judged(program, {**right, "first_try": record(finding("step-jitter"))})
+    assert (row.right, row.good, row.first_try) == (True, True, "step-jitter")
+    assert planted.missed([row]) == []
+    assert "a second try; the first said step-jitter" in planted.report_text([row], long=False)
+    false = planted.judged(program, {**right, "first_try": record(finding("slow-fetch"), finding("compute-bound"))})
+    assert false.right
+    assert planted.missed([false]) == ["no contradiction", "no falsehood"]
+
+
+def test_what_was_wrong_is_tried_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    programs = [SUITE["conv_compute"], COLLATE]
+    records = {programs[0].name: record(finding("step-jitter")), COLLATE.name: record()}
+    tried: list[str] = []
+
+    def run(some: list[Any], into: dict[str, Any], options: Any, keep: Any) -> None:
+        tried.extend(each.name for each in some)
+        if some[0] is COLLATE:
+            raise KeyboardInterrupt
+        into[some[0].name] = record(finding("compute-bound"))
+
+    monkeypatch.setattr(planted, "_run", run)
+    with pytest.raises(KeyboardInterrupt):
+        planted._try_again(programs, records, argparse.Namespace(), lambda: None)
+    assert tried == [each.name for each in programs]
+    assert planted.judged(programs[0], records[programs[0].name]).good
+    assert records[COLLATE.name] == record(), "interrupted, the first try is kept"
+    planted._try_again(programs[:1], records, argparse.Namespace(), lambda: None)
+    assert len(tried) == 2, "once"
