@@ -76,6 +76,24 @@ def test_the_changed_program_gives_the_headline(project: Path) -> None:
     assert looks(project) == before
 
 
+@pytest.mark.slow
+def test_without_an_edit_the_setting_gives_the_headline(project: Path) -> None:
+    before = looks(project)
+    process = run(project, "--budget", "60s", "--confirm", "--no-source")
+    _, heard = process.communicate(timeout=240)
+    assert process.returncode == Exit.DONE, heard
+    result = report(project)
+    confirmation = result.confirmation
+    assert confirmation is not None, heard
+    assert (confirmation.outcome in ("agrees", "differs"), confirmation.by) == (True, "setting"), confirmation
+    assert confirmation.speedup is not None
+    assert confirmation.speedup.low > 1
+    assert "measured with the setting on throughout" in result.verdict.sentence
+    # The workers of a setting that the script does not have are counted, too.
+    assert [each.where for each in confirmation.memory] == ["host"]
+    assert looks(project) == before
+
+
 @pytest.mark.slow(together=True)
 def test_interrupted_the_report_stays_as_it_was(project: Path) -> None:
     before = looks(project)

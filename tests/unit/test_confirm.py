@@ -148,15 +148,27 @@ def test_an_edit_is_made_and_variables_are_set() -> None:
     assert "MALLOC_TRIM_THRESHOLD_" in started.variables
 
 
-def test_what_is_left_to_the_user_is_not_tried() -> None:
-    by_hand = Change(file=str(Path.cwd() / "train.py"), line=1, diff="", note="Give `--workers 2`.")
-    assert chosen(promised(changes=[by_hand])) == "Not all of it is an edit that doctor can make (train.py, line 1)."
+def by_hand() -> Change:
+    return Change(file=str(Path.cwd() / "train.py"), line=1, diff="", note="Give `--workers 2`.")
+
+
+def test_what_is_left_to_the_user_is_switched_instead() -> None:
+    why = "Not all of it is an edit that doctor can make (train.py, line 1)."
+    assert chosen(promised(changes=[by_hand()])) == Way(setting=WORKERS, why=why)
     edited = promised().fixes[0].change
     assert edited is not None
-    assert "Not all of it" in str(chosen(promised(changes=[edited, by_hand])))
+    # Half of an edit beside a switch for the other half would be a third program.
+    assert chosen(promised(changes=[edited, by_hand()])) == Way(setting=WORKERS, why=why)
+    both = chosen(promised(setting=WORKERS | ALLOCATOR, changes=[by_hand()]))
+    assert isinstance(both, Way)
+    assert both.setting == WORKERS
+    assert "MALLOC_TRIM_THRESHOLD_" in both.variables
     hidden = promised()
     hidden = replace(hidden, method=replace(hidden.method, source=False))
-    assert str(chosen(hidden)).startswith("With --no-source")
+    without = chosen(hidden)
+    assert isinstance(without, Way)
+    assert without.why.startswith("With --no-source")
+    assert without.by == "setting"
 
 
 def test_an_edit_that_does_not_bring_the_setting_is_seen() -> None:
@@ -251,6 +263,40 @@ def test_a_gain_that_comes_is_the_headline() -> None:
     assert "Switched while the training ran, it had brought 1.60× (1.50–1.70), which agrees." in confirmation.sentence
     # Nobody edits the files of the user: those processes run in a copy, because of --in-place.
     assert all(session.command.cwd.resolve() != Path.cwd() for session in machine.sessions if session.who == "head")
+
+
+def test_where_no_edit_can_be_made_the_setting_itself_is_measured() -> None:
+    training = Training(step=0.016, speeds={"num_workers=2": 1.6})
+    made, machine = confirmed(training, training, result=promised(changes=[by_hand()]))
+    confirmation = made.confirmation
+    assert confirmation is not None
+    assert (confirmation.outcome, confirmation.by) == ("agrees", "setting")
+    assert confirmation.speedup is not None
+    assert confirmation.speedup.estimate == pytest.approx(1.6, rel=0.02)
+    assert "pairs of processes), measured with the setting on throughout." in made.verdict.sentence
+    assert confirmation.sentence.startswith("With the setting on throughout, the program ran 1.60× as fast (")
+    assert "an edit that doctor can make (train.py, line 1). So each changed process" in confirmation.sentence
+    for session in machine.sessions:
+        assert session.grants
+        assert all(grant.setting == (WORKERS if session.who == "head" else {}) for grant in session.grants)
+
+
+def test_a_setting_that_does_not_bring_it_throughout_is_taken_back() -> None:
+    training = Training(step=0.016)
+    made, _ = confirmed(training, training, result=promised(changes=[by_hand()]))
+    assert made.confirmation is not None
+    assert made.confirmation.outcome == "not_faster"
+    assert "but with the setting on throughout the program" in made.verdict.sentence
+    assert ranking.promise(made) is None
+
+
+def test_a_program_that_breaks_under_the_setting_is_named_so() -> None:
+    short = Training(steps=FOUND_AFTER + 3, code=1)
+    made, _ = confirmed(Training(), short, result=promised(changes=[by_hand()]))
+    assert made.confirmation is not None
+    assert (made.confirmation.outcome, made.confirmation.by) == ("failed", "setting")
+    assert "The program under the setting fails" in made.confirmation.sentence
+    assert "with the setting on throughout the program fails" in made.verdict.sentence
 
 
 def test_the_memory_of_both_stands_beside_it() -> None:

@@ -10,7 +10,7 @@ from typing import Literal
 from bottleneck_doctor.confirm import agreement, room
 from bottleneck_doctor.confirm.way import Way, not_in_effect, way
 from bottleneck_doctor.documents.check import DEVICE_MEMORY, HOST_MEMORY, Check
-from bottleneck_doctor.documents.report import Confirmation, Confirmed, PeakMemory, Result, Speedup
+from bottleneck_doctor.documents.report import Confirmation, Confirmed, ConfirmedBy, PeakMemory, Result, Speedup
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.examine.pair_costs import PAIRS
 from bottleneck_doctor.examine.request import ExaminationRequest
@@ -50,13 +50,15 @@ def confirm(result: Result, wanted: Wanted, progress: Progress, outside: Outside
     if promise is None or promise.speedup is None:
         return result
     begun = (outside or Outside()).now()
+    by: ConfirmedBy = "edit"
     try:
         chosen = _way(result, promise, wanted, outside or Outside())
+        by = chosen.by
         confirmation = _measured(result, promise, chosen, wanted, progress, outside)
     except _LeftOut as why:
         confirmation = _missing(promise.speedup, str(why), wanted.command)
     except EditedFailed as failed:
-        confirmation = _failed(promise.speedup, failed)
+        confirmation = _failed(promise.speedup, failed, by)
     except DoctorError as error:
         confirmation = _missing(promise.speedup, error.sentence)
     lasted = (outside or Outside()).now() - begun
@@ -97,26 +99,29 @@ def _measured(
         edit=_edit(chosen, asked),
         pairs_wanted=PAIRS,
     )
-    progress.stage(f"Confirming it {promise_words.CHANGED}, beside the training as written")
+    progress.stage(f"Confirming it {promise_words.CHANGED[chosen.by]}, beside the training as written")
     done = check(request, progress, outside)
     found = done.loops.get("head")
-    lacking = not_in_effect(promise.setting, found) if found is not None else ""
+    # What is switched is no value of the script's own, and each window checks that it takes effect.
+    lacking = not_in_effect(promise.setting, found) if found is not None and not chosen.setting else ""
     if lacking:
         raise _LeftOut(f"The edit alone does not bring {lacking}.")
     figure = None if done.check.edit is None else done.check.edit.speedup
     if figure is None or figure.sessions < 2:
         raise _LeftOut("There was no time for enough processes.")
     outcome, losses = agreement.outcome(promised, figure), done.check.losses
-    said = _SAID[outcome](promised, figure)
+    said = _SAID[outcome](promised, figure, chosen.by)
     if losses is not None and losses.verdict != "unknown":
         said = f"{said} {losses.sentence}"
         outcome = "other_loss" if loss_moved(losses) else outcome
+    if chosen.why:
+        said = f"{said} {promise_words.instead_of_edit(chosen.why)}"
     return Confirmation(
         outcome=outcome,
         sentence=said,
         promised=promised,
         speedup=figure,
-        by="edit" if chosen.files else "variables",
+        by=chosen.by,
         memory=_memory(done.check),
         alike_steps=losses.steps if losses is not None and losses.verdict in ("same", "alike") else 0,
     )
@@ -138,7 +143,14 @@ def _edit(chosen: Way, asked: ExaminationRequest) -> Edit:
     for planned in chosen.files:
         path, content, edited = _edited(planned, root)
         before[path], files[path] = content, edited
-    return Edit(root=root, files=files, before=before, variables=dict(chosen.variables), name="what doctor promises")
+    return Edit(
+        root=root,
+        files=files,
+        before=before,
+        variables=dict(chosen.variables),
+        setting=chosen.setting,
+        name="what doctor promises",
+    )
 
 
 def _edited(planned: PlannedFile, root: Path) -> tuple[str, bytes, bytes]:
@@ -166,11 +178,12 @@ _SAID = {
 }
 
 
-def _failed(promised: Speedup, failed: EditedFailed) -> Confirmation:
+def _failed(promised: Speedup, failed: EditedFailed, by: ConfirmedBy) -> Confirmation:
     if not failed.alone:
         # What ended both may be that there were two of them.
         return _missing(promised, failed.sentence)
-    return Confirmation(outcome="failed", sentence=promise_words.failed(failed.sentence), promised=promised, by="edit")
+    said = promise_words.failed(failed.sentence, by)
+    return Confirmation(outcome="failed", sentence=said, promised=promised, by=by)
 
 
 def _missing(promised: Speedup, reason: str, command: str = "") -> Confirmation:
@@ -181,15 +194,16 @@ def told(result: Result, promise: ranking.Promise, confirmation: Confirmation) -
     """The result with its confirmation, and with a verdict that says what that changes."""
     verdict = result.verdict
     setting, device, promised = promise.setting, ranking.device(result), confirmation.promised
+    by: ConfirmedBy = confirmation.by or "edit"
     claims: dict[Confirmed, str] = {
-        "failed": promise_words.failed_claim(setting, promised, device),
-        "other_loss": promise_words.other_loss_claim(setting, promised, device),
+        "failed": promise_words.failed_claim(setting, promised, device, by),
+        "other_loss": promise_words.other_loss_claim(setting, promised, device, by),
     }
     if confirmation.speedup is not None:
         figure = confirmation.speedup
-        measured = promise_words.confirmed_claim(setting, figure, device)
+        measured = promise_words.confirmed_claim(setting, figure, device, by)
         claims |= {"agrees": measured, "differs": measured}
-        claims["not_faster"] = promise_words.refuted_claim(setting, promised, figure, device)
+        claims["not_faster"] = promise_words.refuted_claim(setting, promised, figure, device, by)
     claim = claims.get(confirmation.outcome)
     if claim is not None:
         before = promise_words.claim(setting, promised, device)

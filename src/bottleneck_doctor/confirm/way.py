@@ -1,4 +1,5 @@
-"""How the change that a report promises can be made for a trial: a `Result` in, its edits and variables out. Pure."""
+"""How the change that a report promises can be made for a trial: a `Result` in, its edits and variables out, or what is
+switched instead of an edit. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bottleneck_doctor import knobs
-from bottleneck_doctor.documents.report import Result, Setting
+from bottleneck_doctor.documents.report import ConfirmedBy, Result, Setting
 from bottleneck_doctor.patches.plan import PlannedFile, plan
 from bottleneck_doctor.runtime.wire.messages import Found
 from bottleneck_doctor.wording import patch_words, words
@@ -15,27 +16,41 @@ from bottleneck_doctor.wording.ranking import Promise
 
 @dataclass(frozen=True)
 class Way:
-    """`files` are edited, and `variables` set around the process."""
+    """`files` are edited, and `variables` set around the process. Where not all of it is an edit that doctor can make,
+    no file is edited: `setting` is switched in the process as soon as it stands at its loop, and `why` is a sentence
+    that says so."""
 
     files: list[PlannedFile] = field(default_factory=list)
     variables: Mapping[str, str] = field(default_factory=dict)
+    setting: Setting = field(default_factory=dict)
+    why: str = ""
+
+    @property
+    def by(self) -> ConfirmedBy:
+        """What is done to the program."""
+        return "edit" if self.files else "setting" if self.setting else "variables"
 
 
 def way(result: Result, promise: Promise) -> Way | str:
     """How all of the promise can be made without the user; else a sentence that says why it can't."""
     started = knobs.of_layer(promise.setting, "session")
+    variables = knobs.variables(started)
+    if started and not variables:
+        return "No variable is known that brings it here."
     if started == promise.setting:
-        variables = knobs.variables(started)
-        return Way(variables=variables) if variables else "No variable is known that brings it here."
+        return Way(variables=variables)
+    switched = {name: value for name, value in promise.setting.items() if name not in started}
     if not result.method.source:
-        return "With --no-source, the report has no edit that could be tried."
+        why = "With --no-source, the report has no edit that could be tried."
+        return Way(variables=variables, setting=switched, why=why)
     planned = plan(promise.changes, result.sources)
     by_hand = [change for change in promise.changes if not change.diff]
-    if not planned.files or by_hand:
-        place = f" ({patch_words.place_of(by_hand[0], result)})" if by_hand else ""
-        return f"Not all of it is an edit that doctor can make{place}."
     left_out = patch_words.left_out(planned, result)
-    return left_out[0] if left_out else Way(planned.files, knobs.variables(started))
+    if planned.files and not by_hand and not left_out:
+        return Way(planned.files, variables)
+    place = f" ({patch_words.place_of(by_hand[0], result)})" if by_hand else ""
+    why = left_out[0] if left_out and not by_hand else f"Not all of it is an edit that doctor can make{place}."
+    return Way(variables=variables, setting=switched, why=why)
 
 
 def not_in_effect(setting: Setting, found: Found) -> str:

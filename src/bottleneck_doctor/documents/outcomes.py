@@ -148,6 +148,8 @@ Confirmed = Literal["agrees", "differs", "unclear", "not_faster", "failed", "oth
 promised or by another factor. `unclear`: it may be, its processes differ too much. `not_faster`: what was promised does
 not come. `failed`: it does not train. `other_loss`: it trains to another loss. `missing`: it was not measured."""
 
+ConfirmedBy = Literal["edit", "variables", "setting"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class PeakMemory:
@@ -164,16 +166,16 @@ class Confirmation:
     """The promise held against the program with the change made: pairs of processes, one as written and one changed.
 
     `promised` rests on windows that switch the setting while a process trains. `speedup` is that of the changed
-    program; None where it `failed` or is `missing`. `by`: whether files were edited or environment variables were set;
-    None where nothing was started. `sentence` tells the outcome, with the reason where there is no figure. `seconds`:
-    what it took.
+    program; None where it `failed` or is `missing`. `by`: whether files were edited, environment variables were set,
+    or, where doctor can make no edit, the setting was switched on in processes of its own; None where nothing was
+    started. `sentence` tells the outcome, with the reason where there is no figure. `seconds`: what it took.
     """
 
     outcome: Confirmed
     sentence: str
     promised: Speedup
     speedup: Speedup | None = None
-    by: Literal["edit", "variables"] | None = None
+    by: ConfirmedBy | None = None
     seconds: float = 0.0
     memory: list[PeakMemory] = field(default_factory=list)
     """Empty where it is not known."""

@@ -232,6 +232,8 @@ class _Checking:
 
     def _explain(self, both: SideBySide | None) -> None:
         """Look for what grew, or seems to have grown. `both`: the last pair; None if its processes are gone."""
+        if self.request.tries is not None and self.request.tries.setting:
+            return  # What is switched has no lines.
         grew, seems = verdict.growth(self.judged), verdict.seeming_growth(self.judged)
         if both is None or both.broken is not None:
             self._explain_by_phases(grew)

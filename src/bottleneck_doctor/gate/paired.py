@@ -144,13 +144,13 @@ def environment_of(starter: Starter, *, steadied: bool) -> Environment:
 
 
 def nothing_timed(some: SideBySide) -> Broken:
-    """The failure of processes that lived on, but gave no usable window."""
-    return Broken(some.lives[-1], SessionOver(Ending.UNTIMED))
+    """The failure of processes that lived on, but gave no usable window. Neither side is blamed."""
+    return Broken(some.lives[-1], SessionOver(Ending.UNTIMED), alone=False)
 
 
 def phases_of(some: SideBySide, live: Live) -> dict[str, float] | None:
     """Seconds a step in each phase; None if the phases could not be distinguished."""
-    each = probe("phases:" + BASELINE, {}, mode="phases")
+    each = probe("phases:" + BASELINE, live.side.setting, mode="phases")
     window, detail = some.explain(live, each, PHASE_WINDOW_SECONDS, {})
     if window.status != "ok" or not window.steps:
         return None
@@ -188,7 +188,7 @@ def sample_of(some: SideBySide, live: Live, told: Mapping[str, float] | None) ->
         device_bytes=some.prober(live).device_bytes,
         device_reserved_bytes=some.prober(live).device_reserved_bytes,
         phases=told,
-        loads_itself=live.loop.has_loader and live.loop.num_workers == 0,
+        loads_itself=live.loop.has_loader and live.num_workers == 0,
         losses=some.prober(live).losses,
     )
 
@@ -196,7 +196,7 @@ def sample_of(some: SideBySide, live: Live, told: Mapping[str, float] | None) ->
 def _host_bytes(live: Live) -> int | None:
     """The peak memory of the training processes and their workers; None if it is not known."""
     own, workers = live.own_bytes, live.worker_bytes
-    if own is None or (workers is None and live.loop.num_workers):
+    if own is None or (workers is None and live.num_workers):
         return None
     return own + (workers or 0)
 
@@ -268,7 +268,7 @@ def _edit_failed(broken: Broken, reason: str) -> DoctorError:
         )
     return EditedFailed(
         slug="edited-failed",
-        sentence=f"The edited program fails{other[1]}: {reason}.",
+        sentence=f"{broken.live.side.said.capitalize()} fails{other[1]}: {reason}.",
         next_step="Correct the edit. The end of the edited program's output is below.",
         exit_code=Exit.ENTRYPOINT_FAILED,
         detail=broken.tail,

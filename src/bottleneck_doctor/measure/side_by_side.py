@@ -39,7 +39,8 @@ class _Measured:
 
 
 class SideBySide:
-    """Measures `lives` as written. `broken`: how the first process that ended did so; after that, nothing can be asked.
+    """Measures `lives`, each under the setting of its side. `broken`: how the first process that ended did so; after
+    that, nothing can be asked.
 
     `window_seconds`: what a window's timed part aims at. `brief`: whether a window may hold fewer steps if steps are
     long. `whole`: whether windows are whole epochs if they can be; None: whole epochs only if that suits all processes,
@@ -98,7 +99,7 @@ class SideBySide:
         step = costs.expected_step({})
         if costs.epochs:
             return max(self._window_seconds, 1.5 * costs.epoch_seconds)
-        size = schedule.window_size(costs.shape, {}, "timed", step, self._window_seconds, epochs=False)
+        size = schedule.window_size(costs.shape, live.side.setting, "timed", step, self._window_seconds, epochs=False)
         return (size.lead_in + size.steps) * step
 
     def burn_in(self) -> None:
@@ -116,7 +117,7 @@ class SideBySide:
                 with self._asking(live):
                     prober = self.prober(live)
                     prober.block = block
-                    window = prober.measure(live.session, probe(BASELINE, {}))
+                    window = prober.measure(live.session, probe(BASELINE, live.side.setting))
                     self.windows(live).append(window)
                     live.trained += window.lead_in_steps + window.steps
                     # Once a process has ended, its memory can't be read any more.
@@ -138,7 +139,7 @@ class SideBySide:
         Without workers, look at once, because other children may exist. Raises `Broken`, for which no side is blamed,
         as in `explain`."""
         with self._asking(live, alone=False), self.outside.workers_of(live.session) as watch:
-            if live.loop.num_workers:
+            if live.num_workers:
                 self._thrown_away(live, WORKERS_SECONDS)()
         live.worker_bytes = watch.peak
 
@@ -169,7 +170,7 @@ class SideBySide:
         """Returns a function that runs a window which is not counted."""
 
         def taken() -> Window:
-            window = self.prober(live).measure(live.session, probe(BURN_IN, {}), seconds=seconds)
+            window = self.prober(live).measure(live.session, probe(BURN_IN, live.side.setting), seconds=seconds)
             live.trained += window.lead_in_steps + window.steps
             return window
 

@@ -15,8 +15,9 @@ from pathlib import Path
 from statistics import median
 
 from bottleneck_doctor.documents.redaction import Discretion
-from bottleneck_doctor.documents.report import SessionRecord
+from bottleneck_doctor.documents.report import SessionRecord, Setting
 from bottleneck_doctor.errors import DoctorError, Exit
+from bottleneck_doctor.knobs import num_workers
 from bottleneck_doctor.measure.budget import Budget, OutOfTime
 from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.waiting import await_event
@@ -54,6 +55,8 @@ class Side:
     """A launcher stands in front, and gets time to clear up after itself."""
     listen: tuple[str, int] | None = None
     """Where ranks on other hosts reach this side's supervisor."""
+    setting: Setting = field(default_factory=dict)
+    """What all of its windows are taken under; empty: what the script has."""
 
 
 @dataclass
@@ -78,6 +81,11 @@ class Live:
     def loop(self) -> messages.Found:
         assert self.found is not None
         return self.found
+
+    @property
+    def num_workers(self) -> int:
+        """How many workers make the batches of its windows."""
+        return num_workers.under(self.side.setting, self.loop.num_workers)
 
 
 class Broken(SessionOver):

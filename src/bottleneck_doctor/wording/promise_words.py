@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import math
 
-from bottleneck_doctor.documents.report import Confirmation, Confirmed, Preparation, Risk, Setting, Speedup
+from bottleneck_doctor.documents.report import Confirmation, Confirmed, ConfirmedBy, Preparation, Risk, Setting, Speedup
 from bottleneck_doctor.wording import words
 
-CHANGED = "with the change made"
+CHANGED: dict[ConfirmedBy, str] = {
+    "edit": "with the change made",
+    "variables": "with the change made",
+    "setting": "with the setting on throughout",
+}
+"""What a program is like that a promise is held against."""
 RISK_TOLD: dict[Risk, str] = {
     "identical": "",
     "order": "Runs with the same seed are then no longer alike: the order of samples depends on how long each takes.",
@@ -59,9 +64,9 @@ def preparing(preparation: Preparation | None) -> str:
     )
 
 
-def confirmed_claim(setting: Setting, figure: Speedup, device: str) -> str:
+def confirmed_claim(setting: Setting, figure: Speedup, device: str, by: ConfirmedBy) -> str:
     """The same by the program with the change made."""
-    return f"{_subject(setting, device)} training {_figure(figure, 'faster')}, measured {CHANGED}."
+    return f"{_subject(setting, device)} training {_figure(figure, 'faster')}, measured {CHANGED[by]}."
 
 
 def same_losses(steps: int) -> str:
@@ -72,63 +77,68 @@ def same_losses(steps: int) -> str:
     )
 
 
-def refuted_claim(setting: Setting, promised: Speedup, figure: Speedup, device: str) -> str:
+def refuted_claim(setting: Setting, promised: Speedup, figure: Speedup, device: str, by: ConfirmedBy) -> str:
     """The verdict where what was promised does not come."""
     looked = (
         f"{words.setting_code(setting, device)} looked {words.estimate_text(promised)} faster while it was switched"
     )
     seems = "is slower" if figure.high < 1 else "is not known to be faster"
-    return f"{looked}, but {CHANGED} the program {seems}: {_figure(figure, 'as fast')}."
+    return f"{looked}, but {CHANGED[by]} the program {seems}: {_figure(figure, 'as fast')}."
 
 
-def failed_claim(setting: Setting, promised: Speedup, device: str) -> str:
+def failed_claim(setting: Setting, promised: Speedup, device: str, by: ConfirmedBy) -> str:
     """The verdict where the program does not train with the change made."""
     looked = (
         f"{words.setting_code(setting, device)} looked {words.estimate_text(promised)} faster while it was switched"
     )
-    return f"{looked}, but {CHANGED} the program fails."
+    return f"{looked}, but {CHANGED[by]} the program fails."
 
 
-def other_loss_claim(setting: Setting, promised: Speedup, device: str) -> str:
+def other_loss_claim(setting: Setting, promised: Speedup, device: str, by: ConfirmedBy) -> str:
     """The verdict where the program trains to another loss with the change made."""
     looked = (
         f"{words.setting_code(setting, device)} looked {words.estimate_text(promised)} faster while it was switched"
     )
-    return f"{looked}, but {CHANGED} the program trains to another loss."
+    return f"{looked}, but {CHANGED[by]} the program trains to another loss."
 
 
-def agrees(promised: Speedup, figure: Speedup) -> str:
+def agrees(promised: Speedup, figure: Speedup, by: ConfirmedBy) -> str:
     """What the program with the change made says, where it is as was promised."""
-    return f"{_ran(figure)} {_promised(promised)}, which agrees."
+    return f"{_ran(figure, by)} {_promised(promised)}, which agrees."
 
 
-def differs(promised: Speedup, figure: Speedup) -> str:
+def differs(promised: Speedup, figure: Speedup, by: ConfirmedBy) -> str:
     """The same where it is faster by another factor."""
-    return (
-        f"{_ran(figure)} {_promised(promised)}, and chance hardly explains the difference. Switching misses what "
-        "depends on how a process starts, so the changed program is the surer one."
-    )
+    surer = "Switching misses what depends on how a process starts, so the changed program is the surer one."
+    if by == "setting":
+        surer = "Switching misses what builds up in a process, so the figure of whole processes is the surer one."
+    return f"{_apart(promised, figure, by)} {surer}"
 
 
-def unclear(promised: Speedup, figure: Speedup) -> str:
+def unclear(promised: Speedup, figure: Speedup, by: ConfirmedBy) -> str:
     """The same where it may or may not be faster."""
-    return f"{_ran(figure)} {_promised(promised)}. Its processes differ too much to confirm that or to deny it."
+    return f"{_ran(figure, by)} {_promised(promised)}. Its processes differ too much to confirm that or to deny it."
 
 
-def refuted(promised: Speedup, figure: Speedup) -> str:
+def refuted(promised: Speedup, figure: Speedup, by: ConfirmedBy) -> str:
     """The same where what was promised does not come."""
-    return f"{_ran(figure)} {_promised(promised)}, and chance hardly explains the difference."
+    return _apart(promised, figure, by)
 
 
-def failed(reason: str) -> str:
+def failed(reason: str, by: ConfirmedBy) -> str:
     """The program does not train with the change made. `reason`: a sentence."""
-    return f"The program was started {CHANGED}, and did not train. {reason}"
+    return f"The program was started {CHANGED[by]}, and did not train. {reason}"
+
+
+def instead_of_edit(why: str) -> str:
+    """Why a promise was held against a setting that is on throughout, and not against an edit. `why`: a sentence."""
+    return f"{why} So each changed process had the setting switched on for all of its windows instead."
 
 
 def missing(reason: str, command: str = "") -> str:
     """The program was not measured so. `reason`: a sentence. `command`: what measures it."""
     how = f" `{command}` measures it." if command else ""
-    return f"The program {CHANGED} was not measured. {reason}{how}"
+    return f"The program {CHANGED['edit']} was not measured. {reason}{how}"
 
 
 def _subject(setting: Setting, device: str) -> str:
@@ -141,8 +151,12 @@ def _figure(figure: Speedup, what: str) -> str:
     return f"{words.estimate_text(figure)} {what} ({words.interval_text(figure)}, {pairs} of processes)"
 
 
-def _ran(figure: Speedup) -> str:
-    return f"{CHANGED.capitalize()}, the program ran {_figure(figure, 'as fast')}."
+def _ran(figure: Speedup, by: ConfirmedBy) -> str:
+    return f"{CHANGED[by].capitalize()}, the program ran {_figure(figure, 'as fast')}."
+
+
+def _apart(promised: Speedup, figure: Speedup, by: ConfirmedBy) -> str:
+    return f"{_ran(figure, by)} {_promised(promised)}, and chance hardly explains the difference."
 
 
 def _promised(promised: Speedup) -> str:

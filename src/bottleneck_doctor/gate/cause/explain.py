@@ -226,7 +226,7 @@ def _by_lines(
     base, head = tables
     seen = Seen(base, head, grew, differences, sources=_sources(both[1].roots[0], texts))
     found.culprits = reasons(seen, found.culprits)
-    workers = " with batches made in the main process" if both[1].live.loop.num_workers else ""
+    workers = " with batches made in the main process" if both[1].live.num_workers else ""
     said = (
         f"{refused.sentence} Lines were timed instead{workers}; the time of a line includes everything that it calls."
     )

@@ -16,6 +16,7 @@ from difflib import SequenceMatcher
 from pathlib import Path
 
 from bottleneck_doctor.documents.redaction import Discretion
+from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.errors import DoctorError, Exit, reason_of
 from bottleneck_doctor.gate.cause.hunks import Differences, Hunk
 from bottleneck_doctor.gate.sides import revision
@@ -49,6 +50,8 @@ class Edit:
     arguments: tuple[str, ...] | None = None
     """The program's, in place of those that it was given; None: the same."""
     variables: Mapping[str, str] = field(default_factory=dict)
+    setting: Setting = field(default_factory=dict)
+    """What doctor switches in the edited program, for what can't be written."""
     name: str = ""
     """As the user calls it; empty: by what it consists of."""
     parts: tuple[str, ...] = ()
@@ -72,7 +75,7 @@ class Edit:
     def changes_nothing(self, start: Start) -> bool:
         """Whether the edited program is the program as written."""
         same = all(os.environ.get(name) == value for name, value in self.variables.items())
-        return not self.files and same and self.edited(start) == start
+        return not self.files and not self.setting and same and self.edited(start) == start
 
     def whole(self) -> dict[str, bytes | None]:
         """The edited files by their whole paths."""

@@ -74,13 +74,14 @@ def of_edit(start: Start, edit: Edit, called: str, *, steadied: bool) -> Iterato
         )
         head = Started(
             name="head",
-            said="the edited program",
+            said="the program under the setting" if edit.setting else "the edited program",
             argv=start.argv(place.entrypoint),
             cwd=place.cwd,
             environment={**own, **shared, **edit.variables, **place.environment},
             protector=place.protector,
             launched=bool(start.launcher),
             listen=head_address,
+            setting=edit.setting,
         )
         yield Compared(
             base=Side(name=AS_WRITTEN, commit=here.commit, dirty=here.dirty),
