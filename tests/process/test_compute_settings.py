@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import torch
 from tests.process.conftest import StartGuest
 from tests.process.driver import PRELUDE, Setting, run_plain
 
@@ -117,6 +118,74 @@ def test_the_users_autocast_is_off_in_its_window_and_nowhere_else(guest: StartGu
     steps = script.notes("steps")
     assert steps[begun:ended] == ["torch.float32"] * (ended - begun)
     assert set(steps[:begun] + steps[ended:]) == {"torch.bfloat16"}
+
+
+COMPILED = (
+    PRELUDE
+    + """
+ran = []
+
+
+def backend(graph, inputs):
+    note("compiled", 1)
+
+    def run(*inputs):
+        ran.append(1)
+        return graph.forward(*inputs)
+
+    return run
+
+
+model = nn.Sequential(nn.Linear(4, 16), nn.GELU(), nn.Linear(16, 4))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+loader = DataLoader(TensorDataset(torch.rand(64, 4), torch.randint(0, 4, (64,))), batch_size=8)
+fast = COMPILE
+for epoch in range(8):
+    for rows, labels in loader:
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(fast(rows), labels).backward()
+        optimizer.step()
+        note("steps", len(ran))
+        ran.clear()
+"""
+)
+
+
+@pytest.mark.parametrize(
+    "compiled",
+    [
+        "torch.compile(model, backend=backend)",
+        "(model.compile(backend=backend), model)[1]",
+        "torch.compile(lambda rows: model(rows).relu(), backend=backend)",
+    ],
+)
+def test_what_is_compiled_is_not_in_its_window_and_nowhere_else(guest: StartGuest, compiled: str) -> None:
+    script = guest(COMPILED.replace("COMPILE", compiled))
+    if not hasattr(torch.compiler, "set_stance"):
+        assert "torch 2.6" in script.found().obstacles["uncompiled"]
+        return
+    assert script.found().obstacles["uncompiled"] == ""
+    # What was seen before the loop was found may be compiled once more, since nothing watches the model by now.
+    assert script.window(steps=2).status == "ok"
+    compiled_before = len(script.notes("compiled"))
+    spans = []
+    for _ in range(2):
+        begun = len(script.notes("steps"))
+        done = script.window({"uncompiled": True}, lead_in=2, steps=3)
+        assert (done.status, done.reason, done.effect) == ("ok", "", {"uncompiled": True})
+        spans.append(range(begun, len(script.notes("steps"))))
+        assert script.window(steps=2).status == "ok"
+    assert script.run_out().code == 0
+    steps = script.notes("steps")
+    assert len(steps) == 64
+    assert [bool(ran) for ran in steps] == [not any(step in span for span in spans) for step in range(64)]
+    assert len(script.notes("compiled")) == compiled_before, "nothing is compiled again behind such a window"
+
+
+def test_where_nothing_is_compiled_there_is_nothing_to_leave_out(guest: StartGuest) -> None:
+    script = guest(COMPILED.replace("COMPILE", "model"))
+    assert script.found().obstacles["uncompiled"] == "already on: nothing of the training is compiled"
+    assert script.run_out().code == 0
 
 
 COMPILABLE = (

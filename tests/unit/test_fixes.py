@@ -242,6 +242,19 @@ def test_a_model_is_compiled_where_that_is_asked_for() -> None:
     assert compiled == NotApplicable("already on: the model is compiled")
 
 
+def test_what_is_on_already_is_taken_back() -> None:
+    compiled = replace(FOUND, obstacles={"uncompiled": ""})
+    assert settings("no-compile", compiled) == [{"uncompiled": True}]
+    assert "was not seen" in refusal("no-compile", FOUND)
+    pinned = replace(ON_GPU, pin_memory=True)
+    assert settings("pageable-memory", pinned) == [{"pin_memory": False}]
+    assert "are not pinned" in refusal("pageable-memory", ON_GPU)
+    assert "torch pins nothing" in refusal("pageable-memory", replace(pinned, device="cpu"))
+    assert "no torch DataLoader" in refusal("pageable-memory", replace(pinned, has_loader=False))
+    for fix in catalogue():
+        assert set(fix.undoes) <= BY_ID.keys() - {fix.id}
+
+
 def test_batches_come_as_they_are_ready_where_they_take_unequally_long() -> None:
     free = {"in_order": ""}
     uneven = [0.5, *([0.05] * 6), 0.3, 0.05]  # The first waits for the epoch to begin.

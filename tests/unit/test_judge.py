@@ -299,6 +299,26 @@ def test_reasons_of_fixes_that_have_no_figure() -> None:
         assert each.change is None
 
 
+@pytest.mark.parametrize(("speed", "said"), [(0.5, "2.0"), (1.25, "0.8"), (1.0, "1.0")])
+def test_what_is_on_already_is_worth_what_taking_it_back_costs(speed: float, said: str) -> None:
+    without: Setting = {"no_autocast": True}
+    windows = Experiment(timed([(without, speed)])).windows
+    back = Candidate(BY_ID["full-precision"], settings=[without])
+    refused = [Candidate(BY_ID[each], refusal="already on") for each in ("amp-bf16", "channels-last")]
+    judgement = judged(windows, [back, *refused])
+    on = outcome(judgement, "amp-bf16")
+    assert (on.status, on.speedup) == ("not_applicable", None)
+    assert on.worth is not None
+    assert f"{on.worth.estimate:.1f}" == said
+    assert on.worth.low <= on.worth.estimate <= on.worth.high
+    assert words.worth_text(on).startswith(f"It is worth {words.estimate_text(on.worth)} (")
+    assert outcome(judgement, "channels-last").worth is None
+    # As long as taking it back may help or not, nothing is known of it either.
+    few = outcome(judged(Experiment(timed([(without, speed)]), sessions=1).windows, [back, *refused]), "amp-bf16")
+    assert few.worth is None
+    assert words.worth_text(few) == ""
+
+
 # -- ceilings, combination, baseline -------------------------------------------------------------------------------
 
 

@@ -118,6 +118,7 @@ SPEAKING = {
     "documents/labels.py": "the label of the ceiling is a promise",
     "edits/loader_target.py": "the DataLoader's own signature",
     "edits/autocast_region.py": "what torch's own context is called",
+    "edits/uncompiled.py": "what torch's own method is called",
     "gate/cause/mentions.py": "what a user's own line may be about",
     "measure/phases.py": "a field of the report",
     "render/curves.py": "an axis is called so",

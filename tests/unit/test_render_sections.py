@@ -20,6 +20,7 @@ from bottleneck_doctor.documents.report import (
     Operator,
     Profiles,
     Result,
+    Speedup,
     Timeline,
     WindowUse,
 )
@@ -89,6 +90,14 @@ def test_findings_and_fixes_point_at_each_other() -> None:
     assert "gone" not in words_of(why), "a fix that is not in the report is not linked"
     card = text[text.index('id="fix-workers"') : text.index("</article>", text.index('id="fix-workers"'))]
     assert re.findall(r'href="#(finding-[^"]+)"', card) == ["finding-input-bound", "finding-slow-decode"]
+
+
+def test_what_is_on_already_stands_with_its_worth() -> None:
+    report = load("pets")
+    on = next(fix for fix in report.fixes if fix.status == "not_applicable")
+    worth = Speedup(estimate=1.8, low=1.6, high=2.0, pairs=6, sessions=3)
+    told = replace(report, fixes=[replace(fix, worth=worth) if fix is on else fix for fix in report.fixes])
+    assert f"{on.reason}. It is worth 1.80× (1.60–2.00), measured by taking it back." in words_of(html.render(told))
 
 
 def test_a_finding_of_an_older_release_is_named_by_its_id() -> None:

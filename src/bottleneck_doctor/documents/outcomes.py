@@ -116,6 +116,10 @@ class FixOutcome:
     preparation: Preparation | None = None
     """What `setting` does once before training begins; None where it does nothing."""
 
+    worth: Speedup | None = None
+    """What a fix that is not applicable since it is on already brings, by a fix that takes it back; None where none was
+    measured surely enough."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class LadderStep:

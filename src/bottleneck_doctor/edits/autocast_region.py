@@ -9,9 +9,9 @@ from bottleneck_doctor.edits.drafts import Drafts, Told
 from bottleneck_doctor.edits.loader_call import set_in
 from bottleneck_doctor.edits.loader_target import Target
 from bottleneck_doctor.edits.origin.definition import Expression
-from bottleneck_doctor.edits.origin.follower import Follower, module_of
+from bottleneck_doctor.edits.origin.follower import Follower, whole_name
 from bottleneck_doctor.edits.origin.running import Running
-from bottleneck_doctor.edits.tree import SCOPES, SourceTree, constant, dotted, last_name, names_of
+from bottleneck_doctor.edits.tree import SCOPES, SourceTree, constant, dotted, last_name
 
 ON = "enabled"
 OF_DEVICE = {"torch.cuda.amp.autocast": "cuda", "torch.cpu.amp.autocast": "cpu"}
@@ -66,22 +66,12 @@ def _around(tree: SourceTree, line: int, device: str) -> cst.Call | None:
 
 def _may_be_of(tree: SourceTree, call: cst.Call, device: str) -> bool:
     """Whether it is an autocast of this device, as far as it says."""
-    of = OF_DEVICE.get(_whole_name(tree, dotted(call.func)))
+    of = OF_DEVICE.get(whole_name(tree, dotted(call.func)))
     if of is None:
         first = call.args[0].value if call.args and call.args[0].keyword is None else _named(call, "device_type")
         known = None if first is None else constant(first)
         of = device if known is None else str(known[0])
     return of == device
-
-
-def _whole_name(tree: SourceTree, name: str) -> str:
-    """A dotted name as it would be without `from … import …`."""
-    first, dot, rest = name.partition(".")
-    for node in tree.nodes(cst.ImportFrom):
-        for alias in names_of(node):
-            if (alias.evaluated_alias or alias.evaluated_name) == first:
-                return f"{module_of(node)}.{alias.evaluated_name}{dot}{rest}"
-    return name
 
 
 def _dtype(call: cst.Call, device: str) -> str:

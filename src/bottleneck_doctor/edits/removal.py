@@ -37,7 +37,7 @@ def removal_change(source: str, calls: Sequence[tuple[str, int]]) -> ChangeText 
         gone += [each for each in alone if each not in gone]
         named += [] if alone else [f"Remove `{name}()` in line {line}."]
     first = min((line for _, line in calls), default=1)
-    edited = _without(tree, gone)
+    edited = without(tree, gone)
     if not is_program(edited):
         return None
     if edited == source:
@@ -59,7 +59,7 @@ def _nothing_but(tree: SourceTree, call: cst.Call) -> Statement | None:
     return statement if isinstance(inner, cst.Expr) and inner.value is call else None
 
 
-def _without(tree: SourceTree, statements: Sequence[Statement]) -> str:
+def without(tree: SourceTree, statements: Sequence[Statement]) -> str:
     """The source without some statements. A block of which nothing is left goes as a whole where it may, or keeps a
     `pass`."""
     gone = list(statements)

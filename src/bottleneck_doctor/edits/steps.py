@@ -25,6 +25,7 @@ from bottleneck_doctor.edits.origin.running import Running
 from bottleneck_doctor.edits.removal import removal_change
 from bottleneck_doctor.edits.switch import set_switches, switches_change
 from bottleneck_doctor.edits.trimmed_batches import trimmed_batches_change
+from bottleneck_doctor.edits.uncompiled import uncompiled_change
 from bottleneck_doctor.edits.whole_batches import whole_batches_change
 from bottleneck_doctor.knobs import (
     Argument,
@@ -37,6 +38,7 @@ from bottleneck_doctor.knobs import (
     Removal,
     Switch,
     TrimmedBatches,
+    Uncompiled,
     Variables,
     WholeBatches,
 )
@@ -78,6 +80,8 @@ def steps_of(setting: Setting, found: Found, running: Running) -> Steps:
             _add(made, _in_format(edit.name, found), _formatted(edit.name))
         elif isinstance(edit, OfModel):
             _add(made, _of_model(edit.text, found), f"call `model.{edit.text}` before the training loop")
+        elif isinstance(edit, Uncompiled):
+            made.steps.append(_uncompiled(found, running))
         elif isinstance(edit, Removal):
             made.steps += _taken_out(edit.calls(found))
         elif isinstance(edit, BeforeLoop):
@@ -241,6 +245,28 @@ def _formatted(name: str) -> str:
         f"write `model = model.to(memory_format=torch.{name})` where the model is made, and "
         f"`images = images.to(memory_format=torch.{name})` before it is called"
     )
+
+
+def _uncompiled(found: Found, running: Running) -> Step:
+    """The step that takes compiling out of all files that are known."""
+
+    def step(drafts: Drafts) -> Outcome:
+        told = []
+        for file in dict.fromkeys([*_files(found), *running.files]):
+            text = drafts.text(file)
+            made = None if text is None else uncompiled_change(text)
+            if made is not None:
+                if made.edited:
+                    drafts.write(file, made.edited)
+                told.append(Told(file, made.line, made.note))
+        return Outcome(told, elsewhere=[] if told else [_TO_COMPILE_NOTHING])
+
+    return step
+
+
+_TO_COMPILE_NOTHING = (
+    "leave out `torch.compile`, or put `TORCH_COMPILE_DISABLE=1` before the command that starts the training"
+)
 
 
 # -- before training, and around it ------------------------------------------------------------------------------------

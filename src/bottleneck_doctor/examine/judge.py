@@ -62,7 +62,7 @@ def judge(evidence: JudgeEvidence) -> Judgement:
     ladder = _ladder(evidence, estimates)
     outcomes, surely = _outcomes(evidence, estimates, ladder[1:])
     doubt = Doubt(evidence, estimates)
-    outcomes = [doubt.told(outcome) for outcome in outcomes]
+    outcomes = _with_worth([doubt.told(outcome) for outcome in outcomes], evidence.candidates)
     baseline = _baseline(evidence)
     ceilings = _ceilings(evidence, estimates)
     control = estimates.promised.get(CONTROL)
@@ -181,6 +181,18 @@ def _measured(
         more_blocks=more,
         preparation=preparation(whole, evidence.found),
     )
+
+
+def _with_worth(outcomes: Sequence[FixOutcome], candidates: Sequence[Candidate]) -> list[FixOutcome]:
+    """The outcomes, those that are on already with what they are worth: the inverse of what taking them back is."""
+    worth: dict[str, Speedup] = {}
+    for candidate, outcome in zip(candidates, outcomes, strict=True):
+        back = outcome.speedup
+        if back is None or outcome.status == "cannot_tell" or min(back.low, back.estimate) <= 0:
+            continue
+        told = replace(back, estimate=1 / back.estimate, low=1 / back.high, high=1 / back.low)
+        worth |= dict.fromkeys(candidate.fix.undoes, told)
+    return [replace(each, worth=worth.get(each.id)) if each.status == "not_applicable" else each for each in outcomes]
 
 
 def _unmeasured(candidate: Candidate, device: str, cut: str) -> FixOutcome:

@@ -59,6 +59,8 @@ class Fix:
     """Why it is not tried unless it is named; "" if it is tried wherever it applies."""
     order: int = 50
     acts_on: tuple[Part, ...] = ()
+    undoes: tuple[str, ...] = ()
+    """Ids of fixes that are on already where this one applies. What it costs is what they are worth."""
 
     def proposed(self, found: Found, *, named: bool) -> Offer | NotApplicable:
         """What is tried on this loop. `named`: whether the user asked for this fix by its id."""

@@ -32,4 +32,5 @@ FIX = Fix(
     propose=propose,
     order=52,
     acts_on=AUTOCAST_PARTS,
+    undoes=("amp-bf16", "amp-fp16"),
 )

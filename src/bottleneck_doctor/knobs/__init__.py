@@ -28,6 +28,7 @@ from bottleneck_doctor.knobs._spec import (
     Removal,
     Switch,
     TrimmedBatches,
+    Uncompiled,
     Variables,
     WholeBatches,
 )
@@ -141,6 +142,7 @@ __all__ = [
     "Removal",
     "Switch",
     "TrimmedBatches",
+    "Uncompiled",
     "Variables",
     "WholeBatches",
 ]

@@ -123,6 +123,14 @@ class OfModel:
 
 
 @dataclass(frozen=True)
+class Uncompiled:
+    """Nothing that the user's files compile with torch is compiled."""
+
+    def code(self, value: SettingValue, device: str) -> str | None:
+        return "TORCH_COMPILE_DISABLE=1"
+
+
+@dataclass(frozen=True)
 class Switch:
     """Something of torch's that is on or off in the whole process, and that the user has written somewhere. `text` is
     what sets it, and holds `{value}`; the others are the ways in which a user may have written that it is on."""
@@ -215,6 +223,7 @@ Edit = (
     | AutocastBlock
     | MemoryFormat
     | OfModel
+    | Uncompiled
     | Switch
     | Argument
     | Removal

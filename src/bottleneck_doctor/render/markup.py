@@ -45,6 +45,7 @@ def environment(cwd: str, device: str = "", sources: Sources | None = None) -> j
         number=words.number_text,
         speedup=_speedup,
         chance=doubt.chance_text,
+        worth=words.worth_text,
         settle_time=lambda settle: with_code(doubt.settle_time_text(settle)),
         spoken=durations.spoken_duration,
     )

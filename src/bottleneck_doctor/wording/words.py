@@ -15,7 +15,16 @@ from datetime import datetime
 
 from bottleneck_doctor import knobs
 from bottleneck_doctor.documents.redaction import MASK
-from bottleneck_doctor.documents.report import Protection, Rank, Risk, Setting, Speedup, Status, Window
+from bottleneck_doctor.documents.report import (
+    FixOutcome,
+    Protection,
+    Rank,
+    Risk,
+    Setting,
+    Speedup,
+    Status,
+    Window,
+)
 from bottleneck_doctor.patches.names import quoted
 
 DASH = "–"
@@ -214,6 +223,13 @@ def speedup_text(speedup: Speedup | None, confidence: float = 0.95) -> str:
     interval = interval_text(speedup)
     level = f"{share_text(confidence)} " if has_interval(speedup) else ""
     return f"{estimate_text(speedup)} ({level}{interval}, {count_text(speedup.pairs, 'pair')})"
+
+
+def worth_text(fix: FixOutcome) -> str:
+    """What a fix that is on already is worth, as a sentence; "" where that was not measured."""
+    if fix.worth is None:
+        return ""
+    return f"It is worth {estimate_text(fix.worth)} ({interval_text(fix.worth)}), measured by taking it back."
 
 
 def evidence_text(speedup: Speedup) -> str:

@@ -344,6 +344,17 @@ def module_of(node: cst.ImportFrom) -> str:
     return "." * len(node.relative) + ("" if node.module is None else dotted(node.module))
 
 
+def whole_name(tree: SourceTree, name: str) -> str:
+    """A dotted name as it would be without `from … import …` and `import … as …`."""
+    first, dot, rest = name.partition(".")
+    for node in tree.nodes((cst.Import, cst.ImportFrom)):
+        for alias in names_of(node):
+            if (alias.evaluated_alias or alias.evaluated_name) == first:
+                module = f"{module_of(node)}." if isinstance(node, cst.ImportFrom) else ""
+                return f"{module}{alias.evaluated_name}{dot}{rest}"
+    return name
+
+
 def _starred_modules(tree: SourceTree) -> list[str]:
     return [module_of(node) for node in tree.nodes(cst.ImportFrom) if isinstance(node.names, cst.ImportStar)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, Callable
 
 import torch
@@ -13,6 +14,12 @@ _DEPTH = 4
 def is_compiled(module: Any) -> bool:
     """Whether this module is compiled, in place or as a wrapper."""
     return type(module).__name__ == "OptimizedModule" or getattr(module, "_compiled_call_impl", None) is not None
+
+
+def compiled_graphs() -> int:
+    """How many graphs torch has compiled in this process so far."""
+    utils = sys.modules.get("torch._dynamo.utils")
+    return 0 if utils is None else int(utils.counters["stats"]["unique_graphs"])
 
 
 def mapped(value: Any, change: Callable[[torch.Tensor], torch.Tensor], depth: int = 0) -> Any:

@@ -14,7 +14,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from ..loop.steps import Steps
 from . import GuestContext, Knob
-from ._modules import is_compiled
+from ._modules import compiled_graphs, is_compiled
 
 AGAIN = "torch compiled the model again in the middle of the window, because a batch had another shape"
 
@@ -40,11 +40,11 @@ class Compiled(Knob):
             root._compiled_call_impl = _kept[id(root)]
 
     def before_step(self, context: GuestContext) -> None:
-        if self._timed is not None and _graphs() > self._timed:
+        if self._timed is not None and compiled_graphs() > self._timed:
             self.gave_up = AGAIN
 
     def timed_part_begins(self, context: GuestContext) -> None:
-        self._timed = _graphs()
+        self._timed = compiled_graphs()
 
     def revert(self, context: GuestContext) -> None:
         while self._before:
@@ -52,7 +52,7 @@ class Compiled(Knob):
             root._compiled_call_impl = compiled
 
     def effect(self, value: Any, context: GuestContext) -> Optional[bool]:
-        return _graphs() > 0
+        return compiled_graphs() > 0
 
     @classmethod
     def obstacle(cls, steps: Steps, loader: Any = None) -> Optional[str]:
@@ -71,9 +71,3 @@ class Compiled(Knob):
 
 
 KNOB = Compiled
-
-
-def _graphs() -> int:
-    """How many graphs torch has compiled in this process so far."""
-    utils = sys.modules.get("torch._dynamo.utils")
-    return 0 if utils is None else int(utils.counters["stats"]["unique_graphs"])
