@@ -174,16 +174,16 @@ CAUSES = (
     ),
     Cause(
         name="weights averaged one by one",
-        program="causes/averaged_weights.py",
+        program="planted/averaged_weights.py",
         cure=(
             (
                 "        trained = dict(model.named_parameters())\n"
                 "        for name, mean in kept.named_parameters():\n"
-                "            mean.copy_(mean * decay + trained[name] * (1.0 - decay))\n",
+                "            mean.copy_(mean * decay + trained[name] * (1.0 - decay))  # the slow line\n",
                 "        torch._foreach_lerp_(list(kept.parameters()), list(model.parameters()), 1.0 - decay)\n",
             ),
         ),
-        findings=("work-between-steps",),
+        findings=("averaged-weights", "work-between-steps"),
         seen=("lightly-ai/lightly#1899",),
     ),
     Cause(

@@ -31,7 +31,7 @@ WAITS = (
     *FILES,
 )
 """Findings that all say that training waits for its batches."""
-STEPS = ("work-between-steps", "synchronising-calls", "garbage-collection", "slow-optimizer")
+STEPS = ("work-between-steps", "averaged-weights", "synchronising-calls", "garbage-collection", "slow-optimizer")
 """Findings that say that something in the steps takes time beside the passes. Not `step-jitter`: a neighbour on the
 machine makes any steps uneven.
 """
@@ -187,6 +187,7 @@ SUITE = (
     Planted(name="rare_slow_sample", expected=("step-jitter",), never=FILES, place=False),
     # The step.
     Planted(name="conv_compute", expected=("compute-bound",), never=(*WAITS, *STEPS), place=False),
+    Planted(name="averaged_weights", expected=("averaged-weights",), never=WAITS),
     Planted(name="double_arrays", expected=("double-precision",), never=(*WAITS, *STEPS), place=False),
     Planted(
         name="padded_rows", expected=("padding",), never=(*WAITS, *STEPS, "memory-growth"), fix=("trimmed-padding",)
@@ -226,6 +227,7 @@ SUITE = (
     Planted(name="slow_start", expected=("slow-start",), never=FILES, place=False),
     # Look-alikes: something is there that could be the cause, and costs next to nothing. Computing is what takes time.
     _computes("double_sums", *STEPS),
+    _computes("averaged_epochs", *STEPS),
     _computes("quick_files", *STEPS, arguments=("--data", f"{SCRATCH}/quick_files")),
     _computes("cheap_chain", *STEPS),
     _computes("fitting_worker", *STEPS, "memory-data-needs-no-workers", "too-many-workers", "oversubscribed-cores"),

@@ -111,6 +111,21 @@ TRAINING = listing(
     ("count += 1", 0.1),
 )
 
+AVERAGING = listing(
+    "train",
+    50,
+    *((each.text, each.seconds or 0.0) for each in TRAINING.lines[:5]),
+    ("average(kept, model)", 0.9),
+    ("count += 1", 0.1),
+)
+AVERAGE = listing(
+    "average",
+    80,
+    ("def average(kept, model):", 0.0),
+    ("for mean, weight in zip(kept.parameters(), model.parameters()):", 0.1),
+    ("mean.lerp_(weight, 0.1)", 0.8),
+)
+
 
 def node(name: str, path: str, line: int, *children: CallNode, count: int = 0, own: bool = False) -> CallNode:
     """A function of a call tree; `count` samples ended in it."""

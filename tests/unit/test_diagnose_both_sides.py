@@ -13,6 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.diagnosable import (
+    AVERAGE,
+    AVERAGING,
     BLUR,
     BY_ID,
     FOUND,
@@ -226,6 +228,12 @@ PAIRS: dict[str, Pair] = {
         lambda amount, _: healthy(phases=shares(between=amount)),
         (0.14, 0.9),
         (0.0, 0.07),
+    ),
+    "averaged-weights": Pair(
+        "the share of a step between the passes, nine tenths of it spent averaging",
+        lambda amount, _: profiled(healthy(phases=shares(between=amount)), lines=listings(AVERAGING, AVERAGE)),
+        (0.14, 0.9),
+        (0.0, 0.05),
     ),
     "python-bound": Pair("the share of the time outside large operations", small_operations, (0.45, 0.95), (0.0, 0.2)),
     "synchronising-calls": Pair(

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from tests.unit.diagnosable import (
+    AVERAGING,
     BLUR,
     BLUR_LISTING,
     BY_ID,
@@ -51,6 +52,30 @@ def test_work_between_without_listings_is_named_by_the_table_of_functions() -> N
     found = finding("work-between-steps", evidence)
     assert found is not None
     assert found.site == Site(file=FILE, line=56), "the tree's line of the training function is that of the loop"
+
+
+@pytest.mark.parametrize(
+    ("head", "line", "averages"),
+    [
+        (
+            "for mean, weight in zip(kept, model.parameters()):",
+            "mean.copy_(mean * decay + weight * (1.0 - decay))",
+            True,
+        ),
+        ("for k, v in self.ema.state_dict().items():", "v += (1 - d) * msd[k].detach()", True),
+        ("for k, v in self.ema.state_dict().items():", "v *= d", True),
+        ("for p, t in zip(ps, ts):", "t.data = t.data * tau + p.data * (1 - tau)", True),
+        ("for s, p in zip(shadow, params):", "s.mul_(d).add_(p, alpha=1 - d)", True),
+        ("for p in model.parameters():", "p.data.mul_(0.9).add_(p.grad, alpha=-0.1)", False),
+        ("for p, v in zip(params, steps):", "v.mul_(momentum).add_(g, alpha=lr)", False),
+        ("for p in model.parameters():", "p.data.clamp_(-c, c)", False),
+        ("while True:", "mean.lerp_(weight, 0.1)", False),
+    ],
+)
+def test_what_averages_weights_is_told_from_what_updates_them(head: str, line: str, averages: bool) -> None:
+    inner = listing("average", 80, ("def average(kept, model):", 0.0), (head, 0.1), (line, 0.8))
+    found = diagnose(profiled(healthy(phases=shares(between=0.4)), lines=listings(AVERAGING, inner)))
+    assert found.findings[0].id == ("averaged-weights" if averages else "work-between-steps")
 
 
 def test_work_between_is_followed_into_a_callback() -> None:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 from tests.unit.diagnosable import (
+    AVERAGE,
+    AVERAGING,
     BLUR,
     BLUR_LISTING,
     BUSY_WORKERS,
@@ -249,6 +251,13 @@ CASES: dict[str, Case] = {
         weight=0.4,
         words=("40 % of the time", "40 ms a step. Most of this work is done at train.py, line 55"),
         line=55,
+    ),
+    "averaged-weights": Case(
+        fires=profiled(healthy(phases=shares(between=0.4)), lines=listings(AVERAGING, AVERAGE)),
+        silent=profiled(healthy(phases=shares(between=0.05)), lines=listings(AVERAGING, AVERAGE)),
+        weight=0.4 * 0.9,
+        words=("one tensor after another", "(train.py, line 82)", "36 % of the time, 36 ms a step"),
+        line=82,
     ),
     "python-bound": Case(
         fires=profiled(

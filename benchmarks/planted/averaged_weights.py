@@ -23,7 +23,7 @@ def average(kept, model, decay=0.999):
     with torch.no_grad():
         trained = dict(model.named_parameters())
         for name, mean in kept.named_parameters():
-            mean.copy_(mean * decay + trained[name] * (1.0 - decay))
+            mean.copy_(mean * decay + trained[name] * (1.0 - decay))  # the slow line
 
 
 def main():
