@@ -193,6 +193,25 @@ def test_other_arguments_and_a_variable(project: Path) -> None:
     assert found.entrypoint.argv[-2:] == ["--seconds", "0.02"]
 
 
+@pytest.mark.slow
+def test_several_edits_run_in_one_race(project: Path) -> None:
+    (project / "broken.py").write_text("raise RuntimeError('no such rows')\n")
+    before = looks(project)
+    options = ["--patch", "fast.patch", "--edit", "broken.py", "--args", "--seconds 0.0001", "--pairs", "3"]
+    done = try_("--each", *options, "--json", "-", "train.py", "--", "--seconds", "0.02", cwd=project)
+    assert done.returncode == Exit.DONE, done.stderr
+    found = document(done.stdout)
+    assert [each.name for each in found.race] == ["--seconds 0.0001", "fast.patch", "broken.py"]
+    worth = [each.edit.speedup for each in found.race[:2]]
+    assert all(each is not None and each.low > 1 for each in worth), done.stderr
+    assert found.race[2].failed
+    assert "no such rows" in found.race[2].sentence
+    assert found.edit is not None
+    assert found.edit.arguments == ["--seconds", "0.0001"]
+    assert "Of 3 edits, --seconds 0.0001 is ahead." in done.stderr
+    assert looks(project) == before
+
+
 def test_an_edited_program_that_fails_is_told_with_its_last_words(project: Path) -> None:
     before = looks(project)
     broken = TRAIN.replace("seconds = float", 'raise RuntimeError("no such rows")\nseconds = float')

@@ -15,7 +15,7 @@ from tests.unit.gate_samples import window
 
 from bottleneck_doctor.documents.report import Window
 from bottleneck_doctor.gate import plan
-from bottleneck_doctor.gate.check import _Checking
+from bottleneck_doctor.gate.check import Checking
 from bottleneck_doctor.gate.paired import Pairs
 from bottleneck_doctor.gate.request import CheckRequest
 from bottleneck_doctor.measure import schedule
@@ -136,7 +136,7 @@ def test_a_pair_without_windows_is_lost(lives: tuple[Live, Live]) -> None:
 
 
 def test_a_check_fails_where_one_side_fails_alone_in_every_pair(lives: tuple[Live, Live]) -> None:
-    checking = _Checking(CheckRequest(start=Start(script=Path("train.py")), base_ref="main"), SilentProgress())
+    checking = Checking(CheckRequest(start=Start(script=Path("train.py")), base_ref="main"), SilentProgress())
     sample = Pair(lives, base=(1000, END), head=(1000, END)).measure()
     head, base = (Broken(live, CRASH) for live in reversed(lives))
 
@@ -155,11 +155,11 @@ def test_a_check_fails_where_one_side_fails_alone_in_every_pair(lives: tuple[Liv
 
 
 def test_a_regression_that_is_told_when_no_process_stands_is_explained_by_its_phases() -> None:
-    checking = _Checking(CheckRequest(start=Start(script=Path("train.py")), base_ref="main"), SilentProgress())
+    checking = Checking(CheckRequest(start=Start(script=Path("train.py")), base_ref="main"), SilentProgress())
     phases = ({"forward": 0.010, "backward": 0.010}, {"forward": 0.016, "backward": 0.010})
     noise = (1.0, 1.002, 0.998, 1.001, 0.999)
     checking.pairs = [gate_pair(number, 0.020, 0.026 * each, phases=phases) for number, each in enumerate(noise, 1)]
-    checking._look(last=True)
+    checking.look(last=True)
     checking._explain(None)
     assert [each.name for each in checking.culprits] == ["forward"]
     assert [each.slug for each in checking.warnings] == ["culprits-missing"]

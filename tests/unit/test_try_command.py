@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import bottleneck_doctor.gate.check
+import bottleneck_doctor.gate.race
 from bottleneck_doctor.cli import main
 from bottleneck_doctor.documents.check import STEP_TIME, Check, Status
 from bottleneck_doctor.errors import Exit
@@ -85,6 +86,46 @@ def test_arguments_begin_with_a_dash(asked: list[TryRequest], words: list[str]) 
 def test_arguments_of_one_word_and_of_none(asked: list[TryRequest], words: list[str], shown: tuple[str, ...]) -> None:
     assert main(["try", "-q", "--args", *words, "train.py", "--", "x"]) == Exit.DONE
     assert asked[0].edit.arguments == shown
+
+
+def test_each_is_an_edit_of_its_own(asked: list[TryRequest], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    raced: list[list[TryRequest]] = []
+
+    def race(requests: list[TryRequest], progress: Progress) -> CheckOutcome:
+        raced.append(requests)
+        return CheckOutcome(_answer, tmp_path)
+
+    monkeypatch.setattr(bottleneck_doctor.gate.race, "race", race)
+    words = "--each --patch fast.patch --edit new.py --env A=1 --env B=2 --args=-w --args=-x --seed 4 train.py -- -y"
+    assert main(["try", "-q", *words.split()]) == Exit.DONE
+    (requests,) = raced
+    called = [each.edit.called(each.discretion) for each in requests]
+    assert called == ["fast.patch", "new.py", "-w", "-x", "A=1", "B=2"]
+    assert all(replace(each, edit=requests[0].edit) == requests[0] for each in requests)
+    assert not asked
+    again = requests[0].repeat(4)
+    assert main([again[1], "-q", *again[2:]]) == Exit.DONE
+    assert [each.edit for each in raced[1]] == [each.edit for each in requests]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--edit new.py --edit new.py", "--edit is given 2 times: give --each"),
+        ("--args=-a --args=-b", "--args is given 2 times: give --each"),
+        ("--each --env A=1", "there is only one"),
+        ("--each", "nothing to try"),
+        ("--each --env A=1 --env B=2 --name x", "--name calls one edit"),
+        ("--each --env A=1 --env B=2 --listen 127.0.0.1:9000", "can't be used with --listen"),
+        ("--each " + " ".join(f"--env A{n}=1" for n in range(9)), "9 are too many: 8 at most"),
+    ],
+)
+def test_what_can_not_be_compared_at_once(
+    asked: list[TryRequest], capsys: pytest.CaptureFixture[str], words: str, said: str
+) -> None:
+    assert main(["try", "-q", *words.split(), "train.py"]) == Exit.USAGE
+    assert said in " ".join(capsys.readouterr().err.split())
+    assert not asked
 
 
 def test_another_script_and_a_module(asked: list[TryRequest], tmp_path: Path) -> None:

@@ -231,6 +231,21 @@ class TriedEdit:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RacedEdit:
+    """One of several edits that were compared in one race, each with the program as written. `verdict`: on its step
+    time. `sentence`: as of a check of it alone. `pairs`: of processes. `failed`: its program did not train, and
+    `sentence` says how."""
+
+    name: str
+    verdict: Verdict
+    sentence: str
+    edit: TriedEdit
+    pairs: int
+    losses: LossVerdict | None = None
+    failed: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class Check:
     """A whole check. `error_rate`: the promised share of identical revisions that are called regressed; of edits that
     change nothing, of those that are called faster or slower.
@@ -272,3 +287,6 @@ class Check:
     """None where the sides are no program as written and edited."""
     losses: Losses | None = None
     """None where no losses were seen, and in documents of earlier releases."""
+    race: list[RacedEdit] = field(default_factory=list)
+    """Several edits that were compared at once, best first; the document is about the first of them. Empty where there
+    was but one."""

@@ -26,7 +26,7 @@ from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.measure import pairing, schedule
 from bottleneck_doctor.measure.budget import Allowance
 from bottleneck_doctor.measure.costs import Costs
-from bottleneck_doctor.measure.side_by_side import SideBySide
+from bottleneck_doctor.measure.side_by_side import SideBySide, turns
 from bottleneck_doctor.measure.side_pairs import PairSample, SideSample
 from bottleneck_doctor.measure.starter import Broken, Live, Side, Starter
 from bottleneck_doctor.protection.protector import Protector, protecting
@@ -199,13 +199,10 @@ class Beside:
             self._keep(number, pair, settings)
 
     def _rounds(self, names: list[str], what: str) -> Iterator[list[str]]:
-        """The order of the sides in each round: random, and reversed in every second round, so that drift cancels."""
-        budget, order = self._starter.budget, names
-        for round_ in range(self._design.rounds):
-            order = self._generator.sample(names, len(names)) if round_ % 2 == 0 else order[::-1]
-            self._starter.progress.update(
-                f"{what}, round {round_ + 1} of {self._design.rounds}", budget.elapsed(), budget.total
-            )
+        """The order of the sides in each round; meanwhile, the progress says which round it is."""
+        budget, rounds = self._starter.budget, self._design.rounds
+        for number, order in enumerate(turns(names, rounds, self._generator), 1):
+            self._starter.progress.update(f"{what}, round {number} of {rounds}", budget.elapsed(), budget.total)
             yield order
 
     def _keep(self, number: int, pair: SideBySide, settings: Mapping[str, Setting]) -> None:

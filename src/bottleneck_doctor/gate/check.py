@@ -56,6 +56,15 @@ class CheckOutcome:
     loops: Mapping[str, Found] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Shared:
+    """What comparisons that run at once have in common. `among`: how many there are."""
+
+    starter: Starter
+    seed: int
+    among: int
+
+
 def check(request: PairsRequest, progress: Progress, outside: Outside | None = None) -> CheckOutcome:
     """Compare the two sides that are asked for. Raises `DoctorError` where nothing could be compared at all.
 
@@ -63,7 +72,7 @@ def check(request: PairsRequest, progress: Progress, outside: Outside | None = N
     """
     with terminate_as_interrupt():
         try:
-            return _Checking(request, progress, outside).run()
+            return Checking(request, progress, outside).run()
         except GitFailed as failed:
             raise DoctorError(
                 "git-failed",
@@ -73,8 +82,13 @@ def check(request: PairsRequest, progress: Progress, outside: Outside | None = N
             ) from failed
 
 
-class _Checking:
-    def __init__(self, request: PairsRequest, progress: Progress, outside: Outside | None = None) -> None:
+class Checking:
+    """One comparison of two sides. `race`: what several comparisons share that run at once. Whoever runs them hands in
+    the pairs (`take`)."""
+
+    def __init__(
+        self, request: PairsRequest, progress: Progress, outside: Outside | None = None, race: Shared | None = None
+    ) -> None:
         self.request = request
         self.progress = progress
         self.outside = outside or Outside()
@@ -95,6 +109,9 @@ class _Checking:
         self.starter = Starter(
             self.budget, progress, self.outside, verbose=request.verbose, discretion=request.discretion
         )
+        self.among = 1
+        if race is not None:
+            self.seed, self.budget, self.starter, self.among = race.seed, race.starter.budget, race.starter, race.among
         self.given_up = False
         """Whether the check gave up, because no pair that there was time for would have brought an answer."""
         self.judged: list[Metric] = []
@@ -108,7 +125,7 @@ class _Checking:
             # One list: what could not be put back is told at the end.
             self.warnings = self.compared.warnings
             if self.compared.sides is None:
-                return CheckOutcome(self._document(new=True), self.compared.root)
+                return CheckOutcome(self.document(new=True), self.compared.root)
             base, head = self.compared.sides
             phases = metrics.judges_phases(self.request.limits)
             wanted = self.request.pairs_wanted
@@ -119,9 +136,8 @@ class _Checking:
             raise no_result.out_of_time(self.budget.spent())
         if alone := self._fails_alone():
             raise failure(alone, self.request.sides)
-        self._compare_losses()
         loops = {name: live.loop for name, live in self.starter.last.items()}
-        return CheckOutcome(self._document(), self.compared.root, loops)
+        return CheckOutcome(self.document(), self.compared.root, loops)
 
     def _fails_alone(self) -> Broken | None:
         """How one revision failed in every pair after some windows; None unless the other one never did."""
@@ -142,16 +158,8 @@ class _Checking:
                 with pairs.pair(number) as both:
                     doing = f"Pair {number}: timing both in turn"
                     self.progress.update(doing, self.budget.elapsed(), self.budget.total)
-                    self.pairs.append(pairs.measure(number, both))
-                    self.cut_short.append(both.broken)
-                    if both.broken is not None:
-                        self._note_broken(both.broken)
-                    self.lasted.append(self.budget.now() - begun)
-                    more = self._more()
-                    self._look(last=not more)
-                    self._say()
-                    self.given_up = more and verdict.futile(self.pairs, self.how, self.judged)
-                    if not more or self._is_clear() or self.given_up:
+                    sample = pairs.measure(number, both)
+                    if not self.take(sample, both.broken, self.budget.now() - begun):
                         self._explain(both)
                         return
             except Broken as broken:
@@ -164,8 +172,22 @@ class _Checking:
             except OutOfTime:
                 break
         if self.pairs:
-            self._look(last=True)
+            self.look(last=True)
             self._explain(None)
+
+    def take(self, sample: PairSample, broken: Broken | None, seconds: float) -> bool:
+        """Take in a pair that took so long, and look at all pairs so far. `broken`: what ended it too early. Returns
+        whether another one is wanted, and may tell more."""
+        self.pairs.append(sample)
+        self.cut_short.append(broken)
+        if broken is not None:
+            self._note_broken(broken)
+        self.lasted.append(seconds)
+        more = self._more()
+        self.look(last=not more)
+        self._say()
+        self.given_up = more and verdict.futile(self.pairs, self.how, self.judged)
+        return more and not self._is_clear() and not self.given_up
 
     def _more(self) -> bool:
         """Whether another pair is wanted and fits into the time."""
@@ -201,9 +223,10 @@ class _Checking:
         edit = self.request.tries is not None
         # What a part of a step says is that it is worse, which is not what somebody asks of an edit.
         by_part = not edit and parts.has_part(self.pairs)
-        return Judging(self.request.limits, look, most, fixed, by_part, edit, self.request.sides)
+        return Judging(self.request.limits, look, most, fixed, by_part, edit, self.request.sides, self.among)
 
-    def _look(self, *, last: bool) -> None:
+    def look(self, *, last: bool) -> None:
+        """Judge what is known by now. `last`: no more pairs will come."""
         self.how = self._how(last=last)
         self.judged = metrics.judged(self.pairs, self.how)
 
@@ -212,7 +235,8 @@ class _Checking:
         if step is None or step.change is None:
             return
         if self.request.tries is not None:
-            self.progress.note(tried.progress_text(step, self.pairs))
+            said = tried.progress_text(step, self.pairs)
+            self.progress.note(f"{self.compared.head.name}, {said}" if self.among > 1 else said)
             return
         said = f"{step.change:+.1%}".replace("%", " %")
         if step.low is not None and step.high is not None:
@@ -274,8 +298,11 @@ class _Checking:
 
     # -- the end -------------------------------------------------------------------------------------------------------
 
-    def _document(self, *, new: bool = False) -> Check:
+    def document(self, *, new: bool = False) -> Check:
+        """What came of it."""
         request, base, head = self.request, self.compared.base, self.compared.head
+        if not new:
+            self._compare_losses()
         sentence = self._sentence(new=new)
         if not new:
             self.warnings += verdict.weak_evidence(self.pairs, self.how, self.judged)
@@ -294,7 +321,7 @@ class _Checking:
             sentence=sentence,
             metrics=self.judged,
             pairs=[metrics.record_of(pair) for pair in self.pairs],
-            error_rate=decide.ERROR_RATE,
+            error_rate=decide.ERROR_RATE / self.among,
             seconds=self.budget.elapsed(),
             budget=0.0 if self.endless else self.budget.seconds,
             steady=request.steady,

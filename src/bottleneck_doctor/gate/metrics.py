@@ -209,6 +209,8 @@ class Judging:
     by_part: bool = False
     edit: bool = False
     sides: SideWords = REVISIONS
+    among: int = 1
+    """How many edits share the error rate, because the best of them is told."""
 
     def both_ways(self, name: str) -> bool:
         """Whether a metric is judged in both directions."""
@@ -229,7 +231,7 @@ class Judging:
     def rate_with_part(self, name: str) -> float:
         """The same, including what a part of the metric may use."""
         limit = self.limits[name]
-        return decide.ERROR_RATE / (self.alarms if limit.level == "error" else _tests(limit))
+        return decide.ERROR_RATE / self.among / (self.alarms if limit.level == "error" else _tests(limit))
 
 
 def _tests(limit: MetricLimit) -> int:

@@ -266,9 +266,10 @@ def _edit_failed(broken: Broken, reason: str) -> DoctorError:
             Exit.ENTRYPOINT_FAILED,
             detail=broken.tail,
         )
+    said = broken.live.side.said
     return EditedFailed(
         slug="edited-failed",
-        sentence=f"{broken.live.side.said.capitalize()} fails{other[1]}: {reason}.",
+        sentence=f"{said[0].upper()}{said[1:]} fails{other[1]}: {reason}.",
         next_step="Correct the edit. The end of the edited program's output is below.",
         exit_code=Exit.ENTRYPOINT_FAILED,
         detail=broken.tail,

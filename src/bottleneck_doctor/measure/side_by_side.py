@@ -7,6 +7,7 @@ machine meets all of them. A single process is the case with one side.
 from __future__ import annotations
 
 import contextlib
+import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -189,6 +190,14 @@ class SideBySide:
     def _broke(self, broken: Broken) -> Broken:
         self.broken = self.broken or broken
         return broken
+
+
+def turns(names: Sequence[str], rounds: int, generator: random.Random) -> Iterator[list[str]]:
+    """The order of the sides in each round: random, and reversed in every second round, so that drift cancels."""
+    order = list(names)
+    for number in range(rounds):
+        order = generator.sample(order, len(order)) if number % 2 == 0 else order[::-1]
+        yield order
 
 
 def _can_be_whole(live: Live) -> bool:

@@ -9,7 +9,7 @@ import re
 from xml.etree import ElementTree
 
 from bottleneck_doctor.documents.check import Check, Losses, Metric
-from bottleneck_doctor.wording import check_words, words
+from bottleneck_doctor.wording import check_words, race_words, words
 
 MOST_NOTES = 20
 
@@ -22,6 +22,7 @@ def render(check: Check) -> str:
     script = check_words.script(check)
     cases = [_case(check, each, script) for each in check.metrics if each.level != "off"]
     cases += [] if check.losses is None else [_loss_case(check, check.losses, script)]
+    cases += [_raced_case(each, script) for each in race_words.rows(check)[1:]]
     if not cases:
         # A suite without cases is taken for a job that broke.
         case = _element("testcase", classname=script, name="check")
@@ -88,6 +89,13 @@ def _loss_case(check: Check, losses: Losses, script: str) -> ElementTree.Element
     else:
         prefix = "warning: " if check_words.loss_moved(losses) else ""
         _child(case, "system-out", prefix + losses.sentence)
+    return case
+
+
+def _raced_case(row: race_words.Row, script: str) -> ElementTree.Element:
+    """Another edit of the race. One that is worse than the best has failed nobody."""
+    case = _element("testcase", classname=script, name=f"edit: {row.cells[0]}", time="0")
+    _child(case, "system-out", f"{row.cells[-1]}: {row.sentence}")
     return case
 
 

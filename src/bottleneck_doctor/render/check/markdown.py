@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from bottleneck_doctor.documents.check import Check, Culprit, Metric
-from bottleneck_doctor.wording import check_words, words
+from bottleneck_doctor.wording import check_words, race_words, words
 from bottleneck_doctor.wording.check_words import one_line
 
 MARK = "<!-- bottleneck-doctor check -->"
@@ -30,6 +30,8 @@ _LINKS = re.compile(r"(?<![\w`])([@#])(?=\w)|(?<=\w)(://|@)(?=\w)")
 def render(check: Check) -> str:
     """The whole text, ending in a newline."""
     parts = [MARK if check.edit is None else TRIED_MARK, f"### {sentence(check.sentence)}", _what(check)]
+    raced = race_words.rows(check)
+    parts += [_race(raced)] if raced else []
     shown = [each for each in check.metrics if check_words.is_shown(each)][:ROWS]
     if shown:
         parts.append(_table(check, shown))
@@ -74,6 +76,14 @@ def code(text: str) -> str:
 def _what(check: Check) -> str:
     sides = f"{code(check_words.side_text(check.base))} → {code(check_words.side_text(check.head))}"
     return f"{code(words.command_text(check.entrypoint.argv))}: {sides}, {check_words.effort_text(check)}."
+
+
+def _race(raced: list[race_words.Row]) -> str:
+    rows = [f"| {' | '.join(race_words.HEAD)} |", "|---|--:|--:|--:|---|"]
+    for row in raced:
+        name, *figures, said = row.cells
+        rows.append(f"| {code(name)} | {' | '.join(figures)} | {f'**{said}**' if row.bad else said} |")
+    return "\n".join([*rows, "", race_words.NOTE])
 
 
 def _table(check: Check, metrics: list[Metric]) -> str:

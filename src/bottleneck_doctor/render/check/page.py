@@ -11,7 +11,7 @@ from bottleneck_doctor.render.check.loss_curve import loss_curve
 from bottleneck_doctor.render.flame import ROLE_WORDS
 from bottleneck_doctor.render.markup import diff_lines
 from bottleneck_doctor.render.page import page
-from bottleneck_doctor.wording import check_words, words
+from bottleneck_doctor.wording import check_words, race_words, words
 from bottleneck_doctor.wording.check_words import one_line
 
 ROWS = 200
@@ -35,6 +35,12 @@ def render(check: Check) -> str:
         effort=check_words.effort_text(check),
         created=words.date_text(check.created),
         rows=[_row(check, each) for each in metrics[:ROWS]],
+        race_head=race_words.HEAD,
+        race_title=race_words.TITLE,
+        race_note=race_words.NOTE,
+        raced=[
+            {"cells": row.cells, "sentence": one_line(row.sentence), "bad": row.bad} for row in race_words.rows(check)
+        ],
         said=[one_line(each.sentence) for each in metrics[:ROWS] if each.verdict not in ("unchanged", "new")],
         losses="" if check.losses is None else one_line(check.losses.sentence),
         loss_curve="" if check.losses is None else loss_curve(check.losses.curve, check_words.side_words(check)),

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from bottleneck_doctor.documents.check import Check, Metric, Verdict
 from bottleneck_doctor.render.console import text_console
-from bottleneck_doctor.wording import words
+from bottleneck_doctor.wording import race_words, words
 from bottleneck_doctor.wording.check_words import (
     amount_text,
     change_text,
@@ -45,6 +45,11 @@ def render(check: Check, *, width: int | None, color: bool) -> str:
     sides = f"{side_text(check.head)} against {side_text(check.base)}, {effort_text(check)}."
     console.print(Text(words.visible(sides), style=dim))
     rows = [metric for metric in check.metrics if is_shown(metric)]
+    raced = race_words.rows(check)
+    if raced:
+        console.print()
+        console.print(_race(raced, color))
+        console.print(Text(race_words.NOTE, style=dim))
     if rows:
         console.print()
         console.print(_table(check, rows, color))
@@ -70,6 +75,15 @@ def render(check: Check, *, width: int | None, color: bool) -> str:
     console.print(Text(f"Again:  {again}"), soft_wrap=True)
     assert isinstance(console.file, io.StringIO)
     return "\n".join(line.rstrip() for line in console.file.getvalue().split("\n"))
+
+
+def _race(raced: list[race_words.Row], color: bool) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold" if color else "")
+    for title in race_words.HEAD:
+        table.add_column(title, justify="left" if title in (race_words.HEAD[0], race_words.HEAD[-1]) else "right")
+    for row in raced:
+        table.add_row(*map(Text, row.cells), style="bold red" if row.bad and color else "")
+    return table
 
 
 def _table(check: Check, rows: list[Metric], color: bool) -> Table:
