@@ -208,7 +208,7 @@ def test_several_edits_run_in_one_race(project: Path) -> None:
     assert "no such rows" in found.race[2].sentence
     assert found.edit is not None
     assert found.edit.arguments == ["--seconds", "0.0001"]
-    assert "Of 3 edits, --seconds 0.0001 is ahead." in done.stderr
+    assert "Of 3 edits, `--seconds 0.0001` is ahead." in done.stderr
     assert looks(project) == before
 
 

@@ -84,7 +84,7 @@ def test_the_best_leads_and_all_are_held_against_the_same_process() -> None:
     worth = [each.edit.speedup for each in check.race]
     assert [round(each.estimate, 2) for each in worth if each is not None] == [2.0, 1.25, 1.0]
     assert [each.verdict for each in check.race] == ["improvement", "improvement", "unchanged"]
-    assert check.sentence.startswith("Of 3 edits, B=1 is ahead. The edit makes training 2.00× as fast (")
+    assert check.sentence.startswith("Of 3 edits, `B=1` is ahead. The edit makes training 2.00× as fast (")
     assert check.status == "passed"
     # One process as written stands beside all three, as long as there is anything to know of them.
     assert made.started("base") == max(made.started(each) for each in "ABC")

@@ -197,7 +197,7 @@ class _Race:
         best = next(runner for runner, row in zip(self._runners, rows, strict=True) if row is ranked[0])
         check = checks[id(best)]
         warnings = {(each.slug, each.sentence): each for _, one in made for each in one.warnings}
-        ahead = f"Of {words.count_text(len(rows), 'edit')}, {best.checking.compared.head.name} is ahead."
+        ahead = f"Of {words.count_text(len(rows), 'edit')}, `{best.checking.compared.head.name}` is ahead."
         told = replace(check, race=ranked, warnings=list(warnings.values()), sentence=f"{ahead} {check.sentence}")
         return CheckOutcome(told, best.checking.compared.root)
 
