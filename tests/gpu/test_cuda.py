@@ -84,6 +84,22 @@ def test_knobs_of_the_device_take_effect(script: Path) -> None:
         guest.session.stop()
 
 
+def test_what_is_on_already_is_taken_back(script: Path) -> None:
+    compiled = SCRIPT.replace("shuffle=True", "shuffle=True, pin_memory=True")
+    script.write_text(compiled.replace("    optimizer =", "    model = torch.compile(model)\n    optimizer =", 1))
+    guest = Guest(Command((sys.executable, str(script)), script.parent))
+    try:
+        found = guest.found()
+        assert found.pin_memory
+        assert found.obstacles["uncompiled"] == ""
+        settings: tuple[Setting, ...] = ({"pin_memory": False}, {"uncompiled": True}, {})
+        for setting in settings:
+            done = guest.window(setting, lead_in=8, steps=12)
+            assert (setting, done.status, done.reason) == (setting, "ok", "")
+    finally:
+        guest.close()
+
+
 def test_an_examination_on_the_device(script: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "bottleneck_doctor", "run", "--quiet", "--budget", "90s", "-o", str(tmp_path)]
     done = subprocess.run([*command, str(script)], capture_output=True, text=True, env=dict(os.environ), timeout=240)

@@ -76,7 +76,7 @@ def test_the_changed_program_gives_the_headline(project: Path) -> None:
     assert looks(project) == before
 
 
-@pytest.mark.slow(together=True)
+@pytest.mark.slow
 def test_without_an_edit_the_setting_gives_the_headline(project: Path) -> None:
     before = looks(project)
     process = run(project, "--budget", "60s", "--confirm", "--no-source")
