@@ -12,8 +12,14 @@ import pytest
 from tests.process.driver import PRELUDE
 from tests.process.test_files import looks
 
+from bottleneck_doctor.documents.check import HOST_MEMORY
 from bottleneck_doctor.documents.report import Result, from_json
 from bottleneck_doctor.errors import Exit
+from bottleneck_doctor.gate.check import check
+from bottleneck_doctor.gate.request import TryRequest
+from bottleneck_doctor.gate.sides.edit import Edit
+from bottleneck_doctor.session.start import Start
+from bottleneck_doctor.system.progress import SilentProgress
 
 pytestmark = pytest.mark.process
 
@@ -77,20 +83,19 @@ def test_the_changed_program_gives_the_headline(project: Path) -> None:
 
 
 @pytest.mark.slow
-def test_without_an_edit_the_setting_gives_the_headline(project: Path) -> None:
+def test_a_setting_is_on_throughout_where_no_edit_brings_it(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = looks(project)
-    process = run(project, "--budget", "60s", "--confirm", "--no-source")
-    _, heard = process.communicate(timeout=240)
-    assert process.returncode == Exit.DONE, heard
-    result = report(project)
-    confirmation = result.confirmation
-    assert confirmation is not None, heard
-    assert (confirmation.outcome in ("agrees", "differs"), confirmation.by) == (True, "setting"), confirmation
-    assert confirmation.speedup is not None
-    assert confirmation.speedup.low > 1
-    assert "measured with the setting on throughout" in result.verdict.sentence
-    # The workers of a setting that the script does not have are counted, too.
-    assert [each.where for each in confirmation.memory] == ["host"]
+    monkeypatch.chdir(project)
+    edit = Edit(root=project, setting={"num_workers": 2}, name="two workers")
+    request = TryRequest(start=Start(script=Path("train.py")), edit=edit, pairs=3, steady=False, seed=1)
+    found = check(request, SilentProgress()).check
+    assert found.edit is not None
+    assert found.edit.speedup is not None
+    assert found.edit.speedup.low > 1.2, found.sentence
+    memory = next(each for each in found.metrics if each.id == HOST_MEMORY)
+    assert memory.base is not None
+    assert memory.head is not None
+    assert memory.head > memory.base, "the workers that the script does not have are counted, too"
     assert looks(project) == before
 
 
