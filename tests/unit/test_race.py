@@ -121,6 +121,28 @@ def test_an_edit_that_fails_later_is_told_so() -> None:
     assert made.check.race[1].failed
 
 
+def test_an_edit_that_ends_without_training_is_told_so() -> None:
+    made = Raced({"base": AS_WRITTEN, "A": Training(steps=FOUND_AFTER - 3), "B": Training(step=0.016)})
+    assert made.order() == ["B=1", "A=1"]
+    assert made.check.race[1].failed
+    assert made.started("A") == 1
+
+
+def test_a_short_program_is_started_again() -> None:
+    short = replace(AS_WRITTEN, steps=500)
+    made = Raced({"base": short, "A": replace(short, step=0.010), "B": replace(short, step=0.016)})
+    assert made.order() == ["A=1", "B=1"]
+    assert [each.verdict for each in made.check.race] == ["improvement", "improvement"]
+    assert not any(each.failed for each in made.check.race)
+
+
+def test_where_all_edits_fail_it_is_said() -> None:
+    short = Training(steps=FOUND_AFTER - 3, code=1)
+    made = Raced({"base": AS_WRITTEN, "A": short, "B": Training(steps=FOUND_AFTER + 3, code=1)})
+    assert made.error is not None
+    assert made.error.slug == "edited-failed"
+
+
 def test_an_edit_that_moves_the_loss_never_leads() -> None:
     def falling(process: int, step: int) -> float:
         return 2.0 / (1 + step / 500) + 0.001 * ((process * 7 + step) % 5)

@@ -332,7 +332,7 @@ class Checking:
             warnings=self.warnings,
             environment=environment,
             command=request.repeat(self.seed),
-            edit=self._edit(),
+            edit=self.tried_edit(),
             losses=self.losses,
         )
         return request.discretion.document(made)
@@ -364,7 +364,7 @@ class Checking:
         said = verdict.sentence(judged, base, len(self.pairs), self.culprits)
         return f"{said} {seen}" if seen else said
 
-    def _edit(self) -> TriedEdit | None:
+    def tried_edit(self) -> TriedEdit | None:
         """What was tried, as the document tells it."""
         edit, discretion = self.request.tries, self.request.discretion
         if edit is None:

@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from bottleneck_doctor.documents.check import STEP_TIME, Check, RacedEdit, TriedEdit
+from bottleneck_doctor.documents.check import STEP_TIME, Check, RacedEdit
 from bottleneck_doctor.examine import no_result
 from bottleneck_doctor.gate import plan
 from bottleneck_doctor.gate.check import Checking, CheckOutcome, Shared
@@ -87,12 +87,12 @@ class _Race:
                 # All are held against one process as written.
                 self._base = self._base or base
             self._blocks()
-        if not any(each.checking.pairs for each in self._runners):
-            broken = [each for runner in self._runners for each in runner.broken]
-            if broken:
-                raise failure(broken[0], self._request.sides)
-            raise no_result.out_of_time(self._budget.spent())
-        return self._outcome()
+        if any(each.checking.pairs and not each.failed for each in self._runners):
+            return self._outcome()
+        broken = [each for runner in self._runners for each in runner.broken]
+        if broken:
+            raise failure(broken[0], self._request.sides)
+        raise no_result.out_of_time(self._budget.spent())
 
     # -- blocks --------------------------------------------------------------------------------------------------------
 
@@ -114,7 +114,7 @@ class _Race:
                     self._taken(number, self._timed(lives), begun)
             except Broken as broken:
                 lost += not self._blamed(broken)
-                if broken.live.side is base and broken.alone:
+                if broken.live.side is base and broken.crashed and broken.alone:
                     break
             except OutOfTime:
                 break
@@ -149,36 +149,29 @@ class _Race:
         usable = False
         for runner in self._running():
             head = sample_of(all_, all_.live(runner.side.name), None)
-            own = whole if whole is not None and whole.live.side is runner.side else None
+            own = whole if whole is not None and whole.live.side in (runner.side, self._base) else None
             sample = PairSample(number=number, base=base, head=head)
-            if own is not None:
-                runner.broken.append(own)
-                self._fails(runner, own)
+            if own is not None and own.live.side is runner.side:
+                self._blamed(own)
             if len(sample.rounds()) >= LEAST_KEPT_ROUNDS:
                 usable = True
                 more = runner.checking.take(sample, own, took)
                 runner.running = runner.running and more
-        if whole is not None and (not usable or whole.live.side is self._base):
-            raise whole
         if not usable:
-            raise nothing_timed(all_)
+            raise whole or nothing_timed(all_)
 
     def _blamed(self, broken: Broken) -> bool:
-        """Note which edit a failure belongs to; False if it is none's."""
+        """Note whose failure this is. An edit whose program fails, or does not train, while the others do takes part no
+        longer; False if it is none's."""
         runner = next((each for each in self._runners if each.side is broken.live.side), None)
-        if runner is None or not broken.alone:
-            (runner or self._runners[0]).broken.append(broken)
+        owner = runner or self._runners[0]
+        if broken not in owner.broken:
+            owner.broken.append(broken)
+        if runner is None or not broken.alone or not (broken.crashed or broken.live.found is None):
             return False
-        if broken not in runner.broken:
-            runner.broken.append(broken)
-        self._fails(runner, broken)
+        runner.running = False
+        runner.failed = failure(broken, self._request.sides).sentence
         return True
-
-    def _fails(self, runner: _Runner, broken: Broken) -> None:
-        """An edit whose program fails while the others train takes part no longer."""
-        if broken.crashed and broken.alone:
-            runner.running = False
-            runner.failed = failure(broken, self._request.sides).sentence
 
     # -- the end -------------------------------------------------------------------------------------------------------
 
@@ -203,23 +196,17 @@ class _Race:
 
     def _row(self, runner: _Runner, check: Check | None) -> RacedEdit:
         name = runner.checking.compared.head.name
-        if check is None or check.edit is None:
-            edit = self._requests[self._runners.index(runner)].edit
-            told = TriedEdit(
-                files=sorted(edit.files), diff=edit.diff(), variables=edit.told_variables(self._request.discretion)
-            )
-            why = runner.failed or "It could not be measured in the time that there was."
-            return RacedEdit(
-                name=name, verdict="not_measured", sentence=why, edit=told, pairs=0, failed=bool(runner.failed)
-            )
-        step = next((each for each in check.metrics if each.id == STEP_TIME), None)
+        edit = runner.checking.tried_edit()
+        assert edit is not None
+        step = next((each for each in runner.checking.judged if each.id == STEP_TIME), None)
+        untimed = "It could not be measured in the time that there was." if check is None else check.sentence
         return RacedEdit(
             name=name,
             verdict="not_measured" if step is None else step.verdict,
-            sentence=runner.failed or check.sentence,
-            edit=check.edit,
-            pairs=len(check.pairs),
-            losses=None if check.losses is None else check.losses.verdict,
+            sentence=runner.failed or untimed,
+            edit=edit,
+            pairs=len(runner.checking.pairs),
+            losses=None if check is None or check.losses is None else check.losses.verdict,
             failed=bool(runner.failed),
         )
 
@@ -227,4 +214,4 @@ class _Race:
 def _worth(row: RacedEdit) -> tuple[bool, bool, float]:
     """What edits are ranked by: those that train and keep their losses, by the lower end of what they are worth."""
     speedup, moved = row.edit.speedup, row.losses in ("moved", "not_finite")
-    return not row.failed and row.pairs > 0, not moved, 0.0 if speedup is None else speedup.low
+    return row.pairs > 0 and not row.failed, not moved, 0.0 if speedup is None else speedup.low
