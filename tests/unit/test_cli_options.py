@@ -170,7 +170,7 @@ def test_no_option_is_taken_for_the_value_of_another(
 ) -> None:
     if (spelled, next_word) == ("--args", "--output=x"):
         # Words of the script's own, which begin with a dash as a rule.
-        assert ask(name, spelled, next_word, "x.py")[0][1]["arguments"] == next_word
+        assert ask(name, spelled, next_word, "x.py")[0][1]["arguments"] == (next_word,)
         return
     for words in [[spelled, next_word, "x"], *([["x.py", spelled, "--", "x"]] if name in STARTING else [])]:
         assert main([name, *words]) == Exit.USAGE
