@@ -24,8 +24,8 @@ FIX = Fix(
     risk="identical",
     how=(
         "Call the function that `torch.utils.checkpoint.checkpoint` wraps directly. In transformers, leave out "
-        "`gradient_checkpointing=True` and `gradient_checkpointing_enable()`. If memory is short, checkpoint fewer "
-        "blocks."
+        "`gradient_checkpointing=True` and `gradient_checkpointing_enable()`; TRL's arguments have it on by default, "
+        "so give them `gradient_checkpointing=False`. If memory is short, checkpoint fewer blocks."
     ),
     target="compute",
     propose=propose,

@@ -12,7 +12,8 @@ KNOB = KnobSpec(
     edit=Switch(
         "gradient_checkpointing={value}",
         arguments=("gradient_checkpointing", "grad_checkpointing", "use_checkpoint"),
-        otherwise="call what `torch.utils.checkpoint` wraps directly, or leave `gradient_checkpointing_enable()` out",
+        otherwise="call what `torch.utils.checkpoint` wraps directly, leave `gradient_checkpointing_enable()` out, or "
+        "give the trainer's arguments `gradient_checkpointing=False` (TRL's have it on by default)",
     ),
     may_crash=True,
 )
