@@ -10,6 +10,7 @@ from typing import Any
 import psutil
 import pytest
 from tests.benchmark import BENCHMARKS, load
+from tests.process.driver import wait_until
 
 from bottleneck_doctor.fixes import catalogue
 
@@ -61,8 +62,13 @@ def test_rows_that_are_short_say_so() -> None:
 
 @pytest.mark.parametrize("kind", ["core", "bursts", "memory"])
 def test_a_neighbour_is_gone_afterwards(kind: str) -> None:
+    def found() -> list[psutil.Process]:
+        return [each for each in psutil.Process().children() if "_neighbour.py" in " ".join(each.cmdline())]
+
     with decisive.beside(kind):
-        (neighbour,) = [each for each in psutil.Process().children() if "_neighbour.py" in " ".join(each.cmdline())]
+        # A process that has just begun has no command line for a moment.
+        assert wait_until(found)
+        (neighbour,) = found()
     assert not neighbour.is_running()
 
 
