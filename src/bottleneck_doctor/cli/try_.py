@@ -112,7 +112,6 @@ def command(
     )
 
     from bottleneck_doctor.cli._check_outputs import asked
-    from bottleneck_doctor.cli._edit import check_arguments
     from bottleneck_doctor.cli._secrets import gathered
     from bottleneck_doctor.gate import tried
     from bottleneck_doctor.gate.check import check
@@ -125,7 +124,7 @@ def command(
     for edit in edits:
         check_parses(edit, given.start)
     limits = configured_for_edit(config, None if threshold is None else percent(threshold), tried.THRESHOLD)
-    told = [word for text in arguments for word in check_arguments(text)]
+    told = [word for edit in edits for word in edit.arguments or ()]
     request = TryRequest(
         start=given.start,
         budget=time_given(seconds, pairs, config.budget),
