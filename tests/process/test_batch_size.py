@@ -25,7 +25,7 @@ for epoch in range(4):
 )
 
 
-@pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.parametrize("workers", [pytest.param("0", marks=pytest.mark.slow), "2"])
 def test_windows_have_larger_batches(guest: StartGuest, workers: str) -> None:
     script = guest(PLAIN, workers)
     assert script.found().obstacles["batch_size"] == ""

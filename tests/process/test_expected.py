@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.process.driver import LOOP, PRELUDE, Guest, write
 
-from bottleneck_doctor.knobs import cached_samples
+from bottleneck_doctor.knobs import cached_samples, gc_freeze
 from bottleneck_doctor.runtime.wire.expected import Expected
 from bottleneck_doctor.runtime.wire.messages import Found
 from bottleneck_doctor.session.session import Command
@@ -47,8 +47,9 @@ def found_in(folder: Path, text: str, expected: Expected | None) -> Found:
 
 
 def same(found: Found) -> Found:
-    """All of it but the moment and the place at which it was found, and what a look at samples took."""
-    facts = {name: fact for name, fact in found.facts.items() if name != cached_samples.NAME}
+    """All of it but the moment and the place at which it was found, and what samples and collections took."""
+    timed = (cached_samples.NAME, gc_freeze.NAME)
+    facts = {name: fact for name, fact in found.facts.items() if name not in timed}
     found = replace(found, position=0, optimizer_steps=0, facts=facts)
     return replace(found, step_seconds=[], wait_seconds=[], setup_seconds=0.0, first_batch=0.0)
 

@@ -79,7 +79,8 @@ def test_the_edited_program_has_the_same_losses(guest: StartGuest, tmp_path: Pat
     ((_, after),) = edited_files(ON, found).values()
     folders = [tmp_path / "written", tmp_path / "edited"]
     for folder, source in zip(folders, (PADDED, after), strict=True):
-        assert run_plain([str(write(folder, source)), "0"], folder).code == 0
+        one_epoch = source.replace("range(2)", "range(1)")
+        assert run_plain([str(write(folder, one_epoch)), "0"], folder).code == 0
     assert notes(folders[0] / "loss") == notes(folders[1] / "loss")
     assert set(notes(folders[0] / "columns")) == {64}
     assert max(notes(folders[1] / "columns")) == 8
