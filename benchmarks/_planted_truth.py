@@ -88,7 +88,7 @@ def _on_disk(name: str, **known: Any) -> Planted:
 
 def _computes(name: str, *never: str, **known: Any) -> Planted:
     """A program that only computes, and looks as if something else were the matter."""
-    never = (*never, *WAITS, "python-bound", "padding", "double-precision")
+    never = (*never, *WAITS, "python-bound", "padding", "double-precision", "training-data-evaluated")
     return Planted(name=name, expected=("compute-bound",), never=never, place=False, **known)
 
 
@@ -222,7 +222,13 @@ SUITE = (
         place=False,
         fix=("persistent-workers", "no-workers", "cached-samples"),
     ),
-    Planted(name="long_evaluation", expected=("slow-epoch-turn",), never=FILES, place=False),
+    Planted(
+        name="long_evaluation", expected=("slow-epoch-turn",), never=(*FILES, "training-data-evaluated"), place=False
+    ),
+    Planted(name="evaluated_again", expected=("training-data-evaluated",), never=FILES, place=False),
+    Planted(
+        name="validation_part", expected=("slow-epoch-turn",), never=(*FILES, "training-data-evaluated"), place=False
+    ),
     Planted(name="losses_kept", expected=("memory-growth",), never=WAITS, place=False),
     Planted(name="slow_start", expected=("slow-start",), never=FILES, place=False),
     # Look-alikes: something is there that could be the cause, and costs next to nothing. Computing is what takes time.

@@ -361,6 +361,45 @@ def test_pauses_are_no_part_of_a_step(guest: StartGuest) -> None:
     assert pause.seconds == pytest.approx(pause.evaluation + pause.rest + pause.first_batch + pause.saving)
 
 
+REPEATED = (
+    PRELUDE
+    + """
+from torch.utils.data import SubsetRandomSampler
+held_out = DataLoader(Rows(8), batch_size=4)
+loader = DataLoader(Rows(40), batch_size=4, shuffle=True)
+other = {
+    "loader": loader,
+    "dataset": DataLoader(loader.dataset, batch_size=4),
+    "part": DataLoader(loader.dataset, batch_size=4, sampler=SubsetRandomSampler(range(40))),
+}[sys.argv[1]]
+while True:
+    for batch in loader:
+        train_on(batch)
+        time.sleep(0.01)
+    for each in (held_out, other):
+        with torch.no_grad():
+            for rows, _ in each:
+                model(rows)
+                time.sleep(0.02)
+        time.sleep(0.01)
+"""
+)
+"""After every epoch, 2 batches of other data and then 10 of the training data are evaluated, 20 ms each."""
+
+
+@pytest.mark.parametrize(("what", "again"), [("loader", 0.2), ("dataset", 0.2), ("part", 0.0)])
+def test_evaluation_of_the_training_data_is_known(guest: StartGuest, what: str, again: float) -> None:
+    script = guest(REPEATED, what)
+    script.found()
+    done = script.window({}, mode="phases", epochs=3, lead_in=0)
+    pause = phases.epoch_pause([done.detail])
+    assert pause is not None
+    assert pause.seen >= 2
+    # Between two loaders there are 10 ms, too.
+    assert pause.evaluation in lasting(0.25, abs=0.03)
+    assert pause.of_training in lasting(again, abs=0.03 if again else 0.001)
+
+
 def test_loop_without_loader(guest: StartGuest) -> None:
     script = guest(
         PRELUDE

@@ -115,7 +115,10 @@ def test_script_that_ends_is_started_again(tmp_path: Path) -> None:
 # -- what is wrong with what was given -------------------------------------------------------------------------------
 
 
-def refused(tmp_path: Path, *arguments: str, exit_code: int, slug: str) -> subprocess.CompletedProcess[str]:
+def refused(
+    tmp_path: Path, *arguments: str, exit_code: int, slug: str, reports: bool = False
+) -> subprocess.CompletedProcess[str]:
+    """`reports`: a report may be written all the same, for what was seen by then."""
     before = sorted(tmp_path.rglob("*"))
     done = run(*arguments, cwd=tmp_path)
     assert done.returncode == exit_code, (done.stdout, done.stderr)
@@ -124,7 +127,8 @@ def refused(tmp_path: Path, *arguments: str, exit_code: int, slug: str) -> subpr
     assert said[0].endswith(f"[{slug}]")
     assert "bottleneck_doctor/" not in done.stderr
     left = {path for path in sorted(tmp_path.rglob("*")) if path not in before}
-    assert {path.name for path in left} <= {"__pycache__"}
+    tops = {path.relative_to(tmp_path).parts[0] for path in left}
+    assert tops <= {"__pycache__", *(["doctor-report"] if reports else [])}
     return done
 
 
@@ -192,7 +196,10 @@ NOT_TRAINING = {
 def test_script_that_does_not_train(tmp_path: Path, kind: str) -> None:
     text, slug = NOT_TRAINING[kind]
     write(tmp_path, text)
-    refused(tmp_path, "--budget", "30s", "train.py", exit_code=Exit.NO_TRAINING, slug=slug)
+    # Six steps are left when a loop is found, and a slow machine may see in them where the time goes.
+    refused(
+        tmp_path, "--budget", "30s", "train.py", exit_code=Exit.NO_TRAINING, slug=slug, reports=kind == "twelve steps"
+    )
 
 
 def test_budget_that_set_up_uses_up(tmp_path: Path) -> None:

@@ -854,6 +854,21 @@ def test_an_epoch_that_is_fetched_ahead_holds_its_last_step(guest: StartGuest) -
     assert 18 * 0.03 < done.seconds < 18 * 0.03 + 0.2
 
 
+def test_short_epochs_that_are_fetched_ahead_are_found_in_the_third_of_them(guest: StartGuest) -> None:
+    text = AHEAD.join((PRELUDE, "loader = DataLoader(Rows(20), batch_size=4)\n"))
+    text += (
+        "for epoch in range(6):\n    for batch in ahead(loader):\n        train_on(batch)\n    note('epochs', epoch)\n"
+    )
+    script = guest(text)
+    found = script.found()
+    assert (found.period, found.periodic) == (1, True)
+    assert found.position <= 11
+    done = script.window({}, lead_in=2, steps=12)
+    assert (done.status, done.steps, done.samples) == ("ok", 12, 48.0)
+    assert script.run_out().code == 0
+    assert script.notes("epochs") == list(range(6))
+
+
 def test_a_loader_made_anew_while_somebody_keeps_the_last(guest: StartGuest) -> None:
     body = "loader = DataLoader(Rows(48), batch_size=4)\nkept.append(loader)\nfor batch in loader: train_on(batch)\n"
     script = guest(repeated(body).replace("for epoch", "kept = []\nfor epoch", 1))

@@ -92,6 +92,8 @@ class Training:
     noise: float = 0.0
     loss: Callable[[int, int], float] | None = None
     """The loss of a step, by the numbers of the process and of the step; None: no backward pass is seen."""
+    raised: Mapping[str, float] = field(default_factory=dict)
+    """How many times as high it is under a setting, by key."""
 
     def coldness(self, made: int) -> float:
         """How many times as long the next step takes, for it comes so early."""
@@ -405,10 +407,14 @@ class MadeUpSession:
                 "queued": 0.0,
             },
             stretches=[[machine.now, machine.now + steps * step]],
-            losses=[]
-            if training.loss is None or not grant.losses
-            else [[made, training.loss(self.number, made)] for made in range(self._made, self._made + lead_in + steps)],
+            losses=self._losses(grant, lead_in + steps) if grant.losses else [],
         )
+
+    def _losses(self, grant: Grant, steps: int) -> list[list[float]]:
+        training, raised = self.training, self.training.raised.get(key_of(grant.setting), 1.0)
+        if training.loss is None:
+            return []
+        return [[made, raised * training.loss(self.number, made)] for made in range(self._made, self._made + steps)]
 
     def event(self, timeout: float) -> Any:
         machine = self.machine
@@ -470,7 +476,9 @@ def _told(
         "loading": None if load is None else _loaded(steps, load),
         "loading_missing": "nobody looked" if load is None else "",
         "timeline": None,
-        "epoch_pause": {"seen": 0, "evaluation": 0, "saving": 0, "rest": 0, "first_batch": 0, "first_batches": 0},
+        "epoch_pause": dict.fromkeys(
+            ("seen", "evaluation", "of_training", "saving", "rest", "first_batch", "first_batches"), 0
+        ),
     }
 
 

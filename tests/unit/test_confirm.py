@@ -20,9 +20,11 @@ from bottleneck_doctor.confirm.confirming import Wanted, confirm, told
 from bottleneck_doctor.confirm.way import Way, not_in_effect, way
 from bottleneck_doctor.documents.report import (
     Change,
+    Combination,
     Confirmation,
     Confirmed,
     FixOutcome,
+    LadderStep,
     Preparation,
     Rank,
     Result,
@@ -187,6 +189,23 @@ def test_there_has_to_be_time() -> None:
     assert room.no_time(at, room.seconds_left(at, 1.0, asked=True)) == ""
     late = replace(result, method=replace(result.method, seconds=room.MOST_SECONDS))
     assert "more" in room.no_time(late, room.seconds_left(late, None, asked=False))
+
+
+def test_a_long_examination_is_confirmed_by_as_few_pairs_as_a_claim_needs() -> None:
+    result = promised()
+    wanted = room.seconds_wanted(result)
+
+    def left(seconds: float) -> float:
+        at = replace(result, method=replace(result.method, seconds=seconds))
+        found = room.seconds_left(at, None, asked=False)
+        assert found is not None
+        assert (room.no_time(at, found) == "") == (found >= wanted)
+        return found
+
+    assert left(100.0) == room.USUAL_SECONDS - 100 - room.ENDING
+    assert wanted < left(room.USUAL_SECONDS) < 1.5 * wanted
+    assert wanted < left(room.MOST_SECONDS - room.ENDING - 1.1 * wanted) < 1.15 * wanted
+    assert left(room.MOST_SECONDS - wanted) < wanted
 
 
 def test_there_has_to_be_memory() -> None:
@@ -430,6 +449,27 @@ def test_every_outcome_is_drawn() -> None:
         assert (risk in made.verdict.sentence) == stands, "what is not promised has no risk"
         assert ("1.30× faster" in page) == (outcome in ("agrees", "differs"))
         assert (made.verdict == result.verdict) == (outcome in ("unclear", "missing"))
+
+
+def test_what_is_not_promised_has_no_part_that_may_be_needless() -> None:
+    result, both = promised(), {**WORKERS, "autocast": "bfloat16"}
+    ladder = [
+        LadderStep(fix="workers", setting=WORKERS, speedup=speedup(1.01, 0.9, 1.13)),
+        LadderStep(fix="amp-bf16", setting=both, speedup=speedup(1.6, 1.5, 1.7)),
+    ]
+    whole = Combination(setting=both, speedup=ladder[1].speedup, confirmed=None, ladder=ladder)
+    needless = promise_words.needless(whole, "cpu")
+    assert "alone may be enough" in needless
+    verdict = Verdict(sentence=f"{promise_words.claim(both, whole.speedup, 'cpu')} {needless}", together=True)
+    result = replace(result, combination=whole, verdict=verdict)
+    promise = ranking.promise(result)
+    assert promise is not None
+    told_of: list[tuple[Confirmed, bool]] = [("agrees", True), ("not_faster", False)]
+    for outcome, stands in told_of:
+        confirmation = Confirmation(
+            outcome=outcome, sentence="Said.", promised=whole.speedup, speedup=speedup(1.3, 1.2, 1.4)
+        )
+        assert (needless in told(result, promise, confirmation).verdict.sentence) == stands
 
 
 @pytest.mark.parametrize(("steps", "said"), [(4000, "Over 4000 steps the losses were alike"), (0, "compare the loss")])

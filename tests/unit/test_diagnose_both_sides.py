@@ -158,6 +158,13 @@ def evaluated(seconds: float, _: float) -> Evidence:
     )
 
 
+def evaluated_again(seconds: float, _: float) -> Evidence:
+    pause = EpochPause(
+        seen=3, seconds=10.0, evaluation=10.0, saving=0.0, first_batch=0.0, rest=0.0, of_training=seconds
+    )
+    return healthy(epoch_pause=pause)
+
+
 PAIRS: dict[str, Pair] = {
     "input-bound": Pair(
         "the share of a step spent waiting",
@@ -305,6 +312,12 @@ PAIRS: dict[str, Pair] = {
         (0.15, 0.7),
     ),
     "slow-epoch-turn": Pair("seconds between epochs of 10 s", evaluated, (2.0, 60.0), (0.0, 0.6)),
+    "training-data-evaluated": Pair(
+        "seconds of the training data's evaluation, of 10 between epochs of 10 s",
+        evaluated_again,
+        (1.5, 10.0),
+        (0.0, 0.8),
+    ),
     "slow-start": Pair(
         "seconds until the first step",
         lambda amount, _: healthy(steps=replace(STEPS, first_step_seconds=amount), setup_seconds=[amount]),

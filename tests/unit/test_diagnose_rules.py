@@ -361,6 +361,20 @@ CASES: dict[str, Case] = {
         weight=0.5,
         words=("The pause between two epochs takes 10 s (7.0 s evaluating, 2.0 s saving)", "50 % of the time"),
     ),
+    "training-data-evaluated": Case(
+        fires=healthy(
+            epoch_pause=EpochPause(
+                seen=3, seconds=10.0, evaluation=9.0, saving=1.0, first_batch=0.0, rest=0.0, of_training=6.0
+            )
+        ),
+        silent=healthy(
+            epoch_pause=EpochPause(
+                seen=3, seconds=10.0, evaluation=9.0, saving=1.0, first_batch=0.0, rest=0.0, of_training=0.6
+            )
+        ),
+        weight=0.3,
+        words=("6.0 s go into evaluating the training data", "30 % of the time"),
+    ),
     "slow-start": Case(
         fires=healthy(steps=replace(STEPS, first_step_seconds=25.0), setup_seconds=[26.0, 26.1]),
         silent=healthy(steps=replace(STEPS, first_step_seconds=9.0)),

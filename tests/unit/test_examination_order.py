@@ -97,6 +97,19 @@ def test_where_nothing_can_be_tried_the_time_goes_to_explaining() -> None:
     assert "explanation-cut" not in [each.slug for each in profiles_of(examined).missing]
 
 
+@pytest.mark.parametrize(("raised", "status"), [(1.0, "faster"), (10.0, "failed")])
+def test_a_setting_that_raises_the_loss_is_measured_and_not_offered(raised: float, status: str) -> None:
+    key = "autocast=bfloat16"
+    machine = Machine(
+        wait=0.02, speeds={key: 2.0}, loss=lambda process, step: 1 + 0.1 * (step % 3), raised={key: raised}
+    )
+    examined = Examined(machine)
+    amp = next(fix for fix in examined.result.fixes if fix.id == "amp-bf16")
+    assert amp.status == status
+    assert ("autocast" in examined.result.verdict.sentence) == (status == "faster")
+    assert all(window.loss is not None for window in examined.result.windows if window.label == "baseline")
+
+
 def test_a_mistake_of_our_own_while_explaining_costs_nothing_that_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     def mistaken(*_: Any, **__: Any) -> None:
         raise AttributeError("no such thing")

@@ -11,8 +11,9 @@ import pytest
 from tests.unit.gate_samples import pair
 
 from bottleneck_doctor.gate import losses
-from bottleneck_doctor.gate.losses import compared, scatter
+from bottleneck_doctor.gate.losses import compared
 from bottleneck_doctor.measure.side_pairs import PairSample
+from bottleneck_doctor.statistics.scatter import scatter
 from bottleneck_doctor.wording.check_words import EDITED
 
 STEPS = 120

@@ -20,7 +20,7 @@ from bottleneck_doctor.examine.judge import Judgement
 from bottleneck_doctor.fixes import catalogue
 from bottleneck_doctor.runtime.wire.messages import Found, Site
 from bottleneck_doctor.statistics import speedups
-from bottleneck_doctor.wording import ranking, words
+from bottleneck_doctor.wording import promise_words, ranking, words
 
 BY_ID = {fix.id: fix for fix in catalogue()}
 STEP = 0.02
@@ -498,6 +498,23 @@ def test_sentence_names_the_combination_where_that_is_better() -> None:
     assert verdict.together
     both = '`num_workers=2, pin_memory=True` and `torch.autocast("cpu", dtype=torch.bfloat16)`'
     assert f"{both} make training 2.90× faster" in verdict.sentence
+
+
+def test_a_part_that_brought_nothing_without_the_rest_is_named() -> None:
+    judgement = ladder(1.01, 1.5)
+    assert judgement.verdict.together
+    assert "`num_workers=2` measured 1.01× (95" in judgement.verdict.sentence
+    alone = (
+        'without the rest, so `torch.autocast("cpu", dtype=torch.bfloat16)` alone may be enough. This changes rounding'
+    )
+    assert alone in judgement.verdict.sentence
+    assert "without the rest" not in ladder(1.2, 1.5).verdict.sentence
+    combination = judgement.combination
+    assert combination is not None
+    assert promise_words.needless(combination, "cpu")
+    # What is left would mean nothing without the workers.
+    ahead = replace(combination, setting={**WORKERS_2, "prefetch_factor": 4})
+    assert promise_words.needless(ahead, "cpu") == ""
 
 
 def test_sentence_says_so_where_what_it_offers_changes_rounding() -> None:

@@ -7,7 +7,14 @@ import random
 import pytest
 
 from bottleneck_doctor.runtime.loop.batches import batch_samples
-from bottleneck_doctor.runtime.loop.period import MINIMUM_STEPS, Signature, find_period, find_rhythm, long_gaps
+from bottleneck_doctor.runtime.loop.period import (
+    MINIMUM_STEPS,
+    Signature,
+    find_period,
+    find_rhythm,
+    long_gaps,
+    repeats_within_epochs,
+)
 
 STEP: Signature = (("backward", 1), ("optimizer", 0))
 HALF: Signature = (("backward", 1),)
@@ -50,6 +57,34 @@ def test_no_period() -> None:
     # A step after the 1st, 2nd, 4th, 8th … batch: gaps that never repeat.
     assert find_period([STEP if number & (number - 1) == 0 else HALF for number in range(1, 20)]) is None
     assert find_period([]) is None
+
+
+def ahead(*lengths: int, step: Signature = STEP) -> list[list[Signature]]:
+    """Epochs of so many batches, in a loop that asks for one ahead."""
+    epochs: list[list[Signature]] = []
+    for length in lengths:
+        left = step * 2 if epochs else ()
+        epochs.append([left, (), *[step] * (length - 2)])
+    return epochs
+
+
+def test_short_epochs_that_are_fetched_ahead_repeat_from_batch_to_batch() -> None:
+    assert not repeats_within_epochs([])
+    assert not repeats_within_epochs(ahead(5))
+    assert not repeats_within_epochs(ahead(5, 4))
+    assert repeats_within_epochs(ahead(5, 5))
+    assert repeats_within_epochs(ahead(5, 4, 3)), "the last one is not over"
+    assert not repeats_within_epochs(ahead(20)), "one epoch shows nothing of its end"
+
+
+def test_what_differs_from_batch_to_batch_does_not_repeat_within_epochs() -> None:
+    accumulated = ahead(6, 6)
+    accumulated[1][3] = HALF
+    assert not repeats_within_epochs(accumulated)
+    assert not repeats_within_epochs(ahead(8, 8, step=())), "nothing is trained"
+    more = ahead(6, 6)
+    more[1][0] = STEP * 3
+    assert not repeats_within_epochs(more), "an epoch has more steps than batches"
 
 
 def test_longest_period_looked_for() -> None:

@@ -79,6 +79,7 @@ def detail(**changes: Any) -> dict[str, Any]:
         "epoch_pause": {
             "seen": 2,
             "evaluation": 2.0,
+            "of_training": 1.5,
             "saving": 1.0,
             "rest": 3.0,
             "first_batch": 0.5,
@@ -170,6 +171,7 @@ def test_epoch_pause() -> None:
     assert pause is not None
     assert (pause.seen, pause.evaluation, pause.saving, pause.rest, pause.first_batch) == (2, 1.0, 0.5, 1.5, 0.5)
     assert pause.seconds == 3.5
+    assert pause.of_training == 0.75, "which is a part of the evaluation"
     assert pause.first_batches_seen == 1
     untimed = detail(epoch_pause={**detail()["epoch_pause"], "first_batch": 0.0, "first_batches": 0})
     with_overhead = phases.epoch_pause([untimed], epoch_overhead=0.25)

@@ -210,8 +210,12 @@ def told(result: Result, promise: ranking.Promise, confirmation: Confirmation) -
         # Whatever else it says, a verdict that keeps the old figure would contradict the new one.
         sentence = verdict.sentence.replace(before, claim) if before in verdict.sentence else claim
         if confirmation.outcome not in ("agrees", "differs"):
-            # What nobody promises has no risk, and prepares nothing.
-            taken_back = (*promise_words.RISK_TOLD.values(), promise_words.preparing(promise.preparation))
+            # What nobody promises has no risk, needs no part of itself, and prepares nothing.
+            taken_back = (
+                *promise_words.RISK_TOLD.values(),
+                promise_words.needless(result.combination, device),
+                promise_words.preparing(promise.preparation),
+            )
             for told_of_it in filter(None, taken_back):
                 sentence = sentence.replace(f" {told_of_it}", "")
         elif confirmation.alike_steps:

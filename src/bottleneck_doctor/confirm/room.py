@@ -8,13 +8,17 @@ from statistics import median
 
 from bottleneck_doctor.documents.held_memory import most_bytes
 from bottleneck_doctor.documents.report import Result, WindowUse
+from bottleneck_doctor.examine import time_wanted
 from bottleneck_doctor.examine.pair_costs import PAIRS, one_pair
 from bottleneck_doctor.gate.plan import LEAST_ROUNDS, WINDOW_SECONDS
 from bottleneck_doctor.session.start import Start
 from bottleneck_doctor.wording import durations, ranking
 
-MOST_SECONDS = 360.0
+USUAL_SECONDS = 360.0
 """What an examination and its confirmation may take together, where the user named no time and did not ask for it."""
+MOST_SECONDS = time_wanted.LONGEST
+"""The same where steps or starts are so long that as many pairs as a claim needs don't fit into `USUAL_SECONDS`. An
+edit may bring less than the setting did while a process trained, so it is worth the time."""
 ENDING = 3.0
 """Seconds kept for the end of processes and for the report."""
 MEMORY_TO_SPARE = 1.2
@@ -38,7 +42,11 @@ def seconds_left(result: Result, budget: float | None, *, asked: bool) -> float 
     takes, because the user `asked` for it."""
     if asked:
         return None
-    return (MOST_SECONDS if budget is None else budget) - result.method.seconds - ENDING
+    spent = result.method.seconds + ENDING
+    if budget is not None:
+        return budget - spent
+    needed = min(time_wanted.MARGIN * seconds_wanted(result), MOST_SECONDS - spent)
+    return max(USUAL_SECONDS - spent, needed)
 
 
 def not_unasked(result: Result, start: Start) -> str:

@@ -181,6 +181,7 @@ class Evidence:
             saving=saving,
             first_batch=first,
             rest=rest,
+            of_training=max(0.0, seen.of_training) if seen is not None else 0.0,
         )
 
     @property

@@ -49,7 +49,8 @@ class EpochPause:
     """Mean seconds from an epoch's last step to the next one's first batch, and their parts; `seen` epochs.
 
     `first_batches_seen`: how many first batches were timed in the training's own pauses. Where it is 0, `first_batch`
-    is what starting an epoch cost in windows.
+    is what starting an epoch cost in windows. `of_training`: the part of `evaluation` that goes through the training
+    data once more.
     """
 
     seen: int
@@ -59,6 +60,7 @@ class EpochPause:
     first_batch: float
     rest: float
     first_batches_seen: int = 0
+    of_training: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)

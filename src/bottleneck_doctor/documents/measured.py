@@ -120,6 +120,17 @@ class Surroundings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class WindowLoss:
+    """The losses of a window's steps, those of its lead-in included. `mean` and `scatter`, a standard deviation from
+    step to step, are those of the finite ones; None where there is none."""
+
+    steps: int
+    not_finite: int
+    mean: float | None
+    scatter: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Window:
     """One window as measured. `seconds` is the timed part; `turn_seconds` what an epoch's start and end cost.
     A window that warmed a process up, or was disturbed and taken again, is `discarded`: it counts for nothing.
@@ -153,3 +164,6 @@ class Window:
     parts: list[RankPart] = field(default_factory=list)
     around: Surroundings | None = None
     """What the machine did meanwhile. None where nothing was timed or told, and in reports of earlier releases."""
+
+    loss: WindowLoss | None = None
+    """None where no loss was seen, and in reports of earlier releases."""

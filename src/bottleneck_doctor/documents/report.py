@@ -44,6 +44,7 @@ from bottleneck_doctor.documents.measured import (
     Surroundings,
     Warning,
     Window,
+    WindowLoss,
 )
 from bottleneck_doctor.documents.outcomes import (
     Change,
@@ -145,6 +146,7 @@ __all__ = [
     "Warning",
     "WholeRun",
     "Window",
+    "WindowLoss",
     "WindowUse",
     "WorkerActivity",
     "WorkerPoint",

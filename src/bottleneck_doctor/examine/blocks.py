@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.labels import BASELINE
-from bottleneck_doctor.examine import going_on, likeliest, looks, telling
+from bottleneck_doctor.examine import going_on, likeliest, looks, spoilt, telling
 from bottleneck_doctor.examine.beside import Beside
 from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.examine.warming import Warming
@@ -183,6 +183,7 @@ class Blocks:
             if not fitting:
                 break
             self._run_block(live, fitting)
+            self.selection.rungs = spoilt.left(self._measured, self.selection.candidates, self.selection.rungs)
             if self._scarce:
                 self.selection.heed_ceilings()
             if not self.selection.chosen_after and self.selection.explored():

@@ -205,6 +205,7 @@ class _Examination:
         telling = Telling(measured, self.budget, self.progress)
         prober = Prober(measured, costs, self.budget, telling, self.outside.run_queue)
         prober.spare = 0.0 if allowance is None else allowance.seconds
+        prober.keeps_losses = True
         if self.request.explain is not None and allowance is not None:
             self.explainer = Explainer(
                 measured,

@@ -32,6 +32,7 @@ from bottleneck_doctor.examine import headline, undecided
 from bottleneck_doctor.examine.doubt import Doubt
 from bottleneck_doctor.examine.evidence import LARGEST_RATIO, Candidate, Estimates, JudgeEvidence, speedup
 from bottleneck_doctor.examine.headline import Claim
+from bottleneck_doctor.examine.spoilt import Spoilt
 from bottleneck_doctor.knobs import num_workers, own_settings, preparation
 from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure import repeats
@@ -58,9 +59,12 @@ class Judgement:
 
 def judge(evidence: JudgeEvidence) -> Judgement:
     """Everything that the evidence allows to be said. Needs at least one counted baseline window."""
+    spoilt = Spoilt(evidence.windows, evidence.candidates)
+    evidence = replace(evidence, rungs=[rung for rung in evidence.rungs if not spoilt.why(rung[1])])
     estimates = Estimates(evidence)
     ladder = _ladder(evidence, estimates)
     outcomes, surely = _outcomes(evidence, estimates, ladder[1:])
+    outcomes = [spoilt.told(outcome) for outcome in outcomes]
     doubt = Doubt(evidence, estimates)
     outcomes = _with_worth([doubt.told(outcome) for outcome in outcomes], evidence.candidates)
     baseline = _baseline(evidence)
@@ -70,7 +74,8 @@ def judge(evidence: JudgeEvidence) -> Judgement:
     workers = _workers(evidence, estimates, baseline)
     leading = headline.named(_claims(evidence, outcomes, surely, ladder), estimates.adds)
     combination = _combination(evidence, estimates, ladder, leading)
-    verdict = _verdict(evidence, baseline, outcomes, leading, ceilings, estimates, doubt)
+    together = combination if leading is not None and leading.fix is None else None
+    verdict = _verdict(evidence, baseline, outcomes, leading, together, ceilings, estimates, doubt)
     return Judgement(baseline, noise, ceilings, outcomes, combination, workers, verdict, estimates.floor)
 
 
@@ -385,19 +390,26 @@ def _verdict(
     baseline: Baseline | None,
     outcomes: Sequence[FixOutcome],
     leading: Claim | None,
+    together: Combination | None,
     ceilings: Mapping[str, Speedup],
     estimates: Estimates,
     doubt: Doubt,
 ) -> Verdict:
+    """`together`: the fixes that `leading` is made of, where it is several."""
     if baseline is None:
         return Verdict(sentence="Cannot tell: the training as written could not be measured.")
     opening = _opening(baseline)
     if leading is not None:
         sentence = f"{opening} {promise_words.claim(leading.setting, leading.figure, evidence.found.device)}"
         single = leading.fix or _best_single(outcomes)
-        first = promise_words.preparing(preparation(leading.setting, evidence.found))
+        told = (
+            sentence,
+            promise_words.needless(together, evidence.found.device),
+            promise_words.preparing(preparation(leading.setting, evidence.found)),
+            promise_words.RISK_TOLD[leading.risk],
+        )
         return Verdict(
-            sentence=" ".join(filter(None, (sentence, first, promise_words.RISK_TOLD[leading.risk]))),
+            sentence=" ".join(filter(None, told)),
             fix=single,
             together=leading.fix is None,
         )

@@ -74,7 +74,7 @@ def _with_failures(candidate: Candidate, measured: Measurements) -> Candidate:
             out[candidate.key(setting)] = why
     return replace(
         candidate,
-        failures={key: why.reason for key, why in out.items() if not why.idle},
+        failures={**candidate.failures, **{key: why.reason for key, why in out.items() if not why.idle}},
         idle={key: why.idle for key, why in out.items() if why.idle},
     )
 

@@ -119,6 +119,7 @@ class Pauses(TypedDict):
 
     seen: int
     evaluation: float
+    of_training: float
     saving: float
     rest: float
     first_batch: float

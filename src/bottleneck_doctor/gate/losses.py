@@ -20,12 +20,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from statistics import fmean, median, stdev
 
 from bottleneck_doctor.documents.check import Losses, LossPoint, LossVerdict
 from bottleneck_doctor.measure.side_pairs import PairSample
 from bottleneck_doctor.statistics.distributions import student_t_quantile
+from bottleneck_doctor.statistics.scatter import scatter
 from bottleneck_doctor.wording import words
 from bottleneck_doctor.wording.check_words import SideWords
 
@@ -70,15 +70,6 @@ class _Pair:
     def level(self) -> float:
         """How large the losses as written are."""
         return fmean(abs(each) for each in self.base)
-
-
-def scatter(losses: Sequence[float]) -> float:
-    """How much losses scatter from step to step around their trend: a standard deviation, from the differences of
-    neighbours, which hold nearly nothing of the trend."""
-    if len(losses) < 3:
-        return 0.0
-    squares = [(after - before) ** 2 for before, after in pairwise(losses)]
-    return math.sqrt(fmean(squares) / 2)
 
 
 def compared(pairs: Sequence[PairSample], sides: SideWords) -> Losses | None:

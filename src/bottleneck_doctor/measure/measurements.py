@@ -43,6 +43,7 @@ class Measurements:
             window.label: window.setting
             for window in self.windows
             if pairing.usable(window) and window.mode == "timed" and window.setting and not is_ceiling(window.setting)
+            if window.label not in self._out
         }
         best = max(tried, key=lambda key: speeds.get(key, 0.0), default=None)
         return tried[best] if best is not None and speeds.get(best, 0.0) > least else None

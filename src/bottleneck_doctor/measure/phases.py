@@ -99,6 +99,7 @@ def epoch_pause(details: Sequence[Detail], epoch_overhead: float | None = None) 
         first_batch=first,
         rest=rest,
         first_batches_seen=int(totals["first_batches"]),
+        of_training=totals["of_training"] / seen,
     )
 
 

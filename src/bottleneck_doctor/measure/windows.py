@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 from bottleneck_doctor.documents.labels import BASELINE
-from bottleneck_doctor.documents.report import RankPart, Surroundings, Window
+from bottleneck_doctor.documents.report import RankPart, Surroundings, Window, WindowLoss
 from bottleneck_doctor.measure import phases
 from bottleneck_doctor.measure.schedule import Probe
 from bottleneck_doctor.runtime.wire import messages
 from bottleneck_doctor.session.ranks import Together
+from bottleneck_doctor.statistics.scatter import scatter
 
 BURN_IN = "burn-in"
 """The key of windows that warm a process up."""
@@ -47,6 +50,20 @@ def kept(session: int, block: int, each: Probe, done: messages.WindowDone, runna
         label=each.key,
         parts=_parts(done),
         around=surroundings(done.around, runnable),
+        loss=_loss(done.losses),
+    )
+
+
+def _loss(told: Sequence[Sequence[float]]) -> WindowLoss | None:
+    """`told`: step and loss."""
+    finite = [loss for _, loss in told if math.isfinite(loss)]
+    if not told:
+        return None
+    return WindowLoss(
+        steps=len(told),
+        not_finite=len(told) - len(finite),
+        mean=fmean(finite) if finite else None,
+        scatter=scatter(finite) if finite else None,
     )
 
 

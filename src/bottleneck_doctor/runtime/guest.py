@@ -111,7 +111,7 @@ class Guest:
             try:
                 return plain_next(iterator)
             finally:
-                server.foreign_answered()
+                server.foreign_answered(loader)
         if not torch.is_grad_enabled():
             batch = plain_next(iterator)
             self._steps.evaluated += 1
@@ -179,7 +179,7 @@ class Guest:
         self._steps.batch_delivered(loader, requested, now(), samples)
         record = self._steps.records[id(loader)]
         if iterator._num_yielded <= 1:
-            record.epoch_ended()  # Unless its end was seen: the user left it early.
+            record.epoch_begins()
         record.in_epoch += 1
         if self._server is None:
             batch_seen(self._steps, loader, batch)

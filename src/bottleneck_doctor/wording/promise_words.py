@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import math
 
-from bottleneck_doctor.documents.report import Confirmation, Confirmed, ConfirmedBy, Preparation, Risk, Setting, Speedup
+from bottleneck_doctor.documents.report import (
+    Combination,
+    Confirmation,
+    Confirmed,
+    ConfirmedBy,
+    Preparation,
+    Risk,
+    Setting,
+    Speedup,
+)
+from bottleneck_doctor.knobs import needs_workers
+from bottleneck_doctor.statistics.speedups import EQUIVALENCE
 from bottleneck_doctor.wording import words
 
 CHANGED: dict[ConfirmedBy, str] = {
@@ -51,6 +62,22 @@ def claim(setting: Setting, figure: Speedup, device: str) -> str:
     """The verdict's sentence: `num_workers=2` makes training 1.63× faster (95 % 1.60–1.66, 27 pairs)."""
     what = words.speedup_text(figure).replace("× (", "× faster (", 1)
     return f"{_subject(setting, device)} training {what}."
+
+
+def needless(combination: Combination | None, device: str) -> str:
+    """Which part of a promise of several fixes brought nothing when it was measured without the rest, as a sentence; ""
+    where that was seen of none. Fixes that add nothing to those below them are in no combination: only the first can
+    be such a part, because of luck when the order of the fixes was chosen."""
+    if combination is None or not combination.ladder:
+        return ""
+    first = combination.ladder[0]
+    rest: Setting = {name: value for name, value in combination.setting.items() if name not in first.setting}
+    if first.speedup.estimate > 1 + EQUIVALENCE or not rest or needs_workers(rest):
+        return ""
+    return (
+        f"{words.setting_code(first.setting, device)} measured {words.speedup_text(first.speedup)} without the rest, "
+        f"so {words.setting_code(rest, device)} alone may be enough."
+    )
 
 
 def preparing(preparation: Preparation | None) -> str:

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader
 
 from ..process.originals import now
 from ..wire.expected import Expected
-from .period import MINIMUM_STEPS, Signature, find_period, find_rhythm, long_gaps
+from .period import MINIMUM_STEPS, Signature, find_period, find_rhythm, long_gaps, repeats_within_epochs
 from .records import Alone, LoaderRecord
 from .steps import Steps
 
@@ -84,6 +84,8 @@ def _loader_loop(record: LoaderRecord, rung: str, event: str) -> Optional[Loop]:
     if len(signatures) < MINIMUM_STEPS:
         return None
     period = find_period(signatures)
+    if period is None and repeats_within_epochs(record.epochs()):
+        period = 1
     if period is None and len(signatures) < 3 * 64:
         return None
     tail = signatures[-(period or 1) :]

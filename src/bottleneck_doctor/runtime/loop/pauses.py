@@ -17,6 +17,8 @@ class EpochPauses:
     def __init__(self) -> None:
         self.seen = 0
         self.evaluation = 0.0
+        self.of_training = 0.0
+        """Seconds of evaluation that went through the training data once more."""
         self.saving = 0.0
         self.rest = 0.0
         self.first_batch = 0.0
@@ -26,6 +28,9 @@ class EpochPauses:
         self._saved_before = 0.0
         self._foreign_from: Optional[float] = None
         self._foreign_until = 0.0
+        self._foreign_is_training = False
+        """Whether the other loader that was used last goes through the training data."""
+        self._of_training = 0.0
 
     def began(self, requested: float, ended: float, counts: bool) -> None:
         """An epoch is over: the loop requested one more batch at `requested`, and the loader ended at `ended`."""
@@ -33,12 +38,17 @@ class EpochPauses:
         self._loader_ending = ended - requested
         self._saved_before = Saving.seconds
         self._foreign_from = None
+        self._of_training = 0.0
 
-    def foreign(self, at: float) -> None:
-        """Another loader was started, or gave a batch."""
+    def foreign(self, at: float, *, training: bool, begins: bool = False) -> None:
+        """Another loader was started (`begins`), or gave a batch. `training`: it goes through the training data."""
         if self._foreign_from is None:
             self._foreign_from = at
+        # What lies before a loader's start is work on what the one before it gave.
+        elif self._foreign_is_training if begins else training:
+            self._of_training += at - self._foreign_until
         self._foreign_until = at
+        self._foreign_is_training = training
 
     def ended(self, requested: float, delivered: float, timed: bool, trained: float) -> None:
         """The next epoch's first batch was requested and delivered. `timed`: in the window of the last epoch's end.
@@ -53,6 +63,7 @@ class EpochPauses:
         evaluation = 0.0 if self._foreign_from is None else self._foreign_until - self._foreign_from
         self.seen += 1
         self.evaluation += evaluation
+        self.of_training += 0.0 if self._foreign_from is None else self._of_training
         self.saving += saving
         self.rest += max(0.0, requested - since - evaluation - saving)
         if timed:
@@ -64,6 +75,7 @@ class EpochPauses:
         return {
             "seen": self.seen,
             "evaluation": self.evaluation,
+            "of_training": self.of_training,
             "saving": self.saving,
             "rest": self.rest,
             "first_batch": self.first_batch,

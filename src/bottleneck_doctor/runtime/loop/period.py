@@ -33,6 +33,31 @@ def find_period(signatures: Sequence[Signature], *, longest: int = 64) -> Option
     return None
 
 
+AHEAD = 2
+"""Batches at the start of an epoch before which other work shows than before the rest, if a loop asks for one ahead:
+all that was left of the epoch before, and then none."""
+
+
+def repeats_within_epochs(epochs: Sequence[Sequence[Signature]]) -> bool:
+    """Whether every batch is trained on in the same way, in a loop that asks for batches ahead. Short epochs of such a
+    loop end before `find_period` has seen them three times.
+
+    `epochs`: what happened before each batch, oldest epoch first; the last one may be unfinished. It takes
+    `MINIMUM_STEPS` batches of two epochs at least that look alike, and a whole epoch with one such step for each batch.
+    """
+    inner = [list(epoch[AHEAD:]) for epoch in epochs]
+    steps = [entry for each in inner for entry in each]
+    if len(steps) < MINIMUM_STEPS or sum(map(bool, inner)) < 2 or not steps[0]:
+        return False
+    if any(entry != steps[0] for entry in steps):
+        return False
+    for epoch, following in zip(epochs, epochs[1:]):
+        work = [event for entry in (*epoch[1:], following[0]) for event in entry]
+        if sorted(work) == sorted(steps[0] * len(epoch)):
+            return True
+    return False
+
+
 LONG = 4.0
 """A gap between two steps that is this many times as long as most gaps contains other work."""
 LEAST_SHARE = 0.1

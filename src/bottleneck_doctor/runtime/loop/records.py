@@ -69,6 +69,23 @@ class LoaderRecord:
         self.epoch_lengths: List[int] = []
         self.in_epoch = 0
         self.requests: Deque[Tuple[float, float, Signature]] = deque(maxlen=512)
+        self._begins: Deque[int] = deque(maxlen=512)
+        """Batches that had been delivered when an epoch began."""
+
+    def epoch_begins(self) -> None:
+        """The batch that was just delivered is the first of an epoch."""
+        self.epoch_ended()  # Unless its end was seen: the user left it early.
+        self._begins.append(self.batches - 1)
+
+    def epochs(self) -> List[List[Signature]]:
+        """What happened before each batch, by epoch, as far as it is remembered."""
+        made: List[List[Signature]] = []
+        first = self.batches - len(self.requests)
+        for number, (_, _, happened) in enumerate(self.requests, first):
+            if number in self._begins or not made:
+                made.append([])
+            made[-1].append(happened)
+        return made
 
     def epoch_ended(self) -> None:
         """Note how many batches the epoch had, however it ended."""

@@ -74,7 +74,7 @@ class LoaderServer:
         if torch.is_grad_enabled() and self.serves(loader):
             return shell(loader, again=known and loader.persistent_workers)
         self.foreign_request(loader)  # Its workers may take a while to start.
-        self._context.pauses.foreign(now())
+        self._context.pauses.foreign(now(), training=self._training.has_same_data(loader), begins=True)
         return None
 
     def foreign_request(self, loader: Any) -> None:
@@ -85,9 +85,9 @@ class LoaderServer:
             if self._windows.run is not None:
                 self._windows.run.mode.interrupted(self._paused_at)
 
-    def foreign_answered(self) -> None:
+    def foreign_answered(self, loader: Any) -> None:
         """The other loader gave its batch, or ended."""
-        self._context.pauses.foreign(now())
+        self._context.pauses.foreign(now(), training=self._training.has_same_data(loader))
 
     # -- requests ----------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,8 @@ import gc
 import weakref
 from typing import Any, Dict
 
+from torch.utils.data import BatchSampler, RandomSampler, SequentialSampler
+
 from ..loader.attributes import construction_site, epoch_length
 from ..loader.feed import IndexStream
 from ..loader.iterators import retire
@@ -64,6 +66,12 @@ class TrainingLoader:
         self.stream = IndexStream(loader._index_sampler)
         return True
 
+    def has_same_data(self, loader: Any) -> bool:
+        """Whether this loader goes through the training data: it is the training loader, or gives all samples of the
+        same dataset. With samplers of the user's own, it may give a part that training leaves out."""
+        mine = self.loader
+        return loader is mine or (loader.dataset is mine.dataset and _gives_all(loader) and _gives_all(mine))
+
     def has_companion(self, loader: Any) -> bool:
         """Whether batches of this other loader are trained on too, together with those of the training loader."""
         return id(loader) in self._companions
@@ -100,3 +108,11 @@ class TrainingLoader:
             gc.collect()
         self.loader = reference()
         return self.loader is None
+
+
+def _gives_all(loader: Any) -> bool:
+    """Whether a loader of torch's gives every sample of its dataset."""
+    # With a batch sampler of the user's own, `sampler` is torch's default, which nothing uses.
+    return type(loader.sampler) in (RandomSampler, SequentialSampler) and (
+        loader.batch_sampler is None or type(loader.batch_sampler) is BatchSampler
+    )

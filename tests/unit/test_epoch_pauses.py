@@ -1,0 +1,39 @@
+"""Whose time it is between two epochs, where several loaders are evaluated."""
+
+from __future__ import annotations
+
+from bottleneck_doctor.runtime.loop.pauses import EpochPauses
+
+
+def evaluated(pauses: EpochPauses, *, counts: bool) -> None:
+    """The training data for 1 s and 3 s of work on it, something else for 3 s, and the training data for 1 s."""
+    pauses.began(0.0, 0.0, counts)
+    for at, training, begins in (
+        (1.0, True, True),
+        (2.0, True, False),
+        (5.0, False, True),
+        (7.0, False, False),
+        (8.0, True, True),
+        (9.0, True, False),
+    ):
+        pauses.foreign(at, training=training, begins=begins)
+    pauses.ended(10.0, 11.0, False, 0.0)
+
+
+def test_what_lies_before_a_loaders_start_is_work_on_the_one_before() -> None:
+    pauses = EpochPauses()
+    evaluated(pauses, counts=True)
+    assert (pauses.evaluation, pauses.of_training) == (8.0, 5.0)
+    evaluated(pauses, counts=True)
+    assert (pauses.evaluation, pauses.of_training) == (16.0, 10.0)
+
+
+def test_pauses_under_a_setting_and_evaluations_in_the_midst_of_an_epoch_do_not_count() -> None:
+    pauses = EpochPauses()
+    evaluated(pauses, counts=False)
+    assert (pauses.seen, pauses.of_training) == (0, 0.0)
+    pauses.foreign(12.0, training=True, begins=True)
+    pauses.foreign(14.0, training=True)
+    pauses.began(20.0, 20.0, True)
+    pauses.ended(21.0, 22.0, False, 0.0)
+    assert (pauses.seen, pauses.of_training) == (1, 0.0)
