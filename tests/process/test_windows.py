@@ -857,16 +857,16 @@ def test_an_epoch_that_is_fetched_ahead_holds_its_last_step(guest: StartGuest) -
 def test_short_epochs_that_are_fetched_ahead_are_found_in_the_third_of_them(guest: StartGuest) -> None:
     text = AHEAD.join((PRELUDE, "loader = DataLoader(Rows(20), batch_size=4)\n"))
     text += (
-        "for epoch in range(6):\n    for batch in ahead(loader):\n        train_on(batch)\n    note('epochs', epoch)\n"
+        "for epoch in range(8):\n    for batch in ahead(loader):\n        train_on(batch)\n    note('epochs', epoch)\n"
     )
     script = guest(text)
     found = script.found()
     assert (found.period, found.periodic) == (1, True)
     assert found.position <= 11
-    done = script.window({}, lead_in=2, steps=12)
-    assert (done.status, done.steps, done.samples) == ("ok", 12, 48.0)
+    done = script.window({}, lead_in=0, steps=0, epochs=2)
+    assert (done.status, done.steps, done.samples) == ("ok", 10, 40.0)
     assert script.run_out().code == 0
-    assert script.notes("epochs") == list(range(6))
+    assert script.notes("epochs") == list(range(8))
 
 
 def test_a_loader_made_anew_while_somebody_keeps_the_last(guest: StartGuest) -> None:
