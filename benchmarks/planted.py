@@ -338,7 +338,9 @@ def main() -> int:
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep everything here; taken up again if it exists")
     parser.add_argument("--again", action="store_true", help="examine anew what the file holds already")
-    parser.add_argument("--second-try", action="store_true", help="examine what was wrong once more, and say so")
+    parser.add_argument(
+        "--second-try", default="", metavar="BUDGET", help="examine what was wrong once more, for so long, and say so"
+    )
     parser.add_argument("--reports", type=Path, metavar="DIR", help="keep the whole reports here, by program")
     parser.add_argument("--show", action="store_true", help="examine nothing, print what the file holds")
     parser.add_argument("--list", action="store_true", help="name the programs and the truth about them")
@@ -367,7 +369,8 @@ def main() -> int:
         try:
             _run(wanted, document["programs"], options, lambda: save(options.json, document))
             if options.second_try:
-                _try_again(wanted, document["programs"], options, lambda: save(options.json, document))
+                longer = argparse.Namespace(**{**vars(options), "budget": options.second_try})
+                _try_again(wanted, document["programs"], longer, lambda: save(options.json, document))
         except KeyboardInterrupt:
             interrupted = True
 

@@ -17,9 +17,9 @@ def judge(evidence: Evidence) -> Statement | None:
         return None
     return Statement(
         sentence=(
-            f"After an epoch, {words.duration_text(again)} go into evaluating the training data, which takes "
-            f"{words.share_text(share)} of the time. The steps of one epoch, which compute the same outputs while the "
-            f"weights change, take {words.duration_text(epoch)}."
+            f"After an epoch, {words.duration_text(again)} go into evaluating the training data, which is "
+            f"{words.share_text(share)} of the time. Its steps, which take {words.duration_text(epoch)}, have just "
+            "computed outputs for the same samples."
         ),
         figures={"training_data_share": share, "training_data_seconds": again, "epoch_seconds": epoch},
         weight=share,

@@ -80,9 +80,9 @@ class LoaderRecord:
     def epochs(self) -> List[List[Signature]]:
         """What happened before each batch, by epoch, as far as it is remembered."""
         made: List[List[Signature]] = []
-        first = self.batches - len(self.requests)
+        begins, first = set(self._begins), self.batches - len(self.requests)
         for number, (_, _, happened) in enumerate(self.requests, first):
-            if number in self._begins or not made:
+            if number in begins or not made:
                 made.append([])
             made[-1].append(happened)
         return made
