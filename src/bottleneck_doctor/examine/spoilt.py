@@ -55,8 +55,7 @@ class Spoilt:
 
     def told(self, outcome: FixOutcome) -> FixOutcome:
         """The outcome of a fix, as failed if its setting spoils the training."""
-        why = self.why(outcome.setting) if outcome.speedup is not None else ""
-        if not why or outcome.speedup is None:
+        if outcome.speedup is None or not (why := self.why(outcome.setting)):
             return outcome
         return replace(
             outcome,

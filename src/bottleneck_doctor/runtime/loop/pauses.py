@@ -63,7 +63,7 @@ class EpochPauses:
         evaluation = 0.0 if self._foreign_from is None else self._foreign_until - self._foreign_from
         self.seen += 1
         self.evaluation += evaluation
-        self.of_training += 0.0 if self._foreign_from is None else self._of_training
+        self.of_training += self._of_training
         self.saving += saving
         self.rest += max(0.0, requested - since - evaluation - saving)
         if timed:
