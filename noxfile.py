@@ -40,7 +40,12 @@ def add_cells(python: str, oldest: str) -> None:
             pair = [f"torch=={torch}.*", f"torchvision=={TORCHVISION[torch]}.*"]
         # Named together, so that nothing else replaces the pair.
         session.install(*pair, "--editable", ".", *libraries)
-        session.run("python", "-m", "pytest", *(session.posargs or QUICK))
+        if session.posargs:
+            session.run("python", "-m", "pytest", *session.posargs)
+        else:
+            # As `make test` does: two at a time, and then one by one what measures time.
+            session.run("python", "-m", "pytest", "-n", "2", "--dist", "worksteal", "-m", "not alone", *QUICK)
+            session.run("python", "-m", "pytest", "-m", "alone", *QUICK)
 
 
 for each, oldest in OLDEST.items():

@@ -246,7 +246,7 @@ KNOWN = (
     ),
     Known(name="stdin_closed", arguments=("80",), found={"epoch_batches": 40}, slow=True),
     Known(name="trained_in_child", arguments=("80",), slow=True),
-    Known(name="trained_in_fork", arguments=("80",)),
+    Known(name="trained_in_fork", arguments=("80",), slow=True),
     Known(name="stateful", arguments=("80",), needs="torchdata", found={"loader_type": "StatefulDataLoader"}),
     Known(name="graphs", arguments=("80",), needs="torch_geometric", found={"dataset_type": "Molecules"}),
     Known(name="pictures_timm", arguments=("80",), needs="timm", wrong=None),

@@ -40,7 +40,7 @@ for epoch in range(4):
 )
 
 
-@pytest.mark.slow
+@pytest.mark.slow(together=True)
 def test_calls_are_found_and_left_out_in_a_window(guest: StartGuest) -> None:
     script = guest(CLEANS_UP)
     found = script.found()

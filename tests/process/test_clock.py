@@ -77,7 +77,7 @@ while True:
 """A step loads for 20 ms."""
 
 
-@pytest.mark.timed
+@pytest.mark.slow(together=True)
 def test_windows_while_the_clock_is_set(guest: StartGuest, tmp_path: Path, set_clock: dict[str, str]) -> None:
     script = guest(JUMPING, str(tmp_path / "clock"), environment=set_clock)
     found = script.found()

@@ -379,7 +379,7 @@ def test_ranks_that_share_more_than_gradients(
 # -- the end ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("step", [pytest.param(3, marks=pytest.mark.slow), 40])
+@pytest.mark.parametrize("step", [3, pytest.param(40, marks=pytest.mark.slow(together=True))])
 def test_rank_that_crashes(ranks: StartRanks, tmp_path: Path, step: int) -> None:
     """Its own traceback is told, and neither the launcher's nor those of the ranks that were waiting for it."""
     text = f"""

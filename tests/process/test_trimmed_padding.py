@@ -54,6 +54,7 @@ for epoch in range(2):
 """The forward pass takes 0.5 ms a column: 32 ms for all 64, and 4 ms at most for those that hold something."""
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("workers", ["0", "1"])
 def test_a_window_computes_on_no_column_that_holds_nothing(guest: StartGuest, workers: str) -> None:
     script = guest(PADDED, workers)

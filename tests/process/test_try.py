@@ -90,7 +90,8 @@ def document(text: str) -> Check:
     return from_json(text.encode(), source="stdout")
 
 
-@pytest.mark.parametrize("sandbox", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["sandbox", "copy"])
+@pytest.mark.slow
+@pytest.mark.parametrize("sandbox", [True, False], ids=["sandbox", "copy"])
 def test_an_edit_that_takes_a_sleep_out_is_faster_and_no_file_changes(project: Path, sandbox: bool) -> None:
     if not sandbox and os.geteuid() != 0:
         pytest.skip("only root can lose the right to mount")

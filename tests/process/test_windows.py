@@ -481,7 +481,7 @@ def test_loader_made_anew_every_epoch(guest: StartGuest) -> None:
     assert (done.status, done.steps, done.whole_epochs) == ("ok", 36, 3)
 
 
-@pytest.mark.parametrize("batches", [4, 16])
+@pytest.mark.parametrize("batches", [4, pytest.param(16, marks=pytest.mark.slow(together=True))])
 def test_accumulated_batches_are_one_period(guest: StartGuest, batches: int) -> None:
     script = guest(
         repeated(
@@ -665,7 +665,7 @@ EPOCHS = {"break": 5, "next of iter": 1, "ten batches": None}
 """Batches an epoch as seen by the time the loop is found; where that is within the first epoch, none."""
 
 
-@pytest.mark.parametrize("shape", SHORT)
+@pytest.mark.parametrize("shape", [pytest.param("break", marks=pytest.mark.slow(together=True)), *sorted(SHORT)[1:]])
 def test_windows_longer_than_epochs_come_to_an_end(guest: StartGuest, shape: str) -> None:
     body = SHORT[shape]
     text = repeated(body)
@@ -799,7 +799,7 @@ TWO_ITERATORS = {
 }
 
 
-@pytest.mark.parametrize("kind", TWO_ITERATORS)
+@pytest.mark.parametrize("kind", [pytest.param("pairs", marks=pytest.mark.slow(together=True)), "a look"])
 def test_two_iterators_over_the_training_loader(guest: StartGuest, kind: str) -> None:
     """Each of them has an epoch of its own, which ends where it would end without us."""
     body = TWO_ITERATORS[kind] + 'note("counts", count)\n'

@@ -18,6 +18,7 @@ import pytest
 import bottleneck_doctor.examine.examination
 from bottleneck_doctor import __version__
 from bottleneck_doctor.cli import main
+from bottleneck_doctor.confirm import confirming
 from bottleneck_doctor.documents.report import Result, from_json
 from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.examine.examination import ExaminationRequest
@@ -64,6 +65,8 @@ def requests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Examinatio
         return SimpleNamespace(result=golden(), exit_code=Exit.DONE, error=None, bug=None)
 
     monkeypatch.setattr(bottleneck_doctor.examine.examination, "examine", examine)
+    # How a verdict is confirmed is asked in test_confirm.py. Here it would start the script some fifty times.
+    monkeypatch.setattr(confirming, "confirm", lambda result, wanted, progress: result)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").write_text("import torch\n")
     return recorded
