@@ -88,7 +88,7 @@ def _on_disk(name: str, **known: Any) -> Planted:
 
 def _computes(name: str, *never: str, **known: Any) -> Planted:
     """A program that only computes, and looks as if something else were the matter."""
-    never = (*never, *WAITS, "python-bound", "padding", "double-precision", "training-data-evaluated")
+    never = (*never, *WAITS, "python-bound", "padding", "double-precision", "recompiles", "training-data-evaluated")
     return Planted(name=name, expected=("compute-bound",), never=never, place=False, **known)
 
 
@@ -189,6 +189,8 @@ SUITE = (
     Planted(name="conv_compute", expected=("compute-bound",), never=(*WAITS, *STEPS), place=False),
     Planted(name="averaged_weights", expected=("averaged-weights",), never=WAITS),
     Planted(name="double_arrays", expected=("double-precision",), never=(*WAITS, *STEPS), place=False),
+    Planted(name="changing_shapes", expected=("recompiles",), never=(*WAITS, *STEPS, "step-jitter")),
+    Planted(name="exchanged_each_time", expected=("needless-exchanges",), never=(*WAITS, *STEPS), place=False),
     Planted(
         name="padded_rows", expected=("padding",), never=(*WAITS, *STEPS, "memory-growth"), fix=("trimmed-padding",)
     ),
@@ -240,7 +242,7 @@ SUITE = (
     _computes("cheap_logging", *STEPS, arguments=("--output", SCRATCH)),
     _computes("little_garbage", *STEPS),
     _computes("last_losses", *STEPS, "memory-growth"),
-    _computes("accumulated_steps", "step-jitter", "slow-optimizer", "work-between-steps"),
+    _computes("accumulated_steps", "step-jitter", "slow-optimizer", "work-between-steps", "needless-exchanges"),
     _computes("manual_update", "slow-optimizer", "slow-epoch-turn"),
     _computes("short_evaluation", "slow-epoch-turn", "work-between-steps", arguments=("--output", SCRATCH)),
     _computes("tuned_first_steps", "slow-epoch-turn", "slow-start", "memory-growth"),

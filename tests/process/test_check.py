@@ -191,7 +191,7 @@ def test_a_script_that_fails_on_one_side(repository: Path, side: str) -> None:
 @pytest.mark.slow
 def test_the_same_revision_passes(repository: Path, tmp_path: Path) -> None:
     (repository / "helper.py").write_text(QUICK + "\n\n# A comment.\n")
-    arguments = ("--base-ref", "base", "--budget", "120s", "--json", str(tmp_path / "out.json"), "train.py")
+    arguments = ("--base-ref", "base", "--budget", "70s", "--json", str(tmp_path / "out.json"), "train.py")
     done = check(*arguments, cwd=repository)
     assert done.returncode == Exit.DONE, done.stderr
     found = document(tmp_path / "out.json")

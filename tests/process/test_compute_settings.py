@@ -182,6 +182,42 @@ def test_what_is_compiled_is_not_in_its_window_and_nowhere_else(guest: StartGues
     assert len(script.notes("compiled")) == compiled_before, "nothing is compiled again behind such a window"
 
 
+CHANGING = (
+    PRELUDE
+    + """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(4, 4)
+
+    def forward(self, rows):
+        return self.inner(rows).relu()
+
+
+model = Net()
+fast = torch.compile(model, backend="eager", dynamic=DYNAMIC)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+loader = DataLoader(TensorDataset(torch.rand(400, 4), torch.randint(0, 4, (400,))), batch_size=20)
+for epoch in range(4):
+    for number, (rows, labels) in enumerate(loader):
+        rows, labels = rows[: 2 + number % 15], labels[: 2 + number % 15]
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(fast(rows), labels).backward()
+        optimizer.step()
+"""
+)
+
+
+@pytest.mark.parametrize(("dynamic", "times"), [("False", range(3, 9)), ("None", range(1, 3))])
+def test_what_is_compiled_again_is_known_with_its_reason(guest: StartGuest, dynamic: str, times: range) -> None:
+    facts = guest(CHANGING.replace("DYNAMIC", dynamic)).found().facts["uncompiled"]
+    (again,) = facts["recompiled"]
+    assert again["times"] in times
+    assert facts["most_versions"] == 8
+    assert "size mismatch at index 0" in again["reason"]
+    assert (again["name"].endswith("forward"), Path(again["file"]).name) == (True, "train.py")
+
+
 def test_where_nothing_is_compiled_there_is_nothing_to_leave_out(guest: StartGuest) -> None:
     script = guest(COMPILED.replace("COMPILE", "model"))
     assert script.found().obstacles["uncompiled"] == "already on: nothing of the training is compiled"

@@ -133,6 +133,38 @@ def test_waiting_for_a_late_rank_is_communication_and_not_computing(ranks: Start
         assert phases["backward"] < 0.3 * part.detail["seconds"]
 
 
+ACCUMULATED = """
+loader = sharded(Rows(160, 0.001))
+for epoch in range(100000):
+    for number, batch in enumerate(loader):
+        last = number % 4 == 3
+        with contextlib.nullcontext() if last or "--always" in sys.argv else model.no_sync():
+            loss = model(batch[0]).square().mean()
+            loss.backward()
+        if last:
+            optimizer.step()
+            optimizer.zero_grad()
+"""
+
+
+@pytest.mark.slow(together=True)
+@pytest.mark.parametrize("always", [True, False])
+def test_which_passes_exchange_gradients_is_seen(ranks: StartRanks, always: bool) -> None:
+    script = ranks("import contextlib\n" + RANKS + ACCUMULATED, *(["--always"] if always else []))
+    assert script.found().period == 4
+    done = together(script.window({}, mode="phases", lead_in=4, steps=16))
+    assert done.parts is not None
+    for part in done.parts.values():
+        told = part.detail["exchanges"]
+        # The last pass would be read by the next one.
+        assert told["updates"] >= 2
+        assert told["passes"] == 4 * told["updates"] - 1
+        if always:
+            assert told["exchanged"] == told["passes"]
+        else:
+            assert told["exchanged"] <= told["updates"] + 1 < told["passes"] / 2
+
+
 @pytest.mark.slow(together=True)
 def test_setting_that_fails_in_one_rank_fails_in_all(ranks: StartRanks) -> None:
     text = """

@@ -291,6 +291,13 @@ STEPS = StepTimes(
 )
 
 
+def compiled_again(times: int) -> dict[str, Any]:
+    """Facts of a loop whose forward pass torch had to compile again so many times."""
+    reason = "tensor 'rows' size mismatch at index 1. expected 24, actual 31"
+    again = {"name": "Net.forward", "file": FILE, "line": 12, "times": times, "reason": reason}
+    return {"uncompiled": {"recompiled": [again], "most_versions": 8}}
+
+
 def healthy(wait: float = 0.01, *, phases: Phases | None = None, **given: Any) -> Evidence:
     """All evidence of a loop with steps of 100 ms and epochs of 100, which waits for data so much and has no fault."""
     phases = phases or shares(data_wait=wait)

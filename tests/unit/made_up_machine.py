@@ -473,6 +473,7 @@ def _told(
         "ready": 0,
         "synchronising": [],
         "garbage": {"collections": 0, "seconds": 0.0},
+        "exchanges": None,
         "loading": None if load is None else _loaded(steps, load),
         "loading_missing": "nobody looked" if load is None else "",
         "timeline": None,

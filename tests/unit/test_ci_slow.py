@@ -55,7 +55,7 @@ def test_every_part_runs_and_passes(tmp_path: Path) -> None:
     assert "-s tests-3.10(torch2.4)" in calls
     assert "-s tests-3.14(torch-newest)" in calls
     assert "left out" not in done.stdout
-    assert len(re.findall(r"^== .*: passed, \d+ s$", done.stdout, re.MULTILINE)) == 6
+    assert len(re.findall(r"^== .*: passed, \d+ s$", done.stdout, re.MULTILINE)) == 7
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_every_part_runs_and_passes(tmp_path: Path) -> None:
 def test_a_part_that_fails_stops_no_other_and_is_named(tmp_path: Path, fails: str, named: list[str]) -> None:
     done, calls = run(tmp_path, fails=fails)
     assert done.returncode == 1
-    assert len(calls.splitlines()) == 5, "what is installed, and four parts"
+    assert len(calls.splitlines()) == 6, "what is installed, and five parts"
     assert re.findall("^FAILED: (.*)$", done.stdout, re.MULTILINE) == named
     assert "left out: tests-3.10(torch2.4) (there is no python3.10)" in done.stdout
 
@@ -79,5 +79,5 @@ def test_its_parts_together_are_given_no_more_than_it_may_take() -> None:
     limits = [int(number) for number in re.findall(r'^part "[^"]+" (\d+) ', text, re.MULTILINE)]
     whole = re.search(r"^LIMIT=(\d+)", text, re.MULTILINE)
     assert whole is not None
-    assert len(limits) == 4
+    assert len(limits) == 5
     assert sum(limits) <= int(whole[1]) <= MINUTES * 60 - 60

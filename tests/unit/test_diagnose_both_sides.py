@@ -25,6 +25,7 @@ from tests.unit.diagnosable import (
     SMALL,
     STEPS,
     TRAINING,
+    compiled_again,
     curve,
     finding,
     healthy,
@@ -46,6 +47,7 @@ from tests.unit.diagnosable import (
 from bottleneck_doctor.diagnose import Evidence
 from bottleneck_doctor.documents.report import (
     EpochPause,
+    Exchanges,
     FileUse,
     GarbageCollection,
     Noise,
@@ -266,6 +268,20 @@ PAIRS: dict[str, Pair] = {
         lambda amount, _: healthy(found=replace(FOUND, facts={"float32_precision": {"double": amount}})),
         (0.6, 1.0),
         (0.0, 0.4),
+    ),
+    "recompiles": Pair(
+        "how often a function was compiled again",
+        lambda amount, _: healthy(found=replace(FOUND, facts=compiled_again(round(amount)))),
+        (3.0, 8.0),
+        (0.0, 2.0),
+    ),
+    "needless-exchanges": Pair(
+        "the share of a step in communication, half of it needless",
+        lambda amount, _: healthy(
+            phases=shares(communication=amount), exchanges=Exchanges(passes=20, exchanged=20, updates=10)
+        ),
+        (0.12, 0.8),
+        (0.0, 0.09),
     ),
     "slow-optimizer": Pair(
         "the share of a step in the optimizer",

@@ -36,6 +36,7 @@ from tests.unit.diagnosable import (
     TINY,
     TRAINING,
     WAITING,
+    compiled_again,
     curve,
     finding,
     healthy,
@@ -58,6 +59,7 @@ from bottleneck_doctor.diagnose import Evidence, Statement, diagnose, headline
 from bottleneck_doctor.diagnose._evidence import NEEDS, missing
 from bottleneck_doctor.documents.report import (
     EpochPause,
+    Exchanges,
     GarbageCollection,
     Noise,
     PaddingUse,
@@ -296,6 +298,22 @@ CASES: dict[str, Case] = {
         silent=healthy(found=replace(FOUND, facts={"float32_precision": {"double": 0.02}})),
         weight=0.93 / 2,
         words=("100 % of the model's weights are in double precision", "take 93 % of the time"),
+    ),
+    "recompiles": Case(
+        fires=healthy(found=replace(FOUND, facts=compiled_again(8))),
+        silent=healthy(found=replace(FOUND, facts=compiled_again(2))),
+        weight=0.29 * 0.93,
+        words=(
+            "torch compiled `Net.forward` (train.py, line 12) 8 times in the first few steps",
+            "because dimension 1 of `rows` was 31 and not 24. It has given the function up",
+        ),
+        line=12,
+    ),
+    "needless-exchanges": Case(
+        fires=healthy(phases=shares(communication=0.4), exchanges=Exchanges(passes=40, exchanged=40, updates=10)),
+        silent=healthy(phases=shares(communication=0.4), exchanges=Exchanges(passes=40, exchanged=10, updates=10)),
+        weight=0.3,
+        words=("takes 4 backward passes", "after each of them", "40 % of the time"),
     ),
     "slow-optimizer": Case(
         fires=profiled(

@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch.utils.data import ConcatDataset, Dataset, Subset
 
-from bottleneck_doctor.documents.report import Site
+from bottleneck_doctor.documents.report import Exchanges, Site
 from bottleneck_doctor.measure import phases
 from bottleneck_doctor.runtime.modes import stopwatch
 from bottleneck_doctor.runtime.modes.files import OpenCount, file_system
@@ -43,6 +43,7 @@ def detail(**changes: Any) -> dict[str, Any]:
         "ready": 3,
         "synchronising": [{"name": ".item()", "file": "/a/train.py", "line": 7, "count": 4, "seconds": 0.2}],
         "garbage": {"collections": 2, "seconds": 0.4},
+        "exchanges": None,
         "loading": {
             "num_workers": 2,
             "fetch_seconds": [0.5, 1.5],
@@ -189,6 +190,14 @@ def test_synchronising_calls_and_garbage() -> None:
     assert collected is not None
     assert (collected.collections, collected.ms_per_step, collected.share) == (4, 100, 0.1)
     assert phases.garbage([{}]) is None
+
+
+def test_exchanges_of_gradients_add_up() -> None:
+    told = {"passes": 7, "exchanged": 6, "updates": 2}
+    assert phases.exchanges([detail(exchanges=told), detail(exchanges=told), detail()]) == Exchanges(
+        passes=14, exchanged=12, updates=4
+    )
+    assert phases.exchanges([detail()]) is None
     assert phases.synchronising([{}]) == []
 
 

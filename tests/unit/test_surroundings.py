@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import socket
 import subprocess
@@ -41,6 +42,10 @@ def write(tmp_path: Path) -> Write:
     return writer
 
 
+OF_THIS_PROCESS = {"faults", "kernel"}
+"""What no file of /proc tells."""
+
+
 def machine(write: Write, *, busy: int = 0, stolen: int = 0, idle: int = 0, us: int = 0, periods: int = 0) -> None:
     """A machine whose CPUs were `busy`, `stolen` and `idle` for so many ticks since it began."""
     write("proc/stat", f"cpu  {100 + busy} 5 40 {900 + idle} 10 0 0 {7 + stolen} 0 0\ncpu0 1 2 3\n")
@@ -58,7 +63,7 @@ def test_counters_over_a_stretch(tmp_path: Path, write: Write) -> None:
     around.begin()
     machine(write, busy=TICK, stolen=TICK // 2, idle=TICK // 2, us=250_000, periods=20)
     around.end()
-    told = around.told()
+    told = {name: value for name, value in around.told().items() if name not in OF_THIS_PROCESS}
     assert told.pop("seconds") > 0
     assert "own" not in told  # Nobody of ours is in that /proc.
     assert told == pytest.approx(
@@ -89,14 +94,29 @@ def test_what_a_system_does_not_tell_is_left_out(tmp_path: Path, write: Write) -
     around = Surroundings(str(tmp_path / "nowhere"), str(tmp_path / "groups"))
     around.begin()
     around.end()
-    assert set(around.told()) == {"seconds"}
+    assert around.told().keys() - OF_THIS_PROCESS == {"seconds"}
     write("nowhere/stat", "of another make\n")
     write("nowhere/pressure/cpu", "")
     around.begin()
     machine(write)
     around.end()
-    assert set(around.told()) == {"seconds"}
-    assert surroundings(around.told()) == Told()
+    assert around.told().keys() - OF_THIS_PROCESS == {"seconds"}
+    told = {name: value for name, value in around.told().items() if name not in OF_THIS_PROCESS}
+    assert surroundings(told) == Told()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="getrusage")
+def test_pages_that_this_process_asks_for_are_counted() -> None:
+    pages = 3000
+    around = Surroundings()
+    with mmap.mmap(-1, pages * mmap.PAGESIZE) as memory:
+        around.begin()
+        for page in range(pages):
+            memory[page * mmap.PAGESIZE] = 1
+        around.end()
+    # The kernel may give several pages at once.
+    assert pages / 16 <= around.told()["faults"] < 3 * pages
+    assert 0 <= around.told()["kernel"] <= around.told()["seconds"] + 0.05
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc")
@@ -152,6 +172,7 @@ def test_as_the_result_holds_it() -> None:
     # Of three threads that wanted a CPU on average, 0.95 were ours.
     assert surroundings(told, runnable=3.0) == replace(surroundings(told) or Told(), others_wanted=2.05)
     assert surroundings({"seconds": 2.0}, runnable=3.0) == Told()
+    assert surroundings({"seconds": 2.0, "faults": 900.0, "kernel": 0.3}) == Told(faults=450.0, kernel_cpu=0.15)
     quota = surroundings({"seconds": 1.0, "periods": 10.0, "throttled": 3.0})
     assert quota is not None
     assert quota.throttled_share == 0.3

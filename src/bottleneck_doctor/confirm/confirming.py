@@ -214,6 +214,7 @@ def told(result: Result, promise: ranking.Promise, confirmation: Confirmation) -
             taken_back = (
                 *promise_words.RISK_TOLD.values(),
                 promise_words.needless(result.combination, device),
+                promise_words.kept_memory(setting),
                 promise_words.preparing(promise.preparation),
             )
             for told_of_it in filter(None, taken_back):

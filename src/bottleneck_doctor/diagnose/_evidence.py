@@ -18,6 +18,7 @@ from bottleneck_doctor.documents.report import (
     DeviceProfile,
     Environment,
     EpochPause,
+    Exchanges,
     FixOutcome,
     GarbageCollection,
     LineProfile,
@@ -60,6 +61,7 @@ class Evidence:
     profiles: Profiles | None = None
     synchronising: Sequence[SynchronisingCall] | None = None
     garbage: GarbageCollection | None = None
+    exchanges: Exchanges | None = None
     fixes: Sequence[FixOutcome] = ()
     ceilings: Mapping[str, Speedup] = field(default_factory=lambda: MappingProxyType({}))
     workers: Workers | None = None

@@ -117,6 +117,20 @@ class Surroundings:
     others_wanted: float | None = None
     """Threads of other programs that ran or were ready to, on average: what others wanted of the CPUs, whatever we left
     them of it. Sampled, for no counter tells it."""
+    faults: float | None = None
+    """Pages of memory a second that the kernel gave to the process that trains. None in reports of earlier releases."""
+    kernel_cpu: float | None = None
+    """Cores that the kernel used for the process that trains, as for clearing these pages."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exchanges:
+    """How often processes that train together exchanged gradients: backward `passes`, those that `exchanged` them, and
+    `updates` of optimizers."""
+
+    passes: int
+    exchanged: int
+    updates: int
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -35,6 +35,7 @@ from bottleneck_doctor.documents.explained import (
 )
 from bottleneck_doctor.documents.measured import (
     Baseline,
+    Exchanges,
     Noise,
     Phases,
     RankPart,
@@ -98,6 +99,7 @@ __all__ = [
     "Environment",
     "EpochPause",
     "Event",
+    "Exchanges",
     "FileUse",
     "Finding",
     "FixOutcome",

@@ -32,6 +32,7 @@ from bottleneck_doctor.examine import headline, undecided
 from bottleneck_doctor.examine.doubt import Doubt
 from bottleneck_doctor.examine.evidence import LARGEST_RATIO, Candidate, Estimates, JudgeEvidence, speedup
 from bottleneck_doctor.examine.headline import Claim
+from bottleneck_doctor.examine.kept_memory import KeptMemory
 from bottleneck_doctor.examine.spoilt import Spoilt
 from bottleneck_doctor.knobs import num_workers, own_settings, preparation
 from bottleneck_doctor.measure import pairing as ev
@@ -74,6 +75,9 @@ def judge(evidence: JudgeEvidence) -> Judgement:
     workers = _workers(evidence, estimates, baseline)
     leading = headline.named(_claims(evidence, outcomes, surely, ladder), estimates.adds)
     combination = _combination(evidence, estimates, ladder, leading)
+    kept = KeptMemory(evidence.windows, evidence.found.device, lambda setting: _changes(setting, evidence))
+    outcomes, combination = [kept.fix(outcome) for outcome in outcomes], kept.together(combination)
+    leading = replace(leading, setting=kept.setting(leading.setting)) if leading is not None else None
     together = combination if leading is not None and leading.fix is None else None
     verdict = _verdict(evidence, baseline, outcomes, leading, together, ceilings, estimates, doubt)
     return Judgement(baseline, noise, ceilings, outcomes, combination, workers, verdict, estimates.floor)
@@ -405,6 +409,7 @@ def _verdict(
         told = (
             sentence,
             promise_words.needless(together, evidence.found.device),
+            promise_words.kept_memory(leading.setting),
             promise_words.preparing(preparation(leading.setting, evidence.found)),
             promise_words.RISK_TOLD[leading.risk],
         )

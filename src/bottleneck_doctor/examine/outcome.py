@@ -161,7 +161,7 @@ def _best_label(judged: judge.Judgement | None) -> str | None:
     if judged is None:
         return None
     best = looks.offered(judged)
-    return None if best is None else labels.key_of(best[0])
+    return None if best is None else labels.key_of(knobs.switched(best[0]))
 
 
 def _evidence(
@@ -184,6 +184,7 @@ def _evidence(
         profiles=told.profiles(),
         synchronising=told.synchronising,
         garbage=told.garbage,
+        exchanges=told.exchanges,
         fixes=judged.fixes if judged else [],
         ceilings=judged.ceilings if judged else {},
         workers=judged.workers if judged else None,

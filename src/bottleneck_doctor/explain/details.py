@@ -139,6 +139,14 @@ class PhaseSeconds(TypedDict):
     communication: float
 
 
+class Exchanges(TypedDict):
+    """Backward passes, those of them that exchanged gradients with other processes, and updates of optimizers."""
+
+    passes: int
+    exchanged: int
+    updates: int
+
+
 class PhasesDetail(TypedDict):
     """What a window of phases found. See `runtime/modes/phases.py`."""
 
@@ -149,6 +157,7 @@ class PhasesDetail(TypedDict):
     ready: int
     synchronising: list[Synchronising]
     garbage: Garbage
+    exchanges: Exchanges | None
     loading: Loading | None
     loading_missing: str
     timeline: Timeline | None

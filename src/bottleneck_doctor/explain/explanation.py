@@ -10,6 +10,7 @@ from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import (
     DeviceProfile,
     EpochPause,
+    Exchanges,
     GarbageCollection,
     LineProfile,
     Loading,
@@ -41,6 +42,7 @@ class Explanation:
     timelines: list[Timeline] = field(default_factory=list)
     synchronising: list[SynchronisingCall] | None = None
     garbage: GarbageCollection | None = None
+    exchanges: Exchanges | None = None
     sampling: SamplingProfile | None = None
     lines: LineProfile | None = None
     device: DeviceProfile | None = None
@@ -94,6 +96,7 @@ class Explanation:
         self.steps = phases.step_times(details, found.setup_seconds)
         self.synchronising = phases.synchronising(details)
         self.garbage = phases.garbage(details)
+        self.exchanges = phases.exchanges(details)
 
     def read_pause(self, session: int, detail: dict[str, Any], windows: Sequence[Window]) -> None:
         """Take in what a window of phases told of the pauses that its process has seen so far."""

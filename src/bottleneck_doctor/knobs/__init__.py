@@ -97,6 +97,17 @@ def only_loads(setting: Setting) -> bool:
     return all(each is not None and each.only_loads for each in map(knob, setting))
 
 
+def shrinking(setting: Setting) -> Setting:
+    """The part of a setting that makes tensors smaller."""
+    return {each.name: setting[each.name] for each in knobs_of(setting) if each.shrinks}
+
+
+def switched(setting: Setting) -> Setting:
+    """The part of a setting that windows of one process switch; all of it where a process has to be started with it."""
+    rest = {name: value for name, value in setting.items() if name not in of_layer(setting, "session")}
+    return rest or setting
+
+
 def is_ceiling(setting: Setting) -> bool:
     """Whether the setting shows what could be, and is none that a user could choose."""
     return any(each.ceiling and setting[each.name] for each in knobs_of(setting))

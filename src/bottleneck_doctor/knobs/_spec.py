@@ -268,6 +268,8 @@ class KnobSpec:
     with data for free."""
     needs_workers: bool = False
     """Whether it says how workers are used, and means nothing without them."""
+    shrinks: bool = False
+    """Whether a training that has it from its start has smaller tensors than the same training as written."""
     ceiling: bool = False
     """Whether it shows what could be had without one of the costs, and is no setting that a user could choose."""
     options: tuple[str, ...] = ()

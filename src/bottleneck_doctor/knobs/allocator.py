@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes.util
 from collections.abc import Mapping
 
-from bottleneck_doctor.documents.report import SettingValue
+from bottleneck_doctor.documents.report import Setting, SettingValue
 from bottleneck_doctor.knobs._spec import KnobSpec, Variables
 
 NAME = "allocator"
@@ -28,6 +28,11 @@ def variables(value: SettingValue) -> Mapping[str, str]:
         return KEEPING
     library = installed(str(value))
     return {"LD_PRELOAD": library} if library is not None else {}
+
+
+def kept(setting: Setting) -> Setting:
+    """The setting, in a process that keeps large buffers."""
+    return {**setting, NAME: KEEPS}
 
 
 def installed(name: str) -> str | None:

@@ -28,5 +28,6 @@ KNOB = KnobSpec(
     ),
     needs_settling=True,
     may_crash=True,
+    shrinks=True,
     own=_own,
 )

@@ -14,6 +14,7 @@ from typing import Any
 from bottleneck_doctor.documents.report import (
     EpochPause,
     Event,
+    Exchanges,
     FileUse,
     GarbageCollection,
     Loading,
@@ -119,6 +120,14 @@ def synchronising(details: Sequence[Detail]) -> list[SynchronisingCall]:
         for (name, path, line), (count, seconds) in calls.items()
     ]
     return sorted(made, key=lambda call: (-call.ms_per_step, -call.per_step, call.path, call.line))
+
+
+def exchanges(details: Sequence[Detail]) -> Exchanges | None:
+    """How often gradients were exchanged with other processes. None where there are none."""
+    told = [each for detail in details if (each := detail.get("exchanges"))]
+    if not told:
+        return None
+    return Exchanges(**{name: sum(each[name] for each in told) for name in ("passes", "exchanged", "updates")})
 
 
 def garbage(details: Sequence[Detail]) -> GarbageCollection | None:

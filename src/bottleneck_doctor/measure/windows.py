@@ -92,6 +92,8 @@ def surroundings(told: Mapping[str, float], runnable: float | None = None) -> Su
         io_pressure=over("io_pressure", seconds),
         own_queued=over("queued", seconds),
         others_wanted=wanted,
+        faults=over("faults", seconds),
+        kernel_cpu=over("kernel", seconds),
     )
 
 

@@ -14,7 +14,7 @@ from bottleneck_doctor.documents.report import (
     Setting,
     Speedup,
 )
-from bottleneck_doctor.knobs import needs_workers
+from bottleneck_doctor.knobs import allocator, needs_workers, shrinking
 from bottleneck_doctor.statistics.speedups import EQUIVALENCE
 from bottleneck_doctor.wording import words
 
@@ -72,11 +72,24 @@ def needless(combination: Combination | None, device: str) -> str:
         return ""
     first = combination.ladder[0]
     rest: Setting = {name: value for name, value in combination.setting.items() if name not in first.setting}
+    if not shrinking(rest):
+        rest.pop(allocator.NAME, None)
     if first.speedup.estimate > 1 + EQUIVALENCE or not rest or needs_workers(rest):
         return ""
     return (
         f"{words.setting_code(first.setting, device)} measured {words.speedup_text(first.speedup)} without the rest, "
         f"so {words.setting_code(rest, device)} alone may be enough."
+    )
+
+
+def kept_memory(setting: Setting) -> str:
+    """Why variables that keep memory in the process belong to a setting that makes tensors smaller, as a sentence; ""
+    where they don't."""
+    if allocator.NAME not in setting or not shrinking(setting):
+        return ""
+    return (
+        "The variables belong to it: without them, a program that starts so gives memory back to the system at every "
+        "step, and is slower than measured here."
     )
 
 

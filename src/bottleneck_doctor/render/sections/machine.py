@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
+from bottleneck_doctor import knobs
 from bottleneck_doctor.documents.report import DeviceUse, ProcessUse, Result, Setting, Utilization, WindowUse
 from bottleneck_doctor.render import machine
 from bottleneck_doctor.wording import ranking, words
@@ -95,7 +96,9 @@ def _windows(result: Result, setting: Setting) -> tuple[list[WindowUse], bool]:
     found = [
         (use, result.windows[use.window]) for use in result.utilization.windows if 0 <= use.window < len(result.windows)
     ]
-    of_setting = [(use, window) for use, window in found if window.setting == setting and window.status == "ok"]
+    # What windows of the training process can't have is a part of what is promised, and of no window.
+    switched = knobs.switched(setting)
+    of_setting = [(use, window) for use, window in found if window.setting == switched and window.status == "ok"]
     timed = [use for use, window in of_setting if window.mode == "timed"]
     return (timed, False) if timed else ([use for use, _ in of_setting], bool(of_setting))
 

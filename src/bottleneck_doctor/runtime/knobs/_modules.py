@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import re
 import sys
-from typing import Any, Callable
+from typing import Any, Callable, Dict, List
 
 import torch
 
+_VERSION = re.compile(r"\d+/\d+(?=: )")
+"""What torch calls a compiled version of a function, before the reason why it does not fit."""
 _DEPTH = 4
 """How deep nested lists are looked into."""
 
@@ -20,6 +24,32 @@ def compiled_graphs() -> int:
     """How many graphs torch has compiled in this process so far."""
     utils = sys.modules.get("torch._dynamo.utils")
     return 0 if utils is None else int(utils.counters["stats"]["unique_graphs"])
+
+
+def recompiled() -> List[Dict[str, Any]]:
+    """The functions that torch had to compile again in this process: `name`, `file`, `line`, how many `times`, and the
+    last `reason` in torch's words. The one that was compiled most often comes first."""
+    utils = sys.modules.get("torch._dynamo.utils")
+    found: List[Dict[str, Any]] = []
+    for code, noted in list((getattr(utils, "guard_failures", None) or {}).items()):
+        reasons = [str(each) for each in noted]
+        if not reasons:
+            continue
+        # Each time, torch notes a reason for every version that there is: one the first time, two the second.
+        versions = [match and match[0] for match in map(_VERSION.match, reasons)]
+        times = versions.count(versions[0]) if versions[0] else int((math.sqrt(8 * len(reasons) + 1) - 1) / 2)
+        name = getattr(code, "co_qualname", code.co_name)
+        last = _VERSION.sub("", reasons[-1], count=1).lstrip(": ").split("\n")[0]
+        place = {"name": name, "file": code.co_filename, "line": code.co_firstlineno}
+        found.append({**place, "times": times, "reason": last[:500]})
+    return sorted(found, key=lambda each: -each["times"])
+
+
+def most_versions() -> int:
+    """How many versions of a function torch compiles before it gives the function up."""
+    config = sys.modules.get("torch._dynamo.config")
+    # Before torch 2.6 it has the other name only.
+    return int(getattr(config, "recompile_limit", getattr(config, "cache_size_limit", 8)))
 
 
 def mapped(value: Any, change: Callable[[torch.Tensor], torch.Tensor], depth: int = 0) -> Any:

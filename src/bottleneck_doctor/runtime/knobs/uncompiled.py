@@ -14,9 +14,10 @@ import torch
 from ..loop.steps import Steps
 from . import GuestContext, Knob, Refused
 from ._memory import MemoryLimit
-from ._modules import compiled_graphs
+from ._modules import compiled_graphs, most_versions, recompiled
 
 EAGER: Literal["force_eager"] = "force_eager"
+_MOST_TOLD = 3
 
 
 class Uncompiled(Knob):
@@ -50,6 +51,12 @@ class Uncompiled(Knob):
 
     def effect(self, value: Any, context: GuestContext) -> Optional[bool]:
         return _stance() == EAGER
+
+    @classmethod
+    def facts(cls, steps: Steps, device: str, loader: Any = None) -> Any:
+        """Nothing of ours is switched before the loop is found: what was compiled again by then is the program's."""
+        again = recompiled()
+        return {"recompiled": again[:_MOST_TOLD], "most_versions": most_versions()} if again else None
 
     @classmethod
     def obstacle(cls, steps: Steps, loader: Any = None) -> Optional[str]:

@@ -7,7 +7,7 @@ for a slow rank is included, because an all-reduce ends for all ranks at once.
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, List, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 from torch.nn.parallel import DistributedDataParallel
 
@@ -56,6 +56,11 @@ class Communication:
             if known is not None and times != known:  # Passes that only accumulate leave the figures as they are.
                 took, hidden = times
                 self._exposed.append(max(0.0, took - hidden) * NANOSECOND)
+
+    def exchanges(self) -> Optional[Dict[str, int]]:
+        """Of how many `passes` it is known whether they exchanged gradients, and how many `exchanged` them; None where
+        no model exchanges any."""
+        return {"passes": self._passes - 1, "exchanged": len(self._exposed)} if self._passes > 1 else None
 
     def seconds(self) -> float:
         """Seconds of all passes: those that were read, and their mean for the one that was not."""

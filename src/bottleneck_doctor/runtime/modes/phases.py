@@ -5,6 +5,8 @@ Hooks are on only while the window runs. The result, with times in seconds:
 - `phases` (by name, exclusive), `seconds` (their sum), `step_seconds`, `wait_seconds`, `ready` (batches found ready)
 - `synchronising`: `name`, `file`, `line`, `count`, `seconds` of calls that take values out of tensors
 - `garbage`: `collections`, `seconds`
+- `exchanges`: `passes` (backward), `exchanged` (those of them that exchanged gradients with other processes), `updates`
+  (of optimizers), or None
 - `loading` (see `LoadingRecorder.detail`) or None, and then `loading_missing` says why
 - `timeline`: `seconds`, `events` of `[lane, kind, start, seconds, batch]`, or None
 - `epoch_pause`: totals since the process began (see `EpochPauses`)
@@ -65,6 +67,7 @@ class Phases(Mode, Watch):
         self._collection_began: Optional[float] = None
         self._collections = 0
         self._collecting = 0.0
+        self._updates = 0
 
     # -- on and off --------------------------------------------------------------------------------------------------
 
@@ -222,6 +225,7 @@ class Phases(Mode, Watch):
     def optimizer_ended(self) -> None:
         if not self._elsewhere():
             self._clock.end_phase(OPTIMIZER)
+            self._updates += 1
 
     def _moving(self, original: Any) -> Any:
         def move(tensor: Any, *args: Any, **kwargs: Any) -> Any:
@@ -275,6 +279,7 @@ class Phases(Mode, Watch):
         phases = dict(clock.seconds)
         phases[COMMUNICATION] = min(phases[BACKWARD], self._communication.seconds())
         phases[BACKWARD] -= phases[COMMUNICATION]
+        exchanges = self._communication.exchanges()
         return {
             "phases": phases,
             "seconds": sum(phases.values()),
@@ -283,6 +288,7 @@ class Phases(Mode, Watch):
             "ready": self._ready,
             "synchronising": self._values.detail(),
             "garbage": {"collections": self._collections, "seconds": self._collecting},
+            "exchanges": None if exchanges is None else {**exchanges, "updates": self._updates},
             "timeline": timeline,
             "epoch_pause": self.context.pauses.totals(),
             **loading,

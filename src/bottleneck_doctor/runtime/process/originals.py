@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import sys
 import time
+from functools import partial
+from typing import Any, Callable, Optional
 
 now = time.perf_counter
 """Seconds on a clock shared by every process of the machine (CLOCK_MONOTONIC on Linux)."""
@@ -17,6 +19,15 @@ processor_time = time.process_time
 
 read_clock = getattr(time, "clock_gettime", None)
 """Any clock of the system by its number; None where the system has none."""
+
+resources: Optional[Callable[[], Any]] = None
+"""What this process has used, as getrusage(2) has it; None on Windows."""
+try:
+    import resource
+
+    resources = partial(resource.getrusage, resource.RUSAGE_SELF)
+except ImportError:
+    pass
 
 wall_clock = time.time
 """Unix time, as in the times of files."""

@@ -13,7 +13,7 @@ import os
 from typing import Dict, Iterator, List, Optional, Set, Tuple
 
 from ..wire.channel import invited_from_here
-from .originals import getpid, now, open_file, processor_time, read_clock
+from .originals import getpid, now, open_file, processor_time, read_clock, resources
 
 _UNREADABLE = (OSError, ValueError, IndexError)
 _supervisor: Optional[int] = None
@@ -69,7 +69,8 @@ class Surroundings:
         host of a virtual machine took (`stolen`), that there were (`capacity`), and that our own processes used
         (`own`); seconds for which threads of ours that live were `queued` for a CPU, all together, and for which any
         task waited for one (`cpu_pressure`) or for a disk (`io_pressure`); `periods` of a CPU quota and those of them
-        `throttled`.
+        `throttled`; and of this process alone, `faults`, the pages of memory that it got from the kernel, and seconds
+        for which the `kernel` worked for it.
 
         What can't be read is left out; everything, where no timed part was seen.
         """
@@ -95,6 +96,9 @@ class Surroundings:
                 found["throttled"], found["periods"] = max(_throttling(_text(path)) for path in self._quotas)
         except _UNREADABLE:
             pass
+        if resources is not None:
+            used = resources()
+            found["faults"], found["kernel"] = float(used.ru_minflt), used.ru_stime
         return found
 
     def _text(self, name: str, most: int = -1) -> bytes:
