@@ -139,9 +139,10 @@ def examine(program: Planted, budget: str, scratch: Path, reports: Path | None =
     with tempfile.TemporaryDirectory(prefix="planted-report-") as folder:
         output = reports / program.name if reports is not None else Path(folder)
         arguments = [word.replace(SCRATCH, str(scratch)) for word in program.arguments]
-        given = ["--budget", budget] if budget else []
+        seconds = program.late * _seconds(budget) if budget else None
+        given = [] if seconds is None else ["--budget", f"{seconds:g}s"]
         words = ["run", "--quiet", "-o", str(output), *given, str(program.file), "--", *arguments]
-        code, failure, wall = examination(words, scratch, _seconds(budget) + GRACE if budget else DEFAULT_LIMIT)
+        code, failure, wall = examination(words, scratch, DEFAULT_LIMIT if seconds is None else seconds + GRACE)
         report: dict[str, Any] = {}
         if not failure:
             report = msgspec.json.decode((output / "report.json").read_bytes())
