@@ -199,9 +199,9 @@ SUITE = (
     Planted(name="rare_slow_sample", expected=("step-jitter",), never=FILES, place=False),
     # The step.
     Planted(name="conv_compute", expected=("compute-bound",), never=(*WAITS, *STEPS), place=False),
-    Planted(name="averaged_weights", expected=("averaged-weights",), never=WAITS, late=LATE),
+    Planted(name="averaged_weights", expected=("averaged-weights", "work-between-steps"), never=WAITS),
     Planted(name="double_arrays", expected=("double-precision",), never=(*WAITS, *STEPS), place=False),
-    Planted(name="changing_shapes", expected=("recompiles",), never=(*WAITS, *STEPS, "step-jitter")),
+    Planted(name="changing_shapes", expected=("recompiles",), never=(*WAITS, *STEPS)),
     Planted(name="exchanged_each_time", expected=("needless-exchanges",), never=(*WAITS, *STEPS), place=False),
     Planted(
         name="padded_rows", expected=("padding",), never=(*WAITS, *STEPS, "memory-growth"), fix=("trimmed-padding",)

@@ -1,4 +1,4 @@
-"""Trains a deep, narrow network and averages its weights after every step, a tensor at a time in Python."""
+"""Trains a deep, narrow network and keeps three running means of its weights, a tensor at a time in Python."""
 
 import argparse
 import copy
@@ -19,7 +19,7 @@ class Block(nn.Module):
         return rows + self.second(nn.functional.gelu(self.first(self.norm(rows))))
 
 
-def average(kept, model, decay=0.999):
+def average(kept, model, decay):
     with torch.no_grad():
         trained = dict(model.named_parameters())
         for name, mean in kept.named_parameters():
@@ -35,7 +35,7 @@ def main():
     data = TensorDataset(torch.randn(4096, 32), torch.randint(0, 10, (4096,)))
     loader = DataLoader(data, batch_size=8, shuffle=True)
     model = nn.Sequential(*(Block(32) for _ in range(40)), nn.Linear(32, 10))
-    kept = copy.deepcopy(model)
+    means = {decay: copy.deepcopy(model) for decay in (0.99, 0.999, 0.9999)}
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for epoch in range(1, options.epochs + 1):
         for rows, labels in loader:
@@ -43,7 +43,8 @@ def main():
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-            average(kept, model)
+            for decay, kept in means.items():
+                average(kept, model, decay)
         print(f"epoch {epoch} loss {loss.item():.4f}", flush=True)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bottleneck_doctor.diagnose._evidence import Evidence
-from bottleneck_doctor.diagnose._rule import CAUSE, MATTERS, Rule, Statement, several, times
+from bottleneck_doctor.diagnose._rule import CAUSE, MATTERS, Rule, Statement, several
 from bottleneck_doctor.wording import words
 
 NEARLY_ALL = 0.9
@@ -16,8 +16,11 @@ def judge(evidence: Evidence) -> Statement | None:
     seen, shares = evidence.exchanges, evidence.shares
     if seen is None or shares is None or not seen.updates or seen.exchanged < NEARLY_ALL * seen.passes:
         return None
-    each = seen.passes / seen.updates
-    needless = shares.communication * (1 - 1 / each) if each >= SEVERAL else 0.0
+    if seen.passes < SEVERAL * seen.updates:
+        return None
+    # Of the last pass in each window nobody knows whether it exchanged anything, so it is not among those seen.
+    each = round(seen.passes / seen.updates)
+    needless = shares.communication * (1 - 1 / each)
     if needless < MATTERS:
         return None
     return Statement(
@@ -25,10 +28,14 @@ def judge(evidence: Evidence) -> Statement | None:
             f"An update takes {several(each, 'backward pass')}, and gradients are exchanged after each of them. That "
             f"takes {words.share_text(shares.communication)} of the time, and one exchange an update is enough."
         ),
-        figures={"passes_per_update": each, "communication_share": shares.communication, "needless_share": needless},
+        figures={
+            "passes_per_update": float(each),
+            "communication_share": shares.communication,
+            "needless_share": needless,
+        },
         weight=needless * evidence.in_steps,
         measured=False,
-        clause=f"exchanges gradients {times(each)} times for each update",
+        clause=f"exchanges gradients {each} times for each update",
     )
 
 
