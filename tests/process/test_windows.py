@@ -665,7 +665,9 @@ EPOCHS = {"break": 5, "next of iter": 1, "ten batches": None}
 """Batches an epoch as seen by the time the loop is found; where that is within the first epoch, none."""
 
 
-@pytest.mark.parametrize("shape", [pytest.param("break", marks=pytest.mark.slow(together=True)), *sorted(SHORT)[1:]])
+@pytest.mark.parametrize(
+    "shape", [pytest.param("break", marks=pytest.mark.slow(together=True)), "next of iter", "ten batches"]
+)
 def test_windows_longer_than_epochs_come_to_an_end(guest: StartGuest, shape: str) -> None:
     body = SHORT[shape]
     text = repeated(body)

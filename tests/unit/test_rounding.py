@@ -2,34 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
-import sys
 import warnings
 from itertools import islice
 from typing import Any
 
 import pytest
 import torch
-from tests.benchmark import BENCHMARKS, load
+from tests.benchmark import load
 from torch.utils.data import DataLoader, TensorDataset
 
 from bottleneck_doctor.fixes import catalogue
 
 rounding = load("rounding")
-
-
-def nets() -> Any:
-    spec = importlib.util.spec_from_file_location("nets_of_the_benchmark", BENCHMARKS / "workloads" / "nets.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # Its dataclass looks its module up while it is made.
-    spec.loader.exec_module(module)
-    return module
-
-
-NETS = nets().NETS
+NETS = load("workloads/nets").NETS
 
 
 def row(spoils: bool = False, **record: Any) -> Any:

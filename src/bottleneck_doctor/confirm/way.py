@@ -39,7 +39,7 @@ def way(result: Result, promise: Promise) -> Way | str:
         return "No variable is known that brings it here."
     if started == promise.setting:
         return Way(variables=variables)
-    switched = {name: value for name, value in promise.setting.items() if name not in started}
+    switched = knobs.switched(promise.setting)
     if not result.method.source:
         why = "With --no-source, the report has no edit that could be tried."
         return Way(variables=variables, setting=switched, why=why)

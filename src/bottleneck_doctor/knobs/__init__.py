@@ -104,8 +104,8 @@ def shrinking(setting: Setting) -> Setting:
 
 def switched(setting: Setting) -> Setting:
     """The part of a setting that windows of one process switch; all of it where a process has to be started with it."""
-    rest = {name: value for name, value in setting.items() if name not in of_layer(setting, "session")}
-    return rest or setting
+    started = of_layer(setting, "session")
+    return {name: value for name, value in setting.items() if name not in started} or setting
 
 
 def is_ceiling(setting: Setting) -> bool:
