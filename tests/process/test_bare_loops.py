@@ -190,8 +190,8 @@ for batch in loader:
     "kind",
     [
         "optimizer",
-        pytest.param("loader", marks=pytest.mark.slow),
-        pytest.param("no optimizer yet", marks=pytest.mark.slow),
+        pytest.param("loader", marks=pytest.mark.slow(together=True)),
+        pytest.param("no optimizer yet", marks=pytest.mark.slow(together=True)),
     ],
 )
 def test_passes_before_training_are_no_training(guest: StartGuest, kind: str) -> None:

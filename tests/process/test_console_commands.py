@@ -13,7 +13,7 @@ from tests.process.driver import Guest, run_plain, write
 from bottleneck_doctor.cli._entrypoint import check_command
 from bottleneck_doctor.session.session import Command
 
-pytestmark = [pytest.mark.process, pytest.mark.slow]
+pytestmark = [pytest.mark.process, pytest.mark.slow(together=True)]
 
 OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
 

@@ -62,7 +62,7 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture(params=["sandbox", pytest.param("user namespace", marks=pytest.mark.slow)])
+@pytest.fixture(params=["sandbox", pytest.param("user namespace", marks=pytest.mark.slow(together=True))])
 def shown(
     request: pytest.FixtureRequest, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., FileProtector]]:

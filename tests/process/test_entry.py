@@ -104,7 +104,12 @@ sys.exit(done.returncode)
 
 
 @pytest.mark.parametrize(
-    "how", ["env", pytest.param("environ", marks=pytest.mark.slow), pytest.param("shell", marks=pytest.mark.slow)]
+    "how",
+    [
+        "env",
+        pytest.param("environ", marks=pytest.mark.slow(together=True)),
+        pytest.param("shell", marks=pytest.mark.slow(together=True)),
+    ],
 )
 def test_child_that_is_given_a_path_of_its_own(guests: list[Guest], tmp_path: Path, how: str) -> None:
     """A command that starts its training with PYTHONPATH set: what it sets is there, and so is the guest."""

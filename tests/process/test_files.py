@@ -154,7 +154,7 @@ class Guarding(FileProtector):
         self.give_up("the test wants none")
 
 
-@pytest.fixture(params=["sandbox", pytest.param("user namespace", marks=pytest.mark.slow), "guard"])
+@pytest.fixture(params=["sandbox", pytest.param("user namespace", marks=pytest.mark.slow(together=True)), "guard"])
 def protector(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[FileProtector]:

@@ -30,7 +30,7 @@ sys.exit(3)
 """100 MB that are no UTF-8 before it trains, and 0.1 MB in every step."""
 
 
-@pytest.mark.parametrize("terminal", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("terminal", [False, pytest.param(True, marks=pytest.mark.slow(together=True))])
 def test_output_of_a_hundred_megabytes(tmp_path: Path, terminal: bool) -> None:
     guest = Guest(Command((sys.executable, str(write(tmp_path, FLOOD))), tmp_path, terminal=terminal))
     log = guest.session._output.log.path

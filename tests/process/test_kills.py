@@ -13,7 +13,7 @@ pytestmark = pytest.mark.process
 KILLS = Path(__file__).parents[2] / "benchmarks" / "kills.py"
 
 
-@pytest.mark.slow
+@pytest.mark.slow(together=True)
 @pytest.mark.parametrize("seed", [7])
 def test_nothing_is_left_by_the_killed(seed: int) -> None:
     command = [sys.executable, str(KILLS), "--kills", "5", "--seed", str(seed)]

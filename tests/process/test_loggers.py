@@ -118,7 +118,7 @@ def protector(request: pytest.FixtureRequest, project: Path) -> Iterator[FilePro
         made.close()
 
 
-@pytest.mark.slow  # `test_files.py` asks the same of a program with files of its own.
+@pytest.mark.slow(together=True)  # `test_files.py` asks the same of a program with files of its own.
 @pytest.mark.parametrize("logger", ["csv", "tensorboard", "safetensors", "wandb", "mlflow", "h5py"])
 def test_what_a_logger_writes_goes_away(protector: FileProtector, project: Path, logger: str) -> None:
     for needs in {"csv": [], "tensorboard": ["tensorboard"]}.get(logger, [logger]):

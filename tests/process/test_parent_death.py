@@ -36,7 +36,9 @@ if __name__ == "__main__":
 )
 
 
-@pytest.mark.parametrize("context", ["fork", pytest.param("spawn", marks=pytest.mark.slow), "forkserver"])
+@pytest.mark.parametrize(
+    "context", ["fork", pytest.param("spawn", marks=pytest.mark.slow(together=True)), "forkserver"]
+)
 def test_workers_end_with_the_one_that_started_them(guest: StartGuest, context: str) -> None:
     script = guest(STUCK, context)
     pid = script.session.pid

@@ -58,10 +58,10 @@ for epoch in range(8):
     ("shuffles", "workers"),
     [
         ("default", 0),
-        pytest.param("own", 0, marks=pytest.mark.slow),
-        pytest.param("generator", 0, marks=pytest.mark.slow),
-        pytest.param("default", 1, marks=pytest.mark.slow),
-        pytest.param("persistent", 1, marks=pytest.mark.slow),
+        pytest.param("own", 0, marks=pytest.mark.slow(together=True)),
+        pytest.param("generator", 0, marks=pytest.mark.slow(together=True)),
+        pytest.param("default", 1, marks=pytest.mark.slow(together=True)),
+        pytest.param("persistent", 1, marks=pytest.mark.slow(together=True)),
     ],
 )
 def test_draws_are_those_without_us(guest: StartGuest, tmp_path: Path, shuffles: str, workers: int) -> None:

@@ -225,7 +225,7 @@ for epoch in range(100000):
     [
         pytest.param(
             "smoke = next(iter(sharded(Rows(80)))) if rank == 0 else None\n" + LOOP.replace("80", "800"),
-            marks=pytest.mark.slow,
+            marks=pytest.mark.slow(together=True),
         ),
         """
 loader = sharded(Rows(1600, 0.001))
@@ -301,8 +301,8 @@ ACCELERATE = (sys.executable, "-m", "accelerate.commands.launch", "--multi_gpu",
     ("text", "launcher", "needs"),
     [
         pytest.param(SPAWNED, (), "torch", marks=pytest.mark.slow(together=True)),
-        pytest.param(WITH_LIGHTNING, (), "lightning", marks=pytest.mark.slow),
-        pytest.param(RANKS + LOOP, ACCELERATE, "accelerate", marks=pytest.mark.slow),
+        pytest.param(WITH_LIGHTNING, (), "lightning", marks=pytest.mark.slow(together=True)),
+        pytest.param(RANKS + LOOP, ACCELERATE, "accelerate", marks=pytest.mark.slow(together=True)),
     ],
     ids=["spawn", "lightning", "accelerate"],
 )
@@ -370,7 +370,7 @@ accelerator.end_training()
 )
 
 
-@pytest.mark.slow
+@pytest.mark.slow(together=True)
 @pytest.mark.parametrize(
     ("text", "launcher", "epochs"),
     [
@@ -437,7 +437,7 @@ for number, batch in enumerate(sharded(Rows(4000))):
     assert "bottleneck_doctor" not in exited.tail
 
 
-@pytest.mark.slow
+@pytest.mark.slow(together=True)
 def test_ranks_with_unequal_batches_are_told_apart(tmp_path: Path) -> None:
     """`join` lets one rank end its epoch while the other goes on; windows of one length can't."""
     text = """
@@ -456,7 +456,7 @@ for epoch in range(100000):
     assert "drop_last" in done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.slow(together=True)
 def test_rank_that_is_killed(ranks: StartRanks) -> None:
     script = ranks(RANKS + LOOP)
     script.found()
@@ -542,7 +542,7 @@ for epoch in range(100000):
     assert told["straggler-rank"].evidence["rank"] == 1.0
 
 
-@pytest.mark.slow
+@pytest.mark.slow(together=True)
 def test_crash_of_a_rank_is_the_scripts_own(tmp_path: Path) -> None:
     write(tmp_path, RANKS + "if rank == 1:\n    raise RuntimeError('no GPU for me')\n" + LOOP)
     command = [sys.executable, "-m", "bottleneck_doctor", "run", "--launch", " ".join(TORCHRUN), "train.py"]

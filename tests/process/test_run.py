@@ -191,7 +191,8 @@ NOT_TRAINING = {
 
 
 @pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind == "twelve steps")) for kind in NOT_TRAINING]
+    "kind",
+    [pytest.param(kind, marks=[pytest.mark.slow(together=True)] * (kind == "twelve steps")) for kind in NOT_TRAINING],
 )
 def test_script_that_does_not_train(tmp_path: Path, kind: str) -> None:
     text, slug = NOT_TRAINING[kind]

@@ -52,7 +52,7 @@ def test_operators_of_a_few_steps(guest: StartGuest, tmp_path: Path) -> None:
         assert (profile.utilization, profile.kernels, profile.idle_share, profile.idle_cause) == (None, [], None, "")
 
 
-@pytest.mark.slow
+@pytest.mark.slow(together=True)
 def test_a_trace_of_many_steps_stays_small(guest: StartGuest, tmp_path: Path) -> None:
     script = guest(LOOP)
     script.found()
@@ -102,7 +102,7 @@ def test_evaluation_is_no_part_of_it(guest: StartGuest, tmp_path: Path, epochs: 
     assert not any("fft" in name for name in calls)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(together=True)
 def test_a_loop_without_loader(guest: StartGuest, tmp_path: Path) -> None:
     script = guest(PRELUDE + "while True:\n    train_on(torch.ones(1, 3, 4))\n")
     script.found()
@@ -113,7 +113,7 @@ def test_a_loop_without_loader(guest: StartGuest, tmp_path: Path) -> None:
     assert len(steps) >= STEPS
 
 
-@pytest.mark.slow
+@pytest.mark.slow(together=True)
 def test_a_trace_that_cannot_be_written_costs_itself_only(guest: StartGuest, tmp_path: Path) -> None:
     script = guest(LOOP)
     script.found()
@@ -131,7 +131,7 @@ USERS = (
 )
 
 
-@pytest.mark.slow
+@pytest.mark.slow(together=True)
 @pytest.mark.parametrize(
     ("profiler", "more", "running"),
     [

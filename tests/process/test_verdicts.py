@@ -82,8 +82,8 @@ def test_what_fails_in_a_worker_is_told(guest: StartGuest, tmp_path: Path) -> No
     ("code", "sentence"),
     [
         ("os.kill(os.getpid(), 9)", "a worker was killed by SIGKILL (out of memory?); each worker holds a copy"),
-        pytest.param("os.kill(os.getpid(), 11)", "a worker crashed (SIGSEGV)", marks=pytest.mark.slow),
-        pytest.param("os._exit(3)", "a worker ended without an error message", marks=pytest.mark.slow),
+        pytest.param("os.kill(os.getpid(), 11)", "a worker crashed (SIGSEGV)", marks=pytest.mark.slow(together=True)),
+        pytest.param("os._exit(3)", "a worker ended without an error message", marks=pytest.mark.slow(together=True)),
     ],
 )
 def test_how_a_worker_ended_is_told(guest: StartGuest, tmp_path: Path, code: str, sentence: str) -> None:
@@ -302,7 +302,7 @@ def test_shared_memory_that_is_too_small(tmp_path: Path) -> None:
 # -- what users' code does to its own process ------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.slow(together=True)
 def test_much_output_in_no_encoding(guest: StartGuest) -> None:
     script = guest(
         PRELUDE
