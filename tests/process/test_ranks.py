@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -163,6 +164,46 @@ def test_which_passes_exchange_gradients_is_seen(ranks: StartRanks, always: bool
             assert told["exchanged"] == told["passes"]
         else:
             assert told["exchanged"] <= told["updates"] + 1 < told["passes"] / 2
+
+
+ENDS_SHORT = """
+optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+loader = sharded(Rows(80, 0.001))
+for epoch in range(int(sys.argv[1])):
+    for number, batch in enumerate(loader):
+        (model(batch[0] / 7).mean() - rank).square().backward()
+        if number % 4 == 3 or number == 9:
+            optimizer.step()
+            optimizer.zero_grad()
+torch.distributed.barrier()
+values = [value for each in model.parameters() for value in each.flatten().tolist()]
+os.write(1, ("weights " + " ".join(f"{value:.5f}" for value in values) + "\\n").encode())
+"""
+"""Updates of four, four and two passes, on different data in each rank."""
+
+
+def test_gradients_that_are_exchanged_once_an_update_train_the_same(ranks: StartRanks, tmp_path: Path) -> None:
+    script = ranks(RANKS + ENDS_SHORT, "12")
+    found = script.found()
+    assert found.obstacles["no_sync"] == ""
+    exchanges = []
+    for setting in ({}, {"no_sync": True}):
+        done = together(script.window(setting, mode="phases", lead_in=10, steps=20))
+        assert (done.status, done.reason) == ("ok", "")
+        assert done.parts is not None
+        exchanges.append([part.detail["exchanges"] for part in done.parts.values()])
+    assert all(each["exchanged"] == each["passes"] for each in exchanges[0])
+    # The update of two passes is exchanged by us, without the model, and counts for none.
+    assert all(each["exchanged"] <= each["passes"] / 4 for each in exchanges[1])
+    ended = script.run_out()
+    assert ended.code == 0, ended.tail
+    (tmp_path / "left").mkdir()  # torchrun leaves folders behind.
+    left = {"TMPDIR": str(tmp_path / "left")}
+    plain = run_plain([*TORCHRUN[1:], str(tmp_path / "train.py"), "12"], tmp_path, left)
+    assert plain.code == 0, plain.err
+    weights = [re.findall(r"weights((?: -?[0-9.]+){5})", text) for text in (ended.tail, plain.out)]
+    assert [len(each) for each in weights] == [2, 2], (ended.tail, plain.out)
+    assert len({*weights[0], *weights[1]}) == 1, weights
 
 
 @pytest.mark.slow(together=True)

@@ -312,6 +312,7 @@ def test_autocast_is_left_out_where_it_is_on() -> None:
     [
         ("fused-optimizer", "fused_optimizer"),
         ("merged-groups", "merged_groups"),
+        ("no-sync", "no_sync"),
         ("zero-grad-none", "zero_grad_none"),
     ],
 )

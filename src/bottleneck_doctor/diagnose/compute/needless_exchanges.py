@@ -46,6 +46,7 @@ RULE = Rule(
     depth=CAUSE,
     needs=("phases",),
     judge=judge,
+    fixes=("no-sync",),
     source="https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html"
     "#torch.nn.parallel.DistributedDataParallel.no_sync",
     advice="Put forward and backward of all batches but the last one before an update under `with model.no_sync():`. "
