@@ -171,6 +171,7 @@ def test_usage_errors_say_what_to_do(
         (["folder"], "script-is-directory", "Give the file: folder/__main__.py"),
         (["notes.txt"], "script-not-python", "notes.txt"),
         (["model.bin"], "script-not-python", "model.bin"),
+        (["train.ipynb"], "script-is-notebook", "jupyter nbconvert --to script train.ipynb"),
         (["--only", "num_workers", "train.py"], "unknown-fix", "Did you mean"),
         (["--skip", "autocast", "train.py"], "unknown-fix", "amp-bf16"),
         (["--skip", "xyzzy", "train.py"], "unknown-fix", "doctor fixes"),
@@ -192,6 +193,7 @@ def test_what_cannot_be_run_is_refused_before_any_work(
     (tmp_path / "folder" / "report.json").write_text("{}")
     (tmp_path / "notes.txt").write_text("These are notes, not a program.\n")
     (tmp_path / "model.bin").write_bytes(bytes(range(256)))
+    (tmp_path / "train.ipynb").write_text('{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}\n')
     assert main(["run", *arguments]) == Exit.USAGE
     shown = capsys.readouterr().err
     assert f"[{slug}]\n  → " in shown

@@ -62,6 +62,13 @@ def check_script(script: Path, *, compiles_here: bool, show_source: bool = True)
         near = _near_files(script)
         hint = f"Did you mean {' or '.join(near)}?" if near else f"Check the path; it is relative to {os.getcwd()}."
         raise DoctorError("script-missing", f"There is no script {script}.", hint)
+    if script.suffix == ".ipynb" and script.is_file():
+        # Python would run its JSON, and fail at the first `null`.
+        raise DoctorError(
+            "script-is-notebook",
+            f"{script} is a notebook, which Python can't run as it is.",
+            f"Convert its code to a script, and give that: jupyter nbconvert --to script {shlex.quote(str(script))}",
+        )
     if not script.is_file() or script.stat().st_size > _LARGEST_SCRIPT:
         raise _not_python(script)
     try:
