@@ -33,6 +33,7 @@ from bottleneck_doctor.documents.report import (
     Verdict,
 )
 from bottleneck_doctor.edits.diff import as_change
+from bottleneck_doctor.examine.pair_costs import PAIRS
 from bottleneck_doctor.examine.request import ExaminationRequest
 from bottleneck_doctor.examine.sources import sources
 from bottleneck_doctor.render import html, terminal
@@ -191,8 +192,13 @@ def test_there_has_to_be_time() -> None:
     assert "more" in room.no_time(late, room.seconds_left(late, None, asked=False))
 
 
+def of_quick_steps(result: Result) -> Result:
+    assert result.baseline is not None
+    return replace(result, baseline=replace(result.baseline, step_ms=20.0))
+
+
 def test_a_long_examination_is_confirmed_by_as_few_pairs_as_a_claim_needs() -> None:
-    result = promised()
+    result = of_quick_steps(promised())
     wanted = room.seconds_wanted(result)
 
     def left(seconds: float) -> float:
@@ -203,9 +209,26 @@ def test_a_long_examination_is_confirmed_by_as_few_pairs_as_a_claim_needs() -> N
         return found
 
     assert left(100.0) == room.USUAL_SECONDS - 100 - room.ENDING
-    assert wanted < left(room.USUAL_SECONDS) < 1.5 * wanted
+    assert 2 * wanted < left(room.USUAL_SECONDS) < 3 * wanted
     assert wanted < left(room.MOST_SECONDS - room.ENDING - 1.1 * wanted) < 1.15 * wanted
     assert left(room.MOST_SECONDS - wanted) < wanted
+
+
+def test_time_that_starts_may_take_makes_no_pair_longer() -> None:
+    result = of_quick_steps(promised())
+
+    def a_pair(seconds: float, budget: float | None = None) -> float:
+        at = replace(result, method=replace(result.method, seconds=seconds))
+        found = room.seconds_left(at, budget, asked=False)
+        assert found is not None
+        return found / room.pairs_planned(at, budget, found)
+
+    expected = room.seconds_wanted(result) / PAIRS
+    assert expected < a_pair(room.USUAL_SECONDS) < 1.3 * expected
+    assert expected < a_pair(room.MOST_SECONDS - room.ENDING - 4 * expected) < 1.4 * expected
+    assert a_pair(100.0) == (room.USUAL_SECONDS - 100 - room.ENDING) / PAIRS
+    assert a_pair(100.0, 400.0) == (300 - room.ENDING) / PAIRS
+    assert room.pairs_planned(result, None, None) == PAIRS
 
 
 def test_there_has_to_be_memory() -> None:

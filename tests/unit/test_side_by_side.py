@@ -94,6 +94,17 @@ def test_what_a_start_takes_is_known_of_each_and_of_all() -> None:
     assert starter.setup_seconds == pytest.approx(SECONDS_BETWEEN_STARTS + 5.08, abs=0.3)
 
 
+@pytest.mark.parametrize(("step", "sooner"), [(2.5, True), (0.01, False)])
+def test_the_next_start_is_expected_to_take_what_it_takes(step: float, sooner: bool) -> None:
+    """Already after the first, which had to see more steps: then the time that an answer takes is planned."""
+    ran = Ran({"one": Training(step=step)}, nothing)
+    expected = ran.starter.setup()
+    with ran.starter.live([side("one")], what="It", patience=lambda: 60.0):
+        first, second = ran.starter.setups.values()
+    assert expected == pytest.approx(second, abs=0.3)
+    assert (expected < 0.7 * first) is sooner
+
+
 @pytest.mark.parametrize(("names", "own"), [(("one",), False), (("one", "two"), True)])
 def test_several_meet_at_ports_of_their_own(names: Sequence[str], own: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PET_RDZV_ENDPOINT", raising=False)

@@ -9,6 +9,7 @@ import pytest
 from tests.unit.made_up_machine import FOUND_AFTER, FOUND_AGAIN_AFTER, Examined, Machine
 
 from bottleneck_doctor.documents.report import Window
+from bottleneck_doctor.examine import time_wanted
 from bottleneck_doctor.examine.examination import DEFAULT_BUDGET
 from bottleneck_doctor.measure import pairing
 from bottleneck_doctor.measure.schedule import LEAST_SESSIONS
@@ -56,6 +57,14 @@ def test_the_likeliest_is_measured_in_as_many_processes_as_a_claim_needs(
     assert fits(step, start, window_steps) is (step < 6.0)
     assert sessions(ran)[AMP] >= LEAST_SESSIONS
     assert ran.result.verdict.fix == "amp-bf16"
+
+
+def test_steps_of_eight_seconds_are_decided_in_ten_minutes() -> None:
+    """As a public program has them: the time is enough only because later processes find their loop sooner."""
+    ran = examined(8.1, 12.0, FED)
+    assert sessions(ran)[AMP] >= LEAST_SESSIONS
+    assert ran.result.verdict.fix == "amp-bf16"
+    assert ran.result.method.seconds <= time_wanted.LONGEST
 
 
 def test_processes_after_the_first_find_the_loop_that_it_had_in_fewer_steps() -> None:

@@ -12,7 +12,6 @@ from bottleneck_doctor.confirm.way import Way, not_in_effect, way
 from bottleneck_doctor.documents.check import DEVICE_MEMORY, HOST_MEMORY, Check
 from bottleneck_doctor.documents.report import Confirmation, Confirmed, ConfirmedBy, PeakMemory, Result, Speedup
 from bottleneck_doctor.errors import DoctorError
-from bottleneck_doctor.examine.pair_costs import PAIRS
 from bottleneck_doctor.examine.request import ExaminationRequest
 from bottleneck_doctor.gate.check import check
 from bottleneck_doctor.gate.limits import DEFAULTS
@@ -87,9 +86,10 @@ def _measured(
 ) -> Confirmation:
     assert promise.speedup is not None
     asked, promised = wanted.request, promise.speedup
+    left = room.seconds_left(result, asked.budget, asked=wanted.asked)
     request = TryRequest(
         start=asked.start,
-        budget=room.seconds_left(result, asked.budget, asked=wanted.asked),
+        budget=left,
         limits=DEFAULTS,
         # The promise is of the program as the user starts it.
         steady=False,
@@ -97,7 +97,7 @@ def _measured(
         verbose=asked.verbose,
         discretion=asked.discretion,
         edit=_edit(chosen, asked),
-        pairs_wanted=PAIRS,
+        pairs_wanted=room.pairs_planned(result, asked.budget, left),
     )
     progress.stage(f"Confirming it {promise_words.CHANGED[chosen.by]}, beside the training as written")
     done = check(request, progress, outside)

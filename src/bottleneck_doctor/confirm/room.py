@@ -19,6 +19,9 @@ USUAL_SECONDS = 360.0
 MOST_SECONDS = time_wanted.LONGEST
 """The same where steps or starts are so long that as many pairs as a claim needs don't fit into `USUAL_SECONDS`. An
 edit may bring less than the setting did while a process trained, so it is worth the time."""
+SPARE = 2.0
+"""How many times as long as expected pairs may take, where the user named no time. Two programs that start side by side
+take longer than one, by how much nobody knows before; and no pair is measured twice."""
 ENDING = 3.0
 """Seconds kept for the end of processes and for the report."""
 MEMORY_TO_SPARE = 1.2
@@ -42,11 +45,26 @@ def seconds_left(result: Result, budget: float | None, *, asked: bool) -> float 
     takes, because the user `asked` for it."""
     if asked:
         return None
-    spent = result.method.seconds + ENDING
+    spent = _spent(result)
     if budget is not None:
         return budget - spent
-    needed = min(time_wanted.MARGIN * seconds_wanted(result), MOST_SECONDS - spent)
-    return max(USUAL_SECONDS - spent, needed)
+    return max(USUAL_SECONDS - spent, min(SPARE * _expected(result), MOST_SECONDS - spent))
+
+
+def pairs_planned(result: Result, budget: float | None, left: float | None) -> int:
+    """How many pairs the time `left` is planned for: as many as a claim needs, or as many more as leave each of them no
+    longer than that, if there is more time than is expected to be needed. `budget`: the user's."""
+    if left is None or budget is not None or left <= USUAL_SECONDS - _spent(result):
+        return PAIRS
+    return max(PAIRS, round(PAIRS * left / _expected(result)))
+
+
+def _spent(result: Result) -> float:
+    return result.method.seconds + ENDING
+
+
+def _expected(result: Result) -> float:
+    return time_wanted.MARGIN * seconds_wanted(result)
 
 
 def not_unasked(result: Result, start: Start) -> str:

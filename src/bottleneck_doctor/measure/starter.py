@@ -23,7 +23,7 @@ from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.waiting import await_event
 from bottleneck_doctor.protection.protector import Protector
 from bottleneck_doctor.runtime.wire import messages
-from bottleneck_doctor.runtime.wire.expected import Expected
+from bottleneck_doctor.runtime.wire.expected import REPEATS, Expected
 from bottleneck_doctor.runtime.wire.seen import Counts
 from bottleneck_doctor.session import launch
 from bottleneck_doctor.session.ending import Ending, SessionOver, ended
@@ -128,8 +128,18 @@ class Starter:
 
     def setup(self) -> float:
         """About how many seconds another start takes until its loop is found: the shortest of the last three, because
-        the first may have built caches."""
-        return min(list(self.setups.values())[-3:])
+        the first may have built caches. The first had to see more steps than those that know its loop."""
+        known = list(self.setups.values())[-3:]
+        return min(known) if len(known) > 1 else max(0.0, known[0] - self._found_sooner())
+
+    def _found_sooner(self) -> float:
+        """Seconds of steps that the next process need not make until its loop is found."""
+        live = next(iter(self.last.values()), None)
+        expected = None if live is None else self._expected(live.side)
+        if live is None or expected is None:
+            return 0.0
+        steps = live.loop.step_seconds
+        return max(0, len(steps) - REPEATS * expected.period - 1) * median(steps)
 
     @contextlib.contextmanager
     def live(self, sides: Sequence[Side], *, what: str, patience: Callable[[], float]) -> Iterator[list[Live]]:
