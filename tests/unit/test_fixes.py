@@ -323,6 +323,14 @@ def test_what_the_guest_saw_of_the_loop_decides(identifier: str, knob: str) -> N
     assert "was not seen" in refusal(identifier, FOUND)
 
 
+@pytest.mark.parametrize(("batches", "offered"), [(12, True), (10, False), (None, False)])
+def test_updates_that_a_scaler_judges_have_to_be_whole(batches: int | None, offered: bool) -> None:
+    scaled = replace(FOUND, grad_scaler=True, obstacles={"no_sync": ""}, facts={"no_sync": {"passes": 4}})
+    proposal = BY_ID["no-sync"].propose(replace(scaled, epoch_batches=batches))
+    assert isinstance(proposal, Offer) is offered
+    assert settings("no-sync", replace(scaled, grad_scaler=False, epoch_batches=batches))
+
+
 def test_lists_of_tensors_where_no_step_is_fused() -> None:
     obstacles = {"fused_optimizer": "torch has no fused `NAdam`", "foreach_optimizer": ""}
     assert settings("fused-optimizer", replace(FOUND, obstacles=obstacles)) == [{"foreach_optimizer": True}]

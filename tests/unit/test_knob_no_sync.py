@@ -102,16 +102,6 @@ def test_a_pass_that_is_a_part_of_another_is_no_second_one() -> None:
     assert "followed by an update" in Nested(passes=1).seen().obstacle()
 
 
-def test_gradients_that_a_scaler_judges_before_they_could_be_exchanged() -> None:
-    training = Training().seen()
-    training.steps.user_scaler = True
-    rows = torch.utils.data.TensorDataset(torch.ones(12, 3))
-    whole, short = (torch.utils.data.DataLoader(rows, batch_size=size) for size in (4, 3))
-    assert obstacles(training.steps, whole)[NAME] == ""
-    assert "scaled" in obstacles(training.steps, short)[NAME]
-    assert "scaled" in training.obstacle()
-
-
 def test_several_optimizers_share_no_passes() -> None:
     training = Training().seen()
     training.steps.optimizers.append(torch.optim.SGD(training.model.parameters(), lr=0.1))
@@ -121,7 +111,7 @@ def test_several_optimizers_share_no_passes() -> None:
 def test_nothing_watches_once_the_loop_is_found() -> None:
     training = Training().seen()
     assert training.steps.on_backward is not None
-    facts(training.steps, "cpu")
+    assert facts(training.steps, "cpu")[NAME] == {"passes": 3}
     assert training.steps.on_backward is None
 
 

@@ -8,7 +8,14 @@ from bottleneck_doctor.runtime.wire.messages import Found
 
 
 def propose(found: Found) -> Offer | NotApplicable:
-    return knob_obstacle(found, no_sync.NAME) or Offer(({no_sync.NAME: True},))
+    obstacle = knob_obstacle(found, no_sync.NAME)
+    if obstacle is not None:
+        return obstacle
+    passes = no_sync.passes(found)
+    if found.grad_scaler and (not passes or not found.epoch_batches or found.epoch_batches % passes):
+        # The scaler looks for an overflow before anybody could exchange the gradients of an update that ends early.
+        return NotApplicable("gradients are scaled, and the last update of an epoch may take fewer backward passes")
+    return Offer(({no_sync.NAME: True},))
 
 
 FIX = Fix(

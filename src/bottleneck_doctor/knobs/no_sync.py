@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 from bottleneck_doctor.knobs._spec import Argument, KnobSpec
+from bottleneck_doctor.runtime.wire.messages import Found
 
 NAME = "no_sync"
+
+
+def passes(found: Found) -> int | None:
+    """How many backward passes an update takes; None where that was not seen."""
+    told = found.facts.get(NAME)
+    seen = told.get("passes") if isinstance(told, dict) else None
+    return seen if isinstance(seen, int) else None
+
+
 KNOB = KnobSpec(
     name=NAME,
     layer="process",

@@ -15,7 +15,6 @@ from typing import Any, Dict, List, Optional, Tuple
 import torch
 from torch.nn.parallel import DistributedDataParallel
 
-from ..loader.attributes import epoch_length
 from ..loop.steps import Steps
 from . import GuestContext, Knob, Refused
 from ._hook import Hook
@@ -60,6 +59,8 @@ class NoSync(Knob):
     @classmethod
     def facts(cls, steps: Steps, device: str, loader: Any = None) -> Any:
         steps.on_backward = None
+        passes = _passes_of_update(steps)
+        return {"passes": passes} if passes else None
 
     @classmethod
     def obstacle(cls, steps: Steps, loader: Any = None) -> Optional[str]:
@@ -79,10 +80,6 @@ class NoSync(Knob):
             return "each backward pass is followed by an update"
         if not all(map(all, _whole_updates(steps))):
             return "already on: some backward passes exchange no gradients"
-        length = None if loader is None else epoch_length(loader)
-        if steps.user_scaler and (length is None or length % passes):
-            # It judges gradients for their overflow before anybody could exchange what a short update left.
-            return "gradients are scaled, and the last update of an epoch may take fewer backward passes"
         return ""
 
     # -- in a window -------------------------------------------------------------------------------------------------
