@@ -158,7 +158,7 @@ def test_where_a_claim_takes_longer_it_says_so_and_goes_on(monkeypatch: pytest.M
     minutes = round(total / 60)
     assert said == (
         'torch.autocast("cpu", dtype=torch.bfloat16) looks 1.50× as fast so far. '
-        f"A step takes 1.0 s and starting the script 1 min 23 s: about {minutes} minutes in all. "
+        f"A step takes 1.0 s and starting the script 1 min 19 s: about {minutes} minutes in all. "
         "Ctrl-C ends the examination, with a report of what is known by then"
     )
     assert machine.now <= KEPT * total
@@ -194,21 +194,21 @@ def test_that_nothing_helps_takes_three_processes_too() -> None:
 
 
 def test_nothing_is_not_waited_for_longer_than_ten_minutes() -> None:
-    examined = Examined(slow(speeds={}, step=3.0, start=60.0))
+    examined = Examined(slow(speeds={}, step=3.0, start=90.0))
     assert len(examined.totals) == 1
     assert notes(examined, "minutes") == []
 
 
 def test_what_no_ten_minutes_would_settle_is_said() -> None:
-    examined = Examined(slow(step=7.0, start=40.0, speeds=WORKERS))
+    examined = Examined(slow(step=7.0, start=90.0, speeds=WORKERS))
     assert len(examined.totals) == 1
     (said,) = notes(examined, "minutes")
     assert said.startswith(
-        "num_workers=2 looks 2.50× as fast so far. A step takes 7.0 s and starting the script 1 min 36 s: "
+        "num_workers=2 looks 2.50× as fast so far. A step takes 7.0 s and starting the script 1 min 58 s: "
     )
     minutes = int(said.rpartition("--budget ")[2].removesuffix("m"))
     assert f"a sure result would take about {minutes} minutes. For that, give --budget {minutes}m" in said
-    longer = Examined(slow(step=7.0, start=40.0, speeds=WORKERS), budget=60.0 * minutes)
+    longer = Examined(slow(step=7.0, start=90.0, speeds=WORKERS), budget=60.0 * minutes)
     assert fix(longer, "workers").status == "faster", "it was enough"
 
 
