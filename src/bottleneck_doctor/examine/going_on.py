@@ -34,18 +34,22 @@ def ask_for_time(
     tried = sum(bool(candidate.settings) for candidate in selection.candidates)
     probes = selection.probes(starter.number + 1, first_block=True, settled=setting is not None)
     unknown = setting is None and not selection.explored()
-    want = time_wanted.wanted(
-        sessions or time_wanted.processes_for(speed, spread, tried),
-        (0 if selection.unmeasured() else held, 0 if unknown else held),
-        setup,
-        baseline,
-        (
-            schedule.block_seconds(probes, costs.seconds, baseline),
-            schedule.block_seconds([lead], costs.seconds, baseline),
-        ),
-        spread,
-        asked=sessions is not None,
-    )
+
+    def wanted(start_seconds: float) -> time_wanted.Wanted:
+        return time_wanted.wanted(
+            sessions or time_wanted.processes_for(speed, spread, tried),
+            (0 if selection.unmeasured() else held, 0 if unknown else held),
+            start_seconds,
+            baseline,
+            (
+                schedule.block_seconds(probes, costs.seconds, baseline),
+                schedule.block_seconds([lead], costs.seconds, baseline),
+            ),
+            spread,
+            asked=sessions is not None,
+        )
+
+    want = wanted(setup)
     total = budget.total or budget.elapsed() + budget.left()
     more = time_wanted.extension(want, budget.left(), total, promising=setting is not None or unknown)
     named = telling.so_far(setting, speed, selection.found.device) if setting else ""
@@ -54,5 +58,7 @@ def ask_for_time(
         starter.progress.note(named + telling.longer(want, costs.baseline_step, setup, total + more))
     elif more is None and named:
         share = ALLOWANCE_SHARE if explains else 0.0
-        needed = time_wanted.budget_for(want, budget.spent(), setup, share)
+        # What is named has to be enough: no start takes longer than the first, whose process does not know its loop.
+        first = next(iter(starter.setups.values()))
+        needed = time_wanted.budget_for(wanted(first), budget.spent(), first, share)
         starter.progress.note(named + telling.too_long(costs.baseline_step, setup, needed))
