@@ -4,7 +4,6 @@ keeps gradients back. Two ranks: `tests/process/test_ranks.py`."""
 from __future__ import annotations
 
 import copy
-import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -43,8 +42,7 @@ class Training:
     def accumulate(self) -> None:
         loss = self.model(torch.ones(2, 3)).sum()
         self.exchanged.append(getattr(self.model, "require_backward_grad_sync", False))
-        begun = functools.partial(self.steps._backward_begins, loss)
-        begun()
+        self.steps._backward_begins(loss)
         loss.backward()
         self.steps.own_backwards += 1
 
@@ -152,7 +150,7 @@ def test_passes_without_gradients_are_left_alone() -> None:
     assert training.exchanged[3:] == [False, False, True]
 
 
-def test_an_update_of_more_passes_exchanges_after_each_of_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_update_of_more_passes_exchanges_after_each_of_the_last() -> None:
     training = Training().seen()
     training.applied()
     training.update()

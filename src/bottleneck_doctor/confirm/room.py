@@ -21,7 +21,7 @@ MOST_SECONDS = time_wanted.LONGEST
 edit may bring less than the setting did while a process trained, so it is worth the time."""
 SPARE = 2.0
 """How many times as long as expected pairs may take, where the user named no time. Two programs that start side by side
-take longer than one, by how much nobody knows before; and no pair is measured twice."""
+take longer than one, and nobody knows by how much before."""
 ENDING = 3.0
 """Seconds kept for the end of processes and for the report."""
 MEMORY_TO_SPARE = 1.2

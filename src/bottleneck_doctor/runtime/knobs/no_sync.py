@@ -48,8 +48,10 @@ class NoSync(Knob):
     def watch(cls, steps: Steps) -> None:
         def begins() -> None:
             model = _exchanging(steps)
+            if model is None:
+                return
             seen = _seen(steps)
-            if model is not None and len(seen) < MOST_NOTED:
+            if len(seen) < MOST_NOTED:
                 # One that is a part of another has the number of that other.
                 flag = bool(model.require_backward_grad_sync)
                 seen.setdefault(steps.own_backwards, (steps.optimizer_steps, flag))
