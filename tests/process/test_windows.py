@@ -49,6 +49,48 @@ def test_every_knob_takes_effect_in_one_process(guest: StartGuest) -> None:
         assert done.ended > done.started
 
 
+HEAVY = """
+BLOCK = 64 << 20
+
+
+class Heavy(Rows):
+    holder = 0
+
+    def __getitem__(self, index):
+        # Each process that loads has a block of its own.
+        if self.holder != os.getpid():
+            self.holder, self.held = os.getpid(), bytearray(os.urandom(1 << 20) * (BLOCK >> 20))
+        return super().__getitem__(index)
+
+
+loader = DataLoader(Heavy(), batch_size=4)
+for epoch in range(100000):
+    for batch in loader:
+        train_on(batch)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counters of /proc")
+def test_every_window_tells_what_memory_is_held(guest: StartGuest) -> None:
+    """A dataset of which each process that loads makes a block of 64 MiB for itself."""
+    block = 64 << 20
+    script = guest(PRELUDE + HEAVY)
+    script.found()
+    written = script.window({})
+    assert written.workers_bytes == 0
+    assert written.peak_bytes is not None
+    assert written.peak_bytes > block
+    one = script.window({"num_workers": 1}, lead_in=4, steps=4)
+    three = script.window({"num_workers": 3}, lead_in=8, steps=4)
+    assert one.workers_bytes is not None
+    assert three.workers_bytes is not None
+    assert block <= one.workers_bytes <= 4 * block
+    assert three.workers_bytes == pytest.approx(3 * one.workers_bytes, rel=0.2)
+    assert script.window({}).workers_bytes == 0
+    # The workers of an epoch that is over have ended, so nobody can say.
+    assert script.window({"num_workers": 2}, epochs=1).workers_bytes is None
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="counters of /proc")
 def test_every_window_tells_what_the_machine_did_however_short_it_is(guest: StartGuest) -> None:
     script = guest(LOOP)

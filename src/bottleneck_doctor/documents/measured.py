@@ -124,6 +124,22 @@ class Surroundings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class WindowMemory:
+    """Memory as it was at the end of a window, in bytes, of all ranks together. None is what this system does not tell.
+
+    `peak` and `device_peak` are the most that was held since the process began: they tell what a window needs only if
+    it raises them.
+    """
+
+    peak: int | None
+    """Of the processes that train."""
+    workers: int | None
+    """What the loader's workers share with no other process. None also where they had ended by then."""
+    device_peak: int | None = None
+    """On the device that holds most; None without a device."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Exchanges:
     """How often processes that train together exchanged gradients: backward `passes`, those that `exchanged` them, and
     `updates` of optimizers."""
@@ -181,3 +197,6 @@ class Window:
 
     loss: WindowLoss | None = None
     """None where no loss was seen, and in reports of earlier releases."""
+
+    memory: WindowMemory | None = None
+    """None where the window failed, and in reports of earlier releases."""

@@ -81,6 +81,16 @@ class Preparation:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PeakMemory:
+    """The most memory that all processes of a training held, in bytes, on the host or on the device that holds most:
+    of the program as `written`, and `changed`."""
+
+    where: Literal["host", "device"]
+    written: float
+    changed: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class FixOutcome:
     """What became of one fix.
 
@@ -88,8 +98,9 @@ class FixOutcome:
     start and end out. `over` is the setting that this fix builds on (empty: the baseline) and `added` its own worth
     on top of that. `confirmed` uses only processes started after the fix was chosen. `chance`, 0 to 1, is that of being
     worth an edit; nothing is claimed from it, and it is None where nothing was measured. `settle` would decide a fix
-    that is still open; None where more time would not, and then `reason` says why. `memory` and `numerics` are None: no
-    release has written them, and no page draws them.
+    that is still open; None where more time would not, and then `reason` says why. `memory`: what its windows needed
+    beside those as written, with what workers held at their ends; None where that is not known, and in reports of
+    earlier releases. `numerics` is None: no release has written it, and no page draws it.
     """
 
     id: str
@@ -105,7 +116,7 @@ class FixOutcome:
     added: Speedup | None = None
     confirmed: Speedup | None = None
     change: Change | None = None
-    memory: dict[str, int] | None = None
+    memory: list[PeakMemory] | None = None
     numerics: dict[str, list[float]] | None = None
     more_blocks: int | None = None
     chance: float | None = None
@@ -145,6 +156,8 @@ class Combination:
     changes: list[Change] = field(default_factory=list)
     preparation: Preparation | None = None
     """As of a `FixOutcome`."""
+    memory: list[PeakMemory] | None = None
+    """As of a `FixOutcome`."""
 
 
 Confirmed = Literal["agrees", "differs", "unclear", "not_faster", "failed", "other_loss", "missing"]
@@ -153,16 +166,6 @@ promised or by another factor. `unclear`: it may be, its processes differ too mu
 not come. `failed`: it does not train. `other_loss`: it trains to another loss. `missing`: it was not measured."""
 
 ConfirmedBy = Literal["edit", "variables", "setting"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class PeakMemory:
-    """The most memory that all processes of a training held, in bytes, on the host or on the device that holds most:
-    of the program as `written`, and `changed`."""
-
-    where: Literal["host", "device"]
-    written: float
-    changed: float
 
 
 @dataclass(frozen=True, kw_only=True)

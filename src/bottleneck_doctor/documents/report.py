@@ -46,6 +46,7 @@ from bottleneck_doctor.documents.measured import (
     Warning,
     Window,
     WindowLoss,
+    WindowMemory,
 )
 from bottleneck_doctor.documents.outcomes import (
     Change,
@@ -149,6 +150,7 @@ __all__ = [
     "WholeRun",
     "Window",
     "WindowLoss",
+    "WindowMemory",
     "WindowUse",
     "WorkerActivity",
     "WorkerPoint",

@@ -33,6 +33,7 @@ from bottleneck_doctor.examine.doubt import Doubt
 from bottleneck_doctor.examine.evidence import LARGEST_RATIO, Candidate, Estimates, JudgeEvidence, speedup
 from bottleneck_doctor.examine.headline import Claim
 from bottleneck_doctor.examine.kept_memory import KeptMemory
+from bottleneck_doctor.examine.memory_use import MemoryUse
 from bottleneck_doctor.examine.spoilt import Spoilt
 from bottleneck_doctor.knobs import num_workers, own_settings, preparation
 from bottleneck_doctor.measure import pairing as ev
@@ -75,6 +76,8 @@ def judge(evidence: JudgeEvidence) -> Judgement:
     workers = _workers(evidence, estimates, baseline)
     leading = headline.named(_claims(evidence, outcomes, surely, ladder), estimates.adds)
     combination = _combination(evidence, estimates, ladder, leading)
+    needed = MemoryUse(evidence.windows)
+    outcomes, combination = [needed.fix(outcome) for outcome in outcomes], needed.together(combination)
     kept = KeptMemory(evidence.windows, evidence.found.device, lambda setting: _changes(setting, evidence))
     outcomes, combination = [kept.fix(outcome) for outcome in outcomes], kept.together(combination)
     leading = replace(leading, setting=kept.setting(leading.setting)) if leading is not None else None

@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from bottleneck_doctor.documents.labels import BASELINE
-from bottleneck_doctor.documents.report import RankPart, Surroundings, Window, WindowLoss
+from bottleneck_doctor.documents.report import RankPart, Surroundings, Window, WindowLoss, WindowMemory
 from bottleneck_doctor.measure import phases
 from bottleneck_doctor.measure.schedule import Probe
 from bottleneck_doctor.runtime.wire import messages
@@ -51,6 +51,7 @@ def kept(session: int, block: int, each: Probe, done: messages.WindowDone, runna
         parts=_parts(done),
         around=surroundings(done.around, runnable),
         loss=_loss(done.losses),
+        memory=_memory(done),
     )
 
 
@@ -65,6 +66,12 @@ def _loss(told: Sequence[Sequence[float]]) -> WindowLoss | None:
         mean=fmean(finite) if finite else None,
         scatter=scatter(finite) if finite else None,
     )
+
+
+def _memory(done: messages.WindowDone) -> WindowMemory | None:
+    if done.peak_bytes is None and done.device_bytes is None:
+        return None
+    return WindowMemory(peak=done.peak_bytes, workers=done.workers_bytes, device_peak=done.device_bytes)
 
 
 def surroundings(told: Mapping[str, float], runnable: float | None = None) -> Surroundings | None:

@@ -31,7 +31,7 @@ from bottleneck_doctor.render.sections import (
     step,
     workers,
 )
-from bottleneck_doctor.wording import ranking, rates, run_words, words
+from bottleneck_doctor.wording import memory_words, ranking, rates, run_words, words
 
 PAGE_LIMIT = 1_000_000
 """Bytes of a page: it is sent by mail and opened from disk."""
@@ -56,6 +56,7 @@ class Page:
     ceilings: dict[str, Speedup]
     rate: rates.Rate
     whole_run: str
+    memory: str
     why: findings.Why | None
     cards: list[fixes.Card]
     more_cards: list[fixes.Card]
@@ -126,6 +127,7 @@ def _page(result: Result) -> Page:
         ceilings=ranking.ceilings(result),
         rate=rates.rate(result.baseline),
         whole_run=run_words.sentence(result),
+        memory=memory_words.promise(result),
         why=findings.why(result),
         cards=cards[:OPEN_CARDS],
         more_cards=cards[OPEN_CARDS:],

@@ -12,7 +12,7 @@ from bottleneck_doctor.documents.report import Change, Sources, Speedup
 from bottleneck_doctor.render import svg
 from bottleneck_doctor.render.engine import TEXT_LIMIT, engine, unbroken, with_code
 from bottleneck_doctor.render.sections import links
-from bottleneck_doctor.wording import doubt, durations, patch_words, promise_words, ranking, words
+from bottleneck_doctor.wording import doubt, durations, memory_words, patch_words, promise_words, ranking, words
 
 CODE_LIMIT = 300
 """Characters of one line of the user's code."""
@@ -31,6 +31,7 @@ def environment(cwd: str, device: str = "", sources: Sources | None = None) -> j
         confirmation_label=promise_words.label,
         confirmation_memory=promise_words.memory,
         preparing=promise_words.preparing,
+        memory_needs=memory_words.needs,
         date=words.date_text,
         diff_lines=diff_lines,
         duration=words.duration_text,

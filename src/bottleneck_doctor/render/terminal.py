@@ -21,7 +21,17 @@ from bottleneck_doctor.render import patches
 from bottleneck_doctor.render.console import text_console
 from bottleneck_doctor.render.flame import short_path
 from bottleneck_doctor.render.sections.applying import applying
-from bottleneck_doctor.wording import doubt, durations, patch_words, promise_words, ranking, rates, run_words, words
+from bottleneck_doctor.wording import (
+    doubt,
+    durations,
+    memory_words,
+    patch_words,
+    promise_words,
+    ranking,
+    rates,
+    run_words,
+    words,
+)
 
 FIRST_ROWS = 5
 FIRST_WARNINGS = 3
@@ -48,6 +58,8 @@ def render(result: Result, *, report_path: str | None, width: int | None, color:
             f"{promise_words.label(confirmation)}: {confirmation.sentence} {promise_words.memory(confirmation)}".strip()
         )
         console.print(_sentence(said, "dim", color))
+    if memory := memory_words.promise(result):
+        console.print(_sentence(memory, "dim", color))
     if result.ranks:
         console.print(Text(f"Measured in {words.ranks_text(result.ranks)}.", style="dim" if color else ""))
     reasons = ranking.reasons(result)[:FIRST_REASONS]

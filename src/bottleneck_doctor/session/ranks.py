@@ -286,6 +286,8 @@ def merged_done(parts: Mapping[int, WindowDone], lead: int | None = None) -> Tog
         epoch_overhead_seconds=max(overheads) if overheads else None,
         device_bytes=_most(part.device_bytes for part in parts.values()),
         device_reserved_bytes=_most(part.device_reserved_bytes for part in parts.values()),
+        peak_bytes=_sum(part.peak_bytes for part in parts.values()),
+        workers_bytes=_sum(part.workers_bytes for part in parts.values()),
         queue_change=min(part.queue_change for part in parts.values()),
         effect={name: all(part.effect.get(name, True) for part in parts.values()) for name in first.effect},
         detail=parts[_told_by(parts, first)].detail,
@@ -298,6 +300,12 @@ def merged_done(parts: Mapping[int, WindowDone], lead: int | None = None) -> Tog
         if failed[rank].status == "failed":
             told.update(steps=0, samples=0.0, seconds=0.0)
     return Together(slowest=slowest, parts=dict(parts), **told)
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    """None if one of them is not known."""
+    known = list(values)
+    return None if None in known else sum(filter(None, known))
 
 
 def _most(values: Iterable[int | None]) -> int | None:

@@ -14,6 +14,7 @@ from bottleneck_doctor.documents.report import (
     Change,
     Finding,
     FixOutcome,
+    PeakMemory,
     Preparation,
     Result,
     Setting,
@@ -96,6 +97,8 @@ class Promise:
     setting: Setting
     preparation: Preparation | None = None
     """What it takes once, before training begins."""
+    memory: list[PeakMemory] | None = None
+    """What it needs beside the training as written, as far as windows tell."""
 
 
 def promise(result: Result) -> Promise | None:
@@ -113,9 +116,11 @@ def _promise(result: Result) -> Promise | None:
     """As windows have it."""
     if result.verdict.together and result.combination is not None:
         whole = result.combination
-        return Promise(whole.speedup, whole.changes, whole.setting, whole.preparation)
+        return Promise(whole.speedup, whole.changes, whole.setting, whole.preparation, whole.memory)
     lead = lead_fix(result)
-    return None if lead is None else Promise(lead.speedup, changes_of(lead), lead.setting, lead.preparation)
+    if lead is None:
+        return None
+    return Promise(lead.speedup, changes_of(lead), lead.setting, lead.preparation, lead.memory)
 
 
 def changes_of(fix: FixOutcome) -> list[Change]:

@@ -187,6 +187,12 @@ class Feed:
         """Worker processes that really started."""
         return self._started
 
+    def worker_pids(self) -> Optional[List[int]]:
+        """Process ids of the workers that live; None if they have ended already, or their place is not on this list."""
+        workers = getattr(self._iterator, "_workers", ())
+        pids = [worker.pid for worker in workers if worker.is_alive()]
+        return pids if len(pids) == self.workers else None
+
     def exit_codes(self) -> List[int]:
         """Exit codes of workers that ended unexpectedly; negative for a signal."""
         return [worker.exitcode for worker in getattr(self._iterator, "_workers", ()) if worker.exitcode]

@@ -79,6 +79,9 @@ class ReplayFeed:
     def live_workers(self) -> int:
         return 0
 
+    def worker_pids(self) -> List[int]:
+        return []
+
     def exit_codes(self) -> List[int]:
         return []
 

@@ -15,6 +15,7 @@ from ..loader.attributes import batch_size, worker_died
 from ..loader.feed import READY_SECONDS, Feed, IndexStream
 from ..loop.batches import batch_samples
 from ..modes import mode_for
+from ..process import held_memory
 from ..process.originals import now
 from ..process.surroundings import Surroundings
 from ..wire.messages import Grant, WindowDone
@@ -170,10 +171,16 @@ class Run:
             detail=self.mode.detail(),
             device_bytes=memory and memory[0],
             device_reserved_bytes=memory and memory[1],
+            peak_bytes=held_memory.peak_bytes(),
+            workers_bytes=self._workers_bytes(),
             around=self.around.told(),
             stretches=self.around.stretches,
             losses=self.context.steps.losses.read(),
         )
+
+    def _workers_bytes(self) -> Optional[int]:
+        """Bytes that the window's workers have for themselves; None if that can no longer be read."""
+        return 0
 
 
 class FedRun(Run):
@@ -239,6 +246,10 @@ class FedRun(Run):
         text = reason(error)
         codes = ", ".join(map(str, self.feed.exit_codes())) if worker_died(error) else ""
         return f"{text} (exit code {codes})" if codes and "exit code" not in text else text
+
+    def _workers_bytes(self) -> Optional[int]:
+        workers = self.feed.worker_pids()
+        return None if workers is None else held_memory.own_bytes(workers)
 
     def close(self) -> None:
         self.revert()

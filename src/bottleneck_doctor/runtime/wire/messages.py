@@ -146,7 +146,9 @@ class WindowDone:
     """What a window measured. `status` is `ok`, `failed` or `no_effect`; `reason` says why it is not `ok`.
 
     `position` counts batches (or steps) as `Found` does. `device_bytes`: the most memory that tensors have had on a
-    device so far, `device_reserved_bytes`: that the allocator has held; None where there is no device.
+    device so far, `device_reserved_bytes`: that the allocator has held; None where there is no device. `peak_bytes`:
+    the most memory that this process has held so far, `workers_bytes`: what its workers share with nobody at the end of
+    the window; None where that is not known.
     `around`: what the machine did during the timed part (`surroundings.Surroundings.told`), in the `stretches` of which
     it is made: when each began and ended.
     """
@@ -173,6 +175,8 @@ class WindowDone:
     position: int = 0
     device_bytes: Optional[int] = None
     device_reserved_bytes: Optional[int] = None
+    peak_bytes: Optional[int] = None
+    workers_bytes: Optional[int] = None
     around: Dict[str, float] = field(default_factory=dict)
     stretches: List[List[float]] = field(default_factory=list)
     losses: List[List[float]] = field(default_factory=list)
