@@ -87,6 +87,23 @@ def test_a_combination_that_may_win_is_waited_for() -> None:
     assert notes(examined, "Sure")
 
 
+def test_what_brings_nothing_beside_the_rest_is_left_out_of_the_combination() -> None:
+    """One thread helps by itself, and not beside workers: it was chosen before anybody knew that."""
+    speeds = {
+        **TOGETHER,
+        "intra_op_threads=1": 1.4,
+        "intra_op_threads=1,num_workers=2": 2.4,
+        "autocast=bfloat16,intra_op_threads=1,num_workers=2": 3.1,
+    }
+    examined = Examined(quick(speeds=speeds))
+    combination = examined.result.combination
+    assert examined.result.verdict.together
+    assert combination is not None
+    assert combination.setting == {"num_workers": 2, "autocast": "bfloat16"}
+    assert combination.speedup.sessions >= 3
+    assert [rung.fix for rung in combination.ladder] == ["workers", "amp-bf16"]
+
+
 def test_that_nothing_helps_is_known_too() -> None:
     examined = Examined(quick(speeds={}, luck=0.001, noise=0.001))
     assert "Nothing we tried is faster" in examined.result.verdict.sentence

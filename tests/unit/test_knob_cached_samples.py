@@ -162,6 +162,61 @@ def test_what_does_not_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "all samples together would take" in look(loader)["obstacle"], "each process has a list of its own"
 
 
+class Cut(Dataset[Any]):
+    """Small pieces of pictures that were prepared as a whole, each of 3 MB."""
+
+    def __len__(self) -> int:
+        return COUNT
+
+    def __getitem__(self, index: int) -> Any:
+        picture = torch.full((3, 512, 512), float(index))
+        flat = np.zeros((1024, 512), np.float32)
+        return picture[:, :8, :8], flat[:4, :4], index
+
+
+class Parts(Dataset[Any]):
+    """Rows of one tensor that the dataset holds."""
+
+    def __init__(self) -> None:
+        self.whole = torch.zeros(COUNT, 1000)
+
+    def __len__(self) -> int:
+        return COUNT
+
+    def __getitem__(self, index: int) -> Any:
+        return self.whole[index], (index,)
+
+
+def test_a_piece_keeps_all_that_it_was_cut_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    loader = DataLoader(Cut(), batch_size=4)
+    found = look(loader)
+    each = 4 * (3 * 512 * 512 + 1024 * 512)
+    assert COUNT * each <= found["bytes"] <= COUNT * (each + 2000)
+    monkeypatch.setattr(cached_samples, "host_free", lambda: COUNT * each)
+    assert "all samples together would take about" in look(loader)["obstacle"]
+    # Some of them take all the memory that a window's samples should, so there are no copies.
+    monkeypatch.setattr(cached_samples, "FILLED", (4, 16))
+    assert len(cached_samples._filled(Cut(), COUNT)) == 16
+    # A row of what the dataset holds takes no memory but its own, which is counted.
+    assert look(DataLoader(Parts(), batch_size=4))["bytes"] < COUNT * 5000
+
+
+def test_samples_that_take_too_much_memory_make_no_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    loader = DataLoader(Cut(), batch_size=4)
+    assert look(loader)["obstacle"] == ""
+
+    class Short:
+        def __init__(self, device: str) -> None:
+            assert device == "cpu"
+
+        def short(self) -> str:
+            return "the memory of the process grew"
+
+    monkeypatch.setattr(cached_samples, "MemoryLimit", Short)
+    feed = Feed(loader, ON, IndexStream(loader._index_sampler))
+    assert CachedSamples().effect_on_loading(True, feed) is False
+
+
 def test_a_window_has_samples_of_the_dataset_and_asks_it_no_more() -> None:
     data = Rows()
     loader = DataLoader(data, batch_size=4, shuffle=True)

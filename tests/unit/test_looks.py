@@ -95,6 +95,18 @@ def test_that_nothing_helps_is_enough_once_all_is_decided() -> None:
     assert not is_enough(nothing, coming=[WORKERS_2, BF16], luck=0.03)
 
 
+def test_noise_that_decides_nothing_ends_once_hardly_anything_may_help() -> None:
+    """Processes differ by 1 %: nothing is shown to be no difference, and no gain of 5 % is hidden."""
+    nothing = [(WORKERS_2, 1.0), (WORKERS_1, 0.6), (BF16, 1.0)]
+    noisy: dict[str, Any] = {"luck": 0.012, "noise": 0.01}
+    assert not is_enough(nothing, sessions=looks.PATIENT - 1, **noisy)
+    assert is_enough(nothing, sessions=looks.PATIENT, **noisy)
+    # What may bring much is waited for, and so is what was measured in few processes.
+    assert not is_enough([*nothing, ({"intra_op_threads": 1}, 1.15)], sessions=looks.PATIENT, luck=0.1, noise=0.01)
+    few: Mapping[str, Sequence[int]] = {key_of(BF16): (1, 2)}
+    assert not is_enough(nothing, sessions=looks.PATIENT, only_in=few, **noisy)
+
+
 def test_settings_of_a_start_are_decided_by_pairs_of_their_own() -> None:
     seen = evidence([(WORKERS_2, 1.0), (WORKERS_1, 0.6), (BF16, 1.0)], luck=0.0005, noise=0.0005)
     beside = Candidate(BY_ID["allocator"], settings=[{"allocator": "keep"}])

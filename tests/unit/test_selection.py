@@ -114,7 +114,7 @@ def test_switches_that_are_on_are_tried_off_from_the_first_block_on() -> None:
     assert candidate(selection, "debug-switches").risk == "identical"
     selection.choose(1)
     selection.climb()
-    assert "debug-switches" in [fix for fix, _ in selection.rungs]
+    assert "debug-switches" in [fix for fix, _ in selection.ladder.rungs]
 
 
 def test_the_first_block_explores_what_stands_by_itself(selection: Selection) -> None:
@@ -151,12 +151,12 @@ def test_the_ladder_holds_what_gained_alone_best_first(selection: Selection) -> 
     selection.choose(1)
     machine.block(1, first=False)
     selection.climb()
-    fixes = [fix for fix, _ in selection.rungs]
+    fixes = [fix for fix, _ in selection.ladder.rungs]
     assert fixes[0] in ("workers", "intra-op-threads")
     assert fixes[1] == "amp-bf16"
-    assert selection.rungs[-1][1]["autocast"] == "bfloat16"
+    assert selection.ladder.rungs[-1][1]["autocast"] == "bfloat16"
     assert "persistent-workers" not in fixes
-    top = labels.key_of(selection.rungs[-1][1])
+    top = labels.key_of(selection.ladder.rungs[-1][1])
     later = selection.probes(2, first_block=True)
     assert top in keys(later)
     assert next(each for each in later if each.key == top).priority == 0
@@ -177,7 +177,7 @@ def test_a_fix_climbs_with_the_best_of_its_settings_and_with_what_is_new() -> No
     selection.choose(1)
     selection.climb()
     # Of the numbers of threads only the best; workers with threads of their own bring nothing that is new then.
-    assert [fix for fix, _ in selection.rungs] == ["threads", "workers", "amp-bf16"]
+    assert [fix for fix, _ in selection.ladder.rungs] == ["threads", "workers", "amp-bf16"]
 
 
 def test_losers_are_measured_once_a_session_and_no_more(selection: Selection) -> None:
@@ -210,7 +210,7 @@ def test_once_settled_only_the_best_of_each_fix_stays(selection: Selection) -> N
     selection.climb()
     now, later = (keys(selection.probes(2, first_block=True, settled=settled)) for settled in (False, True))
     assert "num_workers=1" in now - later
-    assert {"num_workers=4", labels.key_of(selection.rungs[-1][1])} <= later < now
+    assert {"num_workers=4", labels.key_of(selection.ladder.rungs[-1][1])} <= later < now
     for session in (2, 3):
         machine.block(session)
     assert (
@@ -231,7 +231,7 @@ def test_what_brings_nothing_leaves_its_time_to_what_may(selection: Selection) -
         assert useless <= keys(selection.probes(session, first_block=True)), "a verdict needs three processes"
         machine.block(session)
     assert not useless & keys(selection.probes(4, first_block=True))
-    rungs = [labels.key_of(setting) for _, setting in selection.rungs]
+    rungs = [labels.key_of(setting) for _, setting in selection.ladder.rungs]
     assert rungs[-1] in keys(selection.probes(4, first_block=True))
     assert not set(rungs[:-1]) - {"num_workers=4"} & keys(selection.probes(4, first_block=True))
 
@@ -271,7 +271,7 @@ def test_no_workers_where_none_is_faster(selection: Selection) -> None:
     assert selection.best_workers() == {}
     assert "faster than loading in the main process" in candidate(selection, "persistent-workers").refusal
     selection.climb()
-    assert selection.rungs == []
+    assert selection.ladder.rungs == []
 
 
 def test_what_is_tried_on_request_is_tried_where_it_is_named() -> None:

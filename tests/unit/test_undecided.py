@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import assume, given
@@ -112,3 +113,20 @@ def test_a_fix_that_adds_nothing_to_what_it_builds_on_does_not_lead() -> None:
         risk="identical", reason="why", speedup=estimate(1.35, 1.5, 2), over=base.setting, added=estimate(0.9, 1.1, 2),
     )  # fmt: skip
     assert "prefetch" not in undecided.sentence([base, dependent], [], "cpu", "the time was over")
+
+
+def test_where_nothing_is_likely_to_help_the_verdict_says_so() -> None:
+    """A loop at the limit of its processor: what looks like a gain of 3 % has hardly a chance to be one."""
+    likeliest, behind = replace(outcome(0.999, 1.061, 7), chance=0.06), replace(outcome(0.92, 0.99, 3), chance=0.004)
+    said = undecided.sentence([likeliest, behind], [], "cpu", "the time was over")
+    assert said == (
+        "Nothing that was tried is likely to help: the likeliest is `num_workers=3`, measured at 1.03× (95 % "
+        "1.00–1.06, 14 pairs), with a chance of about 6 % to be worth the edit."
+    )
+    assert undecided.sentence([behind], [], "cpu", "the time was over") == "Nothing that was tried is likely to help."
+    lost = replace(behind, speedup=None, chance=None)
+    said = undecided.sentence([behind, lost], [], "cpu", "the time was over")
+    assert said.endswith("likely to help. The time was over before 1 more fix could be measured.")
+    # One that may help is named as before, and so is one whose chance nobody knows.
+    assert undecided.sentence([replace(likeliest, chance=0.3), behind], [], "cpu", "").startswith("Cannot tell: ")
+    assert undecided.sentence([outcome(0.999, 1.061, 7), behind], [], "cpu", "").startswith("Cannot tell: ")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.labels import BASELINE
-from bottleneck_doctor.examine import going_on, likeliest, looks, spoilt, telling
+from bottleneck_doctor.examine import going_on, likeliest, looks, telling
 from bottleneck_doctor.examine.beside import Beside
 from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.examine.warming import Warming
@@ -183,7 +183,7 @@ class Blocks:
             if not fitting:
                 break
             self._run_block(live, fitting)
-            self.selection.rungs = spoilt.left(self._measured, self.selection.candidates, self.selection.rungs)
+            self.selection.ladder.heed_losses(self._measured, self.selection.candidates)
             if self._scarce:
                 self.selection.heed_ceilings()
             if not self.selection.chosen_after and self.selection.explored():
@@ -202,6 +202,9 @@ class Blocks:
                 if not self.wanted():
                     self.explainer.allowance.inherit()
                 self.explainer.explain(live, self._starter.setup())
+        elif self.plan.sessions - self.held() >= schedule.LEAST_SESSIONS:
+            # There is time to claim what is left.
+            self.selection.ladder.lighten(self._measured, self.selection.chosen_after)
 
     def _is_scarce(self, live: Live) -> bool:
         """Whether time is too short for a block of all settings in as many processes as a claim needs."""

@@ -16,6 +16,12 @@ from bottleneck_doctor.measure.repeats import baseline_changes
 from bottleneck_doctor.statistics import chance, speedups
 from bottleneck_doctor.wording import ranking
 
+LEAST_AWAITED = 0.05
+"""The least gain for which an examination goes on if nothing else is left. Ours: a smaller one takes many processes to
+show."""
+AWAITED = 0.05
+"""It goes on if the chance of such a gain is at least this."""
+
 
 class Doubt:
     """The chances of fixes in one examination, and what would settle those that are open."""
@@ -42,6 +48,14 @@ class Doubt:
             return outcome
         return replace(outcome, settle=self._evidence.settling.settle([wanted], self._tried())[0])
 
+    def worth_waiting(self, outcome: FixOutcome) -> bool:
+        """Whether it is worth more time to decide an undecided fix. One that was measured in too few processes for a
+        claim always is."""
+        if outcome.speedup is None or outcome.speedup.sessions < speedups.MINIMUM_SESSIONS:
+            return True
+        much = self._chance(outcome, self._candidate(outcome), least=LEAST_AWAITED)
+        return much is None or much >= AWAITED
+
     def next_step(self, outcomes: Sequence[FixOutcome]) -> tuple[Settle, str] | None:
         """What would settle everything that is still open and could matter, and its command for a sentence. Fixes that
         were never measured are included only if nothing else may help. None if more time would not settle anything."""
@@ -62,15 +76,18 @@ class Doubt:
     def _candidate(self, outcome: FixOutcome) -> Candidate:
         return next(each for each in self._evidence.candidates if each.fix.id == outcome.id)
 
-    def _chance(self, outcome: FixOutcome, candidate: Candidate) -> float | None:
-        """The chance that it is worth its edit: by itself and, if it builds on something, also on top of that."""
+    def _chance(
+        self, outcome: FixOutcome, candidate: Candidate, *, least: float = speedups.EQUIVALENCE
+    ) -> float | None:
+        """The chance that it brings more than `least`, by default that it is worth its edit: by itself and, if it
+        builds on something, also on top of that. None if it was not measured."""
         key = key_of(outcome.setting)
         if outcome.speedup is None or key not in self._estimates.promised:
             return None
-        worth = chance.chance_worth(self._estimates.promised[key], self._spread)
+        worth = chance.chance_worth(self._estimates.promised[key], self._spread, least=least)
         if candidate.base and key in self._estimates.added:
             added = self._estimates.added[key]
-            worth = min(worth, chance.chance_worth(added, self._spread.of_differences()))
+            worth = min(worth, chance.chance_worth(added, self._spread.of_differences(), least=least))
         return worth
 
     def _open(self, outcome: FixOutcome, candidate: Candidate) -> Open | None:

@@ -9,22 +9,63 @@ from collections.abc import Mapping, Sequence
 
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.report import Setting
+from bottleneck_doctor.examine import spoilt
+from bottleneck_doctor.examine.evidence import Candidate
 from bottleneck_doctor.knobs import needs_workers, num_workers
+from bottleneck_doctor.measure import pairing, schedule
+from bottleneck_doctor.measure.measurements import Measurements
 
 WORTH_TRYING = 1.02
 """A fix is not tried if its ceiling is below this ratio, and not combined if it brings less by itself."""
 MOST_RUNGS = 4
 
 
+Rungs = list[tuple[str, Setting]]
+"""A rung is the fix that it adds, and the whole setting."""
+
+
+class Ladder:
+    """The rungs of one examination. They are chosen once, and may lose what spoils the training or brings nothing."""
+
+    def __init__(self) -> None:
+        self.rungs: Rungs = []
+        self._chosen: Rungs = []
+        """As they were before changes that brought nothing were left out; empty if none was."""
+
+    def heed_losses(self, measured: Measurements, candidates: Sequence[Candidate]) -> None:
+        """Leave out what spoils the training, here and among the settings of the candidates."""
+        self.rungs = spoilt.left(measured, candidates, self.rungs)
+
+    def lighten(self, measured: Measurements, chosen_after: int) -> None:
+        """Leave out changes that brought nothing on top of the rungs below them, in processes that had no part in the
+        choice. Does nothing until one of these has measured all rungs."""
+        sessions = measured.sessions_by_key()
+        keys = [labels.key_of(setting) for _, setting in self.rungs]
+        held = min((sum(each > chosen_after for each in sessions.get(key, ())) for key in keys), default=0)
+        if not held:
+            return
+        later = [window for window in measured.windows if window.session > chosen_after]
+        speeds = pairing.quick_speeds(later, measured.epoch_batches)
+        lighter = lightened(self.rungs, speeds, held, measured.found.num_workers)
+        if lighter != self.rungs:
+            self._chosen, self.rungs = self._chosen or self.rungs, lighter
+
+    def claimable(self, measured: Measurements) -> Rungs:
+        """The rungs about which something may be claimed: as they were chosen, if there was no time to measure the
+        lighter ones in enough processes."""
+        sessions = measured.sessions_by_key()
+        few = any(len(sessions.get(labels.key_of(each), ())) < schedule.LEAST_SESSIONS for _, each in self.rungs)
+        return self._chosen if self._chosen and few else self.rungs
+
+
 def rungs(
     tried: Mapping[str, Sequence[Setting]], speeds: Mapping[str, float], workers: Setting, own_workers: int
-) -> list[tuple[str, Setting]]:
+) -> Rungs:
     """The rungs: the best fix first, then each other fix that promised a gain by itself; empty if there are fewer than
     two.
 
     `tried`: settings by fix, including what they build on. `speeds`: those of settings, by key. `workers`: the best
-    number of workers, empty if that is the user's own (`own_workers`). A rung is the fix that it adds, and the whole
-    setting.
+    number of workers, empty if that is the user's own (`own_workers`).
     """
     gains: list[tuple[float, str, Setting]] = []
     if workers:
@@ -43,6 +84,27 @@ def rungs(
     return _stacked(gains[:MOST_RUNGS], own_workers)
 
 
+def lightened(
+    made: Sequence[tuple[str, Setting]], speeds: Mapping[str, float], sessions: int, own_workers: int
+) -> Rungs:
+    """The ladder without changes that brought nothing on top of the rungs below them; empty if fewer than two rungs are
+    left. Rungs above such a change are settings that nobody has measured yet.
+
+    `speeds`: those of the rungs, by key, in processes that had no part in the choice; `sessions`: how many. One
+    process alone has to show a change as a loss.
+    """
+    least = WORTH_TRYING if sessions > 1 else 1.0
+    gains = []
+    below: Setting = {}
+    for fix, setting in made:
+        speed = speeds.get(labels.key_of(setting))
+        before = speeds.get(labels.key_of(below), 1.0)
+        if speed is None or speed >= least * before:
+            gains.append((0.0, fix, {name: value for name, value in setting.items() if name not in below}))
+        below = setting
+    return list(made) if len(gains) == len(made) else _stacked(gains, own_workers)
+
+
 def _gain(setting: Setting, tried: Sequence[Setting], speeds: Mapping[str, float]) -> float:
     """How many times as fast a setting is as the best part of it; 0 if a setting that changes less is as fast."""
     speed = speeds.get(labels.key_of(setting), 0.0)
@@ -53,8 +115,8 @@ def _gain(setting: Setting, tried: Sequence[Setting], speeds: Mapping[str, float
     return speed / max(held, default=1.0)
 
 
-def _stacked(gains: Sequence[tuple[float, str, Setting]], own_workers: int) -> list[tuple[str, Setting]]:
-    made: list[tuple[str, Setting]] = []
+def _stacked(gains: Sequence[tuple[float, str, Setting]], own_workers: int) -> Rungs:
+    made: Rungs = []
     together: Setting = {}
     for _, fix, change in gains:
         if any(name in together and together[name] != value for name, value in change.items()):

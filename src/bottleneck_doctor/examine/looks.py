@@ -14,6 +14,7 @@ from bottleneck_doctor import knobs
 from bottleneck_doctor.documents.report import Setting, Speedup
 from bottleneck_doctor.examine import judge
 from bottleneck_doctor.examine.beside import Beside
+from bottleneck_doctor.examine.doubt import Doubt
 from bottleneck_doctor.examine.evidence import TIME_OVER, Estimates, JudgeEvidence
 from bottleneck_doctor.examine.judge import Judgement
 from bottleneck_doctor.examine.selection import Selection
@@ -23,6 +24,8 @@ from bottleneck_doctor.wording import words
 
 FIRST = speedups.MINIMUM_SESSIONS
 """Processes before the first look: with fewer, nothing is claimed."""
+PATIENT = 5
+"""Processes in which a quiet machine decides everything that a noisy one may never decide."""
 SURE_OF_ESTIMATE = 0.9
 """An interval is narrow enough if its lower end is at least this part of the estimated speed,"""
 SURE_OF_GAIN = 0.5
@@ -50,7 +53,7 @@ def evidence_of(
         found=selection.found,
         windows=selection.measured.windows,
         candidates=selection.outcomes(),
-        rungs=selection.rungs,
+        rungs=selection.ladder.claimable(selection.measured),
         chosen_after=max(1, selection.chosen_after),
         epoch_batches=selection.measured.epoch_batches,
         best_workers=selection.best_workers(),
@@ -75,7 +78,8 @@ def is_enough(evidence: JudgeEvidence, coming: Collection[str]) -> bool:
     """Whether another process would change nothing that a user acts on. Needs a counted window as written.
 
     That is so in two cases. Either something is claimed, its interval is narrow enough, and nothing that is still
-    measured may beat it. Or everything is decided, and nothing helps. `coming`: the keys of the settings that the next
+    measured may beat it. Or everything is decided, and nothing helps; from `PATIENT` processes on, it is enough that
+    what is not decided has hardly a chance to bring much. `coming`: the keys of the settings that the next
     process would measure. Settings that a process has to be started with don't count here: pairs of processes decide
     about them.
     """
@@ -84,7 +88,11 @@ def is_enough(evidence: JudgeEvidence, coming: Collection[str]) -> bool:
     best = offered(judged)
     if best is None:
         switched = [fix for fix in judged.fixes if not knobs.of_layer(fix.setting, "session")]
-        return all(fix.status not in ("faster", "cannot_tell") for fix in switched)
+        still_open = [fix for fix in switched if fix.status in ("faster", "cannot_tell")]
+        if len({window.session for window in evidence.windows}) < PATIENT:
+            return not still_open
+        doubt = Doubt(strict, Estimates(strict))
+        return not any(fix.status == "faster" or doubt.worth_waiting(fix) for fix in still_open)
     _, worth = best
     estimates = Estimates(strict).promised
     return _is_narrow(worth) and not any(_may_beat(estimates.get(key), worth) for key in coming)

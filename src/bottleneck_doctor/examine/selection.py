@@ -85,7 +85,7 @@ class Selection:
     def __init__(self, measured: Measurements, only: frozenset[str], skip: frozenset[str]) -> None:
         self.found = measured.found
         self.measured = measured
-        self.rungs: list[tuple[str, Setting]] = []
+        self.ladder = ladder.Ladder()
         self.chosen_after = 0
         self.without_ceilings = ""
         """Why no ceiling has to be measured; "" if ceilings have to be measured."""
@@ -192,10 +192,8 @@ class Selection:
         """Drop fixes that act on parts of a step which take too little time. `shares`: parts of the time of the
         training as written, by phase; None if they are not known: then nothing is dropped.
 
-        The shares come from one window with timers, which waits for the device between phases. All that is known is
-        that its steps took less than `DISTURBED` times as long as usual. If all of the extra time lay in other phases,
-        the true share of these could be `DISTURBED` times as large, so this larger share is used. Settings that were
-        already measured are not dropped.
+        The shares come from one window with timers, whose steps took less than `DISTURBED` times as long as usual. If
+        all of that lay in other phases, the true share would be so many times as large. Measured settings stay.
         """
         if self._insist or shares is None:
             return
@@ -237,7 +235,7 @@ class Selection:
         def enough(key: str) -> bool:
             return settled or len(sessions.get(key, ())) >= schedule.LEAST_SESSIONS
 
-        rungs = {labels.key_of(setting): setting for _, setting in self.rungs}
+        rungs = {labels.key_of(setting): setting for _, setting in self.ladder.rungs}
         highest = max(rungs, key=lambda key: speeds.get(key, math.inf), default="")
         for key, setting in rungs.items():
             if key == highest or not enough(key):
@@ -320,7 +318,9 @@ class Selection:
 
     def unmeasured(self) -> bool:
         """Whether some setting has no window yet, including combinations and settings that the choice added."""
-        return not self.explored() or not {labels.key_of(setting) for _, setting in self.rungs} <= set(self.speeds())
+        return not self.explored() or not {labels.key_of(setting) for _, setting in self.ladder.rungs} <= set(
+            self.speeds()
+        )
 
     def choose(self, session: int) -> None:
         """Choose the best settings after the first full block: add numbers of workers around the best one, and give
@@ -378,4 +378,4 @@ class Selection:
             candidate.fix.id: [{**candidate.base, **each} for each in candidate.settings]
             for candidate in self.candidates
         }
-        self.rungs = ladder.rungs(tried, self.speeds(), self.best_workers(), self.found.num_workers)
+        self.ladder.rungs = ladder.rungs(tried, self.speeds(), self.best_workers(), self.found.num_workers)

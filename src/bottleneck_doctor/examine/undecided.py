@@ -120,9 +120,12 @@ def sentence(unsettled: Sequence[FixOutcome], others: Sequence[FixOutcome], devi
     if not measured and not others:
         return f"Cannot tell what would help: {cut} before it could be measured."
     leading = next(filter(_gains, ranking.by_chance(measured)), None)
-    if leading is not None and leading.speedup is not None:
+    hardly = all(outcome.chance is not None and outcome.chance < ranking.HARDLY for outcome in measured)
+    if leading is not None and leading.speedup is not None and not hardly:
         return " ".join(filter(None, (_leads(leading, leading.speedup, device), doubt.is_likely_text(leading.chance))))
     rest = f" {cut[0].upper()}{cut[1:]} before {words.count_text(late, 'more fix')} could be measured." if late else ""
+    if hardly and measured:
+        return f"Nothing that was tried is likely to help{_likeliest(leading, device)}.{rest}"
     few = [outcome for outcome in measured if _sessions(outcome) < speedups.MINIMUM_SESSIONS]
     if few:
         least = words.count_text(min(map(_sessions, few)), "process")
@@ -152,6 +155,17 @@ def _leads(leading: FixOutcome, figure: Speedup, device: str) -> str:
     # That it looks faster is told by the figure.
     rest = reason.removeprefix("it looks faster")
     return (f"{told}{rest}." if rest != reason else f"{told}, but {reason}.") + more
+
+
+def _likeliest(leading: FixOutcome | None, device: str) -> str:
+    """What stands behind `Nothing is likely to help`: the likeliest of what looks like a gain, and its chance; "" if
+    nothing does."""
+    if leading is None or leading.speedup is None or leading.chance is None:
+        return ""
+    name, figure = words.setting_code(leading.setting, device), words.speedup_text(leading.speedup)
+    chance = doubt.percent_text(leading.chance)
+    chance = chance if chance.startswith("under") else f"about {chance}"
+    return f": the likeliest is {name}, measured at {figure}, with a chance of {chance} to be worth the edit"
 
 
 def _gains(outcome: FixOutcome) -> bool:

@@ -16,7 +16,8 @@ import os
 import random
 import sys
 import weakref
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from collections import Counter
+from typing import AbstractSet, Any, Callable, Dict, List, Optional, Set, Tuple
 
 import torch
 from torch.utils.data import IterableDataset, TensorDataset
@@ -24,7 +25,7 @@ from torch.utils.data import IterableDataset, TensorDataset
 from ..loop.steps import Steps
 from ..process.originals import now
 from . import GuestContext, Knob, Refused
-from ._memory import host_free
+from ._memory import MemoryLimit, host_free
 from .batched_fetch import inside_subsets, reads_rows, same_batch
 
 NAME = "cached_samples"
@@ -114,6 +115,7 @@ def _looked_at(dataset: Any, count: int, collate: Callable[[Any], Any]) -> Any:
         return "there are hardly any samples"
     begun, before = now(), _Generators()
     size = 0.0
+    shared: Set[int] = set()
     lasted: List[float] = []
     seen: List[Tuple[Any, Any]] = []
     try:
@@ -134,7 +136,9 @@ def _looked_at(dataset: Any, count: int, collate: Callable[[Any], Any]) -> Any:
                 return "a sample is not the same each time it is prepared"
             if _elsewhere(first):
                 return "its samples are on a device"
-            size += bytes_of(first)
+            # What is there both times lies in the dataset, however often a sample is kept.
+            shared |= blocks(first).keys() & blocks(second).keys()
+            size += bytes_of(first, shared)
             seen.append((first, second))
         # What a batch is made of must stay as it is, for it comes again. One by one: not all samples go together.
         for first, _ in seen[: LOOKS[0]]:
@@ -207,14 +211,53 @@ def _all_alike(pairs: List[Tuple[Any, Any]]) -> Optional[bool]:
     return None if None in told else all(told)
 
 
-def bytes_of(sample: Any) -> int:
-    """About how much memory a sample takes."""
+def bytes_of(sample: Any, shared: AbstractSet[int] = frozenset()) -> int:
+    """About how much memory it takes to keep a sample.
+
+    A part of a larger tensor or array keeps all of that in memory. `shared`: the addresses of those that are in memory
+    anyway, of which only the part counts.
+    """
+    kept = blocks(sample)
+    return _bytes_beside(sample, shared) + sum(size for address, size in kept.items() if address not in shared)
+
+
+def blocks(sample: Any) -> Dict[int, int]:
+    """The blocks of memory that the tensors and arrays of a sample lie in: bytes by address."""
+    if isinstance(sample, dict):
+        sample = list(sample.values())
+    if isinstance(sample, (list, tuple)):
+        return {address: size for each in sample for address, size in blocks(each).items()}
+    found = _block(sample)
+    return {} if found is None else {found[0]: found[1]}
+
+
+def _block(value: Any) -> Optional[Tuple[int, int]]:
+    """Address and bytes of the block that a tensor or an array lies in; None for anything else."""
+    try:
+        if isinstance(value, torch.Tensor):
+            storage = value.untyped_storage()
+            return storage.data_ptr(), storage.nbytes()
+        numpy = sys.modules.get("numpy")
+        if numpy is not None and isinstance(value, numpy.ndarray):
+            while isinstance(value.base, numpy.ndarray):
+                value = value.base
+            return value.__array_interface__["data"][0], value.nbytes
+    except (RuntimeError, NotImplementedError):  # A tensor without such a block, like a sparse one.
+        pass
+    return None
+
+
+def _bytes_beside(sample: Any, shared: AbstractSet[int]) -> int:
+    """Bytes of a sample beside the blocks that it keeps in memory."""
+    if isinstance(sample, dict):
+        return _OBJECT_BYTES + sum(_bytes_beside(each, shared) for each in sample.values())
+    if isinstance(sample, (list, tuple)):
+        return _OBJECT_BYTES + sum(_bytes_beside(each, shared) for each in sample)
+    block = _block(sample)
+    if block is not None and block[0] not in shared:
+        return _OBJECT_BYTES
     if isinstance(sample, torch.Tensor):
         return _OBJECT_BYTES + sample.numel() * sample.element_size()
-    if isinstance(sample, dict):
-        return _OBJECT_BYTES + sum(map(bytes_of, sample.values()))
-    if isinstance(sample, (list, tuple)):
-        return _OBJECT_BYTES + sum(map(bytes_of, sample))
     size = getattr(sample, "nbytes", None)
     if isinstance(size, int):
         return _OBJECT_BYTES + size
@@ -270,18 +313,23 @@ def _stand_in() -> Optional[Prepared]:
 
 
 def _filled(dataset: Any, count: int) -> List[Any]:
-    begun = now()
+    """Some of the samples, and copies of them. May raise, also where they take too much memory."""
+    begun, limit = now(), MemoryLimit("cpu")
     samples: List[Any] = []
     for place in range(min(count, FILLED[1])):
         if place >= FILLED[0] and now() - begun > FILL_SECONDS:
             break
         samples.append(dataset[(place * 7919) % count])
-    size = sum(map(bytes_of, samples))
+        if limit.short():
+            raise MemoryError(limit.short())
+    times = Counter(address for sample in samples for address in blocks(sample))
+    shared = {address for address, often in times.items() if often > 1}
+    size = sum(bytes_of(sample, shared) for sample in samples)
     whole = len(samples)
     while size < SPREAD_BYTES and len(samples) < min(count, MOST_COPIES):
         one = copy.deepcopy(samples[len(samples) % whole])
         samples.append(one)
-        size += bytes_of(one)
+        size += bytes_of(one, shared)
     return samples
 
 

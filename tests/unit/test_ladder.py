@@ -1,0 +1,113 @@
+"""The ladder loses what brings nothing on top of the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from tests.unit.test_judge import FOUND
+from tests.unit.test_selection import Machine
+
+from bottleneck_doctor.documents.labels import key_of
+from bottleneck_doctor.documents.report import Setting
+from bottleneck_doctor.examine.ladder import Ladder, Rungs, lightened
+from bottleneck_doctor.examine.selection import Selection
+from bottleneck_doctor.measure.measurements import Measurements
+from bottleneck_doctor.measure.schedule import probe
+
+CACHED: Setting = {"cached_samples": True}
+BF16: Setting = {"autocast": "bfloat16"}
+THREADS: Setting = {"num_workers": 2, "intra_op_threads": 1}
+LAST: Setting = {"channels_last": True}
+CHOSEN: Rungs = [
+    ("cached-samples", CACHED),
+    ("amp-bf16", {**CACHED, **BF16}),
+    ("intra-op-threads", {**CACHED, **BF16, **THREADS}),
+    ("channels-last", {**CACHED, **BF16, **THREADS, **LAST}),
+]
+LIGHTER: Rungs = [*CHOSEN[:2], ("channels-last", {**CACHED, **BF16, **LAST})]
+
+
+def speeds(*values: float) -> Mapping[str, float]:
+    return {key_of(setting): value for (_, setting), value in zip(CHOSEN, values, strict=True)}
+
+
+@pytest.mark.parametrize(
+    ("found", "sessions", "expected"),
+    [
+        ((1.5, 2.0, 2.2, 2.6), 2, CHOSEN),
+        # One process may have it from bad luck, unless it shows a loss.
+        ((1.5, 2.0, 2.01, 2.6), 1, CHOSEN),
+        ((1.5, 2.0, 2.01, 2.6), 2, LIGHTER),
+        ((1.5, 2.0, 1.9, 2.6), 1, LIGHTER),
+        # The last rung as well.
+        ((1.5, 2.0, 2.4, 2.41), 2, CHOSEN[:3]),
+        # And the first: the training may be as fast without it.
+        ((1.0, 1.5, 1.8, 2.0), 2, [
+            ("amp-bf16", BF16), ("intra-op-threads", {**BF16, **THREADS}),
+            ("channels-last", {**BF16, **THREADS, **LAST}),
+        ]),
+        # A ladder of one rung is none: that setting is known by itself.
+        ((1.5, 1.4, 1.3, 1.2), 1, []),
+    ],
+)  # fmt: skip
+def test_changes_that_bring_nothing_are_left_out(found: tuple[float, ...], sessions: int, expected: Rungs) -> None:
+    assert lightened(CHOSEN, speeds(*found), sessions, 0) == expected
+
+
+def test_a_rung_that_was_not_measured_stays() -> None:
+    known = dict(speeds(1.5, 2.0, 2.2, 2.6))
+    del known[key_of(CHOSEN[2][1])]
+    assert lightened(CHOSEN, known, 2, 0) == CHOSEN
+
+
+def test_what_needs_workers_goes_with_them() -> None:
+    workers: Setting = {"num_workers": 2}
+    made: Rungs = [
+        ("amp-bf16", BF16),
+        ("workers", {**BF16, **workers}),
+        ("prefetch-factor", {**BF16, **workers, "prefetch_factor": 4}),
+    ]
+    known = {key_of(setting): value for (_, setting), value in zip(made, (2.0, 1.9, 2.2), strict=True)}
+    assert lightened(made, known, 1, 0) == []
+    assert lightened(made, known, 1, 3) == [made[0], ("prefetch-factor", {**BF16, "prefetch_factor": 4})]
+
+
+def measured(sessions: range, of: Rungs, into: Measurements | None = None) -> Measurements:
+    """Windows of these rungs. Workers bring nothing beside the cached samples."""
+    made = into or Measurements(FOUND)
+
+    def speed(setting: Setting, mode: str) -> float:
+        return 1.5 * (1.4 if "autocast" in setting else 1.0) * (1.2 if "channels_last" in setting else 1.0)
+
+    selection = Selection(made, frozenset(), frozenset())
+    machine = Machine(selection, lambda setting, mode: speed(setting, mode) if setting else 1.0)
+    baseline = probe("baseline", {})
+    for session in sessions:
+        for _, setting in of:
+            machine.measure(session, baseline, probe(key_of(setting), setting), baseline)
+    return made
+
+
+def test_it_takes_processes_that_had_no_part_in_the_choice() -> None:
+    ladder = Ladder()
+    ladder.rungs = CHOSEN
+    windows = measured(range(1, 2), CHOSEN)
+    ladder.lighten(windows, chosen_after=1)
+    assert ladder.rungs == CHOSEN
+    measured(range(2, 4), CHOSEN, windows)
+    ladder.lighten(windows, chosen_after=1)
+    assert ladder.rungs == LIGHTER
+
+
+def test_the_ladder_as_chosen_stands_until_the_lighter_one_has_its_processes() -> None:
+    ladder = Ladder()
+    ladder.rungs = CHOSEN
+    windows = measured(range(1, 4), CHOSEN)
+    assert ladder.claimable(windows) == CHOSEN
+    ladder.lighten(windows, chosen_after=1)
+    assert ladder.rungs == LIGHTER
+    measured(range(4, 6), LIGHTER, windows)
+    assert ladder.claimable(windows) == CHOSEN
+    measured(range(6, 7), LIGHTER, windows)
+    assert ladder.claimable(windows) == LIGHTER
