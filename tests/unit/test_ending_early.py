@@ -287,3 +287,30 @@ def test_whatever_it_takes_is_shown_at_most_twice_and_kept(
     assert machine.now <= KEPT * total + machine.stopping
     assert len(notes(examined, "in all")) == len(examined.totals) - 1
     assert examined.error is None or total == default
+
+
+# -- short lives -----------------------------------------------------------------------------------------------------
+
+
+def short_lived(**changes: Any) -> Machine:
+    """A script that trains for about nine seconds, by steps of some milliseconds."""
+    known = {"step": 0.0018, "start": 3.0, "steps": 5000, "loader": False, "speeds": {"intra_op_threads=1": 1.25}}
+    return Machine(**{**known, "able": ("channels_last", "fused_optimizer"), "luck": 0.01, "noise": 0.02, **changes})
+
+
+def test_a_script_that_soon_comes_to_its_end_is_decided() -> None:
+    examined = Examined(short_lived())
+    assert "`torch.set_num_threads(1)` makes training 1.2" in examined.result.verdict.sentence
+    assert all(each.speedup.sessions >= 3 for each in examined.result.fixes if each.speedup is not None)
+    windows = [each for each in examined.result.windows if each.mode == "timed" and each.setting]
+    by_session: dict[int, set[str]] = {}
+    for each in windows:
+        by_session.setdefault(each.session, set()).add(each.label)
+    assert max(map(len, by_session.values())) == len({each.label for each in windows}), "a process holds all settings"
+    assert all(each.seconds < 1.5 for each in windows)
+
+
+def test_windows_stay_as_long_as_they_are_where_a_life_holds_them() -> None:
+    """The script ends, but not before everything was measured once."""
+    examined = Examined(short_lived(steps=60_000))
+    assert max(each.seconds for each in examined.result.windows if each.mode == "timed" and each.status == "ok") > 1.5

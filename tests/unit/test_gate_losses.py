@@ -114,7 +114,21 @@ def test_a_training_that_diverges_differently_every_time_is_seen() -> None:
 
 def test_one_pair_tells_nothing_of_chance() -> None:
     generator = random.Random(6)
-    assert verdict((noisy(generator), noisy(generator, times=1.5))) == "alike"
+    found = compared(paired((noisy(generator), noisy(generator, times=1.5))), EDITED)
+    assert found is not None
+    assert found.verdict == "unknown"
+    assert found.sentence.endswith("over 110 steps in 1 pair. That may be chance or not: longer runs would tell.")
+
+
+def test_losses_of_which_chance_hides_all_are_not_called_alike() -> None:
+    """Labels that are learnt by heart: what is left of the loss differs by any factor from run to run."""
+    generator = random.Random(11)
+    both = [(noisy(generator, luck=1.5), noisy(generator, luck=1.5, times=1.6)) for _ in range(9)]
+    found = compared(paired(*both), EDITED)
+    assert found is not None
+    assert found.difference is not None
+    assert abs(found.difference) > losses.MOST_ALIKE
+    assert found.verdict == "unknown"
 
 
 def test_a_loss_that_is_no_number() -> None:

@@ -11,6 +11,7 @@ from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.examine import going_on, likeliest, looks, telling
 from bottleneck_doctor.examine.beside import Beside
+from bottleneck_doctor.examine.lifetime import Lifetime
 from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.examine.warming import Warming
 from bottleneck_doctor.explain.explainer import Explainer
@@ -60,6 +61,7 @@ class Blocks:
         self._starter = starter
         self._budget: Budget = starter.budget
         self._progress: Progress = starter.progress
+        self.lifetime = Lifetime(starter.budget.now)
         self._sessions = sessions
         self._generator = generator
         self._ceilings_known = False
@@ -67,11 +69,6 @@ class Blocks:
         """Whether time is too short for a whole block in as many processes as a claim needs; None: not known yet."""
 
     # -- what there is -------------------------------------------------------------------------------------------------
-
-    def gathered(self) -> int:
-        """How many windows have shown something."""
-        told = sum(window.status == "ok" and window.mode not in ev.COUNTED for window in self._measured.windows)
-        return told + sum(ev.usable(window) for window in self._measured.windows)
 
     def wanted(self) -> bool:
         """Whether another session is planned, and would measure something."""
@@ -169,6 +166,7 @@ class Blocks:
             left = min(ends - self._budget.now(), self._budget.left())
             if exploring and not self.selection.explored():
                 left = max(left, EXPLORING_SHARE * self._budget.seconds - self._budget.spent())
+            left = min(left, self.lifetime.left())
             probes = self.selection.probes(live.session.number, first_block=first)
             if exploring and not first and self._goes_on():
                 # Repeating windows here would take time from another process, which would tell more.
@@ -248,6 +246,14 @@ class Blocks:
         if not first and expected[fitting[0].key] + baseline > left:
             return []
         return fitting[:1]
+
+    def script_ended(self) -> None:
+        """The script came to its end by itself, so the windows of later processes have to fit into such a life."""
+        self.lifetime.ended()
+        if not self.selection.chosen_after:
+            settings, most = len(self._next_probes()), self._sessions or schedule.MOST_CONFIRMING + 1
+            self.plan = self.lifetime.planned(self.plan, settings, self._starter.setup(), self._budget.left(), most)
+            self.prober.costs.window_seconds = self.plan.window_seconds
 
     def look_first(self, live: Live) -> None:
         """Look where the time goes, before anything else. This needs no comparison, so the report says why the training

@@ -143,7 +143,7 @@ class _Examination:
                 self.blocks.look()
 
     def _gathered(self) -> int:
-        return 0 if self.blocks is None else self.blocks.gathered()
+        return 0 if self.blocks is None else self.blocks.selection.measured.gathered()
 
     def _at_loop(self) -> Blocks:
         assert self.blocks is not None
@@ -165,9 +165,12 @@ class _Examination:
                 if self.blocks is None:
                     self.blocks = self._found(live.loop, self.starter.setups[session.number])
                 self.blocks.warming.stand_at(live.loop)
+                self.blocks.lifetime.begins()
                 with contextlib.nullcontext() if self.explainer is None else self.explainer.watching(live):
                     work(live)
         except SessionOver as over:
+            if over.ending is Ending.END and self.blocks is not None:
+                self.blocks.script_ended()
             self._give_up_on(over)
             self.times_apart += over.apart
 

@@ -35,6 +35,9 @@ MOST_ERRORS = 4.0
 PAIR_LEVEL = 0.005
 LEAST_PART = 0.05
 LEAST_PART_OF_ONE = 0.2
+MOST_ALIKE = 0.2
+"""Relative difference up to which losses that did not surely move are called alike. Beyond it, chance is so large that
+it could hide a training that is spoilt."""
 SAME = 1e-6
 """Relative difference up to which two losses are the same."""
 SAMPLES = 0.01
@@ -128,7 +131,9 @@ def _verdict(pairs: Sequence[_Pair]) -> tuple[LossVerdict, float | None]:
     far = median(abs(pair.difference) / pair.error if pair.error else math.inf for pair in pairs)
     least = LEAST_PART_OF_ONE if _repeated(pairs) else LEAST_PART
     moved = abs(difference) >= least and far > MOST_ERRORS and _on_one_side(pairs)
-    return ("moved" if moved else "alike"), difference
+    if moved:
+        return "moved", difference
+    return ("alike" if abs(difference) <= MOST_ALIKE else "unknown"), difference
 
 
 def _repeated(pairs: Sequence[_Pair]) -> bool:
@@ -165,6 +170,9 @@ def _sentence(verdict: LossVerdict, difference: float | None, steps: int, pairs:
         return f"{_title(sides.head)} trains to another loss: {by} {which} {over}."
     if verdict == "not_finite":
         return f"{_title(sides.head)} trains to a loss that is no number any more, and the other side does not."
+    if difference is not None:
+        by = words.share_text(abs(difference)) if abs(difference) < MANY else f"more than {MANY:.0f} times"
+        return f"The losses differ by {by} {over}. That may be chance or not: longer runs would tell."
     return "Losses can't be compared: they are zero, or no numbers, on both sides."
 
 

@@ -52,6 +52,11 @@ class Measurements:
         """Whether a window of the training as written was counted."""
         return any(pairing.usable(window) and window.label == BASELINE for window in self.windows)
 
+    def gathered(self) -> int:
+        """How many windows have shown something."""
+        told = sum(window.status == "ok" and window.mode not in pairing.COUNTED for window in self.windows)
+        return told + sum(map(pairing.usable, self.windows))
+
     def sessions_by_key(self) -> dict[str, set[int]]:
         """The sessions in which each setting was measured."""
         sessions: dict[str, set[int]] = {}

@@ -1,0 +1,68 @@
+"""Windows for the lives of short-lived processes."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bottleneck_doctor.examine import lifetime
+from bottleneck_doctor.examine.lifetime import Lifetime
+from bottleneck_doctor.measure.schedule import Plan
+
+PLAN = Plan(4, 45.0, 2.0)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def lived(*seconds: float) -> tuple[Lifetime, Clock]:
+    clock = Clock()
+    life = Lifetime(clock)
+    for each in seconds:
+        life.begins()
+        clock.now += each
+        life.ended()
+        clock.now += 5.0
+    return life, clock
+
+
+def test_until_a_process_has_ended_nothing_is_limited() -> None:
+    life, clock = lived()
+    clock.now += 1000.0
+    assert life.left() == math.inf
+    assert life.planned(PLAN, 5, 3.0, 100.0, 8) == PLAN
+
+
+def test_the_shortest_life_counts() -> None:
+    life, clock = lived(12.0, 9.0, 10.0)
+    assert life.seconds == 9.0
+    life.begins()
+    clock.now += 4.0
+    assert life.left() == pytest.approx(0.95 * 9.0 - 4.0)
+
+
+@given(seconds=st.floats(0.5, 500.0), settings=st.integers(1, 20))
+def test_all_settings_fit_into_a_life_unless_it_is_far_too_short(seconds: float, settings: int) -> None:
+    life, _ = lived(seconds)
+    made = life.planned(PLAN, settings, 3.0, 150.0, 8)
+    assert lifetime.LEAST_WINDOW_SECONDS <= made.window_seconds <= PLAN.window_seconds
+    windows = settings + math.ceil(settings / 3) + 1
+    if made.window_seconds > lifetime.LEAST_WINDOW_SECONDS:
+        assert (windows - 1) * made.window_seconds * lifetime.WITH_LEAD_IN <= lifetime.USED * seconds + 1e-9
+    assert PLAN.sessions <= made.sessions <= 8
+    assert made.session_seconds <= PLAN.session_seconds
+
+
+def test_there_are_as_many_processes_as_the_time_holds() -> None:
+    life, _ = lived(9.0)
+    assert life.planned(PLAN, 5, 3.0, 150.0, 8).sessions == 8
+    assert life.planned(PLAN, 5, 3.0, 74.0, 8).sessions == 6
+    assert life.planned(PLAN, 5, 3.0, 30.0, 8).sessions == 4
