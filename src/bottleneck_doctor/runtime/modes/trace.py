@@ -10,6 +10,7 @@ which the loop waited for a batch; `chrome_trace`, the file written ("" if none 
 
 from __future__ import annotations
 
+import atexit
 import gc
 import warnings
 from contextlib import contextmanager
@@ -60,6 +61,8 @@ class Trace(Mode):
             return
         _refuse_running_profiler()
         self.synchronise()
+        # A process that ends while torch's profiler runs is killed by SIGSEGV.
+        atexit.register(self.revert)
         with _quiet():
             self._profiler = self._new()
             self._profiler.start()
@@ -70,6 +73,7 @@ class Trace(Mode):
     def suspend(self) -> None:
         """Of several stretches of steps the longest is kept, because traces can't be joined."""
         profiler, self._profiler = self._profiler, None
+        atexit.unregister(self.revert)
         if profiler is None:
             return
         self._close_ranges()
