@@ -59,6 +59,15 @@ def test_memory_growth_is_not_judged_on_few_windows() -> None:
     assert [each.id for each in made.not_judged] == ["memory-growth"]
 
 
+@pytest.mark.parametrize(("steps", "grows"), [(5, False), (60, True)])
+def test_the_first_steps_of_a_process_say_nothing_of_growth(steps: int, grows: bool) -> None:
+    """Steps of seconds: three windows hold a dozen of them, in which a process takes what it keeps from then on."""
+    windows = [replace(window(index), steps=steps) for index in range(len(LEAKING))]
+    made = diagnose(healthy(windows=windows, utilization=use(resident=LEAKING)), [BY_ID["memory-growth"]])
+    assert [each.id for each in made.findings] == (["memory-growth"] if grows else [])
+    assert [each.id for each in made.not_judged] == ([] if grows else ["memory-growth"])
+
+
 def test_windows_of_other_settings_and_modes_say_nothing_of_the_training_as_written() -> None:
     other = [window(0, setting={"num_workers": 4}), window(1, mode="lines"), window(2, mode="phases"), window(3)]
     made = diagnose(healthy(windows=other, utilization=use(resident=LEAKING)), [BY_ID["memory-growth"]])
