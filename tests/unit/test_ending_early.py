@@ -250,9 +250,19 @@ def test_interrupted_while_it_goes_on_it_tells_what_is_known(at: float) -> None:
     assert examined.machine.now <= at + 1.0
 
 
+def test_the_first_process_may_use_the_time_that_can_be_asked_for() -> None:
+    """The other processes that a claim needs don't fit into what there is by default, so it is not kept for them."""
+    slowly = {"num_workers=1": 0.3, "num_workers=2": 0.3, "autocast=bfloat16": 1.5}
+    examined = Examined(slow(step=2.0, start=10.0, speeds=slowly))
+    (said,) = notes(examined, "in all")
+    assert said.startswith('torch.autocast("cpu", dtype=torch.bfloat16) looks 1.50× as fast so far. A step takes 2.0 s')
+    assert max(examined.totals) < LONGEST
+    assert fix(examined, "amp-bf16").status == "faster"
+
+
 def test_what_waits_for_its_first_window_may_pay() -> None:
     """Settings under which steps take long use up the time before the one that helps has its turn."""
-    slowly = {"num_workers=1": 0.3, "num_workers=2": 0.3, "autocast=bfloat16": 1.5}
+    slowly = {"num_workers=1": 0.15, "num_workers=2": 0.15, "autocast=bfloat16": 1.5}
     examined = Examined(slow(step=2.0, start=10.0, speeds=slowly))
     (said,) = notes(examined, "in all")
     assert said.startswith("A step takes 2.0 s")

@@ -166,6 +166,8 @@ class Blocks:
             left = min(ends - self._budget.now(), self._budget.left())
             if exploring and not self.selection.explored():
                 left = max(left, EXPLORING_SHARE * self._budget.seconds - self._budget.spent())
+            if exploring and self._scarce:
+                left = min(left + going_on.askable(self._budget, asked=self._asked), self._budget.left())
             left = min(left, self.lifetime.left())
             probes = self.selection.probes(live.session.number, first_block=first)
             if exploring and not first and self._goes_on():
@@ -237,7 +239,7 @@ class Blocks:
         if not exploring:
             return schedule.fitting(probes, expected, baseline, left, counts)
         others = max(0, min(self._sessions or schedule.LEAST_SESSIONS, schedule.LEAST_SESSIONS) - 1)
-        kept = others * (self._starter.setup() + LEAST_WINDOWS * baseline)
+        kept = going_on.kept(self._budget, others, self._starter.setup(), LEAST_WINDOWS * baseline, asked=self._asked)
         # If all settings so far have lost, no other process has to confirm them, so all of the time may go into trying
         # the next ones in this process.
         lost = likeliest.all_lost(selection.candidates, selection.speeds())

@@ -11,9 +11,29 @@ from bottleneck_doctor.examine.ladder import WORTH_TRYING
 from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.explain.explainer import ALLOWANCE_SHARE
 from bottleneck_doctor.measure import pairing, schedule
+from bottleneck_doctor.measure.budget import Budget
 from bottleneck_doctor.measure.costs import Costs
 from bottleneck_doctor.measure.schedule import probe
 from bottleneck_doctor.measure.starter import Starter
+
+WITH_WARMING = 4 / 3
+"""A process has a setting between two windows as written, and one before them that warms it up."""
+
+
+def askable(budget: Budget, *, asked: bool) -> float:
+    """Seconds that may be asked for once the first process is done; 0 if that was `asked` before."""
+    return 0.0 if asked or budget.strict or budget.total is None else max(0.0, time_wanted.LONGEST - budget.total)
+
+
+def kept(budget: Budget, processes: int, start_seconds: float, windows_seconds: float, *, asked: bool) -> float:
+    """Seconds that the first process leaves to the others that a claim needs, each of which needs so many for its
+    windows. What may be asked for is theirs. It is granted only if it is enough with a margin, and with time for a
+    window that warms a process up."""
+    spare = askable(budget, asked=asked)
+    if not spare:
+        return processes * (start_seconds + windows_seconds)
+    least = time_wanted.MARGIN * (start_seconds + WITH_WARMING * windows_seconds)
+    return max(0.0, processes * least - spare)
 
 
 def ask_for_time(
