@@ -44,11 +44,20 @@ def test_ceilings_come_last_and_other_numbers_of_workers_behind_other_fixes(sele
 
 
 def test_what_was_fastest_so_far_stays_first_and_what_has_lost_is_out(selection: Selection) -> None:
-    speeds = {"num_workers=2": 1.01, AMP: 1.3, "num_workers=1": 0.9}
+    speeds = {"num_workers=2": 1.05, AMP: 1.3, "num_workers=1": 0.9}
     assert order(selection, WAITS, speeds)[:2] == [AMP, "num_workers=2"]
     assert "num_workers=1" not in order(selection, WAITS, speeds)
     everything = dict.fromkeys((each.key for each in selection.probes(1, first_block=True)), 0.5)
     assert order(selection, WAITS, everything), "where all have lost, that is measured in more processes"
+
+
+def test_what_brings_nothing_comes_behind_what_may(selection: Selection) -> None:
+    both = probe("both", {"autocast": "bfloat16", "num_workers": 2})
+    probes = [both, *selection.probes(1, first_block=True)]
+    made = in_turn(probes, selection.candidates, {AMP: 1.3, "num_workers=2": 1.01}, COMPUTES, FOUND)
+    keys = [each.key for each in made]
+    assert keys[:2] == [AMP, "both"]
+    assert keys.index("num_workers=1") < keys.index("num_workers=2") < keys.index("replay=True")
 
 
 def test_whether_all_have_lost(selection: Selection) -> None:

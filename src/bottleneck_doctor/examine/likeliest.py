@@ -14,6 +14,7 @@ from enum import IntEnum
 from bottleneck_doctor import knobs
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.examine.evidence import Candidate
+from bottleneck_doctor.examine.ladder import WORTH_TRYING
 from bottleneck_doctor.knobs import num_workers
 from bottleneck_doctor.measure.schedule import Probe
 from bottleneck_doctor.measure.supply import Supply
@@ -34,8 +35,10 @@ class Turn(IntEnum):
     TOGETHER = 1
     """A combination of what was measured."""
     NEW = 2
-    CEILING = 3
-    LOST = 4
+    IDLE = 3
+    """What seems to bring nothing."""
+    CEILING = 4
+    LOST = 5
 
 
 def in_turn(
@@ -59,7 +62,7 @@ def in_turn(
             return (Turn.CEILING,)
         speed, candidate = speeds.get(each.key), of.get(each.key)
         if speed is not None:
-            return (Turn.MEASURED if speed >= LOST else Turn.LOST, -speed)
+            return (Turn.MEASURED if speed >= WORTH_TRYING else Turn.IDLE if speed >= LOST else Turn.LOST, -speed)
         if candidate is None:
             return (Turn.TOGETHER,)
         count = num_workers.alone(each.as_setting())
