@@ -324,3 +324,21 @@ def test_windows_stay_as_long_as_they_are_where_a_life_holds_them() -> None:
     """The script ends, but not before everything was measured once."""
     examined = Examined(short_lived(steps=60_000))
     assert max(each.seconds for each in examined.result.windows if each.mode == "timed" and each.status == "ok") > 1.5
+
+
+def test_a_script_of_a_few_steps_is_compared_one_setting_at_a_time() -> None:
+    """Twenty steps, of which seven go into finding the loop: a process holds one setting between two baselines."""
+    speeds = {"intra_op_threads=1": 1.5, "fused_optimizer=True": 1.4}
+    examined = Examined(
+        short_lived(step=0.28, start=6.0, steps=20, speeds=speeds, noise=0.01, able=("fused_optimizer",))
+    )
+    assert examined.result.verdict.fix == "threads"
+    measured = [each.id for each in examined.result.fixes if each.speedup is not None]
+    assert measured == ["fused-optimizer", "amp-bf16", "threads"], "each had its turn before one was chosen"
+
+
+def test_a_script_that_ends_before_anything_could_be_compared_is_not_started_again_and_again() -> None:
+    examined = Examined(short_lived(step=0.28, start=6.0, steps=14))
+    assert len(examined.result.method.sessions) <= 8
+    said = examined.result.verdict.sentence
+    assert "the script came to its end before it could be measured" in said

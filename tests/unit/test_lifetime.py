@@ -38,7 +38,7 @@ def test_until_a_process_has_ended_nothing_is_limited() -> None:
     life, clock = lived()
     clock.now += 1000.0
     assert life.left() == math.inf
-    assert life.planned(PLAN, 5, 3.0, 100.0, 8) == PLAN
+    assert life.planned(PLAN, 5, 0.002, 3.0, 100.0, 8) == PLAN
 
 
 def test_the_shortest_life_counts() -> None:
@@ -52,17 +52,27 @@ def test_the_shortest_life_counts() -> None:
 @given(seconds=st.floats(0.5, 500.0), settings=st.integers(1, 20))
 def test_all_settings_fit_into_a_life_unless_it_is_far_too_short(seconds: float, settings: int) -> None:
     life, _ = lived(seconds)
-    made = life.planned(PLAN, settings, 3.0, 150.0, 8)
+    made = life.planned(PLAN, settings, 0.002, 3.0, 150.0, 8)
     assert lifetime.LEAST_WINDOW_SECONDS <= made.window_seconds <= PLAN.window_seconds
     windows = settings + math.ceil(settings / 3) + 1
     if made.window_seconds > lifetime.LEAST_WINDOW_SECONDS:
         assert (windows - 1) * made.window_seconds * lifetime.WITH_LEAD_IN <= lifetime.USED * seconds + 1e-9
-    assert PLAN.sessions <= made.sessions <= 8
+    # A process that holds all settings in a claim's processes; one that holds few leaves them to others.
+    assert PLAN.sessions <= made.sessions <= max(8, 3 * settings)
     assert made.session_seconds <= PLAN.session_seconds
+
+
+def test_a_life_of_a_few_steps_holds_one_comparison() -> None:
+    """Thirteen steps of 0.28 s: two timed ones in each of three windows, after two that lead in."""
+    life, _ = lived(13 * 0.28)
+    assert life.steps_compared(0.28) == 2
+    assert life.planned(PLAN, 4, 0.28, 6.0, 170.0, 8).sessions == 12
+    longer, _ = lived(100 * 0.28)
+    assert longer.steps_compared(0.28) == 29
 
 
 def test_there_are_as_many_processes_as_the_time_holds() -> None:
     life, _ = lived(9.0)
-    assert life.planned(PLAN, 5, 3.0, 150.0, 8).sessions == 8
-    assert life.planned(PLAN, 5, 3.0, 74.0, 8).sessions == 6
-    assert life.planned(PLAN, 5, 3.0, 30.0, 8).sessions == 4
+    assert life.planned(PLAN, 5, 0.002, 3.0, 150.0, 8).sessions == 8
+    assert life.planned(PLAN, 5, 0.002, 3.0, 74.0, 8).sessions == 6
+    assert life.planned(PLAN, 5, 0.002, 3.0, 30.0, 8).sessions == 4

@@ -189,9 +189,9 @@ class Blocks:
             if not self.selection.chosen_after and self.selection.explored():
                 self.selection.choose(live.session.number)
             first = False
-        if not self.selection.chosen_after:
+        if exploring and not self.selection.chosen_after and not self.lifetime.ends_soon(self.selection):
             self.selection.choose(live.session.number)
-        if exploring:
+        if exploring and self.selection.chosen_after:
             # Only this session chooses, so that the later ones confirm a choice that they did not make.
             self.selection.climb()
             self.beside.set_apart(live, self.prober.costs, alone=not self.wanted())
@@ -203,7 +203,6 @@ class Blocks:
                     self.explainer.allowance.inherit()
                 self.explainer.explain(live, self._starter.setup())
         elif self.plan.sessions - self.held() >= schedule.LEAST_SESSIONS:
-            # There is time to claim what is left.
             self.selection.ladder.lighten(self._measured, self.selection.chosen_after)
 
     def _is_scarce(self, live: Live) -> bool:
@@ -254,8 +253,10 @@ class Blocks:
         self.lifetime.ended()
         if not self.selection.chosen_after:
             settings, most = len(self._next_probes()), self._sessions or schedule.MOST_CONFIRMING + 1
-            self.plan = self.lifetime.planned(self.plan, settings, self._starter.setup(), self._budget.left(), most)
-            self.prober.costs.window_seconds = self.plan.window_seconds
+            costs, setup, left = self.prober.costs, self._starter.setup(), self._budget.left()
+            self.plan = self.lifetime.planned(self.plan, settings, costs.baseline_step, setup, left, most)
+            costs.window_seconds = self.plan.window_seconds
+            costs.most_least = self.lifetime.steps_compared(costs.baseline_step)
 
     def look_first(self, live: Live) -> None:
         """Look where the time goes, before anything else. This needs no comparison, so the report says why the training

@@ -48,6 +48,8 @@ LAUNCHED_ENDING_SECONDS = 6.0
 """How many seconds longer a launcher may take to end its ranks."""
 
 MOST_DEAD_SESSIONS = 3
+MOST_SHORT_LIVES = 4
+"""If the script came to its end so often before a setting was compared, it trains for too few steps."""
 MOST_TIMES_APART = 2
 """If ranks have come apart in this many processes, they will come apart in the next one too."""
 
@@ -138,6 +140,9 @@ class _Examination:
             self._in_session(lambda live: self._at_loop().work(live))
             idle = 0 if self._gathered() > before else idle + 1
             if idle >= MOST_DEAD_SESSIONS or self.times_apart >= MOST_TIMES_APART:
+                return
+            lives = list(self.starter.endings.values()).count(Ending.END)
+            if lives >= MOST_SHORT_LIVES and self.blocks is not None and not self.blocks.held():
                 return
             if self.blocks is not None and self._has_baseline():
                 self.blocks.look()

@@ -10,7 +10,15 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from bottleneck_doctor.measure.schedule import BASELINE_EVERY, Plan
+from bottleneck_doctor.examine.selection import Selection
+from bottleneck_doctor.measure.schedule import (
+    BASELINE_EVERY,
+    LEAST_SESSIONS,
+    LEAST_STEPS,
+    LEAST_TOLD_STEPS,
+    PLAIN_LEAD_IN,
+    Plan,
+)
 
 USED = 0.75
 """Part of a process' life that is planned for windows. The rest is for warming up, and for settings that are slower."""
@@ -19,6 +27,8 @@ WITH_LEAD_IN = 1.3
 LEAST_WINDOW_SECONDS = 0.2
 """The timed part of a window is never planned to be shorter. A process that has no time for all settings then measures
 those that were measured least."""
+COMPARED = 3
+"""Windows that a comparison takes: a setting between two as written."""
 KEPT_FREE = 0.05
 """Part of a life at whose end no window is begun."""
 
@@ -30,6 +40,8 @@ class Lifetime:
     def __init__(self, now: Callable[[], float]) -> None:
         self.seconds = math.inf
         """The shortest life so far of a process that came to its end."""
+        self.lives = 0
+        """How many processes came to their end."""
         self._now = now
         self._stood = now()
 
@@ -40,19 +52,35 @@ class Lifetime:
     def ended(self) -> None:
         """The script came to its end."""
         self.seconds = min(self.seconds, self._now() - self._stood)
+        self.lives += 1
 
     def left(self) -> float:
         """Seconds that the process which stands has for windows."""
         return self._stood + (1 - KEPT_FREE) * self.seconds - self._now()
 
-    def planned(self, plan: Plan, settings: int, setup: float, left: float, most: int) -> Plan:
+    def ends_soon(self, selection: Selection) -> bool:
+        """Whether processes live for so short that settings which were not measured wait for the next ones. Some may
+        be so slow that no process lives long enough for them, so the waiting ends."""
+        return 0 < self.lives < 2 * selection.size() and not selection.explored()
+
+    def steps_compared(self, step: float) -> int:
+        """Timed steps of a window of which a process holds three, if a step takes so many seconds. So many it takes to
+        compare a setting with the training as written. Two at least."""
+        each = int((1 - KEPT_FREE) * self.seconds / (COMPARED * max(1e-9, step)))
+        return max(LEAST_TOLD_STEPS, each - PLAIN_LEAD_IN)
+
+    def planned(self, plan: Plan, settings: int, step: float, setup: float, left: float, most: int) -> Plan:
         """The plan for windows of so many settings, all of which fit into the life of a process, with the baseline
-        between them. There may be as many processes as `left` seconds hold, but no more than `most`; starting one takes
-        `setup`."""
+        between them. There may be as many processes as `left` seconds hold, but no more than `most`, unless a process
+        holds so few settings that it takes more of them to compare each in as many as a claim needs. `step`: seconds of
+        one, `setup`: those that a start takes."""
         windows = settings + settings / BASELINE_EVERY + 1
         fits = max(LEAST_WINDOW_SECONDS, USED * self.seconds / (WITH_LEAD_IN * windows))
         if fits >= plan.window_seconds:
             return plan
+        shortest = max(fits, (PLAIN_LEAD_IN + min(LEAST_STEPS, self.steps_compared(step))) * step)
+        held = max(1, int((self.seconds / shortest - 1) / (1 + 1 / BASELINE_EVERY)))
+        most = max(most, LEAST_SESSIONS * math.ceil(settings / held))
         sessions = min(most, int(left / (setup + self.seconds)))
         return replace(
             plan,

@@ -32,7 +32,7 @@ from bottleneck_doctor.examine.settling import Command, settling
 from bottleneck_doctor.examine.sources import sources
 from bottleneck_doctor.explain.explainer import Explanation
 from bottleneck_doctor.fixes import catalogue
-from bottleneck_doctor.measure import schedule
+from bottleneck_doctor.measure import pairing, schedule
 from bottleneck_doctor.runtime.wire.messages import Found, Hello
 from bottleneck_doctor.session import environment
 from bottleneck_doctor.session.ending import Ending
@@ -282,7 +282,11 @@ def _cut(gathered: Gathered) -> str:
         return "the examination was interrupted"
     if gathered.sure_after is not None:
         return "the examination was sure of the rest and ended"
-    return "the ranks stopped at different steps" if gathered.ended(Ending.APART) else TIME_OVER
+    if gathered.ended(Ending.APART):
+        return "the ranks stopped at different steps"
+    windows = gathered.selection.measured.windows if gathered.selection is not None else []
+    nothing = not any(pairing.usable(window) and window.setting for window in windows)
+    return "the script came to its end" if gathered.ended(Ending.END) and nothing else TIME_OVER
 
 
 def _other_load(gathered: Gathered) -> float | None:

@@ -38,6 +38,8 @@ class Costs:
         """How batches come to the training as written; None until that was seen."""
         self.regular = False
         """Whether all steps take equally long, as far as was seen."""
+        self.most_least: int | None = None
+        """Timed steps that a window need not have more of, however short they are; None: as many as usual."""
         self._brief = brief
         self._step_seconds: dict[str, float] = {}
 
@@ -112,7 +114,8 @@ class Costs:
         return schedule.cut(size, self.shape.period, step, most_seconds)
 
     def _least(self, step: float) -> int:
-        return schedule.least_steps(step, regular=self.regular) if self._brief else schedule.LEAST_STEPS
+        least = schedule.least_steps(step, regular=self.regular) if self._brief else schedule.LEAST_STEPS
+        return least if self.most_least is None else min(least, self.most_least)
 
     def _settled(self, each: Probe, step: float) -> int | None:
         """Steps after which the queue is full and stays so; None if that is not known, or steps are so short that it
