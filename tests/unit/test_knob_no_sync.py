@@ -163,6 +163,9 @@ def test_a_short_update_is_exchanged_before_its_step(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(dist, "all_reduce", lambda tensor, group: exchanges.append(tensor))
     training = Training().seen()
     knob = training.applied()
+    # Hooks of others follow ours: torch goes through all of them, and none may be taken out meanwhile.
+    others: list[Any] = []
+    training.optimizer.register_step_pre_hook(lambda *ignored: others.append(1))
     training.update()
     training.update()
     assert not exchanges
@@ -176,6 +179,8 @@ def test_a_short_update_is_exchanged_before_its_step(monkeypatch: pytest.MonkeyP
     training.update(1)
     assert len(exchanges) == 4
     assert not training.model._forward_pre_hooks
+    assert len(training.optimizer._optimizer_step_pre_hooks) == 1
+    assert len(others) == 5
 
 
 def test_a_window_that_ends_within_an_update_leaves_the_rest_to_its_last_pass(monkeypatch: pytest.MonkeyPatch) -> None:

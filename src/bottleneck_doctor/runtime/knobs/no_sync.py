@@ -112,6 +112,9 @@ class NoSync(Knob):
         return False if self._whole else None
 
     def _forward_begins(self, module: Any, args: Any) -> None:
+        if self._ends and not self._wait:
+            self._remove()
+            return
         if not torch.is_grad_enabled():
             return
         steps = self._steps
@@ -127,8 +130,7 @@ class NoSync(Knob):
         if self._wait:
             self._wait = False
             _exchange(self._model)
-        if self._ends:
-            self._remove()
+        # Not removed here, where torch goes through the hooks of the step: another may follow, and it would raise.
 
     def _remove(self) -> None:
         while self._hooks:
