@@ -333,6 +333,8 @@ def test_a_script_of_a_few_steps_is_compared_one_setting_at_a_time() -> None:
         short_lived(step=0.28, start=6.0, steps=20, speeds=speeds, noise=0.01, able=("fused_optimizer",))
     )
     assert examined.result.verdict.fix == "threads"
+    windows = [each for each in examined.result.windows if each.session > 2 and each.mode == "timed"]
+    assert {each.steps for each in windows} == {2}, "a faster setting has no more steps: the script has so many"
     measured = [each.id for each in examined.result.fixes if each.speedup is not None]
     assert measured == ["fused-optimizer", "amp-bf16", "threads"], "each had its turn before one was chosen"
 

@@ -256,7 +256,7 @@ class Blocks:
             costs, setup, left = self.prober.costs, self._starter.setup(), self._budget.left()
             self.plan = self.lifetime.planned(self.plan, settings, costs.baseline_step, setup, left, most)
             costs.window_seconds = self.plan.window_seconds
-            costs.most_least = self.lifetime.steps_compared(costs.baseline_step)
+            costs.most_steps = self.lifetime.steps_compared(costs.baseline_step)
 
     def look_first(self, live: Live) -> None:
         """Look where the time goes, before anything else. This needs no comparison, so the report says why the training

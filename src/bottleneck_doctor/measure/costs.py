@@ -38,8 +38,9 @@ class Costs:
         """How batches come to the training as written; None until that was seen."""
         self.regular = False
         """Whether all steps take equally long, as far as was seen."""
-        self.most_least: int | None = None
-        """Timed steps that a window need not have more of, however short they are; None: as many as usual."""
+        self.most_steps: int | None = None
+        """Timed steps that a window has at most, however short they are, because the script soon ends; None: as many as
+        usual."""
         self._brief = brief
         self._step_seconds: dict[str, float] = {}
 
@@ -84,7 +85,7 @@ class Costs:
         """How long a window that counts should be, for a timed part of `seconds`. `warm`: its process has computed
         under such a setting before."""
         step, setting = self.step(each), each.as_setting()
-        return schedule.window_size(
+        size = schedule.window_size(
             self.shape,
             setting,
             each.mode,
@@ -95,6 +96,10 @@ class Costs:
             least=self._least(step),
             settled=self._settled(each, step),
         )
+        if self.most_steps is None:
+            return size
+        # A faster setting has more steps a second, but the script has no more of them.
+        return replace(size, steps=min(size.steps, max(size.unit, self.most_steps // size.unit * size.unit)))
 
     def explaining_size(self, each: Probe, seconds: float, most_steps: int | None, most_seconds: float) -> WindowSize:
         """The same for a window that explains: at most `most_steps` timed steps, and `most_seconds` with lead-in."""
@@ -115,7 +120,7 @@ class Costs:
 
     def _least(self, step: float) -> int:
         least = schedule.least_steps(step, regular=self.regular) if self._brief else schedule.LEAST_STEPS
-        return least if self.most_least is None else min(least, self.most_least)
+        return least if self.most_steps is None else min(least, self.most_steps)
 
     def _settled(self, each: Probe, step: float) -> int | None:
         """Steps after which the queue is full and stays so; None if that is not known, or steps are so short that it
