@@ -107,8 +107,8 @@ def test_the_judge_tells_it_of_fixes() -> None:
     judgement = judged(
         remembering(Experiment(timed([(WORKERS_2, 1.2), (BF16, 2.0)])).windows, {}), [workers(WORKERS_2), amp()]
     )
-    assert outcome(judgement, "workers").memory == [PeakMemory(where="host", written=GIB, changed=GIB + 200 * MIB)]
-    assert outcome(judgement, "amp-bf16").memory == [PeakMemory(where="host", written=GIB, changed=GIB)]
+    assert outcome(judgement, "workers").peak_memory == [PeakMemory(where="host", written=GIB, changed=GIB + 200 * MIB)]
+    assert outcome(judgement, "amp-bf16").peak_memory == [PeakMemory(where="host", written=GIB, changed=GIB)]
 
 
 def test_words() -> None:

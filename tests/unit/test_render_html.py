@@ -210,8 +210,8 @@ def test_phases_are_shown_where_they_were_measured() -> None:
 def test_what_no_examination_produces_is_not_drawn() -> None:
     """Fields that may still be in a report.json, and that nothing has ever written."""
     result = load("pets")
-    bare = [replace(fix, numerics=None) for fix in result.fixes]
-    filled = [replace(fix, numerics={"as written": [3.0, 2.0]}) for fix in result.fixes]
+    bare = [replace(fix, memory=None, numerics=None) for fix in result.fixes]
+    filled = [replace(fix, memory={"main_bytes": 10**9}, numerics={"as written": [3.0, 2.0]}) for fix in result.fixes]
     session = result.method.sessions[0]
 
     def drawn(fixes: list[FixOutcome], log: str) -> str:
@@ -228,8 +228,8 @@ def test_memory_is_told_on_the_card_and_in_the_verdict_only_if_it_is_much() -> N
 
     def drawn(changed: float) -> str:
         held = [PeakMemory(where="host", written=2 * gib, changed=changed)]
-        combination = result.combination and replace(result.combination, memory=held)
-        fixes = [replace(fix, memory=held) for fix in result.fixes]
+        combination = result.combination and replace(result.combination, peak_memory=held)
+        fixes = [replace(fix, peak_memory=held) for fix in result.fixes]
         return html.render(replace(result, fixes=fixes, combination=combination, confirmation=None))
 
     assert "<dt>Memory</dt><dd>no more than as written (2 GiB)</dd>" in drawn(2 * gib)

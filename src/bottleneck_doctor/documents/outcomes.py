@@ -98,9 +98,9 @@ class FixOutcome:
     start and end out. `over` is the setting that this fix builds on (empty: the baseline) and `added` its own worth
     on top of that. `confirmed` uses only processes started after the fix was chosen. `chance`, 0 to 1, is that of being
     worth an edit; nothing is claimed from it, and it is None where nothing was measured. `settle` would decide a fix
-    that is still open; None where more time would not, and then `reason` says why. `memory`: what its windows needed
-    beside those as written, with what workers held at their ends; None where that is not known, and in reports of
-    earlier releases. `numerics` is None: no release has written it, and no page draws it.
+    that is still open; None where more time would not, and then `reason` says why. `peak_memory`: what its windows
+    needed beside those as written, with what workers held at their ends; None where that is not known, and in reports
+    of earlier releases. `memory` and `numerics` are None: no release has written them, and no page draws them.
     """
 
     id: str
@@ -116,7 +116,7 @@ class FixOutcome:
     added: Speedup | None = None
     confirmed: Speedup | None = None
     change: Change | None = None
-    memory: list[PeakMemory] | None = None
+    memory: dict[str, int] | None = None
     numerics: dict[str, list[float]] | None = None
     more_blocks: int | None = None
     chance: float | None = None
@@ -126,6 +126,8 @@ class FixOutcome:
 
     preparation: Preparation | None = None
     """What `setting` does once before training begins; None where it does nothing."""
+
+    peak_memory: list[PeakMemory] | None = None
 
     worth: Speedup | None = None
     """What a fix that is not applicable since it is on already brings, by a fix that takes it back; None where none was
@@ -156,7 +158,7 @@ class Combination:
     changes: list[Change] = field(default_factory=list)
     preparation: Preparation | None = None
     """As of a `FixOutcome`."""
-    memory: list[PeakMemory] | None = None
+    peak_memory: list[PeakMemory] | None = None
     """As of a `FixOutcome`."""
 
 

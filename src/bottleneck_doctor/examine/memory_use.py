@@ -50,11 +50,11 @@ class MemoryUse:
 
     def fix(self, outcome: FixOutcome) -> FixOutcome:
         """The outcome of a fix, with the memory that it needs."""
-        return replace(outcome, memory=self._told(outcome))
+        return replace(outcome, peak_memory=self._told(outcome))
 
     def together(self, combination: Combination | None) -> Combination | None:
         """The same of several fixes."""
-        return None if combination is None else replace(combination, memory=self._told(combination))
+        return None if combination is None else replace(combination, peak_memory=self._told(combination))
 
     def _told(self, outcome: FixOutcome | Combination) -> list[PeakMemory] | None:
         # What a setting prepares before training begins is in no window.

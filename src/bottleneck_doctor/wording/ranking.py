@@ -116,11 +116,11 @@ def _promise(result: Result) -> Promise | None:
     """As windows have it."""
     if result.verdict.together and result.combination is not None:
         whole = result.combination
-        return Promise(whole.speedup, whole.changes, whole.setting, whole.preparation, whole.memory)
+        return Promise(whole.speedup, whole.changes, whole.setting, whole.preparation, whole.peak_memory)
     lead = lead_fix(result)
     if lead is None:
         return None
-    return Promise(lead.speedup, changes_of(lead), lead.setting, lead.preparation, lead.memory)
+    return Promise(lead.speedup, changes_of(lead), lead.setting, lead.preparation, lead.peak_memory)
 
 
 def changes_of(fix: FixOutcome) -> list[Change]:
