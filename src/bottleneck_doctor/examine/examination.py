@@ -141,8 +141,7 @@ class _Examination:
             idle = 0 if self._gathered() > before else idle + 1
             if idle >= MOST_DEAD_SESSIONS or self.times_apart >= MOST_TIMES_APART:
                 return
-            lives = list(self.starter.endings.values()).count(Ending.END)
-            if lives >= MOST_SHORT_LIVES and self.blocks is not None and not self.blocks.held():
+            if self.blocks is not None and self.blocks.lifetime.lives >= MOST_SHORT_LIVES and not self.blocks.held():
                 return
             if self.blocks is not None and self._has_baseline():
                 self.blocks.look()

@@ -81,7 +81,7 @@ def rungs(
         if gain > WORTH_TRYING:
             gains.append((gain, fix, setting))
     gains.sort(key=lambda gain: -gain[0])
-    return _stacked(gains[:MOST_RUNGS], own_workers)
+    return _stacked([(fix, setting) for _, fix, setting in gains[:MOST_RUNGS]], own_workers)
 
 
 def lightened(
@@ -94,15 +94,15 @@ def lightened(
     process alone has to show a change as a loss.
     """
     least = WORTH_TRYING if sessions > 1 else 1.0
-    gains = []
+    changes = []
     below: Setting = {}
     for fix, setting in made:
         speed = speeds.get(labels.key_of(setting))
         before = speeds.get(labels.key_of(below), 1.0)
         if speed is None or speed >= least * before:
-            gains.append((0.0, fix, {name: value for name, value in setting.items() if name not in below}))
+            changes.append((fix, {name: value for name, value in setting.items() if name not in below}))
         below = setting
-    return list(made) if len(gains) == len(made) else _stacked(gains, own_workers)
+    return list(made) if len(changes) == len(made) else _stacked(changes, own_workers)
 
 
 def _gain(setting: Setting, tried: Sequence[Setting], speeds: Mapping[str, float]) -> float:
@@ -115,10 +115,11 @@ def _gain(setting: Setting, tried: Sequence[Setting], speeds: Mapping[str, float
     return speed / max(held, default=1.0)
 
 
-def _stacked(gains: Sequence[tuple[float, str, Setting]], own_workers: int) -> Rungs:
+def _stacked(changes: Sequence[tuple[str, Setting]], own_workers: int) -> Rungs:
+    """The rungs of these fixes, each on top of the ones before it; empty if there are fewer than two."""
     made: Rungs = []
     together: Setting = {}
-    for _, fix, change in gains:
+    for fix, change in changes:
         if any(name in together and together[name] != value for name, value in change.items()):
             continue
         if change.items() <= together.items():

@@ -320,8 +320,9 @@ def _filled(dataset: Any, count: int) -> List[Any]:
         if place >= FILLED[0] and now() - begun > FILL_SECONDS:
             break
         samples.append(dataset[(place * 7919) % count])
-        if limit.short():
-            raise MemoryError(limit.short())
+        short = limit.short()
+        if short:
+            raise MemoryError(short)
     times = Counter(address for sample in samples for address in blocks(sample))
     shared = {address for address, often in times.items() if often > 1}
     size = sum(bytes_of(sample, shared) for sample in samples)
