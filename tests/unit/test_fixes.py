@@ -282,6 +282,16 @@ def test_batches_are_cut_where_they_go_on_behind_their_longest_row() -> None:
     assert "no torch DataLoader" in refusal("trimmed-padding", BARE)
 
 
+def test_transforms_are_done_to_whole_batches_where_the_guest_saw_that_they_can_be() -> None:
+    def looked(obstacle: str) -> Found:
+        return replace(FOUND, facts={"batched_transforms": {"obstacle": obstacle}})
+
+    assert settings("batched-transforms", looked("")) == [{"batched_transforms": True}]
+    assert refusal("batched-transforms", looked("so it is")) == "so it is"
+    assert "could not be seen" in refusal("batched-transforms", FOUND)
+    assert "no torch DataLoader" in refusal("batched-transforms", BARE)
+
+
 def test_larger_batches_are_tried_where_that_is_asked_for() -> None:
     free = replace(FOUND, obstacles={"batch_size": ""})
     assert settings("batch-size", free) == [{"batch_size": 64}, {"batch_size": 128}]

@@ -120,7 +120,8 @@ def shares(looked_at: Any, spread: float, threshold: float, truth: float, most: 
         quicker = (mean + claim < -faster.bar(pairs)) & ~neither
         half = decide.interval(GateEstimate(pairs, 0.0, 1.0), look)[1] * error
         near = abs(mean) - half
-        enough = (near >= faster.LEAST_KEPT * abs(mean)) & (half <= -math.log(faster.LEAST_PART))
+        soon = (mean < 0) & (numpy.exp(-near) - numpy.exp(mean) <= faster.TIME_LEFT)
+        enough = (near >= faster.LEAST_KEPT * abs(mean)) & ((half <= -math.log(faster.LEAST_PART)) | soon)
         stops = open_ & (neither | ((slower | quicker) & enough) | (pairs == most))
         for name, is_so in (("held", abs(mean - truth) < half), ("neither", neither), ("slower", slower)):
             setattr(found, name, getattr(found, name) + (is_so & stops).mean())
@@ -134,7 +135,7 @@ def test_the_promise_holds_wherever_it_stops_and_so_do_intervals(looked_at: Any,
     for spread in (0.007, 0.02, 0.05, 0.1):
         nothing = shares(looked_at, spread, THRESHOLD, 0.0, most)
         assert nothing.faster + nothing.slower <= decide.ERROR_RATE, spread
-        for truth in (0.0, -0.01, -0.02, -0.05, -0.15, -0.4, 0.05, 0.2):
+        for truth in (0.0, -0.01, -0.02, -0.05, -0.15, -0.4, -3.0, 0.05, 0.2):
             found = shares(looked_at, spread, THRESHOLD, truth, most)
             assert 0.94 - 0.004 <= found.held <= 0.99, (spread, truth)
             assert (found.slower if truth < 0 else found.faster) <= decide.ERROR_RATE / 2, (spread, truth)
@@ -199,6 +200,10 @@ def test_how_narrow_an_interval_has_to_be() -> None:
     assert faster.known_well(-0.04, -0.059, -0.021)
     assert not faster.known_well(-0.04, -0.061, -0.019), "half of the gain has to be sure"
     assert faster.known_well(0.04, 0.021, 0.059)
+    a_hundred = -math.log(100)
+    assert faster.known_well(a_hundred, a_hundred - 1, a_hundred + 1), "1 % of the time is left, or 2.7 %"
+    assert not faster.known_well(a_hundred, a_hundred - 2.5, a_hundred + 2.5), "half of the gain has to be sure"
+    assert not faster.known_well(-a_hundred, -a_hundred - 1, -a_hundred + 1), "a loss of a hundred times may be 37"
 
 
 @pytest.mark.parametrize("most", [6, 14, 30])

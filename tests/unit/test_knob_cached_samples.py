@@ -18,7 +18,8 @@ from bottleneck_doctor import knobs
 from bottleneck_doctor.documents.report import Preparation, Setting
 from bottleneck_doctor.fixes import NotApplicable, Offer, catalogue
 from bottleneck_doctor.runtime.knobs import GuestContext, Refused, cached_samples
-from bottleneck_doctor.runtime.knobs.cached_samples import CachedSamples, alike, bytes_of, look
+from bottleneck_doctor.runtime.knobs._samples import alike
+from bottleneck_doctor.runtime.knobs.cached_samples import CachedSamples, bytes_of, look
 from bottleneck_doctor.runtime.loader.feed import Feed, IndexStream
 from bottleneck_doctor.runtime.loop.steps import Steps
 

@@ -10,7 +10,7 @@ from tests.unit.test_selection import Machine
 
 from bottleneck_doctor.documents.labels import key_of
 from bottleneck_doctor.documents.report import Setting
-from bottleneck_doctor.examine.ladder import Ladder, Rungs, lightened
+from bottleneck_doctor.examine.ladder import Ladder, Rungs, lightened, rungs
 from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.schedule import probe
@@ -111,3 +111,12 @@ def test_the_ladder_as_chosen_stands_until_the_lighter_one_has_its_processes() -
     assert ladder.claimable(windows) == CHOSEN
     measured(range(6, 7), LIGHTER, windows)
     assert ladder.claimable(windows) == LIGHTER
+
+
+def test_what_has_nothing_to_do_beside_another_change_is_not_put_on_top_of_it() -> None:
+    batched: Setting = {"batched_transforms": True}
+    tried = {"cached-samples": [CACHED], "batched-transforms": [batched], "amp-bf16": [BF16]}
+    known = {key_of(CACHED): 3.0, key_of(batched): 1.5, key_of(BF16): 1.2}
+    assert rungs(tried, known, {}, 0) == [("cached-samples", CACHED), ("amp-bf16", {**CACHED, **BF16})]
+    known[key_of(batched)] = 4.0
+    assert [fix for fix, _ in rungs(tried, known, {}, 0)] == ["batched-transforms", "amp-bf16"]

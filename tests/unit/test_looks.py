@@ -89,6 +89,20 @@ def test_what_looks_faster_than_what_is_claimed_is_waited_for() -> None:
     assert not looks.is_enough(seen, {key_of(WORKERS_2), key_of(WORKERS_1)})
 
 
+def test_a_gain_of_a_hundred_times_need_not_be_told_from_one_of_fifty() -> None:
+    """Processes differ by 10 %, which leaves the step at 1 % of its time, by a tenth of that or so."""
+    huge = [(WORKERS_2, 100.0), (WORKERS_1, 1.3), (BF16, 1.0)]
+    never: Setting = {"num_workers": 3}
+    seen = evidence(huge, luck=0.1, noise=0.02, sessions=4)
+    best = looks.offered(judge.judge(replace(seen, significance=speedups.INTERIM_SIGNIFICANCE)))
+    assert best is not None
+    assert best[1].low < looks.SURE_OF_ESTIMATE * best[1].estimate
+    assert looks.is_enough(seen, {key_of(never), key_of(WORKERS_1)}), "nothing can save more than 1 % of the time"
+    ten = evidence([(WORKERS_2, 10.0), (WORKERS_1, 1.3), (BF16, 1.0)], luck=0.01, noise=0.005)
+    assert looks.is_enough(ten, {key_of(WORKERS_1)})
+    assert not looks.is_enough(ten, {key_of(never)}), "there are 10 % left to be saved"
+
+
 def test_that_nothing_helps_is_enough_once_all_is_decided() -> None:
     nothing = [(WORKERS_2, 1.0), (WORKERS_1, 0.6), (BF16, 1.0)]
     assert is_enough(nothing, coming=[WORKERS_2, BF16], luck=0.0005, noise=0.0005)

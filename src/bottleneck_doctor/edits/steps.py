@@ -24,6 +24,7 @@ from bottleneck_doctor.edits.origin.follower import Follower
 from bottleneck_doctor.edits.origin.running import Running
 from bottleneck_doctor.edits.removal import removal_change
 from bottleneck_doctor.edits.switch import set_switches, switches_change
+from bottleneck_doctor.edits.transformed_batches import transformed_batches_change
 from bottleneck_doctor.edits.trimmed_batches import trimmed_batches_change
 from bottleneck_doctor.edits.uncompiled import uncompiled_change
 from bottleneck_doctor.edits.whole_batches import whole_batches_change
@@ -37,6 +38,8 @@ from bottleneck_doctor.knobs import (
     OfModel,
     Removal,
     Switch,
+    Transformed,
+    TransformedBatches,
     TrimmedBatches,
     Uncompiled,
     Variables,
@@ -161,7 +164,11 @@ def _of_the_loader(made: Steps, setting: Setting, found: Found, running: Running
     told = "" if whole is None else f"ass `{whole.text}` to the DataLoader, without its `shuffle` and `drop_last`."
     listed = next((each.edit for each in knobs.knobs_of(setting) if isinstance(each.edit, ListedSamples)), None)
     cut = next((each.edit for each in knobs.knobs_of(setting) if isinstance(each.edit, TrimmedBatches)), None)
+    late = next(
+        (each.edit.of(found) for each in knobs.knobs_of(setting) if isinstance(each.edit, TransformedBatches)), None
+    )
     if site is None:
+        made.notes += [] if late is None else [f"And {_done_to_batches(late)}"]
         made.notes += [f"And p{told}"] if told else []
         made.notes += [] if listed is None else [f"And {_given_a_list(listed)}"]
         made.notes += [] if cut is None else [f"And {_TO_LONGEST}"]
@@ -184,12 +191,27 @@ def _of_the_loader(made: Steps, setting: Setting, found: Found, running: Running
         names = cut.names(found)
         otherwise = f"{_TO_LONGEST[0].upper()}{_TO_LONGEST[1:]}"
         made.steps.append(_at(site, lambda text, line: trimmed_batches_change(text, line, names), otherwise))
+    if late is not None:
+        sentence = _done_to_batches(late)
+        otherwise = f"{sentence[0].upper()}{sentence[1:]}"
+        made.steps.append(_at(site, lambda text, line: transformed_batches_change(text, line, late), otherwise))
 
 
 _TO_LONGEST = (
     "cut each batch to its longest row, in the loader's `collate_fn`. In transformers, call the tokenizer without "
     '`padding="max_length"`, and give the `Trainer` `data_collator=DataCollatorWithPadding(tokenizer)`.'
 )
+
+
+def _done_to_batches(late: Transformed) -> str:
+    instead = f"put `{late.instead}` in place of" if late.instead else "leave out"
+    pictures = words.listed([f"`batch{place}`" for place in late.places]) if late.places else "the pictures of a batch"
+    ends = words.listed([f"`{each}`" for each in late.transforms])
+    return (
+        f"{instead} {ends} at the end of the samples' transforms, and do "
+        f"`Compose([{', '.join(late.on_batch)}])` to {pictures} in the loader's `collate_fn`. Other loaders of the "
+        "same transforms need that function, too."
+    )
 
 
 def _given_a_list(edit: ListedSamples) -> str:

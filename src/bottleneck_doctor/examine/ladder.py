@@ -11,7 +11,7 @@ from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.examine import spoilt
 from bottleneck_doctor.examine.evidence import Candidate
-from bottleneck_doctor.knobs import needs_workers, num_workers
+from bottleneck_doctor.knobs import clash, needs_workers, num_workers
 from bottleneck_doctor.measure import pairing, schedule
 from bottleneck_doctor.measure.measurements import Measurements
 
@@ -124,6 +124,8 @@ def _stacked(changes: Sequence[tuple[str, Setting]], own_workers: int) -> Rungs:
             continue
         if change.items() <= together.items():
             continue  # An earlier fix has set all of this already.
+        if clash({**together, **change}):
+            continue
         if needs_workers(change) and not num_workers.under(together, own_workers):
             continue
         together = {**together, **change}

@@ -30,9 +30,12 @@ SURE_OF_ESTIMATE = 0.9
 """An interval is narrow enough if its lower end is at least this part of the estimated speed,"""
 SURE_OF_GAIN = 0.5
 """and at least this part of the estimated gain. For small gains, the second condition is the stricter one."""
+SURE_OF_TIME = 0.02
+"""Instead of the first condition, the time of a step that is left may be known this well, as a part of the time as
+written. So a gain of a hundred times need not be told from one of fifty."""
 WORTH_WAITING = 1.05
-"""The examination goes on for a setting that looks at least this many times as fast as the best one. To tell smaller
-differences apart may take as many processes again, and is hardly worth that."""
+"""The examination goes on for a setting that looks faster than the best one by this factor, and by more than would save
+`SURE_OF_TIME`. To tell smaller differences apart may take as many processes again, and is hardly worth that."""
 MOST_LUCK = 1.25
 """If a setting was measured in only one or two processes, its interval says little. Then its true speed is taken to be
 at most this many times its estimate: identical processes of networks bound by memory differed by 12 to 17 %."""
@@ -102,14 +105,23 @@ def _is_narrow(worth: Speedup) -> bool:
     """Whether the gain is known well enough."""
     low = words.lower_end(worth)
     gain = max(worth.estimate - 1, 0.0)
-    return low >= SURE_OF_ESTIMATE * worth.estimate and low >= 1 + SURE_OF_GAIN * gain
+    narrow = low >= SURE_OF_ESTIMATE * worth.estimate or 1 / low - 1 / worth.estimate <= SURE_OF_TIME
+    return narrow and low >= 1 + SURE_OF_GAIN * gain
 
 
 def _may_beat(seen: speedups.SpeedupEstimate | None, best: Speedup) -> bool:
-    """Whether a setting that is still measured may turn out faster than the best one. If it already has the processes
-    that a claim needs, it has to look faster by `WORTH_WAITING`."""
+    """Whether a setting that is still measured may turn out faster than the best one, by so much that it matters. If it
+    already has the processes that a claim needs, it has to look faster by `WORTH_WAITING`."""
+    if 1 / best.estimate <= SURE_OF_TIME:
+        return False
     if seen is None:
         return True
     if seen.sessions < FIRST:
-        return min(seen.high, MOST_LUCK * seen.estimate) > best.estimate
-    return seen.estimate > WORTH_WAITING * best.estimate
+        speed = min(seen.high, MOST_LUCK * seen.estimate)
+        return speed > best.estimate and _saves(speed, best)
+    return seen.estimate > WORTH_WAITING * best.estimate and _saves(seen.estimate, best)
+
+
+def _saves(speed: float, best: Speedup) -> bool:
+    """Whether a speed saves more than `SURE_OF_TIME` beside the best one."""
+    return 1 / best.estimate - 1 / speed > SURE_OF_TIME

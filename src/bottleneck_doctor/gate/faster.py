@@ -31,6 +31,9 @@ LEAST_KEPT = 0.5
 """Part of the gain (of its log) that the near end of the interval must keep, so that measuring may end."""
 LEAST_PART = 0.9
 """What that end must be of the estimate, at least: as for ending an examination early."""
+TIME_LEFT = 0.02
+"""Or the time of a step that is left is known this well, as a part of the time as written. So a gain of a hundred times
+need not be told from one of fifty."""
 
 
 def bar(pairs: int) -> float:
@@ -63,7 +66,8 @@ def settle(
 def known_well(change: float, low: float, high: float) -> bool:
     """Whether an interval that lies on one side of no change is narrow enough to act on. Logs of ratios."""
     near = min(abs(low), abs(high))
-    return near >= LEAST_KEPT * abs(change) and abs(change) - near <= -math.log(LEAST_PART)
+    left = math.exp(-near) - math.exp(change) if change < 0 else math.inf
+    return near >= LEAST_KEPT * abs(change) and (abs(change) - near <= -math.log(LEAST_PART) or left <= TIME_LEFT)
 
 
 def smallest(

@@ -27,6 +27,8 @@ from bottleneck_doctor.knobs._spec import (
     OfModel,
     Removal,
     Switch,
+    Transformed,
+    TransformedBatches,
     TrimmedBatches,
     Uncompiled,
     Variables,
@@ -92,6 +94,11 @@ def needs_workers(setting: Setting) -> bool:
     return any(each.needs_workers for each in knobs_of(setting))
 
 
+def clash(setting: Setting) -> bool:
+    """Whether a part of the setting has nothing to do beside another part of it."""
+    return any(name in setting for each in knobs_of(setting) for name in each.idle_beside)
+
+
 def only_loads(setting: Setting) -> bool:
     """Whether the setting changes nothing but how fast batches are made. So does the empty one."""
     return all(each is not None and each.only_loads for each in map(knob, setting))
@@ -152,6 +159,8 @@ __all__ = [
     "OfModel",
     "Removal",
     "Switch",
+    "Transformed",
+    "TransformedBatches",
     "TrimmedBatches",
     "Uncompiled",
     "Variables",

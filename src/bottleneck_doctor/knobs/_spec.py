@@ -82,6 +82,28 @@ class TrimmedBatches:
 
 
 @dataclass(frozen=True)
+class Transformed:
+    """What becomes of the last transforms of the samples, as code: `transforms` leave their chain, `instead` takes
+    their place ("": nothing), and `on_batch` are done to the batch, at `places` of it (`[0]`)."""
+
+    transforms: tuple[str, ...]
+    instead: str
+    on_batch: tuple[str, ...]
+    places: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TransformedBatches:
+    """The loader's collate function does the last transforms of the samples to the batch that it made."""
+
+    text: str
+    of: Callable[[Found], Transformed]
+
+    def code(self, value: SettingValue, device: str) -> str | None:
+        return self.text
+
+
+@dataclass(frozen=True)
 class Call:
     """A call before training begins. `text` holds `{value}` where the value goes."""
 
@@ -218,6 +240,7 @@ Edit = (
     | WholeBatches
     | ListedSamples
     | TrimmedBatches
+    | TransformedBatches
     | Call
     | BeforeLoop
     | AutocastBlock
@@ -268,6 +291,8 @@ class KnobSpec:
     with data for free."""
     needs_workers: bool = False
     """Whether it says how workers are used, and means nothing without them."""
+    idle_beside: tuple[str, ...] = ()
+    """Names of knobs beside which it has nothing to do, so that they are never tried together."""
     shrinks: bool = False
     """Whether a training that has it from its start has smaller tensors than the same training as written."""
     ceiling: bool = False

@@ -1,0 +1,34 @@
+"""`batched_transforms`: whether the last transforms of the samples are done once to each batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bottleneck_doctor.knobs._spec import KnobSpec, Transformed, TransformedBatches
+from bottleneck_doctor.runtime.wire.messages import Found
+
+NAME = "batched_transforms"
+
+
+def seen(found: Found) -> dict[str, Any] | None:
+    """What the guest saw of this loop's transforms; None where it has not looked."""
+    told = found.facts.get(NAME)
+    return told if isinstance(told, dict) else None
+
+
+def _written(found: Found) -> Transformed:
+    told = seen(found) or {}
+    transforms, on_batch, places = (
+        tuple(each for each in told.get(name, ()) if isinstance(each, str))
+        for name in ("transforms", "on_batch", "places")
+    )
+    return Transformed(transforms, str(told.get("instead", "")), on_batch, places)
+
+
+KNOB = KnobSpec(
+    name=NAME,
+    layer="loader",
+    edit=TransformedBatches("collate_fn=transformed", _written),
+    only_loads=True,
+    idle_beside=("cached_samples",),
+)
