@@ -141,7 +141,7 @@ def examine(program: Planted, budget: str, scratch: Path, reports: Path | None =
         arguments = [word.replace(SCRATCH, str(scratch)) for word in program.arguments]
         seconds = program.late * _seconds(budget) if budget else None
         given = [] if seconds is None else ["--budget", f"{seconds:g}s"]
-        words = ["run", "--quiet", "-o", str(output), *given, str(program.file), "--", *arguments]
+        words = ["run", "--quiet", "--no-confirm", "-o", str(output), *given, str(program.file), "--", *arguments]
         code, failure, wall = examination(words, scratch, DEFAULT_LIMIT if seconds is None else seconds + GRACE)
         report: dict[str, Any] = {}
         if not failure:
