@@ -21,6 +21,7 @@ WAITS = (
     "slow-fetch",
     "slow-decode",
     "slow-transform",
+    "slow-chain",
     "slow-collate",
     "slow-hand-over",
     "too-few-workers",
@@ -107,6 +108,9 @@ SUITE = (
     Planted(name="lone_function", expected=("slow-transform",), never=(*FILES, "slow-decode", "slow-collate")),
     Planted(name="subset_chain", expected=("slow-transform",), never=(*FILES, "slow-decode", "slow-collate")),
     Planted(name="wrapped_dataset", expected=("slow-transform",), never=(*FILES, "slow-decode", "slow-collate")),
+    Planted(
+        name="many_transforms", expected=("slow-chain",), never=(*FILES, "slow-fetch", "slow-decode", "slow-collate")
+    ),
     _on_disk("decode_pictures", expected=("slow-decode",), never=FILES, fix=("workers", "cached-samples")),
     # `intra-op-threads` is workers with cores left to them.
     Planted(
@@ -272,6 +276,7 @@ INPUT = (
     "slow-fetch",
     "slow-decode",
     "slow-transform",
+    "slow-chain",
     "slow-collate",
     "slow-hand-over",
     "too-few-workers",

@@ -368,6 +368,10 @@ def on_gpu(evidence: Evidence, **profile: Any) -> Evidence:
 
 WAITING = 0.6
 BLUR = [TransformCost(name="RandomBlur", ms_per_sample=0.25, share_of_fetch=0.8, file=FILE, line=31)]
+CHAIN = [
+    TransformCost(name=name, ms_per_sample=0.4 * share, share_of_fetch=share, file=FILE, line=31)
+    for name, share in (("Crop", 0.25), ("Flip", 0.2), ("ToTensor", 0.2), ("Normalize", 0.15))
+]
 FLIP = [TransformCost(name="Flip", ms_per_sample=0.08, share_of_fetch=0.25, file=FILE, line=31)]
 BLUR_LISTING = listing(
     "RandomBlur.__call__", 31, ("def __call__(self, x):", 0.0), ("size = 3", 0.1), ("return blur(x)", 0.9)

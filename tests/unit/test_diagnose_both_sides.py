@@ -17,6 +17,7 @@ from tests.unit.diagnosable import (
     AVERAGING,
     BLUR,
     BY_ID,
+    FLIP,
     FOUND,
     ITEM,
     LARGE,
@@ -184,6 +185,12 @@ PAIRS: dict[str, Pair] = {
     "slow-transform": Pair(
         "the share of fetching that one transform takes",
         lambda amount, wait: healthy(wait, loop=loading(transforms=[replace(BLUR[0], share_of_fetch=amount)])),
+        (0.45, 0.95),
+        (0.0, 0.25),
+    ),
+    "slow-chain": Pair(
+        "the share of fetching that five transforms take",
+        lambda amount, wait: healthy(wait, loop=loading(transforms=[replace(FLIP[0], share_of_fetch=amount / 5)] * 5)),
         (0.45, 0.95),
         (0.0, 0.25),
     ),

@@ -15,6 +15,7 @@ from tests.unit.diagnosable import (
     BLUR_LISTING,
     BUSY_WORKERS,
     BY_ID,
+    CHAIN,
     COLLATE,
     DECODING,
     FILE,
@@ -117,6 +118,17 @@ CASES: dict[str, Case] = {
         weight=0.6 * 0.8 * 10 / 10.5,
         words=("`RandomBlur` (train.py, line 33)", "250 µs a sample", "76 % of making a batch"),
         line=33,
+    ),
+    "slow-chain": Case(
+        fires=healthy(WAITING, loop=loading(transforms=CHAIN)),
+        silent=healthy(WAITING, loop=loading(transforms=CHAIN[:1])),
+        weight=0.6 * 0.8 * 10 / 10.5,
+        words=(
+            "The 4 transforms of a sample (train.py, line 31)",
+            "320 µs together, 76 % of making a batch",
+            "`Crop` 24 %",
+        ),
+        line=31,
     ),
     "slow-collate": Case(
         fires=profiled(

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from bottleneck_doctor.documents.labels import BASELINE, CONTROL
 from bottleneck_doctor.documents.report import Setting, Surroundings, Window
 from bottleneck_doctor.measure import pairing
+from bottleneck_doctor.statistics import speedups
 
 FAST: Setting = {"num_workers": 2}
 
@@ -254,9 +255,11 @@ def test_what_a_setting_adds_to_the_one_it_builds_on() -> None:
         window(at=0, session=2),
         window("workers,persistent", seconds=0.4, at=4, session=2),
     ]
-    made = pairing.added(pairing.pairs(windows, None), {"workers,persistent": "workers"})
-    assert [(each.session, each.setting) for each in made] == [(1, "workers,persistent")]
-    assert math.exp(made[0].log_ratio) == pytest.approx(0.5 / 0.4)
+    observed = pairing.observations(pairing.pairs(windows, None))
+    added = speedups.differences(observed, {"workers,persistent": "workers", "workers": "never"})
+    assert list(added) == ["workers,persistent"]
+    assert added["workers,persistent"].estimate == pytest.approx(0.5 / 0.4)
+    assert (added["workers,persistent"].sessions, added["workers,persistent"].high) == (1, math.inf)
 
 
 def test_observations_carry_the_figure_asked_for() -> None:

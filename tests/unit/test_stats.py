@@ -7,7 +7,7 @@ import random
 import subprocess
 import sys
 from dataclasses import replace
-from statistics import stdev
+from statistics import median, stdev
 
 import pytest
 from hypothesis import given, settings
@@ -137,6 +137,52 @@ def test_the_control_neither_lends_nor_borrows() -> None:
     # THEN the fixes are what they are without it, and it is what it is alone
     assert {name: with_control[name] for name in fixes} == speedups.estimate_all(observed(fixes))
     assert with_control["aa"] == speedups.estimate_all(observed({"aa": [0.001, -0.002, 0.001]}))["aa"]
+
+
+# Differences
+
+
+def test_what_a_session_does_to_all_settings_cancels_in_their_differences() -> None:
+    rng = random.Random(9)
+    table = {f"fix {k}": [luck + rng.gauss(0, 0.01) for luck in (-0.2, 0.0, 0.2)] for k in range(6)}
+    table["more"] = [0.1 + value for value in (-0.19, -0.01, 0.2)]
+    alone = speedups.estimate_all(observed(table))["more"]
+    assert alone.low < 1
+    added = speedups.differences(observed(table), {"more": "fix 0"})["more"]
+    assert 1.05 < added.low < added.estimate < added.high < 1.2
+    assert added.degrees_of_freedom > 3
+
+
+def test_the_difference_of_two_settings_alone_has_the_t_interval_of_its_sessions() -> None:
+    table = {"x": [0.1, 0.2, 0.3], "y": [0.0, 0.15, 0.1]}
+    added = speedups.differences(observed(table), {"x": "y", "y": "never", "never": "x"})
+    assert list(added) == ["x"]
+    seen = [0.1, 0.05, 0.2]
+    assert added["x"].degrees_of_freedom == 2
+    assert added["x"].standard_error == pytest.approx(stdev(seen) / math.sqrt(3))
+    assert added["x"].p_value == pytest.approx(float(reference.ttest_1samp(seen, 0).pvalue))
+
+
+@pytest.mark.parametrize(("sessions", "shared", "own"), [(3, 0.05, 0.02), (3, 0.0, 0.05), (5, 0.1, 0.03)])
+def test_differences_hold_the_truth_and_are_narrower_than_alone(sessions: int, shared: float, own: float) -> None:
+    """Settings differ in how uneven they are, as in docs/statistics.md."""
+    rng, held, needless, widths, plain = random.Random(11), 0, 0, [], []
+    runs = 1000
+    for _ in range(runs):
+        luck = [rng.gauss(0, shared) for _ in range(sessions)]
+        deviations = {f"fix {k}": own * rng.choice([0.5, 1.0, 1.5]) for k in range(7)}
+        table = {name: [each + rng.gauss(0, spread) for each in luck] for name, spread in deviations.items()}
+        added = speedups.differences(observed(table), {"fix 0": "fix 1"})["fix 0"]
+        held += added.low < 1 < added.high
+        needless += added.low > 1
+        widths.append(math.log(added.high / added.low))
+        alone = speedups.differences(observed({name: table[name] for name in ("fix 0", "fix 1")}), {"fix 0": "fix 1"})
+        plain.append(math.log(alone["fix 0"].high / alone["fix 0"].low))
+    print(f"held {held / runs:.3f}, needless {needless / runs:.3f}, width {median(widths):.3f} of {median(plain):.3f}")
+    assert held / runs >= 0.94
+    assert needless / runs <= 0.03
+    if sessions == 3:
+        assert median(widths) < 0.8 * median(plain)
 
 
 def test_settings_of_different_sessions_do_not_speak_of_one_another() -> None:

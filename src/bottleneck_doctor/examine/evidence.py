@@ -101,7 +101,7 @@ class Estimates:
             for setting in candidate.settings
             if candidate.base
         }
-        self.added = speedups.estimate_all(ev.added(made, over), level, control="")
+        self.added = speedups.differences(ev.observations(made), over, level)
         self.floor = speedups.noise_floor(self.promised)
 
     def decisive(self, key: str, base: Setting) -> speedups.SpeedupEstimate:
@@ -111,7 +111,7 @@ class Estimates:
     def over(self, whole: Setting, part: Setting) -> speedups.SpeedupEstimate | None:
         """What a setting adds to a part of it, from processes that measured both; None if no process did."""
         key = key_of(whole)
-        return speedups.estimate_all(ev.added(self.pairs, {key: key_of(part)}), self._level, control="").get(key)
+        return speedups.differences(ev.observations(self.pairs), {key: key_of(part)}, self._level).get(key)
 
     def adds(self, whole: Setting, part: Setting) -> bool:
         """Whether it is sure that a setting is faster than a part of it."""

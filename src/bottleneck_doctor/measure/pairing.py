@@ -188,19 +188,6 @@ def observations(made: Iterable[Pair], *, steady: bool = False) -> list[Observat
     return [Observation(pair.session, pair.block, pair.key, pair.steady if steady else pair.promised) for pair in made]
 
 
-def added(made: Sequence[Pair], over: dict[str, str]) -> list[Observation]:
-    """What settings add to the settings that they build on, pair by pair within a session. `over`: from the key of a
-    setting to the key of the one that it builds on."""
-    means: dict[tuple[str, int], list[float]] = defaultdict(list)
-    for pair in made:
-        means[pair.key, pair.session].append(pair.promised)
-    return [
-        Observation(pair.session, pair.block, pair.key, pair.promised - fmean(means[over[pair.key], pair.session]))
-        for pair in made
-        if pair.key in over and (over[pair.key], pair.session) in means
-    ]
-
-
 def wait_share(windows: Iterable[Window]) -> float | None:
     """Part of the baseline's time that was spent waiting for the next batch."""
     baseline = [window for window in windows if usable(window) and window.label == BASELINE]

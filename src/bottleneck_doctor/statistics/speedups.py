@@ -16,16 +16,17 @@ from dataclasses import dataclass
 from statistics import NormalDist, fmean, median, variance
 from typing import Literal
 
-from bottleneck_doctor.statistics.distributions import (
-    digamma,
-    student_t_quantile,
-    student_t_tail,
-    trigamma,
-    trigamma_inverse,
+from bottleneck_doctor.statistics.distributions import student_t_quantile, student_t_tail
+from bottleneck_doctor.statistics.spread import (
+    MINIMUM_STANDARD_ERROR as MINIMUM_STANDARD_ERROR,
 )
-
-MINIMUM_STANDARD_ERROR = 0.001
-"""Smallest standard error of a log ratio that is believed. No loop repeats to better than a tenth of a percent."""
+from bottleneck_doctor.statistics.spread import (
+    Means,
+    Spread,
+    groups_sharing_sessions,
+    spread_of_difference,
+    spreads,
+)
 
 MINIMUM_SESSIONS = 3
 """Sessions that a setting needs before anything is claimed about it."""
@@ -45,13 +46,6 @@ level. So all looks together make hardly more false claims, and miss the truth h
 the end, which keeps `SIGNIFICANCE` (J. L. Haybittle, Repeated assessment of results in clinical trials of cancer
 treatment, 1971; R. Peto and others, Design and analysis of randomized clinical trials, 1976). `benchmarks/intervals.py`
 simulates it."""
-
-LARGEST_PRIOR_DF = 4.0
-"""Most degrees of freedom that the other settings may lend to one setting's spread. Settings do differ in spread, and a
-few of them show badly by how much. Without this limit, the coverage of the noisiest setting falls."""
-
-SMALLEST_POOL = 3
-"""This many settings must share sessions before they inform one another's spread."""
 
 Verdict = Literal["faster", "slower", "no_difference", "cannot_tell"]
 
@@ -99,6 +93,40 @@ def estimate_all(
     process cancels if the baseline is compared with itself, so the control says nothing of how the others deviate.
     Raises ValueError for a log ratio that is not finite or a level outside (0, 1).
     """
+    means, windows = _session_means(observations, level)
+    found: dict[str, Spread] = {}
+    for group in groups_sharing_sessions(means, control):
+        found.update(spreads({setting: means[setting] for setting in group}))
+    return {
+        setting: _estimate(setting, list(sessions.values()), windows[setting], found.get(setting), level)
+        for setting, sessions in means.items()
+    }
+
+
+def differences(
+    observations: Iterable[Observation], over: Mapping[str, str], level: float = 0.95, control: str = "aa"
+) -> dict[str, SpeedupEstimate]:
+    """What settings are worth beside the settings that they build on, in the sessions that have both. `over`: from the
+    name of a setting to that of the one that it builds on; one without such a session is left out.
+
+    What a session does to both cancels, so this is known better than either speedup. Raises as `estimate_all`.
+    """
+    means, windows = _session_means(observations, level)
+    groups = groups_sharing_sessions(means, control)
+    found = {}
+    for setting, base in over.items():
+        both = [session for session in means.get(setting, ()) if session in means.get(base, ())]
+        if not both:
+            continue
+        group = next((each for each in groups if setting in each and base in each), [])
+        spread = spread_of_difference({each: means[each] for each in group}, setting, base) if group else None
+        values = [means[setting][session] - means[base][session] for session in both]
+        found[setting] = _estimate(setting, values, min(windows[setting], windows[base]), spread, level)
+    return found
+
+
+def _session_means(observations: Iterable[Observation], level: float) -> tuple[Means, dict[str, int]]:
+    """The mean of each setting in each session, and how many windows each setting has."""
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, not {level}")
     windows: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
@@ -106,25 +134,12 @@ def estimate_all(
         if not math.isfinite(seen.log_ratio):
             raise ValueError(f"log ratio of {seen.setting!r} in session {seen.session} is {seen.log_ratio}")
         windows[seen.setting][seen.session].append(seen.log_ratio)
-
     # Sums are made in sorted order, so that the order of the observations changes no digit.
     means = {
         setting: {session: math.fsum(values) / len(values) for session, values in sorted(sessions.items())}
         for setting, sessions in sorted(windows.items())
     }
-    spreads: dict[str, _Spread] = {}
-    for group in _groups_sharing_sessions(means, control):
-        spreads.update(_spreads({setting: means[setting] for setting in group}))
-    return {
-        setting: _estimate(
-            setting,
-            list(sessions.values()),
-            pairs=sum(len(values) for values in windows[setting].values()),
-            spread=spreads.get(setting),
-            level=level,
-        )
-        for setting, sessions in means.items()
-    }
+    return means, {setting: sum(map(len, sessions.values())) for setting, sessions in windows.items()}
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -297,19 +312,11 @@ def baseline_at(times: Sequence[float], costs: Sequence[float], at: float) -> fl
     return math.exp((1 - share) * math.log(first) + share * math.log(last))
 
 
-# The spread between sessions
-
-
-@dataclass(frozen=True)
-class _Spread:
-    """Variance of a setting's session means, and its degrees of freedom."""
-
-    variance: float
-    degrees_of_freedom: float
+# One setting
 
 
 def _estimate(
-    setting: str, session_means: Sequence[float], pairs: int, spread: _Spread | None, level: float
+    setting: str, session_means: Sequence[float], pairs: int, spread: Spread | None, level: float
 ) -> SpeedupEstimate:
     # Sessions count alike, however many windows each has: sessions vary more than their windows do. The spread of
     # unweighted means is an unbiased measure of the error of their mean, even if some of them are noisier.
@@ -336,142 +343,3 @@ def _estimate(
 
 def _exp(x: float) -> float:
     return math.exp(x) if x < 700 else math.inf
-
-
-def _groups_sharing_sessions(means: Mapping[str, Mapping[int, float]], control: str) -> list[list[str]]:
-    """Settings seen in two sessions or more, grouped so that no two groups share a session.
-
-    The control is a group of its own.
-    """
-    groups: list[tuple[set[int], list[str]]] = []
-    for setting, sessions in means.items():
-        if len(sessions) < 2 or setting == control:
-            continue
-        joined_sessions, joined_settings = set(sessions), [setting]
-        for group in [group for group in groups if group[0] & joined_sessions]:
-            groups.remove(group)
-            joined_sessions |= group[0]
-            joined_settings += group[1]
-        groups.append((joined_sessions, joined_settings))
-    settings = [sorted(group) for _, group in groups]
-    return [*settings, [control]] if len(means.get(control, ())) >= 2 else settings
-
-
-def _spreads(means: Mapping[str, Mapping[int, float]]) -> dict[str, _Spread]:
-    """Variance of every setting's session means, for settings that share sessions.
-
-    The mean of setting k in session s is a sum of three terms: the setting's worth, the session effect a[s], which all
-    settings share, and the setting's own deviation e[k, s] there. There are only as many session effects as sessions,
-    so few say how much they vary. The settings' own deviations are many and inform one another. So the two are
-    separated. Only the second is moderated over the settings, and their sum gets its degrees of freedom by
-    Satterthwaite's rule.
-    """
-    settings = list(means)
-    cells = [means[setting] for setting in settings]
-    sessions = sorted({session for row in cells for session in row})
-    spare = sum(map(len, cells)) - len(settings) - len(sessions) + 1
-    if len(settings) < SMALLEST_POOL or spare < len(settings) - 1:
-        return {setting: _own_spread(list(row.values())) for setting, row in means.items()}
-
-    own = [_Spread(1.0, 0.0)] * len(settings)
-    # Settings with less noise show a session effect better, so settings weigh by their precision. It is known only
-    # after the fit, hence the rounds; the third one changes little.
-    for _ in range(3):
-        weights = [1 / each.variance for each in own]
-        totals = {s: math.fsum(weights[k] for k, row in enumerate(cells) if s in row) for s in sessions}
-        luck = _session_luck(cells, weights, totals)
-        own = _own_luck(cells, weights, totals, luck, spare)
-
-    error_of_luck = fmean(
-        [1 / math.fsum(1 / own[k].variance for k, row in enumerate(cells) if s in row) for s in sessions]
-    )
-    shared = max(variance(list(luck.values())), error_of_luck)
-    spreads = {}
-    for setting, each in zip(settings, own, strict=True):
-        # The variance of the session effects already includes the settings' own deviations once, averaged.
-        rest = max(0.0, each.variance - error_of_luck)
-        df = (shared + rest) ** 2 / (shared**2 / (len(sessions) - 1) + rest**2 / each.degrees_of_freedom)
-        spreads[setting] = _Spread(shared + rest, df)
-    return spreads
-
-
-def _own_spread(session_means: Sequence[float]) -> _Spread:
-    return _Spread(variance(session_means), len(session_means) - 1)
-
-
-def _session_luck(
-    cells: Sequence[Mapping[int, float]], weights: Sequence[float], totals: Mapping[int, float]
-) -> dict[int, float]:
-    """Weighted least squares fit of (worth of setting + session effect), alternating; exact at once if nothing is
-    missing."""
-    luck = dict.fromkeys(totals, 0.0)
-    for _ in range(200):
-        worth = [fmean([value - luck[session] for session, value in row.items()]) for row in cells]
-        fitted = {
-            session: math.fsum(weights[k] * (row[session] - worth[k]) for k, row in enumerate(cells) if session in row)
-            / total
-            for session, total in totals.items()
-        }
-        change = max(abs(fitted[session] - luck[session]) for session in luck)
-        luck = fitted
-        if change < 1e-10 or len({len(row) for row in cells} | {len(luck)}) == 1:
-            break
-    return luck
-
-
-def _own_luck(
-    cells: Sequence[Mapping[int, float]],
-    weights: Sequence[float],
-    totals: Mapping[int, float],
-    luck: Mapping[int, float],
-    spare: int,
-) -> list[_Spread]:
-    """Variance of each setting's own deviations, moderated over the settings.
-
-    Each residual of setting k keeps (1 - 1/sessions)(1 - its weight in the session) degrees of freedom. This is exact
-    if no setting misses a session and the weights are right; otherwise it is scaled to the exact sum.
-    """
-    squares, degrees = [], []
-    for k, row in enumerate(cells):
-        residuals = [value - luck[session] for session, value in row.items()]
-        mean = fmean(residuals)
-        squares.append(math.fsum((residual - mean) ** 2 for residual in residuals))
-        degrees.append(math.fsum((1 - 1 / len(row)) * (1 - weights[k] / totals[session]) for session in row))
-    scale = spare / math.fsum(degrees)
-    # A setting that was alone in its sessions leaves no residual; a small value keeps its logarithm finite.
-    degrees = [max(0.01, scale * df) for df in degrees]
-    return moderate([_Spread(square / df, df) for square, df in zip(squares, degrees, strict=True)])
-
-
-def moderate(spreads: Sequence[_Spread]) -> list[_Spread]:
-    """Variances drawn up towards what is typical of them all.
-
-    Empirical Bayes with a scaled inverse chi-square prior fitted to the logs of the variances (G. K. Smyth, Linear
-    models and empirical Bayes methods for assessing differential expression, 2004, section 6.2; `fitFDist` of limma).
-    Because the variances are few and unlike, three things differ. Logs weigh by their precision, since degrees of
-    freedom differ (R. DerSimonian & N. Laird, Meta-analysis in clinical trials, 1986). The prior weighs at most
-    `LARGEST_PRIOR_DF`. A variance above the typical one stays as it is, with its own degrees of freedom: a variance
-    that is small by chance is dangerous, but a large one may be true of that setting.
-    """
-    total = math.fsum(each.degrees_of_freedom for each in spreads)
-    smallest = max(MINIMUM_STANDARD_ERROR**2, 1e-3 * median(each.variance for each in spreads))
-    raised = [_Spread(max(smallest, each.variance), each.degrees_of_freedom) for each in spreads]
-    halves = [each.degrees_of_freedom / 2 for each in raised]
-    logs = [math.log(e.variance) - digamma(h) + math.log(h) for e, h in zip(raised, halves, strict=True)]
-    weights = [1 / trigamma(h) for h in halves]
-    weight = math.fsum(weights)
-    centre = math.fsum(w * x for w, x in zip(weights, logs, strict=True)) / weight
-    scatter = math.fsum(w * (x - centre) ** 2 for w, x in zip(weights, logs, strict=True))
-    excess = (scatter - (len(logs) - 1)) / (weight - math.fsum(w * w for w in weights) / weight)
-    prior_df = LARGEST_PRIOR_DF if excess <= 0 else min(LARGEST_PRIOR_DF, 2 * trigamma_inverse(excess))
-    typical = math.exp(centre + digamma(prior_df / 2) - math.log(prior_df / 2))
-
-    moderated = []
-    for each in raised:
-        df = each.degrees_of_freedom
-        if each.variance > typical:
-            moderated.append(_Spread(each.variance, max(1.0, df)))
-        else:
-            drawn = (prior_df * typical + df * each.variance) / (prior_df + df)
-            moderated.append(_Spread(drawn, min(prior_df + df, total)))
-    return moderated
