@@ -29,11 +29,10 @@ def judge(evidence: Evidence) -> Statement | None:
         return None
     if clamp(costliest.share_of_fetch) * parts.fetch >= PART:
         return None  # That one is named by itself.
-    shares = sorted(
-        ((clamp(each.share_of_fetch) * parts.fetch, each.name) for each in loading.transforms), reverse=True
-    )
-    told = words.listed([f"`{name}` {words.share_text(share)}" for share, name in shares[:NAMED]])
-    count = words.count_text(len(shares), "transform")
+    by_cost = sorted(loading.transforms, key=lambda each: -each.share_of_fetch)
+    shares = [(each.name, words.share_text(clamp(each.share_of_fetch) * parts.fetch)) for each in by_cost[:NAMED]]
+    told = words.listed([f"`{name}` {share}" for name, share in shares])
+    count = words.count_text(len(by_cost), "transform")
     site, where = transform_place(evidence, loading, costliest)
     wait = evidence.wait or 0.0
     together = milliseconds(sum(each.ms_per_sample for each in loading.transforms))
