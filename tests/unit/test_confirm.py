@@ -11,7 +11,7 @@ from statistics import NormalDist
 
 import pytest
 from tests.reports import invented
-from tests.unit.made_up_check import EditMachine
+from tests.unit.made_up_check import EditMachine, Trainings
 from tests.unit.made_up_machine import FOUND_AFTER, Noting, Training
 from tests.unit.test_ranks import found as looped
 
@@ -270,8 +270,8 @@ def test_what_is_started_side_by_side_only_if_asked() -> None:
 
 
 def confirmed(
-    base: Training,
-    head: Training,
+    base: Trainings,
+    head: Trainings,
     *,
     result: Result | None = None,
     asked: bool = True,
@@ -402,7 +402,14 @@ def test_a_change_that_breaks_the_program_is_not_promised() -> None:
     assert "ValueError: of its own" in made.confirmation.sentence
     assert "with the change made the program fails" in made.verdict.sentence
     assert ranking.promise(made) is None
-    assert len(machine.sessions) == 2
+    assert len(machine.sessions) == 4, "a pair, and a second one to be sure"
+
+
+def test_a_change_that_failed_once_is_started_once_more() -> None:
+    broken, sound = Training(steps=FOUND_AFTER - 3, code=1), Training(step=0.010, workers=2)
+    made, _ = confirmed(Training(step=0.016), [broken, sound])
+    assert made.confirmation is not None
+    assert made.confirmation.outcome == "agrees"
 
 
 def test_where_both_fail_side_by_side_the_promise_stands() -> None:

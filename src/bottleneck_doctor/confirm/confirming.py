@@ -53,7 +53,7 @@ def confirm(result: Result, wanted: Wanted, progress: Progress, outside: Outside
     try:
         chosen = _way(result, promise, wanted, outside or Outside())
         by = chosen.by
-        confirmation = _measured(result, promise, chosen, wanted, progress, outside)
+        confirmation = _tried(result, promise, chosen, wanted, progress, outside)
     except _LeftOut as why:
         confirmation = _missing(promise.speedup, str(why), wanted.command)
     except EditedFailed as failed:
@@ -76,7 +76,7 @@ def _way(result: Result, promise: ranking.Promise, wanted: Wanted, outside: Outs
     return found
 
 
-def _measured(
+def _tried(
     result: Result,
     promise: ranking.Promise,
     chosen: Way,
@@ -84,9 +84,38 @@ def _measured(
     progress: Progress,
     outside: Outside | None,
 ) -> Confirmation:
+    """What the changed program says. If it fails, it is started once more, where there is time: a start may also fail
+    for another reason, and whoever reads that the program fails with the change does not make it."""
+    left = room.seconds_left(result, wanted.request.budget, asked=wanted.asked)
+    begun = (outside or Outside()).now()
+    try:
+        return _measured(result, promise, chosen, wanted, left, progress, outside)
+    except EditedFailed as failed:
+        first, lasted = failed, (outside or Outside()).now() - begun
+    left = None if left is None else left - lasted
+    if not first.alone or (left is not None and left < lasted):
+        raise first
+    progress.note("It failed with the change made; it is started once more.")
+    try:
+        return _measured(result, promise, chosen, wanted, left, progress, outside)
+    except EditedFailed:
+        raise
+    except DoctorError:
+        raise first from None
+
+
+def _measured(
+    result: Result,
+    promise: ranking.Promise,
+    chosen: Way,
+    wanted: Wanted,
+    left: float | None,
+    progress: Progress,
+    outside: Outside | None,
+) -> Confirmation:
+    """What the changed program says, in the seconds that are `left` (None: as many as it takes)."""
     assert promise.speedup is not None
     asked, promised = wanted.request, promise.speedup
-    left = room.seconds_left(result, asked.budget, asked=wanted.asked)
     request = TryRequest(
         start=asked.start,
         budget=left,
