@@ -120,6 +120,50 @@ def test_the_users_autocast_is_off_in_its_window_and_nowhere_else(guest: StartGu
     assert set(steps[:begun] + steps[ended:]) == {"torch.bfloat16"}
 
 
+EVALUATED = (
+    PRELUDE
+    + """
+model = nn.Linear(4, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+loader = DataLoader(TensorDataset(torch.rand(64, 4), torch.randint(0, 4, (64,))), batch_size=8)
+others = DataLoader(TensorDataset(torch.rand(16, 4)), batch_size=8)
+
+
+def evaluate():
+    for (rows,) in others:
+        model(rows).data.numpy()  # Gradients are on, and NumPy has no bfloat16.
+
+
+for epoch in range(16):
+    for place, (rows, labels) in enumerate(loader):
+        answers = model(rows)
+        note("steps", str(answers.dtype))
+        loss = nn.functional.cross_entropy(answers.float(), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if place == 4:
+            evaluate()
+    model(rows).data.numpy()
+    note("evaluated", epoch)
+"""
+)
+
+
+def test_an_evaluation_inside_of_a_window_is_not_under_autocast(guest: StartGuest) -> None:
+    script = guest(EVALUATED)
+    script.found()
+    begun = len(script.notes("steps"))
+    done = script.window({"autocast": "bfloat16"}, lead_in=2, steps=14)
+    assert (done.status, done.reason, done.effect) == ("ok", "", {"autocast": True})
+    ended = len(script.notes("steps"))
+    whole = script.window({"autocast": "bfloat16"}, epochs=1)
+    assert (whole.status, whole.reason) == ("ok", "")
+    assert script.run_out().code == 0
+    assert set(script.notes("steps")[begun : ended - 1]) == {"torch.bfloat16"}
+    assert script.notes("evaluated") == list(range(16))
+
+
 COMPILED = (
     PRELUDE
     + """

@@ -64,6 +64,7 @@ class Autocast(Knob):
         self._scaler: Any = None
         self._dtype = torch.bfloat16
         self._device = "cpu"
+        self._loop_left = False
 
     def apply(self, value: Any, context: GuestContext) -> None:
         self._dtype = {"bfloat16": torch.bfloat16, "float16": torch.float16}[value]
@@ -85,6 +86,13 @@ class Autocast(Knob):
 
     def before_step(self, context: GuestContext) -> None:
         self._leave()
+        self._loop_left = False
+
+    def loop_left(self, context: GuestContext) -> None:
+        # A user's `with` stands around the training steps. An evaluation may need the model's own type, also one that
+        # forgot to switch gradients off: NumPy, for one, has no bfloat16.
+        self._leave()
+        self._loop_left = True
 
     def timed_part_begins(self, context: GuestContext) -> None:
         self._remove(self._checks)
@@ -112,7 +120,7 @@ class Autocast(Knob):
 
     def _enter(self, module: Any, args: Any) -> None:
         _leave_overdue()
-        if self._region is None and torch.is_grad_enabled():
+        if self._region is None and torch.is_grad_enabled() and not self._loop_left:
             self._thread = get_ident()
             region: Any = torch.autocast(self._device, dtype=self._dtype)
             region.__enter__()

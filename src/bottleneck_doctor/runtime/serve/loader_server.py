@@ -84,6 +84,7 @@ class LoaderServer:
             self._liveness.away()
             if self._windows.run is not None:
                 self._windows.run.mode.interrupted(self._paused_at)
+                self._windows.run.loop_left()
 
     def foreign_answered(self, loader: Any) -> None:
         """The other loader gave its batch, or ended."""
@@ -197,6 +198,8 @@ class LoaderServer:
                 run.lengthen(self._trailing)
             if run.end_epoch():
                 self._windows.finish(run)
+        if self._windows.run is not None:
+            self._windows.run.loop_left()
         self._windows.epoch_ends()
 
     def _pause_over(self, requested: float) -> None:

@@ -117,6 +117,11 @@ class Run:
         for knob in self._knobs.values():
             knob.before_step(self.context)
 
+    def loop_left(self) -> None:
+        """The user's loop is left for a while: an evaluation may come, or an epoch is over."""
+        for knob in self._knobs.values():
+            knob.loop_left(self.context)
+
     def check_effect(self) -> None:
         """At the end of lead-in: did each knob take effect?"""
         self._checked = True
