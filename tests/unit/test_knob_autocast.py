@@ -111,6 +111,11 @@ def test_what_a_loop_carries_from_step_to_step_is_of_the_model_s_type_behind_a_w
     context = GuestContext(steps, "cpu")
     x = torch.ones(2, 3, 4)
     state = torch.zeros(1, 3, 4), torch.zeros(1, 3, 4)
+    try:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            model(x, state=state)
+    except RuntimeError:
+        pytest.skip("this processor has no LSTM in bfloat16")
     knob = Autocast()
     knob.apply("bfloat16", context)
     _, carried = model(x, state=state)
