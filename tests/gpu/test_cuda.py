@@ -84,6 +84,47 @@ def test_knobs_of_the_device_take_effect(script: Path) -> None:
         guest.session.stop()
 
 
+def test_transforms_are_done_on_the_device(tmp_path: Path) -> None:
+    script = tmp_path / "pictures.py"
+    loaded = """    chain = transforms.Compose([transforms.ToTensor(), transforms.Normalize((0.5,) * 3, (0.2,) * 3)])
+    data = Pictures(chain)
+"""
+    pictures = """
+import numpy
+from PIL import Image
+from torch.utils.data import Dataset
+from torchvision import transforms
+
+
+class Pictures(Dataset):
+    def __init__(self, transform):
+        pixels = numpy.random.default_rng(0).integers(0, 256, (512, 64, 64, 3), dtype=numpy.uint8)
+        self.pictures, self.transform = [Image.fromarray(each) for each in pixels], transform
+
+    def __len__(self):
+        return len(self.pictures)
+
+    def __getitem__(self, index):
+        return self.transform(self.pictures[index]), index % 10
+
+
+def main():
+"""
+    given = "    data = TensorDataset(torch.randn(4096, 3, 64, 64), torch.randint(0, 10, (4096,)))\n"
+    script.write_text(SCRIPT.replace("def main():\n", pictures).replace(given, loaded))
+    guest = Guest(Command((sys.executable, str(script)), tmp_path))
+    try:
+        assert guest.found().facts["batched_transforms"]["obstacle"] == ""
+        settings: tuple[Setting, ...] = ({"batched_transforms": True}, {"batched_transforms": "device"})
+        for setting in settings:
+            guest.grant(setting, lead_in=4, steps=8)
+            done = guest.event()
+            assert isinstance(done, messages.WindowDone)
+            assert (done.status, done.reason, done.effect) == ("ok", "", {"batched_transforms": True})
+    finally:
+        guest.session.stop()
+
+
 def test_what_is_on_already_is_taken_back(script: Path) -> None:
     compiled = SCRIPT.replace("shuffle=True", "shuffle=True, pin_memory=True")
     script.write_text(compiled.replace("    optimizer =", "    model = torch.compile(model)\n    optimizer =", 1))

@@ -16,6 +16,7 @@ from bottleneck_doctor.fixes import Offer, catalogue
 pytestmark = pytest.mark.process
 
 ON: Setting = {"batched_transforms": True}
+ON_DEVICE: Setting = {"batched_transforms": "device"}
 FIX = next(fix for fix in catalogue() if fix.id == "batched-transforms")
 PICTURES = (
     PRELUDE
@@ -65,7 +66,7 @@ def test_windows_train_on_the_batches_that_come_without_us(guest: StartGuest, tm
     script = guest(PICTURES, "0")
     found = script.found()
     assert FIX.propose(found) == Offer((ON,))
-    settings: list[Setting] = [ON, {}, ON]
+    settings: list[Setting] = [ON, {}, ON_DEVICE]
     for setting in settings:
         done = script.window(setting, lead_in=2, steps=8)
         assert (done.status, done.reason) == ("ok", "")
@@ -100,6 +101,9 @@ def test_the_edited_program_trains_on_the_same_batches(guest: StartGuest, tmp_pa
     found = guest(source, "0").found()
     (change,) = changes_for(ON, found)
     assert "collate_fn=transformed" in change.diff
+    (told,) = changes_for(ON_DEVICE, found)
+    assert told.diff == ""
+    assert "`batch[0]` after it was moved to the device." in told.note
     ((_, after),) = edited_files(ON, found).values()
     folders = [tmp_path / "written", tmp_path / "edited"]
     for folder, text in zip(folders, (source, after), strict=True):

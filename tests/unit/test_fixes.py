@@ -287,6 +287,8 @@ def test_transforms_are_done_to_whole_batches_where_the_guest_saw_that_they_can_
         return replace(FOUND, facts={"batched_transforms": {"obstacle": obstacle}})
 
     assert settings("batched-transforms", looked("")) == [{"batched_transforms": True}]
+    on_gpu = replace(looked(""), device="cuda:0")
+    assert settings("batched-transforms", on_gpu) == [{"batched_transforms": True}, {"batched_transforms": "device"}]
     assert refusal("batched-transforms", looked("so it is")) == "so it is"
     assert "could not be seen" in refusal("batched-transforms", FOUND)
     assert "no torch DataLoader" in refusal("batched-transforms", BARE)

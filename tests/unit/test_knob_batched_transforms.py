@@ -212,7 +212,7 @@ def test_an_evaluation_that_shares_the_transforms_gets_all_of_them_meanwhile() -
 
     tail = tail_of(training)
     assert tail is not None
-    bare = WithoutTail(training, tail.places)
+    bare = WithoutTail(training, tail)
     training._made = waiting
     found: list[Any] = []
     thread = threading.Thread(target=lambda: found.append(bare[0][0]))
@@ -231,7 +231,7 @@ def test_a_worker_may_ask_for_and_set_what_the_dataset_has() -> None:
     data = Pictures(transforms.Compose(LAST))
     tail = tail_of(data)
     assert tail is not None
-    bare = WithoutTail(data, tail.places)
+    bare = WithoutTail(data, tail)
     bare.part = 3
     assert (data.part, bare._count, len(bare)) == (3, 20, 20)  # type: ignore[attr-defined]
     again = pickle.loads(pickle.dumps(bare))

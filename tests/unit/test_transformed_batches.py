@@ -84,6 +84,9 @@ WRITTEN = {
         f"def made():\n    chain = {CHAIN}\n    data = Pictures(transform=chain)\n"
         "    return DataLoader(data, batch_size=3)\n\n\nloader = made()"
     ),
+    "with numbers that are worked out": (
+        f"loader = DataLoader(Pictures(transform={CHAIN.replace('(0.5,), (0.2,)', '[0.25 * 2], [0.1 + 0.1]')}))"
+    ),
     "with a collate function": f"loader = DataLoader(Pictures(transform={CHAIN}), batch_size=2, collate_fn=gathered)",
 }
 
@@ -92,10 +95,9 @@ WRITTEN = {
 def test_the_edited_program_makes_the_same_batches(kind: str) -> None:
     after = edited(WRITTEN[kind])
     assert after is not None
-    assert (
-        FUNCTION.format(ON_BATCH, "gathered" if "gathered" in WRITTEN[kind] else "torch.utils.data.default_collate")
-        in after
-    )
+    collate = "gathered" if "gathered" in WRITTEN[kind] else "torch.utils.data.default_collate"
+    on_batch = ON_BATCH.replace("(0.5,), (0.2,)", "[0.25 * 2], [0.1 + 0.1]") if "0.25" in WRITTEN[kind] else ON_BATCH
+    assert FUNCTION.format(on_batch, collate) in after
     assert "collate_fn=transformed" in after
     assert after.count("ToTensor()") == 1
     for one, other in zip(batches(f"{HEAD}{WRITTEN[kind]}\n"), batches(after), strict=True):

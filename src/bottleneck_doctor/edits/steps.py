@@ -38,7 +38,6 @@ from bottleneck_doctor.knobs import (
     OfModel,
     Removal,
     Switch,
-    Transformed,
     TransformedBatches,
     TrimmedBatches,
     Uncompiled,
@@ -164,11 +163,10 @@ def _of_the_loader(made: Steps, setting: Setting, found: Found, running: Running
     told = "" if whole is None else f"ass `{whole.text}` to the DataLoader, without its `shuffle` and `drop_last`."
     listed = next((each.edit for each in knobs.knobs_of(setting) if isinstance(each.edit, ListedSamples)), None)
     cut = next((each.edit for each in knobs.knobs_of(setting) if isinstance(each.edit, TrimmedBatches)), None)
-    late = next(
-        (each.edit.of(found) for each in knobs.knobs_of(setting) if isinstance(each.edit, TransformedBatches)), None
-    )
+    asked = [(each.edit, setting[each.name]) for each in knobs.knobs_of(setting)]
+    late = next(((edit, value) for edit, value in asked if isinstance(edit, TransformedBatches)), None)
     if site is None:
-        made.notes += [] if late is None else [f"And {_done_to_batches(late)}"]
+        made.notes += [] if late is None else [f"And {_done_to_batches(*late, found)}"]
         made.notes += [f"And p{told}"] if told else []
         made.notes += [] if listed is None else [f"And {_given_a_list(listed)}"]
         made.notes += [] if cut is None else [f"And {_TO_LONGEST}"]
@@ -192,9 +190,15 @@ def _of_the_loader(made: Steps, setting: Setting, found: Found, running: Running
         otherwise = f"{_TO_LONGEST[0].upper()}{_TO_LONGEST[1:]}"
         made.steps.append(_at(site, lambda text, line: trimmed_batches_change(text, line, names), otherwise))
     if late is not None:
-        sentence = _done_to_batches(late)
+        sentence = _done_to_batches(*late, found)
         otherwise = f"{sentence[0].upper()}{sentence[1:]}"
-        made.steps.append(_at(site, lambda text, line: transformed_batches_change(text, line, late), otherwise))
+        edit, value = late
+
+        def moved(text: str, line: int) -> ChangeText | None:
+            # In the training loop, nobody knows which line moves the batch.
+            return None if value == edit.on_device[0] else transformed_batches_change(text, line, edit.of(found))
+
+        made.steps.append(_at(site, moved, otherwise))
 
 
 _TO_LONGEST = (
@@ -203,14 +207,16 @@ _TO_LONGEST = (
 )
 
 
-def _done_to_batches(late: Transformed) -> str:
+def _done_to_batches(edit: TransformedBatches, value: SettingValue, found: Found) -> str:
+    late, on_device = edit.of(found), value == edit.on_device[0]
     instead = f"put `{late.instead}` in place of" if late.instead else "leave out"
-    pictures = words.listed([f"`batch{place}`" for place in late.places]) if late.places else "the pictures of a batch"
     ends = words.listed([f"`{each}`" for each in late.transforms])
+    pictures = words.listed([f"`batch{place}`" for place in late.places]) if late.places else "the pictures of a batch"
+    where = "after it was moved to the device" if on_device else "in the loader's `collate_fn`"
+    others = "Other loops over" if on_device else "Other loaders of"
     return (
-        f"{instead} {ends} at the end of the samples' transforms, and do "
-        f"`Compose([{', '.join(late.on_batch)}])` to {pictures} in the loader's `collate_fn`. Other loaders of the "
-        "same transforms need that function, too."
+        f"{instead} {ends} at the end of the samples' transforms, and do `Compose([{', '.join(late.on_batch)}])` to "
+        f"{pictures} {where}. {others} the same transforms need that, too."
     )
 
 

@@ -9,7 +9,7 @@ import libcst as cst
 
 from bottleneck_doctor.edits.collate_function import Collating, of_the_module
 from bottleneck_doctor.edits.diff import ChangeText
-from bottleneck_doctor.edits.tree import SCOPES, SourceTree, code, constant, dotted, has_comment, last_name, put
+from bottleneck_doctor.edits.tree import SCOPES, SourceTree, code, dotted, has_comment, last_name, put
 from bottleneck_doctor.knobs import Transformed
 
 NAME = "transformed"
@@ -123,15 +123,14 @@ def _can_move(tree: SourceTree, made: cst.BaseExpression) -> bool:
     """Whether a transform can be made at the top of the module, too: of literals, and of what torch names."""
     if not isinstance(made, cst.Call):
         return False
-    return all(
-        not each.star and (_is_literal(each.value) or dotted(each.value).startswith("torch.")) for each in made.args
-    )
+    return all(not each.star and _is_plain(tree, each.value) for each in made.args)
 
 
-def _is_literal(value: cst.BaseExpression) -> bool:
-    if isinstance(value, (cst.Tuple, cst.List)):
-        return all(isinstance(each, cst.Element) and _is_literal(each.value) for each in value.elements)
-    return constant(value) is not None
+def _is_plain(tree: SourceTree, value: cst.BaseExpression) -> bool:
+    """Whether an expression means the same everywhere: it names nothing but what torch holds."""
+    if dotted(value).startswith("torch."):
+        return "torch" in of_the_module(tree)
+    return not tree.nodes((cst.Name, cst.Call), within=value)
 
 
 def _function(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer
 from bottleneck_doctor.knobs import batched_transforms
 from bottleneck_doctor.runtime.wire.messages import Found
@@ -15,7 +16,9 @@ def propose(found: Found) -> Offer | NotApplicable:
         return NotApplicable("which transforms its samples get could not be seen")
     if seen.get("obstacle"):
         return NotApplicable(str(seen["obstacle"]))
-    return Offer(({batched_transforms.NAME: True},))
+    here: Setting = {batched_transforms.NAME: True}
+    there: Setting = {batched_transforms.NAME: batched_transforms.ON_DEVICE}
+    return Offer((here,) if found.device.startswith("cpu") else (here, there))
 
 
 FIX = Fix(

@@ -94,13 +94,15 @@ class Transformed:
 
 @dataclass(frozen=True)
 class TransformedBatches:
-    """The loader's collate function does the last transforms of the samples to the batch that it made."""
+    """The loader's collate function does the last transforms of the samples to the batch that it made. `on_device`: the
+    value with which the training loop does them, after it has moved the batch, and what is written there."""
 
     text: str
     of: Callable[[Found], Transformed]
+    on_device: tuple[str, str]
 
     def code(self, value: SettingValue, device: str) -> str | None:
-        return self.text
+        return self.on_device[1] if value == self.on_device[0] else self.text
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,8 @@ from bottleneck_doctor.knobs._spec import KnobSpec, Transformed, TransformedBatc
 from bottleneck_doctor.runtime.wire.messages import Found
 
 NAME = "batched_transforms"
+ON_DEVICE = "device"
+"""The value with which batches get their transforms on the device, and not where they are made."""
 
 
 def seen(found: Found) -> dict[str, Any] | None:
@@ -28,7 +30,9 @@ def _written(found: Found) -> Transformed:
 KNOB = KnobSpec(
     name=NAME,
     layer="loader",
-    edit=TransformedBatches("collate_fn=transformed", _written),
+    edit=TransformedBatches(
+        "collate_fn=transformed", _written, on_device=(ON_DEVICE, "images = on_batch(images.to(device))")
+    ),
     only_loads=True,
     idle_beside=("cached_samples",),
 )

@@ -54,6 +54,10 @@ class Knob:
     def before_step(self, context: GuestContext) -> None:
         """Called at each batch request (or step) while the knob is applied."""
 
+    def delivered(self, value: Any, batch: Any, context: GuestContext) -> Any:
+        """What the loop gets for a batch that came from the window's feed."""
+        return batch
+
     def loop_left(self, context: GuestContext) -> None:
         """Called when the user's loop is left for a while, for an evaluation or at the end of an epoch, until the next
         `before_step`."""

@@ -208,10 +208,10 @@ class WithoutTail:
     """A dataset whose samples lack the last transforms. It has all attributes of the dataset, since a `worker_init_fn`
     may ask for them, or set them."""
 
-    def __init__(self, dataset: Any, places: List[Place]) -> None:
+    def __init__(self, dataset: Any, tail: Tail) -> None:
         own = self.__dict__
         own["_doctor_dataset"] = dataset
-        own["_doctor_places"] = places
+        own["_doctor_tail"] = tail
         if callable(getattr(dataset, "__getitems__", None)):
             own["__getitems__"] = self._fetch_many
 
@@ -228,7 +228,7 @@ class WithoutTail:
         before = []
         _fetching.on = True
         try:
-            for owner, name, first, instead in self._doctor_places:
+            for owner, name, first, instead in self._doctor_tail.places:
                 attributes = owner.__dict__
                 held = attributes[name]
                 before.append((attributes, name, held))

@@ -1,8 +1,9 @@
 """`batched_transforms`: the last transforms of the samples, such as `ToTensor` and `Normalize`, are done once to each
 batch, in place of once to each sample. The effect is checked by the dataset that the window's loader has.
 
-The loader's dataset hands out pictures as bytes, its collate function stacks these, and then the transforms are done
-to the stack, in the same process. A batch of both kinds is compared before: they must be equal in every byte.
+The loader's dataset hands out pictures as bytes, and its collate function stacks these. Then the transforms are done to
+the stack, in the same process; or, with the value `device`, in the training process, on the device to which the bytes
+are copied first. A batch of both kinds is compared before: they must be equal in every byte.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from torch.utils.data import IterableDataset
 
 from ..loop.steps import Steps
 from ..process.originals import now
-from . import Knob
+from . import GuestContext, Knob
 from ._samples import Generators, alike
 from ._tail import Tail, WithoutTail, name_of, tail_of, written
 from .batched_fetch import same_batch
 
 NAME = "batched_transforms"
+ON_DEVICE = "device"
 LOOK_SECONDS = 0.3
 MOST_SAMPLES = 4
 """So many samples are compared, or as many as fit into `LOOK_SECONDS`, but two at least."""
@@ -51,8 +53,16 @@ class BatchedTransforms(Knob):
         tail = tail_of(loader.dataset) if value and _places else None
         if tail is not None:
             values = loader.__dict__
-            values["dataset"] = WithoutTail(loader.dataset, tail.places)
-            values["collate_fn"] = OnBatch(loader.collate_fn, tail, list(_places))
+            values["dataset"] = WithoutTail(loader.dataset, tail)
+            if value != ON_DEVICE:
+                values["collate_fn"] = OnBatch(loader.collate_fn, tail, list(_places))
+
+    def delivered(self, value: Any, batch: Any, context: GuestContext) -> Any:
+        bare = getattr(getattr(context.feed, "loader", None), "dataset", None)
+        if value == ON_DEVICE and isinstance(bare, WithoutTail):
+            for place in _places:
+                batch = _changed(batch, place, bare._doctor_tail, context.device)
+        return batch
 
     def effect_on_loading(self, value: Any, feed: Any) -> Optional[bool]:
         loader = getattr(feed, "loader", None)
@@ -78,11 +88,11 @@ class OnBatch:
         return batch
 
 
-def _changed(batch: Any, place: Where, tail: Tail) -> Any:
-    """The batch with the pictures at this place finished."""
+def _changed(batch: Any, place: Where, tail: Tail, device: str = "") -> Any:
+    """The batch with the pictures at this place finished, on a device if one is named."""
     if not place:
-        return tail.finished(batch)
-    inner = _changed(batch[place[0]], place[1:], tail)
+        return tail.finished(batch.to(device, non_blocking=True) if device else batch)
+    inner = _changed(batch[place[0]], place[1:], tail, device)
     if isinstance(batch, tuple):
         values = [inner if each == place[0] else value for each, value in enumerate(batch)]
         return type(batch)(*values) if hasattr(batch, "_fields") else tuple(values)
@@ -139,7 +149,7 @@ def _looked_at(loader: Any) -> Any:
     if tail is None:
         return "its samples do not end with transforms of torchvision's that could be done to a whole batch"
     count = len(dataset)
-    bare = WithoutTail(dataset, tail.places)
+    bare = WithoutTail(dataset, tail)
     before = Generators()
     try:
         begun = now()

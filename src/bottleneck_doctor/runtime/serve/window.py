@@ -220,6 +220,8 @@ class FedRun(Run):
         begun = now()
         try:
             batch = self.feed.next()
+            for name, knob in self._knobs.items():
+                batch = knob.delivered(self.grant.setting[name], batch, self.context)
         except StopIteration:
             raise
         except Exception as error:
