@@ -33,6 +33,8 @@ SURE_OF_GAIN = 0.5
 SURE_OF_TIME = 0.02
 """Instead of the first condition, the time of a step that is left may be known this well, as a part of the time as
 written. So a gain of a hundred times need not be told from one of fifty."""
+HARDLY_LEFT = 0.05
+"""If the best setting leaves no more than this part of the time as written, nothing else is waited for."""
 WORTH_WAITING = 1.05
 """The examination goes on for a setting that looks faster than the best one by this factor, and by more than would save
 `SURE_OF_TIME`. To tell smaller differences apart may take as many processes again, and is hardly worth that."""
@@ -112,7 +114,7 @@ def _is_narrow(worth: Speedup) -> bool:
 def _may_beat(seen: speedups.SpeedupEstimate | None, best: Speedup) -> bool:
     """Whether a setting that is still measured may turn out faster than the best one, by so much that it matters. If it
     already has the processes that a claim needs, it has to look faster by `WORTH_WAITING`."""
-    if 1 / best.estimate <= SURE_OF_TIME:
+    if 1 / best.estimate <= HARDLY_LEFT:
         return False
     if seen is None:
         return True
