@@ -29,6 +29,7 @@ HARDLY_MEASURING = {
     "test_batch_size.py",
     "test_batched_fetch.py",
     "test_batched_transforms.py",
+    "test_cached_inputs.py",
     "test_cached_samples.py",
     "test_check.py",
     "test_cleanup_calls.py",

@@ -282,6 +282,29 @@ def test_batches_are_cut_where_they_go_on_behind_their_longest_row() -> None:
     assert "no torch DataLoader" in refusal("trimmed-padding", BARE)
 
 
+def test_inputs_are_kept_where_whole_samples_can_not_be() -> None:
+    kept = {"obstacle": "", "samples": 100, "bytes": 1 << 20, "seconds": 2.0}
+    drawn = {"cached_samples": {"obstacle": "its samples are drawn at random, so each epoch has others"}}
+
+    def looked(**told: Any) -> Found:
+        return replace(FOUND, num_workers=0, facts={**drawn, "cached_inputs": {**kept, **told}})
+
+    assert settings("cached-inputs", looked()) == [{"cached_inputs": True}]
+    in_workers = replace(looked(), num_workers=2, start_method="fork")
+    assert settings("cached-inputs", in_workers) == [
+        {"cached_inputs": True, "num_workers": 0}, {"cached_inputs": True}
+    ]  # fmt: skip
+    assert settings("cached-inputs", replace(in_workers, start_method="spawn")) == [
+        {"cached_inputs": True, "num_workers": 0}
+    ]
+    assert refusal("cached-inputs", looked(obstacle="so it is")) == "so it is"
+    whole = replace(looked(), facts={"cached_inputs": kept, "cached_samples": {"obstacle": ""}})
+    assert "whole samples can be kept" in refusal("cached-inputs", whole)
+    assert "could not be seen" in refusal("cached-inputs", FOUND)
+    assert "over before" in refusal("cached-inputs", replace(looked(), run_epochs=1))
+    assert "no torch DataLoader" in refusal("cached-inputs", BARE)
+
+
 def test_transforms_are_done_to_whole_batches_where_the_guest_saw_that_they_can_be() -> None:
     def looked(obstacle: str) -> Found:
         return replace(FOUND, facts={"batched_transforms": {"obstacle": obstacle}})

@@ -85,9 +85,20 @@ def gray(index: int) -> Any:
     return picture(index, "L")
 
 
+class Blurred:
+    """A transform that makes numbers by itself, and a picture again."""
+
+    def __init__(self) -> None:
+        self.to_numbers, self.to_picture = transforms.ToTensor(), transforms.ToPILImage()
+
+    def __call__(self, given: Any) -> Any:
+        return self.to_picture(self.to_numbers(given).clamp(max=0.9))
+
+
 KINDS: dict[str, Callable[[], Dataset[Any]]] = {
     "augmented": lambda: Pictures(transforms.Compose([*AUGMENT, *LAST])),
     "only these": lambda: Pictures(transforms.Compose(LAST)),
+    "numbers before": lambda: Pictures(transforms.Compose([Blurred(), *AUGMENT, *LAST])),
     "lone": lambda: Pictures(transforms.ToTensor()),
     "gray": lambda: Pictures(transforms.Compose([transforms.ToTensor(), transforms.Normalize(0.5, 0.2)]), gray),
     "arrays": lambda: Pictures(transforms.Compose(LAST), array),

@@ -197,7 +197,7 @@ def test_a_piece_keeps_all_that_it_was_cut_from(monkeypatch: pytest.MonkeyPatch)
     assert "all samples together would take about" in look(loader)["obstacle"]
     # Some of them take all the memory that a window's samples should, so there are no copies.
     monkeypatch.setattr(cached_samples, "FILLED", (4, 16))
-    assert len(cached_samples._filled(Cut(), COUNT)) == 16
+    assert len(cached_samples.filled(Cut(), COUNT)) == 16
     # A row of what the dataset holds takes no memory but its own, which is counted.
     assert look(DataLoader(Parts(), batch_size=4))["bytes"] < COUNT * 5000
 
@@ -264,7 +264,7 @@ def test_workers_have_them_too() -> None:
 def test_samples_take_as_much_memory_as_no_cache_has(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cached_samples, "FILLED", (4, 6))
     monkeypatch.setattr(cached_samples, "SPREAD_BYTES", 30_000)
-    samples = cached_samples._filled(Rows(), COUNT)
+    samples = cached_samples.filled(Rows(), COUNT)
     assert 30_000 <= sum(map(bytes_of, samples)) < 32_000
     assert len({sample["x"].data_ptr() for sample in samples}) == len(samples) > 6
     assert len({sample["name"] for sample in samples}) == 6

@@ -33,6 +33,7 @@ from bottleneck_doctor.knobs import (
     AutocastBlock,
     BeforeLoop,
     Call,
+    KeptInputs,
     ListedSamples,
     MemoryFormat,
     OfModel,
@@ -165,7 +166,9 @@ def _of_the_loader(made: Steps, setting: Setting, found: Found, running: Running
     cut = next((each.edit for each in knobs.knobs_of(setting) if isinstance(each.edit, TrimmedBatches)), None)
     asked = [(each.edit, setting[each.name]) for each in knobs.knobs_of(setting)]
     late = next(((edit, value) for edit, value in asked if isinstance(edit, TransformedBatches)), None)
+    kept = any(isinstance(each.edit, KeptInputs) for each in knobs.knobs_of(setting))
     if site is None:
+        made.notes += [f"And {_KEPT_INPUTS}"] if kept else []
         made.notes += [] if late is None else [f"And {_done_to_batches(*late, found)}"]
         made.notes += [f"And p{told}"] if told else []
         made.notes += [] if listed is None else [f"And {_given_a_list(listed)}"]
@@ -189,6 +192,8 @@ def _of_the_loader(made: Steps, setting: Setting, found: Found, running: Running
         names = cut.names(found)
         otherwise = f"{_TO_LONGEST[0].upper()}{_TO_LONGEST[1:]}"
         made.steps.append(_at(site, lambda text, line: trimmed_batches_change(text, line, names), otherwise))
+    if kept:
+        made.steps.append(_at(site, lambda text, line: None, f"{_KEPT_INPUTS[0].upper()}{_KEPT_INPUTS[1:]}"))
     if late is not None:
         sentence = _done_to_batches(*late, found)
         otherwise = f"{sentence[0].upper()}{sentence[1:]}"
@@ -204,6 +209,13 @@ def _of_the_loader(made: Steps, setting: Setting, found: Found, running: Running
 _TO_LONGEST = (
     "cut each batch to its longest row, in the loader's `collate_fn`. In transformers, call the tokenizer without "
     '`padding="max_length"`, and give the `Trainer` `data_collator=DataCollatorWithPadding(tokenizer)`.'
+)
+
+
+_KEPT_INPUTS = (
+    "keep in memory what the transforms get: make the data set without its transforms, put "
+    "`[dataset[index] for index in range(len(dataset))]` into a data set of your own before training, and let its "
+    "`__getitem__` do the transforms to what the list holds."
 )
 
 

@@ -71,6 +71,16 @@ class ListedSamples:
 
 
 @dataclass(frozen=True)
+class KeptInputs:
+    """The dataset keeps in memory what its transforms are given."""
+
+    text: str
+
+    def code(self, value: SettingValue, device: str) -> str | None:
+        return self.text
+
+
+@dataclass(frozen=True)
 class TrimmedBatches:
     """The loader's collate function cuts a batch to its longest row. `names`: the tensors of a batch that are cut."""
 
@@ -241,6 +251,7 @@ Edit = (
     LoaderArgument
     | WholeBatches
     | ListedSamples
+    | KeptInputs
     | TrimmedBatches
     | TransformedBatches
     | Call
@@ -318,3 +329,14 @@ def seen(name: str) -> Callable[[Found], SettingValue | None]:
         return value if isinstance(value, bool | int | float | str) else None
 
     return own
+
+
+def prepared(found: Found, name: str) -> Preparation | None:
+    """What the guest told of samples that are prepared once before training begins: how many, and what that takes."""
+    seen = found.facts.get(name)
+    if not isinstance(seen, dict):
+        return None
+    samples, size, seconds = (seen.get(name) for name in ("samples", "bytes", "seconds"))
+    if not isinstance(samples, int) or not isinstance(size, int) or not isinstance(seconds, int | float):
+        return None
+    return Preparation(samples=samples, seconds=float(seconds), bytes=size)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bottleneck_doctor.documents.report import Preparation
-from bottleneck_doctor.knobs._spec import KnobSpec, ListedSamples
+from bottleneck_doctor.knobs._spec import KnobSpec, ListedSamples, prepared
 from bottleneck_doctor.runtime.wire.messages import Found
 
 NAME = "cached_samples"
@@ -17,13 +17,7 @@ def obstacle(found: Found) -> str | None:
 
 
 def _prepares(found: Found) -> Preparation | None:
-    seen = found.facts.get(NAME)
-    if not isinstance(seen, dict):
-        return None
-    samples, size, seconds = (seen.get(name) for name in ("samples", "bytes", "seconds"))
-    if not isinstance(samples, int) or not isinstance(size, int) or not isinstance(seconds, int | float):
-        return None
-    return Preparation(samples=samples, seconds=float(seconds), bytes=size)
+    return prepared(found, NAME)
 
 
 KNOB = KnobSpec(

@@ -38,6 +38,8 @@ class Knob:
     """Whether it is an argument of the DataLoader, with an attribute of the same name."""
     keeps_batches = False
     """Whether kept batches are served instead of the loader's."""
+    shapes_last = False
+    """Whether it changes what other knobs put in the place of the loader's dataset."""
     gave_up = ""
     """Why it stopped in the middle of its window, which has then failed; "" while it works."""
 
@@ -131,9 +133,9 @@ def arguments(setting: Dict[str, Any]) -> Dict[str, Any]:
 
 def shape(loader: Any, setting: Dict[str, Any]) -> None:
     """Change a copy of the user's loader as the setting wants it, beyond the loader's arguments."""
-    for name, value in setting.items():
-        if name in kinds():
-            kinds()[name].shape(value, loader)
+    known = [name for name in setting if name in kinds()]
+    for name in sorted(known, key=lambda name: kinds()[name].shapes_last):
+        kinds()[name].shape(setting[name], loader)
 
 
 def needs_loader(setting: Dict[str, Any]) -> bool:

@@ -76,6 +76,13 @@ def tail_of(dataset: Any) -> Optional[Tail]:
     return Tail(elements, places) if places else None
 
 
+def chains_of(dataset: Any) -> List[Any]:
+    """The chains of transforms within a dataset, without those that are a part of another one."""
+    found = [(owner, chain) for owner, name, chain in _held(dataset) if owner.__dict__[name] is not chain[0]]
+    inner = {id(each) for _, chain in found for each in chain}
+    return [owner for owner, _ in found if id(owner) not in inner]
+
+
 def name_of(element: Any) -> str:
     """The class of a transform of torchvision's; "" for any other object."""
     kind = type(element)
@@ -129,38 +136,44 @@ def _described(elements: List[Any]) -> List[str]:
 
 def _held(dataset: Any) -> Iterator[Tuple[Any, str, List[Any]]]:
     """Objects within a dataset, by breadth, that hold a chain of transforms or a lone one: the object, the attribute,
-    and the transforms."""
+    and the transforms. Of a chain, only the last transform is looked into: what others hold is at work before the end.
+    """
     waiting: Deque[Tuple[Any, int]] = deque([(dataset, 0)])
     seen = {id(dataset)}
     while waiting and len(seen) < _MOST_OBJECTS:
         each, depth = waiting.popleft()
-        attributes = getattr(each, "__dict__", None)
-        if type(attributes) is dict:
-            chain: Any = attributes.get("transforms")
-            is_chain = callable(each) and type(chain) in (list, tuple) and name_of(each) in ("", "Compose")
-            if is_chain:
-                yield each, "transforms", list(chain)
-            for name, value in attributes.items():
-                if name_of(each) == "" and not is_chain and name_of(value) in _MAKES_NUMBERS:
+        chain = _chain_in(each)
+        if chain:
+            yield each, "transforms", chain
+        elif name_of(each) == "" and type(getattr(each, "__dict__", None)) is dict:
+            for name, value in each.__dict__.items():
+                if name_of(value) in _MAKES_NUMBERS:
                     yield each, name, [value]
         if depth < _DEEPEST:
-            for value in _inside(each, attributes):
+            for value in chain[-1:] or _inside(each):
                 if id(value) not in seen:
                     seen.add(id(value))
                     waiting.append((value, depth + 1))
 
 
-def _inside(each: Any, attributes: Any) -> Iterator[Any]:
-    """What may hold transforms within an object. torchvision's own containers apply theirs at random, but for
-    `Compose`."""
+def _chain_in(each: Any) -> List[Any]:
+    """The transforms of a chain; empty for anything else. torchvision's own containers are none but for `Compose`: they
+    apply theirs at random."""
+    attributes = getattr(each, "__dict__", None)
+    held: Any = attributes.get("transforms") if type(attributes) is dict else None
+    is_chain = callable(each) and type(held) in (list, tuple) and name_of(each) in ("", "Compose")
+    return list(held) if is_chain else []
+
+
+def _inside(each: Any) -> Iterator[Any]:
+    """What may hold transforms within an object that is no chain."""
+    attributes = getattr(each, "__dict__", None)
     if type(each) is dict:
         values = list(each.values()) if len(each) <= _LONGEST else []
     elif type(each) in (list, tuple):
         values = list(each) if len(each) <= _LONGEST else []
-    elif type(attributes) is not dict or (name_of(each) not in ("", "Compose")):
-        values = []
     else:
-        values = list(attributes.values())
+        values = list(attributes.values()) if type(attributes) is dict and name_of(each) == "" else []
     for value in values:
         holds = type(value) in (dict, list, tuple) or isinstance(value, Dataset) or callable(value)
         if (holds or hasattr(value, "__getitem__")) and not isinstance(value, (type, str, bytes, torch.Tensor)):
@@ -176,18 +189,18 @@ class _Fetching(threading.local):
     on = False
 
 
-_fetching = _Fetching()
+fetching = _Fetching()
 
 
 class Deferred:
-    """Stands for a transform, and passes over it where `_fetching` says so."""
+    """Stands for a transform, and passes over it where `fetching` says so."""
 
     def __init__(self, element: Any) -> None:
         self._element = element
         self.took_arrays = False
 
     def __call__(self, *inputs: Any) -> Any:
-        if not _fetching.on:
+        if not fetching.on:
             return self._element(*inputs)
         if name_of(self._element) == "ToTensor" and len(inputs) == 1:
             return self._as_bytes(inputs[0])
@@ -205,8 +218,8 @@ class Deferred:
 
 
 class WithoutTail:
-    """A dataset whose samples lack the last transforms. It has all attributes of the dataset, since a `worker_init_fn`
-    may ask for them, or set them."""
+    """A dataset whose samples lack the transforms at the places of `tail`. It has all attributes of the dataset, since
+    a `worker_init_fn` may ask for them, or set them."""
 
     def __init__(self, dataset: Any, tail: Tail) -> None:
         own = self.__dict__
@@ -226,7 +239,7 @@ class WithoutTail:
 
     def _fetched(self, fetch: Any, index: Any) -> Any:
         before = []
-        _fetching.on = True
+        fetching.on = True
         try:
             for owner, name, first, instead in self._doctor_tail.places:
                 attributes = owner.__dict__
@@ -235,7 +248,7 @@ class WithoutTail:
                 attributes[name] = instead[0] if first is None else [*held[:first], *instead]
             return fetch(index)
         finally:
-            _fetching.on = False
+            fetching.on = False
             for attributes, name, held in before:
                 attributes[name] = held
 

@@ -42,6 +42,7 @@ class Looked(NamedTuple):
 class BatchedTransforms(Knob):
     name = NAME
     layer = "loader"
+    shapes_last = True
 
     @classmethod
     def facts(cls, steps: Steps, device: str, loader: Any = None) -> Any:

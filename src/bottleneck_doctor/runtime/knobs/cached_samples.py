@@ -87,7 +87,7 @@ def look(loader: Any) -> Dict[str, Any]:
     if isinstance(found, str):
         return {"obstacle": found}
     size, seconds = found
-    copies, free = _processes_here(), host_free()
+    copies, free = processes_here(), host_free()
     if free is not None and copies * count * size > MEMORY_PART * free:
         needed, left = copies * count * size / (1 << 30), free / (1 << 30)
         return {"obstacle": f"all samples together would take about {needed:.1f} GiB, and {left:.1f} GiB are free"}
@@ -150,7 +150,7 @@ def _looked_at(dataset: Any, count: int, collate: Callable[[Any], Any]) -> Any:
     return size / len(lasted), sorted(lasted)[len(lasted) // 2]
 
 
-def _processes_here() -> int:
+def processes_here() -> int:
     """How many processes of this training hold samples on this machine."""
     try:
         return max(1, int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
@@ -255,15 +255,15 @@ def _stand_in() -> Optional[Prepared]:
             return known
     try:
         count = len(dataset)
-        made = Prepared(_filled(dataset, count), count)
+        made = Prepared(filled(dataset, count), count)
     except Exception:  # The window says that it took no effect.
         return None
     _prepared[:] = [(weakref.ref(dataset), made)]
     return made
 
 
-def _filled(dataset: Any, count: int) -> List[Any]:
-    """Some of the samples, and copies of them. May raise, also where they take too much memory."""
+def filled(dataset: Any, count: int) -> List[Any]:
+    """Some of the `count` samples, and copies of them. May raise, also where they take too much memory."""
     begun, limit = now(), MemoryLimit("cpu")
     samples: List[Any] = []
     for place in range(min(count, FILLED[1])):

@@ -1,0 +1,30 @@
+"""`cached_inputs`: whether what the transforms of the samples get, such as decoded pictures, is kept in memory."""
+
+from __future__ import annotations
+
+from bottleneck_doctor.documents.report import Preparation
+from bottleneck_doctor.knobs._spec import KeptInputs, KnobSpec, prepared
+from bottleneck_doctor.runtime.wire.messages import Found
+
+NAME = "cached_inputs"
+
+
+def obstacle(found: Found) -> str | None:
+    """Why inputs can't be kept, "" where they can; None where the guest has not looked."""
+    seen = found.facts.get(NAME)
+    told = seen.get("obstacle") if isinstance(seen, dict) else None
+    return told if isinstance(told, str) else None
+
+
+def _prepares(found: Found) -> Preparation | None:
+    return prepared(found, NAME)
+
+
+KNOB = KnobSpec(
+    name=NAME,
+    layer="loader",
+    edit=KeptInputs("transform(kept[index])"),
+    only_loads=True,
+    prepares=_prepares,
+    idle_beside=("cached_samples",),
+)

@@ -1,0 +1,227 @@
+"""`cached_inputs`: what a dataset gives to its transforms, such as a decoded picture, is kept in memory, and only the
+transforms are done again for each sample. The effect is checked by the dataset that the window's loader has.
+
+This is for transforms that are random, so that prepared samples can't be kept (`cached_samples`). A window can't wait
+until all inputs are there either: it keeps some of them, and copies, as a window with `cached_samples` does.
+
+The transforms stay what they are for everybody else. While inputs are taken, something else stands in the chain, in the
+thread that takes them alone.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+from torch.utils.data import IterableDataset
+
+from ..loop.steps import Steps
+from ..process.originals import now
+from . import GuestContext, Knob, Refused
+from ._memory import host_free
+from ._samples import Generators, alike
+from ._tail import Place, Tail, WithoutTail, chains_of, fetching
+from .cached_samples import MEMORY_PART, blocks, bytes_of, filled, processes_here
+
+NAME = "cached_inputs"
+LOOK_SECONDS = 0.3
+LOOKS = (2, 8)
+"""At least, and at most, this many samples are looked at; between them, as many as fit into `LOOK_SECONDS`."""
+LEAST_SHARE = 0.15
+"""Taking an input has to be this part of preparing a sample. Ours: with less, making batches would be hardly faster."""
+
+
+class Input(NamedTuple):
+    """Stands in a sample for what a chain of transforms makes of `value`. `chain`: which chain it is."""
+
+    value: Any
+    chain: int
+
+
+class CachedInputs(Knob):
+    name = NAME
+    layer = "loader"
+
+    @classmethod
+    def facts(cls, steps: Steps, device: str, loader: Any = None) -> Any:
+        return None if loader is None else look(loader)
+
+    @classmethod
+    def shape(cls, value: Any, loader: Any) -> None:
+        instead = _stand_in() if value else None
+        if instead is not None:
+            loader.__dict__["dataset"] = instead
+
+    def apply(self, value: Any, context: GuestContext) -> None:
+        if value and context.made_anew:
+            raise Refused("the script makes a new loader for every epoch, and would read all samples each time")
+
+    def effect_on_loading(self, value: Any, feed: Any) -> Optional[bool]:
+        loader = getattr(feed, "loader", None)
+        bare = getattr(loader, "dataset", None)
+        inner = bare.__dict__.get("_doctor_dataset", bare) if isinstance(bare, WithoutTail) else bare
+        return None if loader is None else isinstance(inner, Kept) == bool(value)
+
+
+# -- which loaders -----------------------------------------------------------------------------------------------------
+
+
+def look(loader: Any) -> Dict[str, Any]:
+    """`obstacle`: why the inputs of the transforms can't be kept, as the end of a sentence; "" if they can. Then
+    `samples`, their number, and about what taking all inputs takes: `bytes`, and `seconds`."""
+    dataset = loader.dataset
+    _source.clear()
+    if isinstance(dataset, IterableDataset):
+        return {"obstacle": "an iterable dataset has no samples that could be taken by index"}
+    if not loader._auto_collation:
+        return {"obstacle": "the loader asks its dataset for whole batches"}
+    chains = chains_of(dataset)
+    if not chains:
+        return {"obstacle": "its samples go through no chain of transforms that was found"}
+    try:
+        count = len(dataset)
+        found = _looked_at(dataset, chains, count)
+    except Exception as error:
+        return {"obstacle": f"its samples could not be taken without their transforms ({type(error).__name__})"}
+    if isinstance(found, str):
+        return {"obstacle": found}
+    size, seconds = found
+    copies, free = processes_here(), host_free()
+    if free is not None and copies * count * size > MEMORY_PART * free:
+        needed, left = copies * count * size / (1 << 30), free / (1 << 30)
+        return {"obstacle": f"all inputs together would take about {needed:.1f} GiB, and {left:.1f} GiB are free"}
+    _source[:] = [(weakref.ref(dataset), chains)]
+    return {"obstacle": "", "samples": count, "bytes": int(count * size), "seconds": count * seconds}
+
+
+def _looked_at(dataset: Any, chains: List[Any], count: int) -> Any:
+    """Bytes and seconds of one input; or why inputs can't be kept. May raise."""
+    if count < 2:
+        return "there are hardly any samples"
+    begun, before = now(), Generators()
+    inputs = Inputs(dataset, chains)
+    sizes: List[float] = []
+    taking: List[float] = []
+    whole: List[float] = []
+    try:
+        for place in range(LOOKS[1]):
+            if place >= LOOKS[0] and now() - begun > LOOK_SECONDS:
+                break
+            index = (place * 7919) % count
+            started = Generators()
+            first = inputs[index]
+            if started.drew():
+                return "its samples are drawn at random before their transforms"
+            again = now()
+            taken = inputs[index]
+            read = now()
+            prepared = dataset[index]
+            whole.append(now() - read)
+            taking.append(read - again)
+            if not _has_input(first):
+                return "its samples go through no chain of transforms that was found"
+            if not alike(first, taken):
+                return "what its transforms get is not the same each time, or can't be compared"
+            started.put_back()
+            if not alike(finished(first, chains), prepared):
+                return "something else is done to its samples after their transforms"
+            if not alike(first, taken):
+                return "its transforms change what they are given"
+            sizes.append(bytes_of(first, blocks(first).keys() & blocks(taken).keys()))
+    finally:
+        before.put_back()
+    if sum(taking) < LEAST_SHARE * sum(whole):
+        return "nearly all of the time of a sample goes into its transforms"
+    return sum(sizes) / len(sizes), sorted(taking)[len(taking) // 2]
+
+
+class _Through:
+    """Stands for a chain of transforms while an input is taken."""
+
+    def __init__(self, chain: Any, number: int) -> None:
+        self._chain = chain
+        self._number = number
+
+    def __call__(self, *given: Any) -> Any:
+        if not fetching.on:  # Another thread uses the same chain meanwhile.
+            for each in self._chain:
+                given = (each(*given),)
+            return given[0]
+        (value,) = given
+        return Input(value, self._number)
+
+
+class Inputs:
+    """The samples of a dataset with `Input` in place of what its chains of transforms make."""
+
+    def __init__(self, dataset: Any, chains: List[Any]) -> None:
+        places = [
+            Place(chain, "transforms", 0, [_Through(list(chain.transforms), number)])
+            for number, chain in enumerate(chains)
+        ]
+        self._bare = WithoutTail(dataset, Tail([], places))
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._bare[index]
+
+
+def _has_input(sample: Any) -> bool:
+    if isinstance(sample, Input):
+        return True
+    if isinstance(sample, dict):
+        return any(map(_has_input, sample.values()))
+    return isinstance(sample, (list, tuple)) and any(map(_has_input, sample))
+
+
+def finished(sample: Any, chains: List[Any]) -> Any:
+    """A sample with its transforms done, in the order in which the dataset does them."""
+    if isinstance(sample, Input):
+        return chains[sample.chain](sample.value)
+    if isinstance(sample, dict):
+        return {key: finished(value, chains) for key, value in sample.items()}
+    if isinstance(sample, (list, tuple)):
+        made = [finished(value, chains) for value in sample]
+        return type(sample)(*made) if hasattr(sample, "_fields") else type(sample)(made)
+    return sample
+
+
+class Kept:
+    """Stands for a dataset that has `count` samples, and keeps the inputs of its transforms; it holds some of them."""
+
+    def __init__(self, samples: List[Any], count: int, chains: List[Any]) -> None:
+        self._samples = tuple(samples)
+        self._count = count
+        self.chains = chains
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, index: Any) -> Any:
+        return finished(self._samples[index % len(self._samples)], self.chains)
+
+
+_source: List[Tuple[Any, List[Any]]] = []
+"""The dataset that was looked at last, held weakly, and its chains."""
+_kept: List[Tuple[Any, Kept]] = []
+"""The dataset whose inputs were kept last, held weakly, and what stands for it."""
+
+
+def _stand_in() -> Optional[Kept]:
+    """What stands for the dataset with all inputs kept; None if taking them fails."""
+    dataset = _source[0][0]() if _source else None
+    if dataset is None:
+        return None
+    for reference, known in _kept:
+        if reference() is dataset:
+            return known
+    chains = _source[0][1]
+    try:
+        count = len(dataset)
+        made = Kept(filled(Inputs(dataset, chains), count), count, chains)
+    except Exception:  # The window says that it took no effect.
+        return None
+    _kept[:] = [(weakref.ref(dataset), made)]
+    return made
+
+
+KNOB = CachedInputs

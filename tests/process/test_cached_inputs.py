@@ -1,0 +1,91 @@
+"""What the transforms get is kept in memory: a window decodes nothing, and draws the transforms again."""
+
+from __future__ import annotations
+
+import pytest
+from tests.process.conftest import StartGuest
+from tests.process.driver import PRELUDE
+
+from bottleneck_doctor.documents.report import Setting
+from bottleneck_doctor.edits.advice import changes_for
+from bottleneck_doctor.fixes import Offer, catalogue
+
+pytestmark = pytest.mark.process
+
+ON: Setting = {"cached_inputs": True}
+FIX = next(fix for fix in catalogue() if fix.id == "cached-inputs")
+PICTURES = (
+    PRELUDE
+    + """
+import numpy
+from PIL import Image
+from torchvision import transforms
+
+
+class Pictures(Rows):
+    def __init__(self, transform):
+        super().__init__(60, 0.0)
+        self.transform = transform
+
+    def __getitem__(self, index):
+        time.sleep(0.01)
+        pixels = numpy.random.default_rng(index).integers(0, 256, (8, 8, 3), dtype=numpy.uint8)
+        return self.transform(Image.fromarray(pixels)), index
+
+
+data = Pictures(transform=transforms.Compose([transforms.RandomHorizontalFlip(), transforms.ToTensor()]))
+loader = DataLoader(data, batch_size=6, shuffle=True, num_workers=int(sys.argv[1]))
+model = nn.Linear(192, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for epoch in range(12):
+    for images, _ in loader:
+        optimizer.zero_grad()
+        loss = model(images.flatten(1)).square().mean()
+        loss.backward()
+        optimizer.step()
+        note("seen", [str(images.dtype), [round(image.double().sum().item(), 4) for image in images]])
+"""
+)
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_a_window_reads_nothing_again(guest: StartGuest, workers: str) -> None:
+    script = guest(PICTURES, workers)
+    found = script.found()
+    offer = FIX.propose(found)
+    assert isinstance(offer, Offer)
+    assert ON in offer.settings
+    step = []
+    for setting in (dict[str, bool](), ON, dict[str, bool](), ON):
+        done = script.window(setting, lead_in=3, steps=10)
+        assert (done.status, done.reason) == ("ok", "")
+        assert done.effect == dict.fromkeys(setting, True)
+        step.append(done.seconds / done.steps)
+    assert min(step[0], step[2]) > 0.05, "six samples of 10 ms"
+    assert max(step[1], step[3]) < 0.03
+    (change,) = changes_for(ON, found)
+    assert "keep in memory what the transforms get" in change.note.lower()
+
+
+def test_samples_under_it_are_samples_of_the_dataset(guest: StartGuest) -> None:
+    script = guest(PICTURES, "0")
+    script.found()
+    before = len(script.notes("seen"))
+    assert script.window(ON, lead_in=3, steps=12).status == "ok"
+    during = script.notes("seen")[before:]
+    assert script.run_out().code == 0
+    sums = {each for kind, row in script.notes("seen")[:before] + script.notes("seen")[-20:] for each in row}
+    assert {kind for kind, _ in during} == {"torch.float32"}
+    # A flip leaves the sum of a picture as it is.
+    assert {each for _, row in during for each in row} <= sums
+
+
+def test_both_ways_of_looking_at_transforms_go_together(guest: StartGuest) -> None:
+    script = guest(PICTURES, "0")
+    script.found()
+    both: Setting = {**ON, "batched_transforms": True}
+    done = script.window(both, lead_in=3, steps=8)
+    assert (done.status, done.reason, done.effect) == ("ok", "", dict.fromkeys(both, True))
+    phases = script.window(both, mode="phases", lead_in=2, steps=4)
+    assert (phases.status, phases.detail["loading"] is not None) == ("ok", True)

@@ -1,0 +1,209 @@
+"""What the transforms get is kept: the same samples for the same random numbers, or a word why not."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import random
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy
+import pytest
+import torch
+from PIL import Image
+from torch.utils.data import ConcatDataset, DataLoader, Dataset, IterableDataset, Subset
+from torchvision import transforms
+
+from bottleneck_doctor.runtime.knobs import cached_inputs, shape
+from bottleneck_doctor.runtime.knobs._tail import WithoutTail
+from bottleneck_doctor.runtime.knobs.cached_inputs import NAME, Inputs, Kept, finished, look
+
+CHAIN = [transforms.RandomHorizontalFlip(), transforms.ToTensor(), transforms.Normalize((0.5,) * 3, (0.2,) * 3)]
+
+
+def decoded(index: int) -> Any:
+    """A picture that takes a while to make."""
+    noise = numpy.random.default_rng(index).standard_normal((96, 96, 3))
+    for _ in range(3):
+        noise = numpy.sort(noise, axis=0)
+    return Image.fromarray(numpy.uint8(numpy.clip(64 * noise + 128, 0, 255))).resize((8, 8))
+
+
+class Pictures(Dataset[Any]):
+    def __init__(self, transform: Any, made: Callable[[int], Any] = decoded, count: int = 10) -> None:
+        self.transform = transform
+        self.made = made
+        self.count = count
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, index: int) -> Any:
+        return self.transform(self.made(index)), index
+
+
+@pytest.fixture(autouse=True)
+def _nothing_known() -> Iterator[None]:
+    yield
+    cached_inputs._source.clear()
+    cached_inputs._kept.clear()
+
+
+def epoch(loader: Any) -> list[Any]:
+    random.seed(3)
+    torch.manual_seed(3)
+    return list(loader)
+
+
+def in_the_window(loader: Any, **more: Any) -> Any:
+    shadow = copy.copy(loader)
+    shape(shadow, {**more, NAME: True})
+    return shadow
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("wrapped", ["plain", "subset", "two"])
+def test_samples_are_the_same_for_the_same_random_numbers(wrapped: str, workers: int) -> None:
+    made = Pictures(transforms.Compose(CHAIN))
+    data: Any = {"plain": made, "subset": Subset(made, range(1, 9)), "two": ConcatDataset([made, made])}[wrapped]
+    loader: Any = DataLoader(data, batch_size=2, num_workers=workers)
+    told = look(loader)
+    assert told["obstacle"] == ""
+    assert told["samples"] == len(data)
+    assert 8 * 8 * 3 * len(data) <= told["bytes"] < 4096 * len(data)
+    changed = in_the_window(loader)
+    assert isinstance(changed.dataset, Kept)
+    assert len(changed.dataset) == len(data)
+    inputs = Inputs(data, changed.dataset.chains)
+    whole = Kept([inputs[index] for index in range(len(data))], len(data), changed.dataset.chains)
+    changed.__dict__["dataset"] = whole
+    for one, other in zip(epoch(loader), epoch(changed), strict=True):
+        assert torch.equal(one[0], other[0])
+        assert torch.equal(one[1], other[1])
+
+
+def test_two_views_of_a_picture_are_drawn_each_time() -> None:
+    class Twice:
+        def __init__(self, chain: Any) -> None:
+            self.chain = chain
+
+        def __call__(self, picture: Any) -> Any:
+            return [self.chain(picture), self.chain(picture)]
+
+    chain = transforms.Compose([transforms.RandomCrop(4), *CHAIN])
+    loader: Any = DataLoader(Pictures(Twice(chain)), batch_size=2)
+    assert look(loader)["obstacle"] == ""
+    kept = in_the_window(loader).dataset
+    torch.manual_seed(1)
+    views, _ = kept[0]
+    torch.manual_seed(1)
+    first, second = chain(decoded(0)), chain(decoded(0))
+    assert [torch.equal(*pair) for pair in zip(views, (first, second), strict=True)] == [True, True]
+
+
+def test_with_the_transforms_of_whole_batches_beside_it() -> None:
+    loader: Any = DataLoader(Pictures(transforms.Compose(CHAIN)), batch_size=5)
+    assert look(loader)["obstacle"] == ""
+    from bottleneck_doctor.runtime.knobs import batched_transforms
+
+    assert batched_transforms.look(loader)["obstacle"] == ""
+    changed = in_the_window(loader, batched_transforms=True)
+    assert isinstance(changed.dataset, WithoutTail)
+    assert isinstance(changed.dataset._doctor_dataset, Kept)
+    assert next(iter(changed))[0].dtype is torch.float32
+    assert changed.dataset[0][0].dtype is torch.uint8
+    batched_transforms._places.clear()
+
+
+class _Random(Pictures):
+    def __getitem__(self, index: int) -> Any:
+        return super().__getitem__(random.randrange(len(self)))
+
+
+class _Uneven(Pictures):
+    def __getitem__(self, index: int) -> Any:
+        return super().__getitem__(random.SystemRandom().randrange(len(self)))
+
+
+class _AndMore(Pictures):
+    def __getitem__(self, index: int) -> Any:
+        made, label = super().__getitem__(index)
+        return [made, made] if isinstance(made, torch.Tensor) else made, label
+
+
+class _OfItsShape(Pictures):
+    def __getitem__(self, index: int) -> Any:
+        made, label = super().__getitem__(index)
+        return made.view(-1), label
+
+
+class _Rows(IterableDataset[Any]):
+    def __iter__(self) -> Iterator[Any]:
+        yield from range(4)
+
+
+def _draws_on(picture: Any) -> Any:
+    picture.putpixel((0, 0), picture.getpixel((0, 0))[0] // 2)
+    return picture
+
+
+QUICK = [Image.new("RGB", (64, 64)) for _ in range(10)]
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (_Random(transforms.Compose(CHAIN)), "drawn at random before"),
+        (_Uneven(transforms.Compose(CHAIN), count=1000), "is not the same each time"),
+        (_AndMore(transforms.Compose(CHAIN)), "something else is done"),
+        (_OfItsShape(transforms.Compose(CHAIN)), "could not be taken without"),
+        (Pictures(transforms.Compose([transforms.Lambda(_draws_on), *CHAIN])), "change what they are given"),
+        (Pictures(transforms.Compose(CHAIN), QUICK.__getitem__), "goes into its transforms"),
+        (Pictures(torch.tensor), "no chain of transforms"),
+        (_Rows(), "an iterable dataset"),
+    ],
+)
+def test_a_loader_whose_inputs_could_not_be_kept(data: Any, why: str) -> None:
+    loader: Any = DataLoader(data, batch_size=4)
+    assert why in look(loader)["obstacle"]
+    assert in_the_window(loader).dataset is data
+
+
+def test_looking_draws_no_random_number() -> None:
+    torch.manual_seed(5)
+    random.seed(5)
+    before = torch.get_rng_state(), random.getstate()
+    assert look(DataLoader(Pictures(transforms.Compose(CHAIN)), batch_size=4))["obstacle"] == ""
+    assert torch.equal(torch.get_rng_state(), before[0])
+    assert random.getstate() == before[1]
+
+
+def test_an_evaluation_that_shares_the_chain_gets_its_transforms_meanwhile() -> None:
+    chain = transforms.Compose(CHAIN[1:])
+    inside, go_on = threading.Event(), threading.Event()
+
+    def waiting(index: int) -> Any:
+        inside.set()
+        assert go_on.wait(20)
+        return decoded(index)
+
+    inputs = Inputs(Pictures(chain, waiting), [chain])
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.append(inputs[0]))
+    thread.start()
+    assert inside.wait(20)
+    evaluated, _ = Pictures(chain)[0]
+    go_on.set()
+    thread.join()
+    assert evaluated.dtype is torch.float32
+    assert torch.equal(finished(found[0], [chain])[0], evaluated)
+    assert chain.transforms == CHAIN[1:]
+
+
+def test_what_is_kept_goes_to_workers_that_are_spawned() -> None:
+    chain = transforms.Compose(CHAIN[1:])
+    kept = Kept([Inputs(Pictures(chain), [chain])[3]], 10, [chain])
+    again = pickle.loads(pickle.dumps(kept))
+    assert torch.equal(again[0][0], Pictures(chain)[3][0])
