@@ -6,6 +6,7 @@ import math
 import sys
 import time
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import psutil
@@ -47,6 +48,74 @@ def test_every_knob_takes_effect_in_one_process(guest: StartGuest) -> None:
         assert done.optimizer_steps >= done.steps
         assert done.seconds > 0
         assert done.ended > done.started
+
+
+BY_WORKER = (
+    PRELUDE
+    + """
+class ByWorker(Rows):
+    def __getitem__(self, index):
+        return torch.full((4,), 1.0), os.getpid()
+
+
+loader = DataLoader(ByWorker(4 * int(sys.argv[1])), batch_size=4, shuffle=True, num_workers=2)
+for epoch in range(100000):
+    for batch in loader:
+        train_on(batch)
+        note("loaded", batch[1][0].item())
+"""
+)
+
+
+def loaded_in(script: Guest, setting: Setting, **size: int) -> set[int]:
+    """The processes that loaded the batches of a window, but for the first and the last, which may be a neighbour's."""
+    before = len(script.notes("loaded"))
+    done = script.window(setting, **{"lead_in": 4, "steps": 8, **size})
+    assert (done.status, done.reason) == ("ok", "")
+    return set(script.notes("loaded")[before + 1 : -1])
+
+
+def test_workers_go_on_in_the_next_window_that_loads_in_the_same_way(guest: StartGuest) -> None:
+    script = guest(BY_WORKER, "100000")
+    script.found()
+    first = loaded_in(script, {})
+    assert len(first) == 2
+    assert loaded_in(script, {}) == first
+    assert loaded_in(script, {"autocast": "bfloat16"}) == first
+    again = script.window({}, lead_in=4, steps=8)
+    assert again.epoch_overhead_seconds is None, "nothing was started"
+    assert again.effect == {}
+    one = loaded_in(script, {"num_workers": 1})
+    assert len(one) == 1
+    assert not one & first
+    assert not any(map(psutil.pid_exists, first)), "they ended before the first window that loads otherwise"
+    after = loaded_in(script, {})
+    assert len(after) == 2
+    assert not after & (first | one)
+    phases = script.window({}, mode="phases", lead_in=4, steps=8)
+    assert len(phases.detail["loading"]["workers"]) == 2
+    assert loaded_in(script, {}) != after, "what times loading has workers of its own"
+
+
+def test_workers_end_with_the_epoch_as_the_user_s_do(guest: StartGuest) -> None:
+    script = guest(BY_WORKER, "20")
+    script.found()
+    seen = [loaded_in(script, {}, steps=12) for _ in range(4)]
+    loaded = script.notes("loaded")
+    by_epoch = [set(loaded[start : start + 20]) for start in range(0, len(loaded), 20)]
+    assert all(not one & other for one, other in pairwise(by_epoch)), (seen, by_epoch)
+
+
+def test_a_worker_that_dies_between_two_windows_is_nobody_s_failure(guest: StartGuest) -> None:
+    script = guest(BY_WORKER, "100000")
+    script.found()
+    first = loaded_in(script, {})
+    for pid in first:
+        psutil.Process(pid).kill()
+    time.sleep(0.5)  # Until torch has noticed: in a window as written, it would be the user's failure.
+    after = loaded_in(script, {})
+    assert len(after) == 2
+    assert not after & first
 
 
 HEAVY = """
@@ -178,6 +247,7 @@ def test_a_lead_in_that_takes_far_too_long_is_cut(guest: StartGuest) -> None:
     script.found()
     for cut in (True, False):
         most = 0.1 if cut else 0.0
+        script.window({}, lead_in=1, steps=1)  # Else its workers would go on.
         done = script.window({"num_workers": 2}, lead_in=30, steps=16, unit=2, most_lead_in_seconds=most)
         assert done.status == "ok"
         assert 3 <= done.lead_in_steps < 15 if cut else done.lead_in_steps == 30

@@ -131,6 +131,11 @@ def arguments(setting: Dict[str, Any]) -> Dict[str, Any]:
     return {name: value for name, value in setting.items() if name in kinds() and kinds()[name].argument}
 
 
+def of_loader(setting: Dict[str, Any]) -> Dict[str, Any]:
+    """The part of a setting that changes how batches are made."""
+    return {name: value for name, value in setting.items() if name in kinds() and kinds()[name].layer == "loader"}
+
+
 def shape(loader: Any, setting: Dict[str, Any]) -> None:
     """Change a copy of the user's loader as the setting wants it, beyond the loader's arguments."""
     known = [name for name in setting if name in kinds()]

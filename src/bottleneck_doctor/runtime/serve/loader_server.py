@@ -213,13 +213,14 @@ class LoaderServer:
             self._windows.run.pause(began, requested)
 
     def give_up_window(self, error: RuntimeError) -> bool:
-        """A worker ended, and torch raised that during the guest's own work. Returns whether that fails a window.
+        """A worker ended, and torch raised that during the guest's own work. Returns whether the loop goes on: that
+        fails a window, or no window had that worker.
 
         Raises `TheirError` if it is a worker of the user's own setting.
         """
         run = self._windows.run
         if run is None:
-            return False
+            return self._windows.close_idle()
         if not run.grant.setting:
             raise TheirError(error)
         self._windows.fail(run.reason(error), mid_epoch=self._delivered > 0)

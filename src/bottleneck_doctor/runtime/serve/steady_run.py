@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
+from ..loader.feed import Feed
 from ..process.originals import now
 from .epoch_overhead import LeadIn, epoch_overhead, queue_tolerance
 from .window import FedRun
@@ -20,7 +21,7 @@ class SteadyRun(FedRun):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._open = False
+        self._open = kwargs.get("feed") is not None
         self._asked = False
         self._lead_in = self._lead_left = self.grant.lead_in
         self._led = 0
@@ -28,14 +29,14 @@ class SteadyRun(FedRun):
         """When the first step of the lead-in was over. Workers start in it, kernels are picked and graphs compiled."""
         self._target = self.grant.steps
         self._segment_began = 0.0
-        self._opened = 0.0
+        self._opened = now()
         self._queue_before = 0
         self._extensions = 0
         self._segments = 0
         self._broken = False
         self._held = False
         self._opening = 0.0
-        self._led_without_pause = True
+        self._led_without_pause = not self._open  # Workers that are at work say nothing of what starting them costs.
         self._first_lead: Optional[LeadIn] = None
 
     def step_ended(self) -> bool:
@@ -150,6 +151,13 @@ class SteadyRun(FedRun):
         self._led = 0
         self._asked = False
         self._held = False
+
+    def let_go(self) -> Optional[Feed]:
+        alone = self.grant.mode == "timed" and not self.grant.together
+        if not (alone and self._open and self.feed.workers and self.feed.endless):
+            return super().let_go()
+        self.revert()
+        return self.feed  # type: ignore[no-any-return]
 
     def hold(self) -> None:
         """The batch that is now requested is served but not timed, because nothing will show when its step ends."""

@@ -189,7 +189,7 @@ class Run:
 
 
 class FedRun(Run):
-    """A run whose batches the guest serves."""
+    """A run whose batches the guest serves. `feed`: one of an earlier window that goes on; else it gets its own."""
 
     def __init__(
         self,
@@ -200,11 +200,14 @@ class FedRun(Run):
         stream: Optional[IndexStream],
         batch_cache: BatchCache,
         epoch: Optional[int],
+        feed: Optional[Feed] = None,
     ) -> None:
         super().__init__(grant, context, synchronise)
         self._batch_cache = batch_cache
         self.feed: Any
-        if keeps_batches(grant.setting):
+        if feed is not None:
+            self.feed = feed
+        elif keeps_batches(grant.setting):
             if not batch_cache.batches:
                 raise WindowFailed("no batch could be kept for replay")
             self.feed = ReplayFeed(batch_cache, epoch if grant.epochs else None)
@@ -261,6 +264,11 @@ class FedRun(Run):
     def close(self) -> None:
         self.revert()
         self.feed.close()
+
+    def let_go(self) -> Optional[Feed]:
+        """As `close`, but hand over the feed if its workers may go on with batches of another window."""
+        self.close()
+        return None
 
 
 def reason(error: BaseException) -> str:

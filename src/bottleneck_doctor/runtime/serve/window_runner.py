@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Callable, Optional, Union
+from typing import Any, Callable, Optional, Tuple, Union
 
-from ..knobs import GuestContext, keeps_batches
+from ..knobs import GuestContext, keeps_batches, of_loader
 from ..loader.feed import Feed
 from ..loader.shadow import IN_THIS_PROCESS
 from ..process.originals import now
@@ -47,6 +47,9 @@ class WindowRunner:
         self._report: Optional[WindowDone] = None
         self._failure = ""
         """Why a window of several ranks failed in this one, while its remaining steps are still run."""
+        self._idle: Optional[Tuple[Any, Feed]] = None
+        """A feed between two windows, and what it was made for. Its workers go on if the next window loads in the same
+        way: to start them anew may take longer than the window."""
         self._epoch_to_fill = False
         """The current epoch still belongs to a failed window; the next grant is requested at its end."""
 
@@ -78,10 +81,12 @@ class WindowRunner:
         """The user's loop begins an epoch."""
         self._epoch_to_fill = False
         self._close_filler()
+        self._epoch_of_idle_over()
 
     def epoch_ends(self) -> None:
         """The user's epoch is over."""
         self._close_filler()
+        self._epoch_of_idle_over()
 
     def finish(self, run: Union[SteadyRun, EpochRun]) -> None:
         """The window is complete: keep its report until the next grant is requested."""
@@ -89,7 +94,8 @@ class WindowRunner:
         if self._failure:
             self._report = WindowDone(window=run.grant.window, status="failed", reason=self._failure)
             self._failure = ""
-        run.close()
+        feed = run.let_go()
+        self._idle = None if feed is None else (self._made_for(run.grant), feed)
         self.run = None
 
     def fail(self, reason: str, *, mid_epoch: bool, grant: Optional[Grant] = None) -> None:
@@ -110,6 +116,15 @@ class WindowRunner:
             self.run.feed.kill()
         if self._filler is not None:
             self._filler.kill()
+        if self._idle is not None:
+            self._idle[1].kill()
+
+    def close_idle(self) -> bool:
+        """End the workers that wait for another window. Returns whether there were any."""
+        idle, self._idle = self._idle, None
+        if idle is not None:
+            idle[1].close()
+        return idle is not None
 
     def _ask_next(self) -> Grant:
         report, self._report = self._report, None
@@ -117,8 +132,19 @@ class WindowRunner:
             report = replace(report, position=self._training.position)
         return self._ask(report)
 
+    def _epoch_of_idle_over(self) -> None:
+        if self._idle is not None and not self._idle[1].persistent:
+            self.close_idle()
+
+    def _made_for(self, grant: Grant) -> Any:
+        """What the feed of a window depends on: equal for two windows that load in the same way."""
+        return id(self._training.loader), self._context.made_anew, of_loader(grant.setting)
+
     def _start(self, grant: Grant) -> None:
         training = self._training
+        goes_on = grant.mode == "timed" and not grant.epochs and not grant.together
+        if not goes_on or self._idle is None or self._idle[0] != self._made_for(grant):
+            self.close_idle()
         try:
             if keeps_batches(grant.setting) and not self._batch_cache.batches:
                 self._stock()
@@ -136,8 +162,10 @@ class WindowRunner:
         kind = EpochRun if grant.epochs else JointRun if grant.together else SteadyRun
         training = self._training
         stream = None if grant.epochs else training.stream
+        idle, self._idle = self._idle, None
+        more = {} if idle is None else {"feed": idle[1]}
         return kind(
-            grant, self._context, self._synchronise, training.loader, stream, self._batch_cache, training.length
+            grant, self._context, self._synchronise, training.loader, stream, self._batch_cache, training.length, **more
         )
 
     def _run_out(
