@@ -70,7 +70,7 @@ for epoch in range(100000):
 def loaded_in(script: Guest, setting: Setting, **size: int) -> set[int]:
     """The processes that loaded the batches of a window, but for the first and the last, which may be a neighbour's."""
     before = len(script.notes("loaded"))
-    done = script.window(setting, **{"lead_in": 4, "steps": 8, **size})
+    done = script.window(setting, **{"lead_in": 4, "steps": 8, **size}, keeps_workers=True)
     assert (done.status, done.reason) == ("ok", "")
     return set(script.notes("loaded")[before + 1 : -1])
 
@@ -82,7 +82,7 @@ def test_workers_go_on_in_the_next_window_that_loads_in_the_same_way(guest: Star
     assert len(first) == 2
     assert loaded_in(script, {}) == first
     assert loaded_in(script, {"autocast": "bfloat16"}) == first
-    again = script.window({}, lead_in=4, steps=8)
+    again = script.window({}, lead_in=4, steps=8, keeps_workers=True)
     assert again.epoch_overhead_seconds is None, "nothing was started"
     assert again.effect == {}
     one = loaded_in(script, {"num_workers": 1})
@@ -94,7 +94,11 @@ def test_workers_go_on_in_the_next_window_that_loads_in_the_same_way(guest: Star
     assert not after & (first | one)
     phases = script.window({}, mode="phases", lead_in=4, steps=8)
     assert len(phases.detail["loading"]["workers"]) == 2
-    assert loaded_in(script, {}) != after, "what times loading has workers of its own"
+    apart = loaded_in(script, {})
+    assert apart != after, "what times loading has workers of its own"
+    assert script.window({}, lead_in=4, steps=8).epoch_overhead_seconds is not None, (
+        "started anew unless that is asked for"
+    )
 
 
 def test_workers_end_with_the_epoch_as_the_user_s_do(guest: StartGuest) -> None:
@@ -247,7 +251,6 @@ def test_a_lead_in_that_takes_far_too_long_is_cut(guest: StartGuest) -> None:
     script.found()
     for cut in (True, False):
         most = 0.1 if cut else 0.0
-        script.window({}, lead_in=1, steps=1)  # Else its workers would go on.
         done = script.window({"num_workers": 2}, lead_in=30, steps=16, unit=2, most_lead_in_seconds=most)
         assert done.status == "ok"
         assert 3 <= done.lead_in_steps < 15 if cut else done.lead_in_steps == 30

@@ -118,7 +118,8 @@ def pairs(windows: Sequence[Window], epoch_batches: int | None) -> list[Pair]:
     """
     counted = [window for window in windows if usable(window)]
     per_step = samples_per_step(counted)
-    overheads = _epoch_overheads(counted)
+    # What starting workers costs is known before a process is warm, and later they may go on from window to window.
+    overheads = _epoch_overheads([each for each in windows if each.status in ("ok", "discarded")])
     beside = _Beside(windows, per_step)
     made: list[Pair] = []
     for session in sorted({window.session for window in counted}):

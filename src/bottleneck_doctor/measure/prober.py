@@ -63,6 +63,8 @@ class Prober:
         self.device_bytes: int | None = None
         self.device_reserved_bytes: int | None = None
         """The most bytes of device memory that tensors used, and that the allocator held; None without a device."""
+        self.keeps_workers = False
+        """Whether workers go on from one window to the next that loads in the same way."""
         self.keeps_losses = False
         """Whether guests tell the losses of the training, too."""
         self.losses: dict[int, float] = {}
@@ -204,6 +206,7 @@ class Prober:
                 losses=self.keeps_losses,
                 most_lead_in_seconds=most_lead_in,
                 most_wall_seconds=most_wall_seconds,
+                keeps_workers=self.keeps_workers,
             )
         )
         time_left = min(max(1.0, self._budget.left()) + grace, self._budget.until_end())

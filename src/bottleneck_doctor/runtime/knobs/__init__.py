@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import pkgutil
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Tuple
 
 from ..loop.pauses import EpochPauses
 from ..loop.steps import Steps
@@ -131,9 +131,9 @@ def arguments(setting: Dict[str, Any]) -> Dict[str, Any]:
     return {name: value for name, value in setting.items() if name in kinds() and kinds()[name].argument}
 
 
-def of_loader(setting: Dict[str, Any]) -> Dict[str, Any]:
-    """The part of a setting that changes how batches are made."""
-    return {name: value for name, value in setting.items() if name in kinds() and kinds()[name].layer == "loader"}
+def of_loader(setting: Dict[str, Any]) -> Tuple[Tuple[str, Any], ...]:
+    """The part of a setting that changes how batches are made, in a fixed order."""
+    return tuple(sorted(each for each in setting.items() if each[0] in kinds() and kinds()[each[0]].layer == "loader"))
 
 
 def shape(loader: Any, setting: Dict[str, Any]) -> None:

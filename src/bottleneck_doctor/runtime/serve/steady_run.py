@@ -21,7 +21,8 @@ class SteadyRun(FedRun):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._open = kwargs.get("feed") is not None
+        self._reused = kwargs.get("feed") is not None
+        self._open = self._reused
         self._asked = False
         self._lead_in = self._lead_left = self.grant.lead_in
         self._led = 0
@@ -152,10 +153,15 @@ class SteadyRun(FedRun):
         self._asked = False
         self._held = False
 
-    def let_go(self) -> Optional[Feed]:
-        alone = self.grant.mode == "timed" and not self.grant.together
-        if not (alone and self._open and self.feed.workers and self.feed.endless):
-            return super().let_go()
+    @property
+    def starts_workers(self) -> bool:
+        """Whether it started its workers."""
+        return self.feed.workers > 0 and not self._reused
+
+    def let_go(self, *, goes_on: bool) -> Optional[Feed]:
+        alone = self.grant.keeps_workers and self.grant.mode == "timed" and not self.grant.together
+        if not (goes_on and alone and self._open and self.feed.workers and self.feed.endless):
+            return super().let_go(goes_on=goes_on)
         self.revert()
         return self.feed  # type: ignore[no-any-return]
 

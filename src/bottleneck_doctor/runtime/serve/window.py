@@ -265,8 +265,9 @@ class FedRun(Run):
         self.revert()
         self.feed.close()
 
-    def let_go(self) -> Optional[Feed]:
-        """As `close`, but hand over the feed if its workers may go on with batches of another window."""
+    def let_go(self, *, goes_on: bool) -> Optional[Feed]:
+        """As `close`, but hand over the feed if its workers may go on with batches of another window. `goes_on`: there
+        is nothing more to be learnt from starting them."""
         self.close()
         return None
 

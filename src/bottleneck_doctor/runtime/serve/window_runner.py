@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Callable, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Optional, Tuple, Union
 
 from ..knobs import GuestContext, keeps_batches, of_loader
 from ..loader.feed import Feed
@@ -20,6 +20,9 @@ from .window import Ask, TheirError, WindowFailed
 STOCK = 8
 """Batches that are kept for replay, unless that takes longer than `STOCK_SECONDS`."""
 STOCK_SECONDS = 5.0
+_KNOWN = 2
+"""So many starts of workers are seen before they go on in other windows, or one of which it is known what it costs. If
+steps are slow, lead-ins are too short to tell."""
 
 
 class WindowRunner:
@@ -50,6 +53,8 @@ class WindowRunner:
         self._idle: Optional[Tuple[Any, Feed]] = None
         """A feed between two windows, and what it was made for. Its workers go on if the next window loads in the same
         way: to start them anew may take longer than the window."""
+        self._starts: Dict[Any, int] = {}
+        """How well is known what starting the workers of a feed costs, by what it was made for: `_KNOWN` is enough."""
         self._epoch_to_fill = False
         """The current epoch still belongs to a failed window; the next grant is requested at its end."""
 
@@ -94,8 +99,12 @@ class WindowRunner:
         if self._failure:
             self._report = WindowDone(window=run.grant.window, status="failed", reason=self._failure)
             self._failure = ""
-        feed = run.let_go()
-        self._idle = None if feed is None else (self._made_for(run.grant), feed)
+        made_for = self._made_for(run.grant)
+        if isinstance(run, SteadyRun) and run.starts_workers:
+            seen = _KNOWN if self._report.epoch_overhead_seconds is not None else 1
+            self._starts[made_for[1:]] = self._starts.get(made_for[1:], 0) + seen
+        feed = run.let_go(goes_on=self._starts.get(made_for[1:], 0) >= _KNOWN)
+        self._idle = None if feed is None else (made_for, feed)
         self.run = None
 
     def fail(self, reason: str, *, mid_epoch: bool, grant: Optional[Grant] = None) -> None:
@@ -136,13 +145,13 @@ class WindowRunner:
         if self._idle is not None and not self._idle[1].persistent:
             self.close_idle()
 
-    def _made_for(self, grant: Grant) -> Any:
-        """What the feed of a window depends on: equal for two windows that load in the same way."""
+    def _made_for(self, grant: Grant) -> Tuple[Any, ...]:
+        """What the feed of a window depends on, the loader first: equal for two windows that load in the same way."""
         return id(self._training.loader), self._context.made_anew, of_loader(grant.setting)
 
     def _start(self, grant: Grant) -> None:
         training = self._training
-        goes_on = grant.mode == "timed" and not grant.epochs and not grant.together
+        goes_on = grant.keeps_workers and grant.mode == "timed" and not grant.epochs and not grant.together
         if not goes_on or self._idle is None or self._idle[0] != self._made_for(grant):
             self.close_idle()
         try:

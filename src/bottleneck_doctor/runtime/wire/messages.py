@@ -115,7 +115,8 @@ class Grant:
     A window of steps that has lasted `most_wall_seconds` (0: no limit) in all, with its lead-ins and with the pauses
     between epochs that count as neither, ends at the next step's end.
     `together`: several ranks run this window, so it takes exactly `lead_in + steps` steps whatever happens meanwhile.
-    `losses`: from now on, losses are kept and told with each window.
+    `losses`: from now on, losses are kept and told with each window. `keeps_workers`: workers of an earlier window may
+    go on in it, and its own in a later one.
     """
 
     kind: ClassVar[str] = "grant"
@@ -132,6 +133,7 @@ class Grant:
     losses: bool = False
     most_lead_in_seconds: float = 0.0
     most_wall_seconds: float = 0.0
+    keeps_workers: bool = False
 
 
 @dataclass(frozen=True)
