@@ -335,6 +335,16 @@ def test_checkpointing_is_left_out_where_it_was_seen() -> None:
     assert "no activation checkpointing" in refusal("checkpointing", FOUND)
 
 
+def test_bfloat16_is_tried_on_request_where_it_has_no_fast_kernels() -> None:
+    slow = replace(FOUND, facts={"autocast": {"slow_bfloat16": True}})
+    unasked = BY_ID["amp-bf16"].proposed(slow, named=False)
+    assert isinstance(unasked, NotApplicable)
+    assert "no fast kernels for bfloat16" in unasked.reason
+    assert "`--only amp-bf16`" in unasked.reason
+    assert isinstance(BY_ID["amp-bf16"].proposed(slow, named=True), Offer)
+    assert isinstance(BY_ID["amp-bf16"].proposed(FOUND, named=False), Offer)
+
+
 def test_autocast_is_left_out_where_it_is_on() -> None:
     on = replace(FOUND, autocast="bfloat16")
     assert settings("full-precision", replace(on, obstacles={"no_autocast": ""})) == [{"no_autocast": True}]

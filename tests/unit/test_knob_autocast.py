@@ -128,3 +128,9 @@ def test_what_a_loop_carries_from_step_to_step_is_of_the_model_s_type_behind_a_w
     out, _ = model(x, state=carried)
     assert out.dtype is torch.float32
     assert not model._forward_pre_hooks, "nothing stays behind"
+
+
+def test_it_is_told_where_bfloat16_has_no_fast_kernels() -> None:
+    fast = torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    assert Autocast.facts(Steps(), "cpu") == (None if fast else {"slow_bfloat16": True})
+    assert Autocast.facts(Steps(), "cuda:0") is None

@@ -35,6 +35,8 @@ class Offer:
     """They save time in which the kernel works for the process, and can't save more."""
     risk: Risk | None = None
     """The risk of what is offered here, where it is another than the fix has in general."""
+    on_request: str = ""
+    """Why it is not tried here unless the fix is named; "" if it is tried."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +67,10 @@ class Fix:
     def proposed(self, found: Found, *, named: bool) -> Offer | NotApplicable:
         """What is tried on this loop. `named`: whether the user asked for this fix by its id."""
         proposal = self.propose(found)
-        refused = self.on_request and not named and isinstance(proposal, Offer)
-        return NotApplicable(self.on_request) if refused else proposal
+        if named or isinstance(proposal, NotApplicable):
+            return proposal
+        asked_for = self.on_request or proposal.on_request
+        return NotApplicable(asked_for) if asked_for else proposal
 
 
 def knob_obstacle(found: Found, knob: str) -> NotApplicable | None:

@@ -6,13 +6,21 @@ from __future__ import annotations
 from bottleneck_doctor.knobs._spec import AutocastBlock, KnobSpec
 from bottleneck_doctor.runtime.wire.messages import Found
 
+NAME = "autocast"
+
 
 def _own(found: Found) -> str | None:
     return found.autocast or None
 
 
+def is_slow(found: Found) -> bool:
+    """Whether torch has no fast kernels for bfloat16 where the model is."""
+    seen = found.facts.get(NAME)
+    return isinstance(seen, dict) and seen.get("slow_bfloat16") is True
+
+
 KNOB = KnobSpec(
-    name="autocast",
+    name=NAME,
     layer="process",
     edit=AutocastBlock(),
     options=(

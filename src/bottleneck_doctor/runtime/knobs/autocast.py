@@ -13,6 +13,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import torch
 
+from ..loop.steps import Steps
 from . import GuestContext, Knob
 from ._hook import Hook
 from ._modules import is_compiled, mapped
@@ -65,6 +66,13 @@ class Autocast(Knob):
         self._dtype = torch.bfloat16
         self._device = "cpu"
         self._loop_left = False
+
+    @classmethod
+    def facts(cls, steps: Steps, device: str, loader: Any = None) -> Any:
+        """`slow_bfloat16`: torch has no fast kernels for it here. It converts every operand, or computes without
+        vectors, so that convolutions take many times as long."""
+        fast = not device.startswith("cpu") or torch.ops.mkldnn._is_mkldnn_bf16_supported()
+        return None if fast else {"slow_bfloat16": True}
 
     def apply(self, value: Any, context: GuestContext) -> None:
         self._dtype = {"bfloat16": torch.bfloat16, "float16": torch.float16}[value]
