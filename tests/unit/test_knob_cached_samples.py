@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, Tenso
 from bottleneck_doctor import knobs
 from bottleneck_doctor.documents.report import Preparation, Setting
 from bottleneck_doctor.fixes import NotApplicable, Offer, catalogue
-from bottleneck_doctor.runtime.knobs import GuestContext, Refused, cached_samples
+from bottleneck_doctor.runtime.knobs import GuestContext, Refused, _in_memory, cached_samples
 from bottleneck_doctor.runtime.knobs._samples import alike
 from bottleneck_doctor.runtime.knobs.cached_samples import CachedSamples, bytes_of, look
 from bottleneck_doctor.runtime.loader.feed import Feed, IndexStream
@@ -157,7 +157,7 @@ def test_other_samples_are_left_alone(name: str) -> None:
 def test_what_does_not_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     loader = DataLoader(Rows(), batch_size=4)
     needed = look(loader)["bytes"]
-    monkeypatch.setattr(cached_samples, "host_free", lambda: 2.1 * needed)
+    monkeypatch.setattr(_in_memory, "host_free", lambda: 2.1 * needed)
     assert look(loader)["obstacle"] == ""
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
     assert "all samples together would take" in look(loader)["obstacle"], "each process has a list of its own"
@@ -193,7 +193,7 @@ def test_a_piece_keeps_all_that_it_was_cut_from(monkeypatch: pytest.MonkeyPatch)
     found = look(loader)
     each = 4 * (3 * 512 * 512 + 1024 * 512)
     assert COUNT * each <= found["bytes"] <= COUNT * (each + 2000)
-    monkeypatch.setattr(cached_samples, "host_free", lambda: COUNT * each)
+    monkeypatch.setattr(_in_memory, "host_free", lambda: COUNT * each)
     assert "all samples together would take about" in look(loader)["obstacle"]
     # Some of them take all the memory that a window's samples should, so there are no copies.
     monkeypatch.setattr(cached_samples, "FILLED", (4, 16))

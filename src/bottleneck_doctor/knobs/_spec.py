@@ -340,3 +340,10 @@ def prepared(found: Found, name: str) -> Preparation | None:
     if not isinstance(samples, int) or not isinstance(size, int) or not isinstance(seconds, int | float):
         return None
     return Preparation(samples=samples, seconds=float(seconds), bytes=size)
+
+
+def told_obstacle(found: Found, name: str) -> str | None:
+    """Why the guest could not use the knob of this name, "" where it could; None where it has not looked."""
+    seen = found.facts.get(name)
+    told = seen.get("obstacle") if isinstance(seen, dict) else None
+    return told if isinstance(told, str) else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bottleneck_doctor.documents.report import Preparation
-from bottleneck_doctor.knobs._spec import KeptInputs, KnobSpec, prepared
+from bottleneck_doctor.knobs._spec import KeptInputs, KnobSpec, prepared, told_obstacle
 from bottleneck_doctor.runtime.wire.messages import Found
 
 NAME = "cached_inputs"
@@ -11,9 +11,7 @@ NAME = "cached_inputs"
 
 def obstacle(found: Found) -> str | None:
     """Why inputs can't be kept, "" where they can; None where the guest has not looked."""
-    seen = found.facts.get(NAME)
-    told = seen.get("obstacle") if isinstance(seen, dict) else None
-    return told if isinstance(told, str) else None
+    return told_obstacle(found, NAME)
 
 
 def _prepares(found: Found) -> Preparation | None:

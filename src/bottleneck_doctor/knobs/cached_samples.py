@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bottleneck_doctor.documents.report import Preparation
-from bottleneck_doctor.knobs._spec import KnobSpec, ListedSamples, prepared
+from bottleneck_doctor.knobs._spec import KnobSpec, ListedSamples, prepared, told_obstacle
 from bottleneck_doctor.runtime.wire.messages import Found
 
 NAME = "cached_samples"
@@ -11,9 +11,7 @@ NAME = "cached_samples"
 
 def obstacle(found: Found) -> str | None:
     """Why samples can't be prepared once, "" where they can; None where the guest has not looked."""
-    seen = found.facts.get(NAME)
-    told = seen.get("obstacle") if isinstance(seen, dict) else None
-    return told if isinstance(told, str) else None
+    return told_obstacle(found, NAME)
 
 
 def _prepares(found: Found) -> Preparation | None:

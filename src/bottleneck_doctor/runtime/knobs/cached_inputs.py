@@ -1,8 +1,7 @@
 """`cached_inputs`: what a dataset gives to its transforms, such as a decoded picture, is kept in memory, and only the
 transforms are done again for each sample. The effect is checked by the dataset that the window's loader has.
 
-This is for transforms that are random, so that prepared samples can't be kept (`cached_samples`). A window can't wait
-until all inputs are there either: it keeps some of them, and copies, as a window with `cached_samples` does.
+This is for transforms that are random, so that prepared samples can't be kept (`cached_samples`).
 
 The transforms stay what they are for everybody else. While inputs are taken, something else stands in the chain, in the
 thread that takes them alone.
@@ -17,11 +16,10 @@ from torch.utils.data import IterableDataset
 
 from ..loop.steps import Steps
 from ..process.originals import now
-from . import GuestContext, Knob, Refused
-from ._memory import host_free
+from ._in_memory import InMemory, too_large
 from ._samples import Generators, alike
 from ._tail import Place, Tail, WithoutTail, chains_of, fetching
-from .cached_samples import MEMORY_PART, blocks, bytes_of, filled, processes_here
+from .cached_samples import blocks, bytes_of, filled
 
 NAME = "cached_inputs"
 LOOK_SECONDS = 0.3
@@ -38,29 +36,20 @@ class Input(NamedTuple):
     chain: int
 
 
-class CachedInputs(Knob):
+class CachedInputs(InMemory):
     name = NAME
-    layer = "loader"
 
     @classmethod
     def facts(cls, steps: Steps, device: str, loader: Any = None) -> Any:
         return None if loader is None else look(loader)
 
     @classmethod
-    def shape(cls, value: Any, loader: Any) -> None:
-        instead = _stand_in() if value else None
-        if instead is not None:
-            loader.__dict__["dataset"] = instead
+    def stand_in(cls) -> Any:
+        return _stand_in()
 
-    def apply(self, value: Any, context: GuestContext) -> None:
-        if value and context.made_anew:
-            raise Refused("the script makes a new loader for every epoch, and would read all samples each time")
-
-    def effect_on_loading(self, value: Any, feed: Any) -> Optional[bool]:
-        loader = getattr(feed, "loader", None)
-        bare = getattr(loader, "dataset", None)
-        inner = bare.__dict__.get("_doctor_dataset", bare) if isinstance(bare, WithoutTail) else bare
-        return None if loader is None else isinstance(inner, Kept) == bool(value)
+    @classmethod
+    def stands_in(cls, dataset: Any) -> bool:
+        return isinstance(dataset, Kept)
 
 
 # -- which loaders -----------------------------------------------------------------------------------------------------
@@ -86,10 +75,9 @@ def look(loader: Any) -> Dict[str, Any]:
     if isinstance(found, str):
         return {"obstacle": found}
     size, seconds = found
-    copies, free = processes_here(), host_free()
-    if free is not None and copies * count * size > MEMORY_PART * free:
-        needed, left = copies * count * size / (1 << 30), free / (1 << 30)
-        return {"obstacle": f"all inputs together would take about {needed:.1f} GiB, and {left:.1f} GiB are free"}
+    large = too_large(count * size, "inputs")
+    if large:
+        return {"obstacle": large}
     _source[:] = [(weakref.ref(dataset), chains)]
     return {"obstacle": "", "samples": count, "bytes": int(count * size), "seconds": count * seconds}
 

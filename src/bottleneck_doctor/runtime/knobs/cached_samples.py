@@ -1,10 +1,6 @@
 """`cached_samples`: the loader's dataset is a list of samples that were prepared before, in place of one that prepares
 each sample whenever it is asked. The effect is checked by the dataset that the window's loader has.
 
-A window can't wait until all samples are prepared. It prepares some of them, and copies them until they take as much
-memory as a processor's cache can't hold: a list of all samples would not lie in the cache either. Then every index
-stands for one of these.
-
 A list is the same data only if a sample is the same each time it is prepared. Some samples are prepared twice to see
 that, and nothing may be drawn from a random generator meanwhile.
 """
@@ -12,7 +8,6 @@ that, and nothing may be drawn from a random generator meanwhile.
 from __future__ import annotations
 
 import copy
-import os
 import sys
 import weakref
 from collections import Counter
@@ -23,8 +18,8 @@ from torch.utils.data import IterableDataset, TensorDataset
 
 from ..loop.steps import Steps
 from ..process.originals import now
-from . import GuestContext, Knob, Refused
-from ._memory import MemoryLimit, host_free
+from ._in_memory import InMemory, too_large
+from ._memory import MemoryLimit
 from ._samples import Generators, alike
 from .batched_fetch import inside_subsets, reads_rows
 
@@ -39,33 +34,24 @@ FILLED = (4, 2048)
 SPREAD_BYTES = 64 << 20
 """The samples of a window take this much memory, which is more than the cache of a core."""
 MOST_COPIES = 16384
-MEMORY_PART = 0.5
-"""A list of all samples may take this share of the memory that is free."""
 _OBJECT_BYTES = 100
 """About what an object of Python's takes besides its data."""
 
 
-class CachedSamples(Knob):
+class CachedSamples(InMemory):
     name = NAME
-    layer = "loader"
 
     @classmethod
     def facts(cls, steps: Steps, device: str, loader: Any = None) -> Any:
         return None if loader is None else look(loader)
 
     @classmethod
-    def shape(cls, value: Any, loader: Any) -> None:
-        instead = _stand_in() if value else None
-        if instead is not None:
-            loader.__dict__["dataset"] = instead
+    def stand_in(cls) -> Any:
+        return _stand_in()
 
-    def apply(self, value: Any, context: GuestContext) -> None:
-        if value and context.made_anew:
-            raise Refused("the script makes a new loader for every epoch, and would prepare all samples each time")
-
-    def effect_on_loading(self, value: Any, feed: Any) -> Optional[bool]:
-        loader = getattr(feed, "loader", None)
-        return None if loader is None else isinstance(loader.dataset, Prepared) == bool(value)
+    @classmethod
+    def stands_in(cls, dataset: Any) -> bool:
+        return isinstance(dataset, Prepared)
 
 
 # -- which loaders -----------------------------------------------------------------------------------------------------
@@ -87,10 +73,9 @@ def look(loader: Any) -> Dict[str, Any]:
     if isinstance(found, str):
         return {"obstacle": found}
     size, seconds = found
-    copies, free = processes_here(), host_free()
-    if free is not None and copies * count * size > MEMORY_PART * free:
-        needed, left = copies * count * size / (1 << 30), free / (1 << 30)
-        return {"obstacle": f"all samples together would take about {needed:.1f} GiB, and {left:.1f} GiB are free"}
+    large = too_large(count * size, "samples")
+    if large:
+        return {"obstacle": large}
     return {"obstacle": "", "samples": count, "bytes": int(count * size), "seconds": count * seconds}
 
 
@@ -148,14 +133,6 @@ def _looked_at(dataset: Any, count: int, collate: Callable[[Any], Any]) -> Any:
     finally:
         before.put_back()
     return size / len(lasted), sorted(lasted)[len(lasted) // 2]
-
-
-def processes_here() -> int:
-    """How many processes of this training hold samples on this machine."""
-    try:
-        return max(1, int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
-    except ValueError:
-        return 1
 
 
 # -- samples -----------------------------------------------------------------------------------------------------------
