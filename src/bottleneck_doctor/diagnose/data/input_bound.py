@@ -37,6 +37,14 @@ RULE = Rule(
     source=TB_PLUGIN,
     advice="Look at how a batch is made: fetching samples, transforming them, and handing the batch to the training "
     "process.",
-    fixes=("workers", "prefetch-factor", "intra-op-threads", "batched-fetch", "cached-samples"),
+    fixes=(
+        "workers",
+        "prefetch-factor",
+        "intra-op-threads",
+        "batched-fetch",
+        "cached-samples",
+        "cached-inputs",
+        "batched-transforms",
+    ),
     contradicts=("compute-bound",),
 )

@@ -70,6 +70,6 @@ RULE = Rule(
     source="https://doc.lustre.org/lustre_manual.xhtml#lustre_dataonmdt",
     advice="Pack the samples into a few large files (tar shards, HDF5, LMDB, an array on disk) and read them in "
     "sequence.",
-    fixes=("workers", "prefetch-factor", "cached-samples"),
+    fixes=("workers", "prefetch-factor", "cached-samples", "cached-inputs"),
     contradicts=("compute-bound", "memory-data-needs-no-workers"),
 )

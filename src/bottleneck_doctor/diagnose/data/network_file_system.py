@@ -58,6 +58,6 @@ RULE = Rule(
     source="https://man7.org/linux/man-pages/man2/statfs.2.html",
     advice="Copy the data to a local disk (or to memory, /dev/shm) when the job starts, as one archive rather than "
     "file by file.",
-    fixes=("workers", "prefetch-factor", "cached-samples"),
+    fixes=("workers", "prefetch-factor", "cached-samples", "cached-inputs"),
     contradicts=("compute-bound", "workers-cpu-bound", "memory-data-needs-no-workers"),
 )

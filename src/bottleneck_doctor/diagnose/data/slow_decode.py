@@ -53,7 +53,7 @@ RULE = Rule(
     judge=judge,
     source="https://docs.pytorch.org/vision/stable/io.html",
     advice="Store the files at the size that training uses, decode with a faster library, or keep decoded samples.",
-    fixes=("workers", "prefetch-factor", "intra-op-threads", "cached-samples"),
+    fixes=("workers", "prefetch-factor", "intra-op-threads", "cached-samples", "cached-inputs"),
     yields_to=("memory-data-needs-no-workers",),
     contradicts=("compute-bound",),
 )

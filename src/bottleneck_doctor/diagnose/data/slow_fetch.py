@@ -80,7 +80,7 @@ RULE = Rule(
     judge=judge,
     source=DATA_GUIDE,
     advice="Do this work once, before training, instead of for every sample of every epoch.",
-    fixes=("workers", "prefetch-factor", "intra-op-threads", "batched-fetch", "cached-samples"),
+    fixes=("workers", "prefetch-factor", "intra-op-threads", "batched-fetch", "cached-samples", "cached-inputs"),
     yields_to=(
         "many-small-files",
         "network-file-system",

@@ -94,7 +94,7 @@ RULE = Rule(
     source="https://www.brendangregg.com/usemethod.html",
     advice="Several processes can wait at the same time: use more workers than cores. Or read fewer and larger pieces, "
     "or copy the data to a local disk.",
-    fixes=("workers", "prefetch-factor", "cached-samples"),
+    fixes=("workers", "prefetch-factor", "cached-samples", "cached-inputs"),
     yields_to=("memory-data-needs-no-workers",),
     contradicts=("compute-bound", "workers-cpu-bound", "oversubscribed-cores"),
 )
