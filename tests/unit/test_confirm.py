@@ -155,6 +155,13 @@ def by_hand() -> Change:
     return Change(file=str(Path.cwd() / "train.py"), line=1, diff="", note="Give `--workers 2`.")
 
 
+def test_what_keeps_a_part_of_the_samples_is_not_switched_for_a_whole_training() -> None:
+    kept: Setting = {"cached_inputs": True}
+    told = chosen(promised(setting=kept, changes=[by_hand()]))
+    assert isinstance(told, str)
+    assert "keeps a part of the samples only" in told
+
+
 def test_what_is_left_to_the_user_is_switched_instead() -> None:
     why = "Not all of it is an edit that doctor can make (train.py, line 1)."
     assert chosen(promised(changes=[by_hand()])) == Way(setting=WORKERS, why=why)

@@ -42,7 +42,7 @@ def way(result: Result, promise: Promise) -> Way | str:
     switched = knobs.switched(promise.setting)
     if not result.method.source:
         why = "With --no-source, the report has no edit that could be tried."
-        return Way(variables=variables, setting=switched, why=why)
+        return _by_setting(variables, switched, why)
     planned = plan(promise.changes, result.sources)
     by_hand = [change for change in promise.changes if not change.diff]
     left_out = patch_words.left_out(planned, result)
@@ -50,6 +50,12 @@ def way(result: Result, promise: Promise) -> Way | str:
         return Way(planned.files, variables)
     place = f" ({patch_words.place_of(by_hand[0], result)})" if by_hand else ""
     why = left_out[0] if left_out and not by_hand else f"Not all of it is an edit that doctor can make{place}."
+    return _by_setting(variables, switched, why)
+
+
+def _by_setting(variables: Mapping[str, str], switched: Setting, why: str) -> Way | str:
+    if knobs.in_part(switched):
+        return f"{why} And a process in which it is switched keeps a part of the samples only."
     return Way(variables=variables, setting=switched, why=why)
 
 

@@ -100,6 +100,11 @@ def clash(setting: Setting) -> bool:
     return any(name in setting for each in knobs_of(setting) for name in each.idle_beside)
 
 
+def in_part(setting: Setting) -> bool:
+    """Whether windows under the setting train on a part of the data."""
+    return any(each.in_part and setting[each.name] for each in knobs_of(setting))
+
+
 def only_loads(setting: Setting) -> bool:
     """Whether the setting changes nothing but how fast batches are made. So does the empty one."""
     return all(each is not None and each.only_loads for each in map(knob, setting))

@@ -317,6 +317,8 @@ class KnobSpec:
     """The user's own value, to be told as a part of the training as written; None where there is nothing to tell."""
     loads: Callable[[Loading, SettingValue], Loading] = _as_before
     """What a value makes of how batches are made."""
+    in_part: bool = False
+    """Whether windows with it train on a part of the data, so that their losses are not those of a user's training."""
     prepares: Callable[[Found], Preparation | None] = _nothing_first
     """What it does once before training begins, where it is switched on."""
 

@@ -23,6 +23,7 @@ KNOB = KnobSpec(
     layer="loader",
     edit=KeptInputs("transform(kept[index])"),
     only_loads=True,
+    in_part=True,
     prepares=_prepares,
     idle_beside=("cached_samples",),
 )

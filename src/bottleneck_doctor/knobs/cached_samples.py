@@ -23,5 +23,6 @@ KNOB = KnobSpec(
     layer="loader",
     edit=ListedSamples("dataset=[dataset[index] for index in range(len(dataset))]"),
     only_loads=True,
+    in_part=True,
     prepares=_prepares,
 )
