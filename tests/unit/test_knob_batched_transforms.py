@@ -6,6 +6,7 @@ import copy
 import pickle
 import random
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -181,9 +182,15 @@ class _Fails(Pictures):
         raise OSError("it is gone")
 
 
+def slow(index: int) -> Any:
+    time.sleep(0.15)
+    return picture(index)
+
+
 @pytest.mark.parametrize(
     ("data", "why"),
     [
+        (Pictures(transforms.Compose(LAST), slow), "cost next to nothing"),
         (Pictures(transforms.Compose([*LAST, transforms.RandomErasing(1.0)])), "do not end with transforms"),
         (Pictures(transforms.Compose([transforms.ToTensor(), transforms.Lambda(abs)])), "do not end with transforms"),
         (Pictures(transforms.PILToTensor()), "do not end with transforms"),

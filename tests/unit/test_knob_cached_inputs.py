@@ -171,6 +171,22 @@ def test_a_loader_whose_inputs_could_not_be_kept(data: Any, why: str) -> None:
     assert in_the_window(loader).dataset is data
 
 
+def test_samples_that_take_long_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def noted(index: int) -> Any:
+        asked.append(index)
+        return decoded(index)
+
+    loader: Any = DataLoader(Pictures(transforms.Compose(CHAIN), noted), batch_size=4)
+    assert look(loader)["obstacle"] == ""
+    assert len(set(asked)) >= 2
+    asked.clear()
+    monkeypatch.setattr(cached_inputs, "SLOW_SECONDS", 0.0)
+    assert look(loader)["obstacle"] == ""
+    assert set(asked) == {0}
+
+
 def test_looking_draws_no_random_number() -> None:
     torch.manual_seed(5)
     random.seed(5)

@@ -25,6 +25,8 @@ NAME = "cached_inputs"
 LOOK_SECONDS = 0.3
 LOOKS = (2, 8)
 """At least, and at most, this many samples are looked at; between them, as many as fit into `LOOK_SECONDS`."""
+SLOW_SECONDS = 2.0
+"""If looking at the first sample takes longer, it is the only one."""
 LEAST_SHARE = 0.15
 """Taking an input has to be this part of preparing a sample. Ours: with less, making batches would be hardly faster."""
 
@@ -93,7 +95,7 @@ def _looked_at(dataset: Any, chains: List[Any], count: int) -> Any:
     whole: List[float] = []
     try:
         for place in range(LOOKS[1]):
-            if place >= LOOKS[0] and now() - begun > LOOK_SECONDS:
+            if place and now() - begun > (LOOK_SECONDS if place >= LOOKS[0] else SLOW_SECONDS):
                 break
             index = (place * 7919) % count
             started = Generators()
