@@ -1,5 +1,5 @@
 """Trains a small network on JPEG files, which are decoded for every epoch, and then cropped and flipped at random. With
-`--size 32`, decoding takes next to no time.
+`--size 32`, opening them takes longer than decoding.
 
 python decoded_pictures.py --size 32
 """
