@@ -164,7 +164,7 @@ def examine(program: Planted, budget: str, scratch: Path, reports: Path | None =
         "phases": report.get("phases"),
         "warnings": [each["slug"] for each in report.get("warnings", [])],
     }
-    return without_places(record, [PROGRAMS, scratch, Path(sys.prefix)])
+    return without_places(record, [PROGRAMS, scratch, output.parent, Path(sys.prefix)])
 
 
 def without_places(record: Any, folders: Sequence[Path]) -> Any:
