@@ -333,15 +333,20 @@ def seen(name: str) -> Callable[[Found], SettingValue | None]:
     return own
 
 
-def prepared(found: Found, name: str) -> Preparation | None:
-    """What the guest told of samples that are prepared once before training begins: how many, and what that takes."""
-    seen = found.facts.get(name)
-    if not isinstance(seen, dict):
-        return None
-    samples, size, seconds = (seen.get(name) for name in ("samples", "bytes", "seconds"))
-    if not isinstance(samples, int) or not isinstance(size, int) or not isinstance(seconds, int | float):
-        return None
-    return Preparation(samples=samples, seconds=float(seconds), bytes=size)
+def prepared(name: str) -> Callable[[Found], Preparation | None]:
+    """The `prepares` of a knob whose guest told of samples that are prepared once before training begins: how many, and
+    what that takes."""
+
+    def prepares(found: Found) -> Preparation | None:
+        told = found.facts.get(name)
+        if not isinstance(told, dict):
+            return None
+        samples, size, seconds = (told.get(each) for each in ("samples", "bytes", "seconds"))
+        if not isinstance(samples, int) or not isinstance(size, int) or not isinstance(seconds, int | float):
+            return None
+        return Preparation(samples=samples, seconds=float(seconds), bytes=size)
+
+    return prepares
 
 
 def told_obstacle(found: Found, name: str) -> str | None:

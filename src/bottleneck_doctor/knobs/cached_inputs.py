@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bottleneck_doctor.documents.report import Preparation
 from bottleneck_doctor.knobs._spec import KeptInputs, KnobSpec, prepared, told_obstacle
 from bottleneck_doctor.runtime.wire.messages import Found
 
@@ -14,16 +13,12 @@ def obstacle(found: Found) -> str | None:
     return told_obstacle(found, NAME)
 
 
-def _prepares(found: Found) -> Preparation | None:
-    return prepared(found, NAME)
-
-
 KNOB = KnobSpec(
     name=NAME,
     layer="loader",
     edit=KeptInputs("transform(kept[index])"),
     only_loads=True,
     in_part=True,
-    prepares=_prepares,
+    prepares=prepared(NAME),
     idle_beside=("cached_samples",),
 )

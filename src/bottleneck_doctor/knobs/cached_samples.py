@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bottleneck_doctor.documents.report import Preparation
 from bottleneck_doctor.knobs._spec import KnobSpec, ListedSamples, prepared, told_obstacle
 from bottleneck_doctor.runtime.wire.messages import Found
 
@@ -14,15 +13,11 @@ def obstacle(found: Found) -> str | None:
     return told_obstacle(found, NAME)
 
 
-def _prepares(found: Found) -> Preparation | None:
-    return prepared(found, NAME)
-
-
 KNOB = KnobSpec(
     name=NAME,
     layer="loader",
     edit=ListedSamples("dataset=[dataset[index] for index in range(len(dataset))]"),
     only_loads=True,
     in_part=True,
-    prepares=_prepares,
+    prepares=prepared(NAME),
 )

@@ -8,7 +8,8 @@ of these.
 from __future__ import annotations
 
 import os
-from typing import Any, Optional
+import weakref
+from typing import Any, Callable, List, Optional, Tuple
 
 from . import GuestContext, Knob, Refused
 from ._memory import host_free
@@ -47,6 +48,20 @@ class InMemory(Knob):
         if isinstance(dataset, WithoutTail):  # `batched_transforms` is on as well.
             dataset = dataset._doctor_dataset
         return None if loader is None else self.stands_in(dataset) == bool(value)
+
+
+def made_once(known: List[Tuple[Any, Any]], dataset: Any, make: Callable[[], Any]) -> Any:
+    """What stands for a dataset: the one in `known`, which holds it with a weak reference to its dataset, or a new one.
+    None if making it fails."""
+    for reference, made in known:
+        if reference() is dataset:
+            return made
+    try:
+        made = make()
+    except Exception:  # The window says that it took no effect.
+        return None
+    known[:] = [(weakref.ref(dataset), made)]
+    return made
 
 
 def too_large(size: float, what: str) -> str:

@@ -16,7 +16,7 @@ from torch.utils.data import IterableDataset
 
 from ..loop.steps import Steps
 from ..process.originals import now
-from ._in_memory import InMemory, too_large
+from ._in_memory import InMemory, made_once, too_large
 from ._samples import Generators, alike
 from ._tail import Place, Tail, WithoutTail, chains_of, fetching
 from .cached_samples import blocks, bytes_of, filled
@@ -198,20 +198,16 @@ _kept: List[Tuple[Any, Kept]] = []
 
 def _stand_in() -> Optional[Kept]:
     """What stands for the dataset with all inputs kept; None if taking them fails."""
-    dataset = _source[0][0]() if _source else None
+    dataset, chains = (_source[0][0](), _source[0][1]) if _source else (None, [])
     if dataset is None:
         return None
-    for reference, known in _kept:
-        if reference() is dataset:
-            return known
-    chains = _source[0][1]
-    try:
-        count = len(dataset)
-        made = Kept(filled(Inputs(dataset, chains), count), count, chains)
-    except Exception:  # The window says that it took no effect.
-        return None
-    _kept[:] = [(weakref.ref(dataset), made)]
+    made: Optional[Kept] = made_once(_kept, dataset, lambda: _kept_of(dataset, chains))
     return made
+
+
+def _kept_of(dataset: Any, chains: List[Any]) -> Kept:
+    count = len(dataset)
+    return Kept(filled(Inputs(dataset, chains), count), count, chains)
 
 
 KNOB = CachedInputs

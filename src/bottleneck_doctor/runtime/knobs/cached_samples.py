@@ -18,7 +18,7 @@ from torch.utils.data import IterableDataset, TensorDataset
 
 from ..loop.steps import Steps
 from ..process.originals import now
-from ._in_memory import InMemory, too_large
+from ._in_memory import InMemory, made_once, too_large
 from ._memory import MemoryLimit
 from ._samples import Generators, alike
 from .batched_fetch import inside_subsets, reads_rows
@@ -227,16 +227,13 @@ def _stand_in() -> Optional[Prepared]:
     dataset = _source[0]() if _source else None
     if dataset is None:
         return None
-    for reference, known in _prepared:
-        if reference() is dataset:
-            return known
-    try:
-        count = len(dataset)
-        made = Prepared(filled(dataset, count), count)
-    except Exception:  # The window says that it took no effect.
-        return None
-    _prepared[:] = [(weakref.ref(dataset), made)]
+    made: Optional[Prepared] = made_once(_prepared, dataset, lambda: _prepared_of(dataset))
     return made
+
+
+def _prepared_of(dataset: Any) -> Prepared:
+    count = len(dataset)
+    return Prepared(filled(dataset, count), count)
 
 
 def filled(dataset: Any, count: int) -> List[Any]:

@@ -159,8 +159,7 @@ class SteadyRun(FedRun):
         return self.feed.workers > 0 and not self._reused
 
     def let_go(self, *, goes_on: bool) -> Optional[Feed]:
-        alone = self.grant.keeps_workers and self.grant.mode == "timed" and not self.grant.together
-        if not (goes_on and alone and self._open and self.feed.workers and self.feed.endless):
+        if not (goes_on and self._open and self.feed.workers and self.feed.endless):
             return super().let_go(goes_on=goes_on)
         self.revert()
         return self.feed  # type: ignore[no-any-return]

@@ -266,8 +266,8 @@ class FedRun(Run):
         self.feed.close()
 
     def let_go(self, *, goes_on: bool) -> Optional[Feed]:
-        """As `close`, but hand over the feed if its workers may go on with batches of another window. `goes_on`: there
-        is nothing more to be learnt from starting them."""
+        """As `close`, but hand over the feed if its workers may go on with batches of another window. `goes_on`: the
+        grant lets them, and there is nothing more to be learnt from starting them."""
         self.close()
         return None
 

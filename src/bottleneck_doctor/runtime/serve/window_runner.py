@@ -103,7 +103,7 @@ class WindowRunner:
         if isinstance(run, SteadyRun) and run.starts_workers:
             seen = _KNOWN if self._report.epoch_overhead_seconds is not None else 1
             self._starts[made_for[1:]] = self._starts.get(made_for[1:], 0) + seen
-        feed = run.let_go(goes_on=self._starts.get(made_for[1:], 0) >= _KNOWN)
+        feed = run.let_go(goes_on=_keeps_workers(run.grant) and self._starts.get(made_for[1:], 0) >= _KNOWN)
         self._idle = None if feed is None else (made_for, feed)
         self.run = None
 
@@ -151,8 +151,7 @@ class WindowRunner:
 
     def _start(self, grant: Grant) -> None:
         training = self._training
-        goes_on = grant.keeps_workers and grant.mode == "timed" and not grant.epochs and not grant.together
-        if not goes_on or self._idle is None or self._idle[0] != self._made_for(grant):
+        if not _keeps_workers(grant) or self._idle is None or self._idle[0] != self._made_for(grant):
             self.close_idle()
         try:
             if keeps_batches(grant.setting) and not self._batch_cache.batches:
@@ -172,9 +171,16 @@ class WindowRunner:
         training = self._training
         stream = None if grant.epochs else training.stream
         idle, self._idle = self._idle, None
-        more = {} if idle is None else {"feed": idle[1]}
+        feed = None if idle is None else idle[1]
         return kind(
-            grant, self._context, self._synchronise, training.loader, stream, self._batch_cache, training.length, **more
+            grant,
+            self._context,
+            self._synchronise,
+            training.loader,
+            stream,
+            self._batch_cache,
+            training.length,
+            feed=feed,
         )
 
     def _run_out(
@@ -227,3 +233,8 @@ class WindowRunner:
                 self._batch_cache.offer(feed.next())
         except StopIteration:
             pass
+
+
+def _keeps_workers(grant: Grant) -> bool:
+    """Whether workers may come from an earlier window, and go on in a later one. A mode that explains has its own."""
+    return grant.keeps_workers and grant.mode == "timed" and not grant.epochs and not grant.together
