@@ -101,6 +101,7 @@ PROGRAMS = (
     _works("same_samples.py", "cached-samples"),
     _works("uneven_batches.py", "out-of-order"),
     _works("small_pictures.py", "batched-transforms"),
+    _works("spectra.py", "worker-threads"),
     _planted("padded_rows.py", "trimmed-padding"),
     _planted("workers_for_tensors.py", "no-workers"),
     _loads("lightning_fit.py", needs=("lightning",)),

@@ -58,6 +58,7 @@ HARDLY_MEASURING = {
     "test_run.py",
     "test_save_hooks.py",
     "test_secrets.py",
+    "test_single_threaded.py",
     "test_switches.py",
     "test_trace.py",
     "test_transforms.py",

@@ -151,6 +151,18 @@ def test_an_edit_is_made_and_variables_are_set() -> None:
     assert "MALLOC_TRIM_THRESHOLD_" in started.variables
 
 
+def test_what_windows_switch_and_users_set_by_a_variable_is_confirmed_by_the_variable() -> None:
+    alone: Setting = {"single_threaded": "openblas"}
+    said = Change(file="train.py", line=0, diff="", note="Put it …")
+    assert chosen(promised(setting=alone, changes=[said])) == Way(variables={"OPENBLAS_NUM_THREADS": "1"})
+    both = chosen(promised(setting=WORKERS | alone))
+    assert isinstance(both, Way)
+    assert (len(both.files), both.variables, both.setting) == (1, {"OPENBLAS_NUM_THREADS": "1"}, {})
+    switched = chosen(promised(setting=WORKERS | alone, changes=[by_hand()]))
+    assert isinstance(switched, Way)
+    assert (switched.variables, switched.setting) == ({"OPENBLAS_NUM_THREADS": "1"}, WORKERS)
+
+
 def by_hand() -> Change:
     return Change(file=str(Path.cwd() / "train.py"), line=1, diff="", note="Give `--workers 2`.")
 

@@ -33,13 +33,13 @@ class Way:
 
 def way(result: Result, promise: Promise) -> Way | str:
     """How all of the promise can be made without the user; else a sentence that says why it can't."""
-    started = knobs.of_layer(promise.setting, "session")
+    started = knobs.by_variables(promise.setting)
     variables = knobs.variables(started)
     if started and not variables:
         return "No variable is known that brings it here."
     if started == promise.setting:
         return Way(variables=variables)
-    switched = knobs.switched(promise.setting)
+    switched = {name: value for name, value in promise.setting.items() if name not in started}
     if not result.method.source:
         why = "With --no-source, the report has no edit that could be tried."
         return _by_setting(variables, switched, why)

@@ -22,7 +22,7 @@ from bottleneck_doctor.wording import words
 
 def changes(setting: Setting, found: Found, entrypoint: Sequence[str], project: Project) -> list[Change]:
     """`advice.changes_for`."""
-    if setting and knobs.of_layer(setting, "session") == setting:
+    if setting and knobs.by_variables(setting) == setting:
         # No line of the user's says how it is started.
         note = f"Put {words.setting_code(setting, found.device)} before the command that starts the training."
         return [Change(file=site.file, line=0, diff="", note=note) for site in sites(found)[:1]]

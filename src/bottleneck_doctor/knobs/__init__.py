@@ -66,6 +66,11 @@ def of_layer(setting: Setting, layer: Layer) -> Setting:
     return {each.name: setting[each.name] for each in knobs_of(setting) if each.layer == layer}
 
 
+def by_variables(setting: Setting) -> Setting:
+    """The part of a setting that a user brings about by variables around the process, and by no line of the program."""
+    return {each.name: setting[each.name] for each in knobs_of(setting) if isinstance(each.edit, Variables)}
+
+
 def variables(setting: Setting) -> dict[str, str]:
     """What is set around a process so that it starts under a setting."""
     found: dict[str, str] = {}

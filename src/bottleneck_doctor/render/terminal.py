@@ -212,7 +212,7 @@ def _next(result: Result) -> str:
     """What to do with this outcome: change the line, or give it more time, or run it again."""
     again = words.command_text(words.visible(word) for word in result.method.command)
     promise = ranking.promise(result)
-    if promise is not None and promise.setting and knobs.of_layer(promise.setting, "session") == promise.setting:
+    if promise is not None and promise.setting and knobs.by_variables(promise.setting) == promise.setting:
         before = words.setting_text(promise.setting)
         return f"put {before} before the command that starts the training, then measure again: {again}"
     if promise is not None and promise.changes:

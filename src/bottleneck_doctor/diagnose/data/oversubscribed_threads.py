@@ -153,8 +153,8 @@ RULE = Rule(
     needs=("utilization",),
     judge=judge,
     source="https://pytorch.org/docs/stable/notes/cpu_threading_torchscript_inference.html",
-    advice="Let every worker compute with one thread: set `OMP_NUM_THREADS=1` before Python starts, or call "
-    "`torch.set_num_threads(1)` and `cv2.setNumThreads(0)` in `worker_init_fn`.",
-    fixes=("workers", "intra-op-threads", "threads", "no-workers"),
+    advice="Let every worker compute with one thread: set `OPENBLAS_NUM_THREADS=1` (NumPy, SciPy) before Python "
+    "starts, and call `cv2.setNumThreads(0)` in `worker_init_fn`.",
+    fixes=("worker-threads", "workers", "intra-op-threads", "threads", "no-workers"),
     contradicts=("compute-bound",),
 )

@@ -17,6 +17,9 @@ now = time.perf_counter
 processor_time = time.process_time
 """Seconds that this process has computed, all of its threads together."""
 
+thread_time = time.thread_time
+"""Seconds that the calling thread has computed."""
+
 read_clock = getattr(time, "clock_gettime", None)
 """Any clock of the system by its number; None where the system has none."""
 

@@ -1,0 +1,93 @@
+"""`single_threaded`: libraries of which each loader worker uses one thread, as `openblas+opencv`. The effect is checked
+by what the window's loader starts its workers with.
+
+Each process has its own threads of such a library, as many as there are cores. So two workers have twice as many
+threads as there are cores, and these threads wait for one another.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Optional
+
+import torch
+from torch.utils.data import IterableDataset
+
+from ..loop.steps import Steps
+from ..process.originals import now, processor_time, sleep, thread_time
+from . import Knob, _thread_pools
+from ._samples import Generators
+
+NAME = "single_threaded"
+LOOK_SECONDS = 0.2
+MOST_SAMPLES = 64
+SPIN_SECONDS = 0.25
+"""Threads of OpenBLAS that have computed spin until there is more, for 0.11 s on a machine of ours; OpenMP's, less."""
+
+
+class SingleThreaded(Knob):
+    name = NAME
+    layer = "loader"
+
+    @classmethod
+    def facts(cls, steps: Steps, device: str, loader: Any = None) -> Any:
+        return None if loader is None else look(loader)
+
+    @classmethod
+    def shape(cls, value: Any, loader: Any) -> None:
+        if value and loader.num_workers:
+            loader.__dict__["worker_init_fn"] = OneThread(loader.worker_init_fn, str(value))
+
+    def effect_on_loading(self, value: Any, feed: Any) -> Optional[bool]:
+        loader = getattr(feed, "loader", None)
+        return None if loader is None else isinstance(loader.worker_init_fn, OneThread) == bool(value)
+
+
+class OneThread:
+    """A loader's `worker_init_fn`, after which libraries of its worker compute with one thread."""
+
+    def __init__(self, theirs: Any, libraries: str) -> None:
+        self._theirs = theirs
+        self._libraries = libraries.split("+")
+
+    def __call__(self, worker: int) -> None:
+        if self._theirs is not None:
+            self._theirs(worker)
+        _thread_pools.limit(self._libraries)
+
+
+def look(loader: Any) -> Dict[str, Any]:
+    """`others`: seconds that other threads of this process compute for each second in which the calling thread prepares
+    samples; None where it can't be asked for samples. `libraries`: whose threads these may be. `obstacle`: why that
+    can't be told, as the end of a sentence, or ""."""
+    others = None
+    if not isinstance(loader.dataset, IterableDataset):
+        try:
+            others = _others(loader.dataset)
+        except Exception as error:
+            return {"obstacle": f"preparing a sample in the main process failed ({type(error).__name__})"}
+    # A sample may have imported what it computes with.
+    return {"obstacle": "", "others": others, "libraries": sorted(_thread_pools.threads())}
+
+
+def _others(dataset: Any) -> Optional[float]:
+    """See `look`. torch has one thread meanwhile, as it has in a worker. May raise."""
+    before, of_torch = Generators(), torch.get_num_threads()
+    count = len(dataset)
+    torch.set_num_threads(1)
+    try:
+        begun = now()
+        dataset[0]  # It may import what it computes with.
+        sleep(SPIN_SECONDS)
+        begun, of_all, own = now(), processor_time(), thread_time()
+        for place in range(1, MOST_SAMPLES + 1):
+            dataset[(place * 7919) % count]
+            if now() - begun > LOOK_SECONDS:
+                break
+        of_all, own = processor_time() - of_all, thread_time() - own
+    finally:
+        torch.set_num_threads(of_torch)
+        before.put_back()
+    return max(0.0, of_all - own) / own if own > 0 else None
+
+
+KNOB = SingleThreaded

@@ -1,0 +1,74 @@
+"""Workers in which OpenBLAS has one thread: in the window that asks for it, and only there."""
+
+from __future__ import annotations
+
+import os
+from statistics import median
+
+import pytest
+from tests.process.conftest import StartGuest
+from tests.process.driver import PRELUDE
+
+from bottleneck_doctor.documents.report import Setting
+from bottleneck_doctor.edits.advice import changes_for
+from bottleneck_doctor.fixes import Offer, catalogue
+
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one CPU: OpenBLAS has one thread anyway"),
+]
+
+ON: Setting = {"single_threaded": "openblas"}
+FIX = next(fix for fix in catalogue() if fix.id == "worker-threads")
+MATRICES = (
+    PRELUDE
+    + """
+import numpy
+
+matrix = numpy.random.default_rng(0).standard_normal((250, 250))
+
+
+class Products(Rows):
+    def __getitem__(self, index):
+        of_all, own = time.process_time(), time.thread_time()
+        for _ in range(4):
+            product = (matrix @ matrix).sum()
+        of_all, own = time.process_time() - of_all, time.thread_time() - own
+        if torch.utils.data.get_worker_info() is not None:
+            note("threads", of_all / own)
+        return torch.full((4,), float(product)), index
+
+
+loader = DataLoader(Products(), batch_size=4, num_workers=int(sys.argv[1]))
+for epoch in range(100000):
+    for batch in loader:
+        train_on(batch)
+"""
+)
+
+
+def test_workers_of_its_window_have_no_threads_beside_their_own(guest: StartGuest) -> None:
+    script = guest(MATRICES, "1")
+    found = script.found()
+    assert FIX.propose(found) == Offer((ON,))
+    as_written = script.notes("threads")
+    done = script.window(ON, lead_in=4, steps=8)
+    assert (done.status, done.reason, done.effect) == ("ok", "", {"single_threaded": True})
+    limited = script.notes("threads")[-8:]
+    assert median(limited) < 1.2 < median(as_written)
+    both = script.window({**ON, "num_workers": 2}, lead_in=2, steps=6)
+    assert (both.status, both.effect) == ("ok", {"single_threaded": True, "num_workers": True})
+    again = script.window({}, lead_in=4, steps=8)
+    assert again.status == "ok"
+    assert median(script.notes("threads")[-8:]) > 1.2
+
+
+def test_without_workers_it_is_tried_with_some(guest: StartGuest) -> None:
+    found = guest(MATRICES, "0").found()
+    assert FIX.propose(found) == Offer(({**ON, "num_workers": found.usable_cpus},))
+    (alone,) = changes_for(ON, found)
+    assert (alone.line, alone.diff) == (0, "")
+    assert alone.note == "Put `OPENBLAS_NUM_THREADS=1` before the command that starts the training."
+    (both,) = changes_for({**ON, "num_workers": 2}, found)
+    assert "num_workers=2" in both.diff
+    assert both.note.endswith("put `OPENBLAS_NUM_THREADS=1` before the command that starts the training.")
