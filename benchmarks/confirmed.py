@@ -102,6 +102,7 @@ PROGRAMS = (
     _works("uneven_batches.py", "out-of-order"),
     _works("small_pictures.py", "batched-transforms"),
     _works("spectra.py", "worker-threads"),
+    _works("decoded_pictures.py", "cached-inputs"),
     _planted("padded_rows.py", "trimmed-padding"),
     _planted("workers_for_tensors.py", "no-workers"),
     _loads("lightning_fit.py", needs=("lightning",)),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from tests.process.conftest import StartGuest
-from tests.process.driver import PRELUDE
+from tests.process.driver import PRELUDE, notes, run_plain, write
 
 from bottleneck_doctor.documents.report import Setting
-from bottleneck_doctor.edits.advice import changes_for
+from bottleneck_doctor.edits.advice import changes_for, edited_files
 from bottleneck_doctor.fixes import Offer, catalogue
 
 pytestmark = pytest.mark.process
@@ -65,7 +67,7 @@ def test_a_window_reads_nothing_again(guest: StartGuest, workers: str) -> None:
     assert min(step[0], step[2]) > 0.05, "six samples of 10 ms"
     assert max(step[1], step[3]) < 0.03
     (change,) = changes_for(ON, found)
-    assert "keep in memory what the transforms get" in change.note.lower()
+    assert "+loader = DataLoader(KeptInputs(data), " in change.diff
 
 
 def test_samples_under_it_are_samples_of_the_dataset(guest: StartGuest) -> None:
@@ -79,6 +81,18 @@ def test_samples_under_it_are_samples_of_the_dataset(guest: StartGuest) -> None:
     assert {kind for kind, _ in during} == {"torch.float32"}
     # A flip leaves the sum of a picture as it is.
     assert {each for _, row in during for each in row} <= sums
+
+
+def test_the_edited_program_trains_on_the_same_batches(guest: StartGuest, tmp_path: Path) -> None:
+    found = guest(PICTURES, "0").found()
+    ((_, after),) = edited_files({**ON, "batched_transforms": True}, found).values()
+    assert "collate_fn=transformed" in after
+    assert "DataLoader(KeptInputs(data), " in after
+    ((_, after),) = edited_files(ON, found).values()
+    folders = [tmp_path / "written", tmp_path / "edited"]
+    for folder, text in zip(folders, (PICTURES, after), strict=True):
+        assert run_plain([str(write(folder, text)), "0"], folder).code == 0
+    assert notes(folders[0] / "seen") == notes(folders[1] / "seen")
 
 
 def test_both_ways_of_looking_at_transforms_go_together(guest: StartGuest) -> None:

@@ -84,6 +84,43 @@ def test_samples_are_the_same_for_the_same_random_numbers(wrapped: str, workers:
         assert torch.equal(one[1], other[1])
 
 
+def test_how_a_user_would_write_it_is_told() -> None:
+    def held(data: Any) -> Any:
+        told = look(DataLoader(data, batch_size=2))
+        assert told["obstacle"] == ""
+        return told["held"]
+
+    class Keyed(Pictures):
+        def __getitem__(self, index: int) -> Any:
+            return {"label": index, "image": self.transform(self.made(index))}
+
+    class Alone(Pictures):
+        def __getitem__(self, index: int) -> Any:
+            return self.transform(self.made(index))
+
+    class Elsewhere(Pictures):
+        """As torchvision's own: `transform` holds the chain, and what the samples go through holds it, too."""
+
+        def __init__(self, transform: Any) -> None:
+            super().__init__(transform)
+            self.both = [transform]
+
+        def __getitem__(self, index: int) -> Any:
+            return self.both[0](self.made(index)), index
+
+    chain = transforms.Compose(CHAIN)
+    plain = {"owner": "", "name": "transform", "kind": "tuple", "place": "[0]"}
+    made = Pictures(chain)
+    assert held(made) == plain
+    assert made.transform is chain
+    assert held(Subset(made, range(1, 9))) == {**plain, "owner": ".dataset"}
+    assert held(Keyed(chain)) == {**plain, "kind": "dict", "place": "['image']"}
+    assert held(Alone(chain)) == {**plain, "kind": "", "place": ""}
+    # Two data sets hold it; and there it is not the attribute that samples go through.
+    assert held(ConcatDataset([made, made])) is None
+    assert held(Elsewhere(chain)) is None
+
+
 def test_two_views_of_a_picture_are_drawn_each_time() -> None:
     class Twice:
         def __init__(self, chain: Any) -> None:
@@ -94,7 +131,8 @@ def test_two_views_of_a_picture_are_drawn_each_time() -> None:
 
     chain = transforms.Compose([transforms.RandomCrop(4), *CHAIN])
     loader: Any = DataLoader(Pictures(Twice(chain)), batch_size=2)
-    assert look(loader)["obstacle"] == ""
+    told = look(loader)
+    assert (told["obstacle"], told["held"]) == ("", None)
     kept = in_the_window(loader).dataset
     torch.manual_seed(1)
     views, _ = kept[0]

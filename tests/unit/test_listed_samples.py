@@ -98,6 +98,7 @@ def test_what_is_written_gives_the_same_batches(call: str) -> None:
         "loader = DataLoader(samples, 4)",
         "for loader in [DataLoader(data, 4)]: pass",
         "while True: loader = DataLoader(data, 4)",
+        "loader = DataLoader(data, 4)\nprint(loader.dataset.tensors)",
     ],
 )
 def test_what_is_not_certain_is_left_alone(call: str) -> None:

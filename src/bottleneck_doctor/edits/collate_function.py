@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
 
 from bottleneck_doctor.edits import arguments
-from bottleneck_doctor.edits.diff import ChangeText, as_change
+from bottleneck_doctor.edits.diff import ChangeText
 from bottleneck_doctor.edits.loader_target import POSITIONS, loader_calls
-from bottleneck_doctor.edits.tree import SCOPES, Edit, SourceTree, code, dotted, is_program, names_of, put
+from bottleneck_doctor.edits.module_level import defined_above, of_the_module
+from bottleneck_doctor.edits.tree import Edit, SourceTree, code, dotted, put
 
 DEFAULT = "torch.utils.data.default_collate"
 COLLATE = "collate_fn"
-_LINES = re.compile(r"(?<=\n)")
 
 
 @dataclass(frozen=True)
@@ -50,36 +49,12 @@ class Collating:
         """The loader with the collate function of this name, which `lines` define. They stand at the top of the module,
         where workers that are spawned find them. `edits`: what else is edited."""
         tree, call = self.tree, self.call
-        top = next((each for each in (call, *tree.around(call)) if each in tree.module.body), None)
-        if top is None:
-            return None
         all_edits: dict[cst.CSTNode, Edit] = dict(edits or {})
         if self.given is not None:
             all_edits[self.given] = put(cst.Name(name))
         else:
             all_edits[call] = lambda made: _with_collate(tree, made, call, name)
-        edited = tree.edited(all_edits)
-        if edited is None:
-            return None
-        split = _LINES.split(edited)
-        place = tree.place(top)[0] - 1 + _moved(tree, edits or {}, top)
-        while place and split[place - 1].startswith(("@", "#")):
-            place -= 1
-        end = tree.module.default_newline
-        whole = "".join([*split[:place], *(each + end for each in lines), *split[place:]])
-        return as_change(tree.source, whole, tree.lines(call)[0], "") if is_program(whole) else None
-
-
-def of_the_module(tree: SourceTree) -> set[str]:
-    """Names of functions, classes and imports of the module itself."""
-    made = {each.name.value for each in tree.module.body if isinstance(each, SCOPES)}
-    plain = [each for line in tree.module.body if isinstance(line, cst.SimpleStatementLine) for each in line.body]
-    for each in plain:
-        if isinstance(each, cst.ImportFrom):
-            made |= {alias.evaluated_alias or alias.evaluated_name for alias in names_of(each)}
-        elif isinstance(each, cst.Import):
-            made |= {(alias.evaluated_alias or alias.evaluated_name).split(".")[0] for alias in each.names}
-    return made
+        return defined_above(tree, call, lines, all_edits)
 
 
 def _collate(tree: SourceTree, given: cst.BaseExpression | None) -> str | None:
@@ -94,10 +69,3 @@ def _collate(tree: SourceTree, given: cst.BaseExpression | None) -> str | None:
 def _with_collate(tree: SourceTree, made: cst.CSTNode, call: cst.Call, name: str) -> cst.CSTNode:
     assert isinstance(made, cst.Call)
     return arguments.with_more(tree, made, {COLLATE: cst.Name(name)}, place=call)
-
-
-def _moved(tree: SourceTree, edits: Mapping[cst.CSTNode, Edit], top: cst.CSTNode) -> int:
-    """By how many lines edits that lie above a statement move it."""
-    above = {node: edit for node, edit in edits.items() if tree.lines(node)[1] < tree.lines(top)[0]}
-    edited = tree.edited(above) if above else None
-    return 0 if edited is None else edited.count("\n") - tree.source.count("\n")

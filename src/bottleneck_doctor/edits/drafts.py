@@ -84,5 +84,19 @@ def _moved(before: Sequence[str], after: Sequence[str]) -> list[int]:
     old, new = [line.strip() for line in before], [line.strip() for line in after]
     places: list[int] = []
     for _, begin, end, there, stop in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        places += [min(there + number, max(stop - 1, there)) + 1 for number in range(end - begin)]
+        if 0 < end - begin < stop - there:
+            places += [there + place + 1 for place in _likest(old[begin:end], new[there:stop])]
+        else:
+            places += [min(there + number, max(stop - 1, there)) + 1 for number in range(end - begin)]
     return [min(place, len(after)) for place in places]
+
+
+def _likest(old: Sequence[str], new: Sequence[str]) -> list[int]:
+    """For lines that more lines replace, in their order: which of these each has become. The others were put between
+    them, as the definition of what a changed line calls."""
+    places: list[int] = []
+    for number, line in enumerate(old):
+        first = places[-1] + 1 if places else 0
+        left = range(first, len(new) - (len(old) - number - 1))
+        places.append(max(left, key=lambda place: difflib.SequenceMatcher(None, line, new[place]).ratio()))
+    return places

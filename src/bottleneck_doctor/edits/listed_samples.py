@@ -27,8 +27,8 @@ def listed_samples_change(source: str, line: int) -> ChangeText | None:
     if tree is None or len(calls) != 1:
         return None
     call = calls[0]
-    given = _dataset(call)
-    if given is None or dotted(given) in LIST_NAMES or _in_loop(tree, call):
+    given = dataset_of(call)
+    if given is None or dotted(given) in LIST_NAMES or in_loop(tree, call) or asks_dataset(tree):
         return None
     # It is a name of the list's own, so it hides only what the dataset itself is called by.
     within = {name.value for name in tree.nodes(cst.Name, within=given)}
@@ -58,7 +58,7 @@ def listed_samples_change(source: str, line: int) -> ChangeText | None:
     return None if edited is None else as_change(source, edited, tree.lines(call)[0], "")
 
 
-def _in_loop(tree: SourceTree, call: cst.Call) -> bool:
+def in_loop(tree: SourceTree, call: cst.Call) -> bool:
     """Whether the call is made again and again, and with it the list."""
     for each in tree.around(call):
         if isinstance(each, LOOPS):
@@ -68,7 +68,17 @@ def _in_loop(tree: SourceTree, call: cst.Call) -> bool:
     return False
 
 
-def _dataset(call: cst.Call) -> cst.BaseExpression | None:
+def asks_dataset(tree: SourceTree) -> bool:
+    """Whether something is asked of a loader's dataset by its name, as in `loader.dataset.classes`, that the new one
+    does not have."""
+    for each in tree.nodes(cst.Attribute):
+        inner = each.value
+        if isinstance(inner, cst.Attribute) and inner.attr.value == "dataset":
+            return True
+    return False
+
+
+def dataset_of(call: cst.Call) -> cst.BaseExpression | None:
     """What is given as the dataset; None where that is not seen."""
     for each in call.args:
         if each.keyword is not None and each.keyword.value == "dataset":

@@ -15,6 +15,7 @@ from bottleneck_doctor.edits.before_loop import before_loop_change
 from bottleneck_doctor.edits.call import call_change, set_call, statement_change
 from bottleneck_doctor.edits.diff import ChangeText
 from bottleneck_doctor.edits.drafts import Drafts, Told
+from bottleneck_doctor.edits.kept_inputs import kept_inputs_change
 from bottleneck_doctor.edits.listed_samples import listed_samples_change
 from bottleneck_doctor.edits.loader_call import set_arguments
 from bottleneck_doctor.edits.memory_format import memory_format_change
@@ -166,9 +167,9 @@ def _of_the_loader(made: Steps, setting: Setting, found: Found, running: Running
     cut = next((each.edit for each in knobs.knobs_of(setting) if isinstance(each.edit, TrimmedBatches)), None)
     asked = [(each.edit, setting[each.name]) for each in knobs.knobs_of(setting)]
     late = next(((edit, value) for edit, value in asked if isinstance(edit, TransformedBatches)), None)
-    kept = any(isinstance(each.edit, KeptInputs) for each in knobs.knobs_of(setting))
+    kept = next((edit for edit, _ in asked if isinstance(edit, KeptInputs)), None)
     if site is None:
-        made.notes += [f"And {_KEPT_INPUTS}"] if kept else []
+        made.notes += [f"And {_KEPT_INPUTS}"] if kept is not None else []
         made.notes += [] if late is None else [f"And {_done_to_batches(*late, found)}"]
         made.notes += [f"And p{told}"] if told else []
         made.notes += [] if listed is None else [f"And {_given_a_list(listed)}"]
@@ -192,8 +193,6 @@ def _of_the_loader(made: Steps, setting: Setting, found: Found, running: Running
         names = cut.names(found)
         otherwise = f"{_TO_LONGEST[0].upper()}{_TO_LONGEST[1:]}"
         made.steps.append(_at(site, lambda text, line: trimmed_batches_change(text, line, names), otherwise))
-    if kept:
-        made.steps.append(_at(site, lambda text, line: None, f"{_KEPT_INPUTS[0].upper()}{_KEPT_INPUTS[1:]}"))
     if late is not None:
         sentence = _done_to_batches(*late, found)
         otherwise = f"{sentence[0].upper()}{sentence[1:]}"
@@ -204,6 +203,11 @@ def _of_the_loader(made: Steps, setting: Setting, found: Found, running: Running
             return None if value == edit.on_device[0] else transformed_batches_change(text, line, edit.of(found))
 
         made.steps.append(_at(site, moved, otherwise))
+    if kept is not None:
+        # After the transforms were changed: then the dataset's name is not looked for any more.
+        held = kept.of(found)
+        otherwise = f"{_KEPT_INPUTS[0].upper()}{_KEPT_INPUTS[1:]}"
+        made.steps.append(_at(site, lambda text, line: kept_inputs_change(text, line, held), otherwise))
 
 
 _TO_LONGEST = (

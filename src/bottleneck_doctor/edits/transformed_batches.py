@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import libcst as cst
 
-from bottleneck_doctor.edits.collate_function import Collating, of_the_module
+from bottleneck_doctor.edits.collate_function import Collating
 from bottleneck_doctor.edits.diff import ChangeText
+from bottleneck_doctor.edits.module_level import of_the_module
 from bottleneck_doctor.edits.tree import SCOPES, SourceTree, code, dotted, has_comment, last_name, put
 from bottleneck_doctor.knobs import Transformed
 

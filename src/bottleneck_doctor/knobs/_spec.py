@@ -71,10 +71,24 @@ class ListedSamples:
 
 
 @dataclass(frozen=True)
+class HeldTransforms:
+    """Where a dataset holds its transforms, as code, and what becomes of what they make: `owner` stands between the
+    dataset and the attribute `name`. `kind`: the type of a sample, "" if it is nothing but what the transforms make;
+    `place`: where in it that is (`[0]`)."""
+
+    owner: str
+    name: str
+    kind: str
+    place: str
+
+
+@dataclass(frozen=True)
 class KeptInputs:
-    """The dataset keeps in memory what its transforms are given."""
+    """The dataset keeps in memory what its transforms are given. `of`: where it holds these; None where that can't be
+    written."""
 
     text: str
+    of: Callable[[Found], HeldTransforms | None]
 
     def code(self, value: SettingValue, device: str) -> str | None:
         return self.text

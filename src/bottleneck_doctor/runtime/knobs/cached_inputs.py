@@ -9,6 +9,7 @@ thread that takes them alone.
 
 from __future__ import annotations
 
+import contextlib
 import weakref
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
@@ -29,6 +30,10 @@ SLOW_SECONDS = 2.0
 """If looking at the first sample takes longer, it is the only one."""
 LEAST_SHARE = 0.15
 """Taking an input has to be this part of preparing a sample. Ours: with less, making batches would be hardly faster."""
+
+
+_MOST_AROUND = 4
+"""A dataset may be a part of a part of another one; so many are looked into."""
 
 
 class Input(NamedTuple):
@@ -59,7 +64,7 @@ class CachedInputs(InMemory):
 
 def look(loader: Any) -> Dict[str, Any]:
     """`obstacle`: why the inputs of the transforms can't be kept, as the end of a sentence; "" if they can. Then
-    `samples`, their number, and about what taking all inputs takes: `bytes`, and `seconds`."""
+    `samples`, their number, and about what taking all inputs takes: `bytes`, and `seconds`. `held`: as `_held_by`."""
     dataset = loader.dataset
     _source.clear()
     if isinstance(dataset, IterableDataset):
@@ -81,7 +86,10 @@ def look(loader: Any) -> Dict[str, Any]:
     if large:
         return {"obstacle": large}
     _source[:] = [(weakref.ref(dataset), chains)]
-    return {"obstacle": "", "samples": count, "bytes": int(count * size), "seconds": count * seconds}
+    told = {"obstacle": "", "samples": count, "bytes": int(count * size), "seconds": count * seconds}
+    with contextlib.suppress(Exception):  # Then nobody knows how a user would write it.
+        told["held"] = _held_by(dataset, chains)
+    return told
 
 
 def _looked_at(dataset: Any, chains: List[Any], count: int) -> Any:
@@ -123,6 +131,58 @@ def _looked_at(dataset: Any, chains: List[Any], count: int) -> Any:
     if sum(taking) < LEAST_SHARE * sum(whole):
         return "nearly all of the time of a sample goes into its transforms"
     return sum(sizes) / len(sizes), sorted(taking)[len(taking) // 2]
+
+
+def _held_by(dataset: Any, chains: List[Any]) -> Optional[Dict[str, str]]:
+    """How a user would write it, where an attribute of the dataset is its only chain. `owner`: what stands between the
+    dataset and that attribute (`.dataset` for a subset); `name`: the attribute's; `kind`: the type of a sample, "" if
+    it is nothing but what the transforms make; `place`: where in it that is, as code (`[0]`). None for any other
+    dataset. May raise."""
+    if len(chains) != 1:
+        return None
+    before = Generators()
+    owner, path = dataset, ""
+    try:
+        expected = Inputs(dataset, chains)[0]
+        for _ in range(_MOST_AROUND):
+            for name, value in list(vars(owner).items()):
+                # That it holds the chain does not mean that samples go through it there.
+                if value is chains[0] and alike(_taken_at(dataset, owner, name, chains[0]), expected):
+                    told = _place_of(expected)
+                    return None if told is None else {"owner": path, "name": name, **told}
+            owner, path = getattr(owner, "dataset", None), f"{path}.dataset"
+            if owner is None:
+                break
+    finally:
+        before.put_back()
+    return None
+
+
+def _taken_at(dataset: Any, owner: Any, name: str, chain: Any) -> Any:
+    """The first sample with `Input` in place of what the chain makes that `owner` holds as `name`."""
+    attributes = vars(owner)
+    attributes[name] = _Through(list(chain.transforms), 0)
+    fetching.on = True
+    try:
+        return dataset[0]
+    finally:
+        fetching.on = False
+        attributes[name] = chain
+
+
+def _place_of(sample: Any) -> Optional[Dict[str, str]]:
+    """`kind` and `place` of the only input that a sample holds; None if there are others, or it is held deeper."""
+    if isinstance(sample, Input):
+        return {"kind": "", "place": ""}
+    if type(sample) not in (tuple, list, dict):
+        return None
+    parts = list(sample.items()) if isinstance(sample, dict) else list(enumerate(sample))
+    keys = [key for key, part in parts if isinstance(part, Input)]
+    if len(keys) != 1 or any(_has_input(part) for key, part in parts if key != keys[0]):
+        return None
+    if not isinstance(keys[0], (int, str)):
+        return None
+    return {"kind": type(sample).__name__, "place": f"[{keys[0]!r}]"}
 
 
 class _Through:

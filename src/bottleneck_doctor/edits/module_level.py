@@ -1,0 +1,50 @@
+"""What a module defines, and edits that need a function or a class of their own in it. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+import libcst as cst
+
+from bottleneck_doctor.edits.diff import ChangeText, as_change
+from bottleneck_doctor.edits.tree import SCOPES, Edit, SourceTree, is_program, names_of
+
+_LINES = re.compile(r"(?<=\n)")
+
+
+def of_the_module(tree: SourceTree) -> set[str]:
+    """Names of functions, classes and imports of the module itself."""
+    made = {each.name.value for each in tree.module.body if isinstance(each, SCOPES)}
+    plain = [each for line in tree.module.body if isinstance(line, cst.SimpleStatementLine) for each in line.body]
+    for each in plain:
+        if isinstance(each, cst.ImportFrom):
+            made |= {alias.evaluated_alias or alias.evaluated_name for alias in names_of(each)}
+        elif isinstance(each, cst.Import):
+            made |= {(alias.evaluated_alias or alias.evaluated_name).split(".")[0] for alias in each.names}
+    return made
+
+
+def defined_above(
+    tree: SourceTree, node: cst.CSTNode, lines: Sequence[str], edits: Mapping[cst.CSTNode, Edit]
+) -> ChangeText | None:
+    """The edits, and `lines` that define what they need. These stand at the top of the module, above what holds `node`,
+    where workers that are spawned find them. None where what comes out is no program."""
+    top = next((each for each in (node, *tree.around(node)) if each in tree.module.body), None)
+    edited = None if top is None else tree.edited(edits)
+    if top is None or edited is None:
+        return None
+    split = _LINES.split(edited)
+    place = tree.place(top)[0] - 1 + _moved(tree, edits, top)
+    while place and split[place - 1].startswith(("@", "#")):
+        place -= 1
+    end = tree.module.default_newline
+    whole = "".join([*split[:place], *(each + end for each in lines), *split[place:]])
+    return as_change(tree.source, whole, tree.lines(node)[0], "") if is_program(whole) else None
+
+
+def _moved(tree: SourceTree, edits: Mapping[cst.CSTNode, Edit], top: cst.CSTNode) -> int:
+    """By how many lines edits that lie above a statement move it."""
+    above = {node: edit for node, edit in edits.items() if tree.lines(node)[1] < tree.lines(top)[0]}
+    edited = tree.edited(above) if above else None
+    return 0 if edited is None else edited.count("\n") - tree.source.count("\n")

@@ -1,0 +1,113 @@
+"""The edit that keeps what transforms get: what it writes runs, decodes once, and makes the same batches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from bottleneck_doctor.edits.kept_inputs import kept_inputs_change
+from bottleneck_doctor.knobs import HeldTransforms
+
+PLAIN = HeldTransforms("", "transform", "tuple", "[0]")
+HEAD = """import torch
+from torch.utils.data import DataLoader, Subset
+
+decoded = []
+
+
+class Noise:
+    def __init__(self, transforms):
+        self.transforms = transforms
+
+    def __call__(self, value):
+        return value + torch.rand(())
+
+
+class Pictures:
+    def __init__(self, transform=None):
+        self.transform = transform
+
+    def __len__(self):
+        return 6
+
+    def __getitem__(self, index):
+        decoded.append(index)
+        made = self.transform(torch.full((2,), float(index)))
+        return {}
+
+
+"""
+SAMPLES = {"tuple": "made, index", "list": "[index, made]", "dict": '{"image": made, "label": index}', "": "made"}
+PLACES = {"tuple": "[0]", "list": "[1]", "dict": "['image']", "": ""}
+
+
+def edited(body: str, held: HeldTransforms | None = PLAIN) -> str | None:
+    source = f"{HEAD.replace('return {}', 'return ' + SAMPLES[held.kind if held else 'tuple'])}{body}\n"
+    line = next(number for number, text in enumerate(source.split("\n"), 1) if "DataLoader(" in text)
+    change = kept_inputs_change(source, line, held)
+    return None if change is None else change.edited
+
+
+def batches(source: str) -> tuple[list[Any], int]:
+    """Those of two epochs, and how many samples were decoded for them."""
+    names: dict[str, Any] = {}
+    exec(source, names)
+    torch.manual_seed(4)
+    made = [*names["loader"], *names["loader"]]
+    return made, len(names["decoded"])
+
+
+def flat(batch: Any) -> list[torch.Tensor]:
+    if isinstance(batch, torch.Tensor):
+        return [batch]
+    return list(batch.values()) if isinstance(batch, dict) else list(batch)
+
+
+@pytest.mark.parametrize("kind", SAMPLES)
+@pytest.mark.parametrize(
+    ("body", "owner"),
+    [
+        ("loader = DataLoader(Pictures(Noise([])), batch_size=2, shuffle=True)", ""),
+        ("data = Pictures(transform=Noise([]))\nloader = DataLoader(dataset=data, batch_size=2, shuffle=True)", ""),
+        (
+            "part = Subset(Pictures(Noise([])), range(4))\nloader = DataLoader(\n    part,\n    batch_size=2,\n)",
+            ".dataset",
+        ),
+        ("def made():\n    data = Pictures(Noise([]))\n    return DataLoader(data, 2)\n\n\nloader = made()", ""),
+    ],
+)
+def test_the_same_batches_are_made_of_what_was_decoded_once(kind: str, body: str, owner: str) -> None:
+    held = HeldTransforms(owner, "transform", kind, PLACES[kind])
+    after = edited(body, held)
+    assert after is not None
+    assert after.count("KeptInputs(") == 1
+    source = f"{HEAD.replace('return {}', 'return ' + SAMPLES[kind])}{body}\n"
+    (before, often), (made, once) = batches(source), batches(after)
+    assert often == 2 * once
+    for one, other in zip(before, made, strict=True):
+        assert type(one) is type(other)
+        assert all(torch.equal(*pair) for pair in zip(flat(one), flat(other), strict=True))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for epoch in range(2):\n    loader = DataLoader(Pictures(Noise([])), batch_size=2)",
+        "def loaded(data):\n    return DataLoader(data, batch_size=2)\n\n\nloader = loaded(Pictures(Noise([])))",
+        "loader = DataLoader(Pictures(Noise([])), batch_size=2)\nprint(loader.dataset.transform)",
+        "KeptInputs = Pictures\nloader = DataLoader(Pictures(Noise([])), batch_size=2)",
+        "given = [Pictures(Noise([]))]\nloader = DataLoader(*given)",
+    ],
+)
+def test_where_it_is_not_certain_nothing_is_written(body: str) -> None:
+    assert edited(body) is None
+
+
+def test_what_nobody_has_seen_is_not_written() -> None:
+    body = "loader = DataLoader(Pictures(Noise([])), batch_size=2)"
+    assert edited(body, None) is None
+    later = HeldTransforms("", "transform", "kind of a later release", "[0]")
+    source = f"{HEAD}{body}\n"
+    assert kept_inputs_change(source, source[: source.index("loader =")].count("\n") + 1, later) is None
