@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 from tests.process.conftest import StartGuest
-from tests.process.driver import PRELUDE, Setting, run_plain
+from tests.process.driver import LOOP, PRELUDE, Setting, run_plain
 
+from bottleneck_doctor.documents.report import SettingValue
+from bottleneck_doctor.edits.advice import changes_for
 from bottleneck_doctor.runtime.wire import messages
 
 pytestmark = pytest.mark.process
@@ -362,3 +364,22 @@ def test_activations_are_kept_in_its_window_and_training_learns_the_same(
     (tmp_path / "weights").unlink()
     assert run_plain(["train.py"], tmp_path).code == 0
     assert script.notes("weights") == [weights]
+
+
+def test_a_library_that_sets_the_threads_when_training_begins_is_named(guest: StartGuest, tmp_path: Path) -> None:
+    """Then a call at the top of the script is undone by it, as by YOLO's. A call at its import is not."""
+    for name in ("early", "late"):
+        library = tmp_path / "site-packages" / f"{name}_library.py"
+        library.parent.mkdir(exist_ok=True)
+        body = "import torch\n\n\ndef begin():\n    torch.set_num_threads(1)\n"
+        library.write_text(body if name == "late" else f"{body}\n\nbegin()\n", encoding="utf-8")
+    source = f"import sys\nsys.path.insert(0, {str(tmp_path / 'site-packages')!r})\nimport early_library\n{LOOP}"
+    wanted: dict[str, SettingValue] = {"intra_op_threads": 2}
+    early = guest(source).found()
+    assert "intra_op_threads" not in early.facts
+    (change,) = changes_for(wanted, early)
+    assert "+torch.set_num_threads(2)" in change.diff
+    late = guest(source.replace("for epoch in", "import late_library\nlate_library.begin()\nfor epoch in")).found()
+    (change,) = changes_for(wanted, late)
+    assert change.diff == ""
+    assert "`late_library.py` calls it, too (line 5)" in change.note

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 from typing import Any
 
@@ -81,3 +82,17 @@ def test_a_knob_that_cannot_look_keeps_no_other_from_it(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(knobs, "_kinds", {"blind": Blind, "plain": knobs.Knob, "seeing": Seeing})
     assert knobs.facts(Steps(), "cpu") == {"seeing": {"device": "cpu"}}
+
+
+def test_who_sets_the_threads_is_noted_by_what_behaves_as_torch_s_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "set_num_threads", torch.set_num_threads)
+    steps, count = Steps(), torch.get_num_threads()
+    IntraOpThreads.watch(steps)
+    assert pickle.loads(pickle.dumps(torch.set_num_threads)) is torch.set_num_threads
+    code = compile("import torch\ntorch.set_num_threads(count)", "/lib/python3/site-packages/trains.py", "exec")
+    exec(code, {"count": count})
+    assert IntraOpThreads.facts(steps, "cpu") == {"file": "/lib/python3/site-packages/trains.py", "line": 2}
+    torch.set_num_threads(count)
+    assert IntraOpThreads.facts(steps, "cpu") is None
+    with pytest.raises(RuntimeError, match="expects an int"):
+        torch.set_num_threads("two")

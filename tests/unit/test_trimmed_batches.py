@@ -79,7 +79,7 @@ WRITTEN = {
 @pytest.mark.parametrize("call", WRITTEN)
 def test_what_is_written_makes_what_a_window_has(call: str) -> None:
     collate, after = WRITTEN[call]
-    assert edited(call) == f"{HEAD}{FUNCTION.format(collate)}{after}"
+    assert edited(call) == f"{HEAD}\n\n{FUNCTION.format(collate)}{after}"
     now = batches(edited(call) or "")
     assert any(each["input_ids"].shape[1] < 9 for each in now)
     for one, other in zip([to_longest(each) for each in batches(HEAD + call)], now, strict=True):

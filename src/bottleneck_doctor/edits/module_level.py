@@ -39,7 +39,8 @@ def defined_above(
     while place and split[place - 1].startswith(("@", "#")):
         place -= 1
     end = tree.module.default_newline
-    whole = "".join([*split[:place], *(each + end for each in lines), *split[place:]])
+    apart = ["", ""] if place and split[place - 1].strip() else []
+    whole = "".join([*split[:place], *(each + end for each in [*apart, *lines]), *split[place:]])
     return as_change(tree.source, whole, tree.lines(node)[0], "") if is_program(whole) else None
 
 

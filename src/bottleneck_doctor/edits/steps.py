@@ -105,7 +105,8 @@ def steps_of(setting: Setting, found: Found, running: Running) -> Steps:
         made.steps += [_unless_written(made.steps.pop(), codes, found)] if codes else []
     for each in knobs.knobs_of(setting):
         if isinstance(each.edit, Call):
-            made.steps += _called(each.edit.text.format(value=setting[each.name]), found, running)
+            code, library = each.edit.text.format(value=setting[each.name]), each.edit.overruled_by(found)
+            made.steps += _called(code, found, running) if library is None else _called_after(code, library, found)
     return made
 
 
@@ -326,6 +327,17 @@ def _called(code: str, found: Found, running: Running) -> Iterator[Step]:
             return Outcome(told) if told else in_text(drafts)
 
         yield step
+
+
+def _called_after(code: str, library: Site, found: Found) -> Iterator[Step]:
+    """A call that has no effect before a library's own, which it makes when training begins."""
+    file = library.file.replace("\\", "/").rpartition("-packages/")[2]
+    note = (
+        f"Call `{code}` when training has begun, as in a callback: `{file}` calls it, too (line {library.line}), which "
+        "would undo what stands at the top of the script."
+    )
+    for site in sites(found)[:1]:
+        yield _at(site, lambda text, line: None, note)
 
 
 def _unless_written(switch: Step, codes: Sequence[str], found: Found) -> Step:

@@ -38,6 +38,10 @@ def _nothing(value: SettingValue) -> tuple[str, ...]:
     return ()
 
 
+def _by_nobody(found: Found) -> Site | None:
+    return None
+
+
 @dataclass(frozen=True)
 class LoaderArgument:
     """An argument of the DataLoader, called as the knob is. `place`: where it stands among those that are added."""
@@ -131,9 +135,11 @@ class TransformedBatches:
 
 @dataclass(frozen=True)
 class Call:
-    """A call before training begins. `text` holds `{value}` where the value goes."""
+    """A call before training begins. `text` holds `{value}` where the value goes. `overruled_by`: where a library makes
+    the same call when training begins, if one does."""
 
     text: str
+    overruled_by: Callable[[Found], Site | None] = _by_nobody
 
     def code(self, value: SettingValue, device: str) -> str | None:
         return self.text.format(value=value)

@@ -3,5 +3,17 @@
 from __future__ import annotations
 
 from bottleneck_doctor.knobs._spec import Call, KnobSpec
+from bottleneck_doctor.runtime.wire.messages import Found, Site
 
-KNOB = KnobSpec(name="intra_op_threads", layer="process", edit=Call("torch.set_num_threads({value})"))
+NAME = "intra_op_threads"
+
+
+def _set_by_a_library(found: Found) -> Site | None:
+    told = found.facts.get(NAME)
+    if not isinstance(told, dict):
+        return None
+    file, line = told.get("file"), told.get("line")
+    return Site(file, line) if isinstance(file, str) and isinstance(line, int) else None
+
+
+KNOB = KnobSpec(name=NAME, layer="process", edit=Call("torch.set_num_threads({value})", overruled_by=_set_by_a_library))
