@@ -54,8 +54,10 @@ def test_workers_of_its_window_have_no_threads_beside_their_own(guest: StartGues
     as_written = script.notes("threads")
     done = script.window(ON, lead_in=4, steps=8)
     assert (done.status, done.reason, done.effect) == ("ok", "", {"single_threaded": True})
-    limited = script.notes("threads")[-8:]
-    assert median(limited) < 1.2 < median(as_written)
+    # A worker as written may have made some batches before this window, and after it.
+    limited = script.notes("threads")[len(as_written) :]
+    assert sum(threads < 1.2 for threads in limited) > 20
+    assert median(as_written) > 1.2
     both = script.window({**ON, "num_workers": 2}, lead_in=2, steps=6)
     assert (both.status, both.effect) == ("ok", {"single_threaded": True, "num_workers": True})
     again = script.window({}, lead_in=4, steps=8)

@@ -318,8 +318,8 @@ def test_transforms_are_done_to_whole_batches_where_the_guest_saw_that_they_can_
 
 
 def test_workers_get_one_thread_where_samples_are_prepared_by_several(monkeypatch: pytest.MonkeyPatch) -> None:
-    def looked(others: float | None = 1.0, libraries: tuple[str, ...] = ("openblas",), obstacle: str = "") -> Found:
-        told = {"obstacle": obstacle, "others": others, "libraries": list(libraries)}
+    def looked(several: bool | None = True, libraries: tuple[str, ...] = ("openblas",), obstacle: str = "") -> Found:
+        told = {"obstacle": obstacle, "several": several, "libraries": list(libraries)}
         return replace(WITH_WORKERS, facts={"single_threaded": told})
 
     for name in ("OPENBLAS_NUM_THREADS", "OPENCV_FOR_THREADS_NUM"):
@@ -331,15 +331,15 @@ def test_workers_get_one_thread_where_samples_are_prepared_by_several(monkeypatc
     assert settings("worker-threads", without) == [{"single_threaded": "openblas", "num_workers": 4}]
     unsafe = replace(without, workers_unsafe="so it is")
     assert refusal("worker-threads", unsafe) == "so it is"
-    assert "one thread each" in refusal("worker-threads", looked(others=0.05))
+    assert "one thread each" in refusal("worker-threads", looked(several=False))
     assert "neither OpenBLAS" in refusal("worker-threads", looked(libraries=()))
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
     assert refusal("worker-threads", looked(libraries=())) == "already on: `OPENBLAS_NUM_THREADS=1` is set"
     assert refusal("worker-threads", looked(obstacle="so it is")) == "so it is"
-    streamed = BY_ID["worker-threads"].proposed(looked(others=None), named=False)
+    streamed = BY_ID["worker-threads"].proposed(looked(several=None), named=False)
     assert isinstance(streamed, NotApplicable)
     assert "iterable" in streamed.reason
-    assert isinstance(BY_ID["worker-threads"].proposed(looked(others=None), named=True), Offer)
+    assert isinstance(BY_ID["worker-threads"].proposed(looked(several=None), named=True), Offer)
     assert "could not be seen" in refusal("worker-threads", WITH_WORKERS)
     assert "no torch DataLoader" in refusal("worker-threads", BARE)
 

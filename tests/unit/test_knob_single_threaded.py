@@ -64,9 +64,9 @@ def in_the_window(loader: Any, value: Any = "openblas") -> Any:
 @HAS_THREADS
 def test_samples_that_several_threads_prepare_are_seen() -> None:
     seen = look(DataLoader(Made(of_matrices), batch_size=2))
-    assert (seen["obstacle"], seen["libraries"]) == ("", ["openblas"])
-    assert seen["others"] > 0.2
-    assert look(DataLoader(Made(of_python), batch_size=2))["others"] < 0.2
+    assert seen == {"obstacle": "", "several": True, "libraries": ["openblas"]}
+    # Right after them, while threads of OpenBLAS still spin.
+    assert look(DataLoader(Made(of_python), batch_size=2))["several"] is False
 
 
 def test_a_look_leaves_no_trace() -> None:
@@ -86,7 +86,7 @@ def test_what_can_t_be_looked_at_is_told() -> None:
         def __iter__(self) -> Iterator[int]:
             return iter(())
 
-    assert look(DataLoader(Stream()))["others"] is None
+    assert look(DataLoader(Stream()))["several"] is None
     seen = look(DataLoader(Made(fails), batch_size=2))
     assert seen == {"obstacle": "preparing a sample in the main process failed (KeyError)"}
 

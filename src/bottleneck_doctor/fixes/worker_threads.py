@@ -9,9 +9,6 @@ from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer, workers_obst
 from bottleneck_doctor.knobs import num_workers, single_threaded
 from bottleneck_doctor.runtime.wire.messages import Found
 
-BESIDE = 0.2
-"""Samples are prepared by several threads if the others compute for this part of the time of the first. Ours."""
-
 
 def propose(found: Found) -> Offer | NotApplicable:
     obstacle = workers_obstacle(found)
@@ -30,13 +27,13 @@ def propose(found: Found) -> Offer | NotApplicable:
             if chosen
             else "neither OpenBLAS (NumPy, SciPy) nor OpenCV has threads of its own here"
         )
-    others = seen.get("others")
-    if isinstance(others, int | float) and others < BESIDE:
+    several = seen.get("several")
+    if several is False:
         return NotApplicable("its samples are prepared by one thread each")
     setting: Setting = {single_threaded.NAME: "+".join(libraries)}
     if found.num_workers == 0:
         setting |= num_workers.setting_of(max(1, found.usable_cpus))
-    unseen = "" if others is not None else "samples of an iterable dataset can't be looked at beforehand"
+    unseen = "" if several else "samples of an iterable dataset can't be looked at beforehand"
     return Offer((setting,), on_request=unseen)
 
 

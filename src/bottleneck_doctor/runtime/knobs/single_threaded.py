@@ -16,12 +16,16 @@ from ..loop.steps import Steps
 from ..process.originals import now, processor_time, sleep, thread_time
 from . import Knob, _thread_pools
 from ._samples import Generators
+from .cached_samples import LOOKS
 
 NAME = "single_threaded"
-LOOK_SECONDS = 0.2
-MOST_SAMPLES = 64
+LOOK_SECONDS = 0.1
+MOST_CALLS = 64
+BESIDE = 0.2
+"""Samples are prepared by several threads if the others compute for this part of the time of the first. Ours."""
 SPIN_SECONDS = 0.25
 """Threads of OpenBLAS that have computed spin until there is more, for 0.11 s on a machine of ours; OpenMP's, less."""
+GLANCE_SECONDS = 0.01
 
 
 class SingleThreaded(Knob):
@@ -56,38 +60,49 @@ class OneThread:
 
 
 def look(loader: Any) -> Dict[str, Any]:
-    """`others`: seconds that other threads of this process compute for each second in which the calling thread prepares
-    samples; None where it can't be asked for samples. `libraries`: whose threads these may be. `obstacle`: why that
-    can't be told, as the end of a sentence, or ""."""
-    others = None
+    """`several`: whether other threads of this process compute while the calling thread prepares samples; None where it
+    can't be asked for samples. `libraries`: whose threads these may be. `obstacle`: why that can't be told, as the end
+    of a sentence, or ""."""
+    several = None
     if not isinstance(loader.dataset, IterableDataset):
         try:
-            others = _others(loader.dataset)
+            several = _others(loader.dataset) > BESIDE
         except Exception as error:
             return {"obstacle": f"preparing a sample in the main process failed ({type(error).__name__})"}
     # A sample may have imported what it computes with.
-    return {"obstacle": "", "others": others, "libraries": sorted(_thread_pools.threads())}
+    return {"obstacle": "", "several": several, "libraries": sorted(_thread_pools.threads())}
 
 
-def _others(dataset: Any) -> Optional[float]:
-    """See `look`. torch has one thread meanwhile, as it has in a worker. May raise."""
+def _others(dataset: Any) -> float:
+    """Seconds that other threads compute for each second in which the calling thread prepares samples. torch has one
+    thread meanwhile, as it has in a worker. May raise."""
     before, of_torch = Generators(), torch.get_num_threads()
     count = len(dataset)
     torch.set_num_threads(1)
     try:
-        begun = now()
         dataset[0]  # It may import what it computes with.
-        sleep(SPIN_SECONDS)
+        _await_silence()
         begun, of_all, own = now(), processor_time(), thread_time()
-        for place in range(1, MOST_SAMPLES + 1):
-            dataset[(place * 7919) % count]
+        for call in range(MOST_CALLS):
+            # The same few as `cached_samples` looks at: another sample may be a file that nobody has read yet.
+            dataset[(call % LOOKS[1]) * 7919 % count]
             if now() - begun > LOOK_SECONDS:
                 break
         of_all, own = processor_time() - of_all, thread_time() - own
     finally:
         torch.set_num_threads(of_torch)
         before.put_back()
-    return max(0.0, of_all - own) / own if own > 0 else None
+    return max(0.0, of_all - own) / own if own > 0 else 0.0
+
+
+def _await_silence() -> None:
+    """Wait until the other threads of this process have stopped spinning, if they do."""
+    until = now() + SPIN_SECONDS
+    while now() < until:
+        computed = processor_time()
+        sleep(GLANCE_SECONDS)
+        if processor_time() - computed < BESIDE * GLANCE_SECONDS:
+            return
 
 
 KNOB = SingleThreaded
