@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import libcst as cst
 
 from bottleneck_doctor.edits.diff import ChangeText
-from bottleneck_doctor.edits.listed_samples import asks_dataset, dataset_of, in_loop
+from bottleneck_doctor.edits.loader_dataset import asks_dataset, dataset_of, in_loop
 from bottleneck_doctor.edits.loader_target import loader_calls
 from bottleneck_doctor.edits.module_level import defined_above
 from bottleneck_doctor.edits.tree import SourceTree, put
@@ -47,7 +47,7 @@ def _of_the_caller(tree: SourceTree, call: cst.Call, given: cst.BaseExpression) 
     function = tree.function(call)
     if function is None:
         return False
-    names = {each.value for each in [*tree.nodes(cst.Name, within=given)]} - {"self"}
+    names = {each.value for each in tree.nodes(cst.Name, within=given)} - {"self"}
     return any(each.name.value in names for each in tree.nodes(cst.Param, within=function.params))
 
 

@@ -7,8 +7,9 @@ import libcst as cst
 
 from bottleneck_doctor.edits.arguments import LONGEST_LINE
 from bottleneck_doctor.edits.diff import ChangeText, as_change
+from bottleneck_doctor.edits.loader_dataset import asks_dataset, dataset_of, in_loop
 from bottleneck_doctor.edits.loader_target import loader_calls
-from bottleneck_doctor.edits.tree import LOOPS, SCOPES, SourceTree, code, dotted, put
+from bottleneck_doctor.edits.tree import SourceTree, code, dotted, put
 
 LIST_NAMES = ("samples", "train_samples", "prepared_samples")
 """Names for the list."""
@@ -56,35 +57,6 @@ def listed_samples_change(source: str, line: int) -> ChangeText | None:
     above = {statement: lines} if lines else None
     edited = tree.edited({given: put(cst.parse_expression(instead))}, above)
     return None if edited is None else as_change(source, edited, tree.lines(call)[0], "")
-
-
-def in_loop(tree: SourceTree, call: cst.Call) -> bool:
-    """Whether the call is made again and again, and with it the list."""
-    for each in tree.around(call):
-        if isinstance(each, LOOPS):
-            return True
-        if isinstance(each, SCOPES):
-            return False
-    return False
-
-
-def asks_dataset(tree: SourceTree) -> bool:
-    """Whether something is asked of a loader's dataset by its name, as in `loader.dataset.classes`, that the new one
-    does not have."""
-    for each in tree.nodes(cst.Attribute):
-        inner = each.value
-        if isinstance(inner, cst.Attribute) and inner.attr.value == "dataset":
-            return True
-    return False
-
-
-def dataset_of(call: cst.Call) -> cst.BaseExpression | None:
-    """What is given as the dataset; None where that is not seen."""
-    for each in call.args:
-        if each.keyword is not None and each.keyword.value == "dataset":
-            return each.value
-    first = call.args[0] if call.args else None
-    return first.value if first is not None and first.keyword is None and not first.star else None
 
 
 def _inside(tree: SourceTree, call: cst.Call) -> list[cst.CSTNode]:

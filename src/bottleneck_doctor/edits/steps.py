@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from bottleneck_doctor import knobs
 from bottleneck_doctor.documents.report import Setting, SettingValue
@@ -59,6 +60,8 @@ class Outcome:
     elsewhere: Sequence[str] = ()
     codes: Sequence[str] = ()
 
+
+A = TypeVar("A")
 
 Step = Callable[[Drafts], Outcome]
 
@@ -159,16 +162,21 @@ def _at(site: Site, edit: Callable[[str, int], ChangeText | None], otherwise: st
 # -- the loader --------------------------------------------------------------------------------------------------------
 
 
+def _of_kind(setting: Setting, kind: type[A]) -> A | None:
+    """The edit of this kind that a setting asks for."""
+    return next((each.edit for each in knobs.knobs_of(setting) if isinstance(each.edit, kind)), None)
+
+
 def _of_the_loader(made: Steps, setting: Setting, found: Found, running: Running) -> None:
     site = found.loader_site
     keywords, without = loader_arguments(setting)
-    whole = next((each.edit for each in knobs.knobs_of(setting) if isinstance(each.edit, WholeBatches)), None)
+    whole = _of_kind(setting, WholeBatches)
     told = "" if whole is None else f"ass `{whole.text}` to the DataLoader, without its `shuffle` and `drop_last`."
-    listed = next((each.edit for each in knobs.knobs_of(setting) if isinstance(each.edit, ListedSamples)), None)
-    cut = next((each.edit for each in knobs.knobs_of(setting) if isinstance(each.edit, TrimmedBatches)), None)
+    listed = _of_kind(setting, ListedSamples)
+    cut = _of_kind(setting, TrimmedBatches)
     asked = [(each.edit, setting[each.name]) for each in knobs.knobs_of(setting)]
     late = next(((edit, value) for edit, value in asked if isinstance(edit, TransformedBatches)), None)
-    kept = next((edit for edit, _ in asked if isinstance(edit, KeptInputs)), None)
+    kept = _of_kind(setting, KeptInputs)
     if site is None:
         made.notes += [f"And {_KEPT_INPUTS}"] if kept is not None else []
         made.notes += [] if late is None else [f"And {_done_to_batches(*late, found)}"]

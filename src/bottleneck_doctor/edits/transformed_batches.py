@@ -9,6 +9,7 @@ import libcst as cst
 
 from bottleneck_doctor.edits.collate_function import Collating
 from bottleneck_doctor.edits.diff import ChangeText
+from bottleneck_doctor.edits.loader_dataset import dataset_of
 from bottleneck_doctor.edits.module_level import of_the_module
 from bottleneck_doctor.edits.tree import SCOPES, SourceTree, code, dotted, has_comment, last_name, put
 from bottleneck_doctor.knobs import Transformed
@@ -27,7 +28,7 @@ def transformed_batches_change(source: str, line: int, asked: Transformed) -> Ch
     if found is None or not asked.places or not asked.transforms or any(map(found.tree.says, (NAME, ON_BATCH))):
         return None
     tree = found.tree
-    dataset = _argument(found.call, ("dataset",), first=True)
+    dataset = dataset_of(found.call)
     chain = None if dataset is None else _chain(tree, dataset)
     if chain is None or has_comment(chain) or len(chain.elements) < len(asked.transforms):
         return None
@@ -63,19 +64,17 @@ def _name(written: str) -> str:
     return written.split("(")[0]
 
 
-def _argument(call: cst.Call, names: Sequence[str], *, first: bool = False) -> cst.BaseExpression | None:
-    """The argument of one of these names. `first`: the first one without a name does, too."""
-    for each in call.args:
-        if each.keyword is not None and each.keyword.value in names:
-            return each.value
-    plain = call.args[0] if first and call.args else None
-    return plain.value if plain is not None and plain.keyword is None and not plain.star else None
+def _given(call: cst.Call) -> cst.BaseExpression | None:
+    """The transforms that a dataset is given by their name."""
+    return next(
+        (each.value for each in call.args if each.keyword is not None and each.keyword.value in ARGUMENTS), None
+    )
 
 
 def _chain(tree: SourceTree, dataset: cst.BaseExpression) -> cst.List | None:
     """The list of transforms that nothing but this dataset goes through; None where that is not certain."""
     made = _made(tree, dataset)
-    given = _argument(made, ARGUMENTS) if isinstance(made, cst.Call) else None
+    given = _given(made) if isinstance(made, cst.Call) else None
     compose = None if given is None else _made(tree, given)
     if not isinstance(compose, cst.Call) or last_name(compose.func) != "Compose" or len(compose.args) != 1:
         return None

@@ -6,7 +6,7 @@ import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from bottleneck_doctor.documents.report import Preparation, SettingValue
 from bottleneck_doctor.runtime.wire.messages import Found, Site
@@ -353,15 +353,21 @@ def seen(name: str) -> Callable[[Found], SettingValue | None]:
     return own
 
 
+def told(found: Found, name: str) -> dict[str, Any] | None:
+    """What the guest told of a loop for the knob of this name; None where it has not looked."""
+    seen = found.facts.get(name)
+    return seen if isinstance(seen, dict) else None
+
+
 def prepared(name: str) -> Callable[[Found], Preparation | None]:
     """The `prepares` of a knob whose guest told of samples that are prepared once before training begins: how many, and
     what that takes."""
 
     def prepares(found: Found) -> Preparation | None:
-        told = found.facts.get(name)
-        if not isinstance(told, dict):
+        seen = told(found, name)
+        if seen is None:
             return None
-        samples, size, seconds = (told.get(each) for each in ("samples", "bytes", "seconds"))
+        samples, size, seconds = (seen.get(each) for each in ("samples", "bytes", "seconds"))
         if not isinstance(samples, int) or not isinstance(size, int) or not isinstance(seconds, int | float):
             return None
         return Preparation(samples=samples, seconds=float(seconds), bytes=size)
@@ -371,6 +377,5 @@ def prepared(name: str) -> Callable[[Found], Preparation | None]:
 
 def told_obstacle(found: Found, name: str) -> str | None:
     """Why the guest could not use the knob of this name, "" where it could; None where it has not looked."""
-    seen = found.facts.get(name)
-    told = seen.get("obstacle") if isinstance(seen, dict) else None
-    return told if isinstance(told, str) else None
+    obstacle = (told(found, name) or {}).get("obstacle")
+    return obstacle if isinstance(obstacle, str) else None

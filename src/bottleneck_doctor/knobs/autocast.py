@@ -3,7 +3,7 @@ operations have none: a process that ends there ends for that."""
 
 from __future__ import annotations
 
-from bottleneck_doctor.knobs._spec import AutocastBlock, KnobSpec
+from bottleneck_doctor.knobs._spec import AutocastBlock, KnobSpec, told
 from bottleneck_doctor.runtime.wire.messages import Found
 
 NAME = "autocast"
@@ -15,8 +15,7 @@ def _own(found: Found) -> str | None:
 
 def is_slow(found: Found) -> bool:
     """Whether torch has no fast kernels for bfloat16 where the model is."""
-    seen = found.facts.get(NAME)
-    return isinstance(seen, dict) and seen.get("slow_bfloat16") is True
+    return (told(found, NAME) or {}).get("slow_bfloat16") is True
 
 
 KNOB = KnobSpec(

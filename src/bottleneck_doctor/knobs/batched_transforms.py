@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bottleneck_doctor.knobs._spec import KnobSpec, Transformed, TransformedBatches
+from bottleneck_doctor.knobs._spec import KnobSpec, Transformed, TransformedBatches, told
 from bottleneck_doctor.runtime.wire.messages import Found
 
 NAME = "batched_transforms"
@@ -14,17 +14,16 @@ ON_DEVICE = "device"
 
 def seen(found: Found) -> dict[str, Any] | None:
     """What the guest saw of this loop's transforms; None where it has not looked."""
-    told = found.facts.get(NAME)
-    return told if isinstance(told, dict) else None
+    return told(found, NAME)
 
 
 def _written(found: Found) -> Transformed:
-    told = seen(found) or {}
+    shown = seen(found) or {}
     transforms, on_batch, places = (
-        tuple(each for each in told.get(name, ()) if isinstance(each, str))
+        tuple(each for each in shown.get(name, ()) if isinstance(each, str))
         for name in ("transforms", "on_batch", "places")
     )
-    return Transformed(transforms, str(told.get("instead", "")), on_batch, places)
+    return Transformed(transforms, str(shown.get("instead", "")), on_batch, places)
 
 
 KNOB = KnobSpec(

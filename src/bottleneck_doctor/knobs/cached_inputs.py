@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bottleneck_doctor.knobs._spec import HeldTransforms, KeptInputs, KnobSpec, prepared, told_obstacle
+from bottleneck_doctor.knobs._spec import HeldTransforms, KeptInputs, KnobSpec, prepared, told, told_obstacle
 from bottleneck_doctor.runtime.wire.messages import Found
 
 NAME = "cached_inputs"
@@ -14,14 +14,11 @@ def obstacle(found: Found) -> str | None:
 
 
 def _held(found: Found) -> HeldTransforms | None:
-    told = found.facts.get(NAME)
-    held = told.get("held") if isinstance(told, dict) else None
+    held = (told(found, NAME) or {}).get("held")
     if not isinstance(held, dict):
         return None
-    owner, name, kind, place = (held.get(each) for each in ("owner", "name", "kind", "place"))
-    if not isinstance(owner, str) or not isinstance(name, str) or not isinstance(kind, str):
-        return None
-    return HeldTransforms(owner, name, kind, place) if isinstance(place, str) else None
+    parts = [part for part in map(held.get, ("owner", "name", "kind", "place")) if isinstance(part, str)]
+    return HeldTransforms(*parts) if len(parts) == 4 else None
 
 
 KNOB = KnobSpec(

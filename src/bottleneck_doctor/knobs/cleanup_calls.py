@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bottleneck_doctor.knobs._spec import KnobSpec, Removal
+from bottleneck_doctor.knobs._spec import KnobSpec, Removal, told
 from bottleneck_doctor.runtime.wire.messages import Found, Site
 
 NAME = "cleanup_calls"
@@ -12,8 +12,7 @@ NAME = "cleanup_calls"
 
 def calls(found: Found) -> Sequence[tuple[str, Site]]:
     """What is called in the steps and where, the most often called first; empty where nothing was seen."""
-    seen = found.facts.get(NAME)
-    lines = seen.get("lines") if isinstance(seen, dict) else None
+    lines = (told(found, NAME) or {}).get("lines")
     kept = []
     for each in lines if isinstance(lines, list) else ():
         match each:

@@ -3,7 +3,7 @@ out of its sight."""
 
 from __future__ import annotations
 
-from bottleneck_doctor.knobs._spec import BeforeLoop, KnobSpec
+from bottleneck_doctor.knobs._spec import BeforeLoop, KnobSpec, told
 from bottleneck_doctor.runtime.wire.messages import Found
 
 NAME = "gc_freeze"
@@ -29,8 +29,7 @@ def is_frozen(found: Found) -> bool:
 
 
 def _seen(found: Found) -> dict[str, object]:
-    seen = found.facts.get(NAME)
-    return seen if isinstance(seen, dict) else {}
+    return told(found, NAME) or {}
 
 
 KNOB = KnobSpec(

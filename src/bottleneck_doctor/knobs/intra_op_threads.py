@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from bottleneck_doctor.knobs._spec import Call, KnobSpec
+from bottleneck_doctor.knobs._spec import Call, KnobSpec, told
 from bottleneck_doctor.runtime.wire.messages import Found, Site
 
 NAME = "intra_op_threads"
 
 
 def _set_by_a_library(found: Found) -> Site | None:
-    told = found.facts.get(NAME)
-    if not isinstance(told, dict):
-        return None
-    file, line = told.get("file"), told.get("line")
+    seen = told(found, NAME) or {}
+    file, line = seen.get("file"), seen.get("line")
     return Site(file, line) if isinstance(file, str) and isinstance(line, int) else None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bottleneck_doctor.knobs._spec import Argument, KnobSpec
+from bottleneck_doctor.knobs._spec import Argument, KnobSpec, told
 from bottleneck_doctor.runtime.wire.messages import Found
 
 NAME = "no_sync"
@@ -10,8 +10,7 @@ NAME = "no_sync"
 
 def passes(found: Found) -> int | None:
     """How many backward passes an update takes; None where that was not seen."""
-    told = found.facts.get(NAME)
-    seen = told.get("passes") if isinstance(told, dict) else None
+    seen = (told(found, NAME) or {}).get("passes")
     return seen if isinstance(seen, int) else None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bottleneck_doctor.documents.report import SettingValue
-from bottleneck_doctor.knobs._spec import KnobSpec, Variables
+from bottleneck_doctor.knobs._spec import KnobSpec, Variables, told
 from bottleneck_doctor.runtime.wire.messages import Found
 
 NAME = "single_threaded"
@@ -22,8 +22,7 @@ def variables(value: SettingValue) -> Mapping[str, str]:
 
 def seen(found: Found) -> dict[str, Any] | None:
     """What the guest saw of this loop's samples; None where it has not looked."""
-    told = found.facts.get(NAME)
-    return told if isinstance(told, dict) else None
+    return told(found, NAME)
 
 
 KNOB = KnobSpec(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bottleneck_doctor.knobs._spec import KnobSpec, TrimmedBatches
+from bottleneck_doctor.knobs._spec import KnobSpec, TrimmedBatches, told
 from bottleneck_doctor.runtime.wire.messages import Found
 
 NAME = "trimmed_padding"
@@ -13,14 +13,13 @@ NAME = "trimmed_padding"
 
 def seen(found: Found) -> dict[str, Any] | None:
     """What the guest saw of this loop's batches; None where they have no attention mask."""
-    told = found.facts.get(NAME)
-    return told if isinstance(told, dict) else None
+    return told(found, NAME)
 
 
 def names(found: Found) -> Sequence[str]:
     """The tensors of a batch that are as long as its rows."""
-    told = seen(found) or {}
-    return [each for each in told.get("names", []) if isinstance(each, str)]
+    shown = seen(found) or {}
+    return [each for each in shown.get("names", []) if isinstance(each, str)]
 
 
 KNOB = KnobSpec(name=NAME, layer="loader", edit=TrimmedBatches("collate_fn=to_longest", names), may_crash=True)
