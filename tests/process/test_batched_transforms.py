@@ -94,6 +94,7 @@ def test_workers_transform_their_batches(guest: StartGuest) -> None:
     assert {row[0] for row in script.notes("seen")} == {"torch.float32"}
 
 
+@pytest.mark.slow(together=True)
 def test_the_edited_program_trains_on_the_same_batches(guest: StartGuest, tmp_path: Path) -> None:
     source = PICTURES.replace("    evaluated, _ = Pictures(transform=loader.dataset.transform)[0]\n", "").replace(
         '    note("evaluated", str(evaluated.dtype))\n', ""

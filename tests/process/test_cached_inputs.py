@@ -83,6 +83,7 @@ def test_samples_under_it_are_samples_of_the_dataset(guest: StartGuest) -> None:
     assert {each for _, row in during for each in row} <= sums
 
 
+@pytest.mark.slow(together=True)
 def test_the_edited_program_trains_on_the_same_batches(guest: StartGuest, tmp_path: Path) -> None:
     found = guest(PICTURES, "0").found()
     ((_, after),) = edited_files({**ON, "batched_transforms": True}, found).values()

@@ -60,6 +60,7 @@ def test_a_window_waits_for_no_preparing(guest: StartGuest) -> None:
     assert script.run_out().code == 0
 
 
+@pytest.mark.slow(together=True)
 def test_the_edited_program_draws_and_learns_from_the_same_rows(guest: StartGuest, tmp_path: Path) -> None:
     script = guest(PREPARED, "0")
     found = script.found()
@@ -73,6 +74,7 @@ def test_the_edited_program_draws_and_learns_from_the_same_rows(guest: StartGues
     assert notes(folders[0] / "rows") == notes(folders[1] / "rows")
 
 
+@pytest.mark.slow(together=True)
 def test_random_samples_are_left_alone_and_draw_what_they_draw_without_us(guest: StartGuest, tmp_path: Path) -> None:
     alone = tmp_path / "alone"
     assert run_plain([str(write(alone, PREPARED)), "0", "--random"], alone).code == 0

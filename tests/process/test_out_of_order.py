@@ -67,6 +67,7 @@ def test_it_rides_on_workers_that_are_added(guest: StartGuest) -> None:
     assert script.window(ON, lead_in=2, steps=4).effect == {"in_order": False}
 
 
+@pytest.mark.slow(together=True)
 def test_the_edited_program_trains_on_the_same_rows(guest: StartGuest, tmp_path: Path) -> None:
     script = guest(UNEVEN, "2")
     found = script.found()

@@ -182,6 +182,7 @@ os.write(1, ("weights " + " ".join(f"{value:.5f}" for value in values) + "\\n").
 """Updates of four, four and two passes, on different data in each rank."""
 
 
+@pytest.mark.slow(together=True)
 def test_gradients_that_are_exchanged_once_an_update_train_the_same(ranks: StartRanks, tmp_path: Path) -> None:
     script = ranks(RANKS + ENDS_SHORT, "12")
     found = script.found()

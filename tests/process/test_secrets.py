@@ -110,7 +110,7 @@ def test_a_script_that_crashes_without_its_source(tmp_path: Path) -> None:
 
 
 def test_a_report_and_a_talkative_terminal(tmp_path: Path) -> None:
-    done = examine(tmp_path, TELLTALE, "--budget", "10s", "--no-explain", "--only", "workers", "-v")
+    done = examine(tmp_path, TELLTALE, "--budget", "25s", "--no-explain", "--only", "workers", "-v")
     assert done.returncode == Exit.DONE, done.stderr
     texts = told(tmp_path, done)
     assert {"report.json", "report.html"} <= set(texts)

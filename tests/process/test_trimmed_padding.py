@@ -72,6 +72,7 @@ def test_a_window_computes_on_no_column_that_holds_nothing(guest: StartGuest, wo
     assert max(step[1], step[3]) < 0.016
 
 
+@pytest.mark.slow(together=True)
 def test_the_edited_program_has_the_same_losses(guest: StartGuest, tmp_path: Path) -> None:
     script = guest(PADDED, "0")
     found = script.found()
