@@ -25,7 +25,7 @@ from bottleneck_doctor.runtime.modes.loading import LoadingRecorder, _places
 from bottleneck_doctor.runtime.modes.reach import find
 from bottleneck_doctor.runtime.modes.sites import fetch_site
 from bottleneck_doctor.runtime.modes.transforms import Chains
-from bottleneck_doctor.runtime.modes.uses import uses_of
+from bottleneck_doctor.runtime.process.uses import uses_of
 
 
 class Seconds:

@@ -105,6 +105,38 @@ def test_where_it_is_not_certain_nothing_is_written(body: str) -> None:
     assert edited(body) is None
 
 
+NAMED = {
+    "tuple": ('made["image"], made["mask"], index', (("image", "[0]"), ("mask", "[1]"))),
+    "dict": ('{**made, "label": index}', (("image", "['image']"), ("mask", "['mask']"))),
+    "": ('self.transform(image=torch.zeros(2) + index)["image"]', (("image", ""),)),
+}
+
+
+@pytest.mark.parametrize("kind", NAMED)
+def test_transforms_are_given_their_values_by_name(kind: str) -> None:
+    sample, places = NAMED[kind]
+    body = "loader = DataLoader(Pictures(Noise()), batch_size=2)"
+    source = f"{HEAD.replace('return {}', 'return ' + sample)}{body}\n"
+    source = source.replace(
+        "self.transform(torch.full((2,), float(index)))",
+        "self.transform(image=torch.full((2,), 7.0), mask=torch.ones(2))",
+    )
+    source = source.replace("(self, transforms):\n        self.transforms = transforms", "(self):\n        pass")
+    source = source.replace(
+        "(self, value):\n        return value + torch.rand(())",
+        "(self, **values):\n        return {name: value + torch.rand(()) for name, value in values.items()}",
+    )
+    if not kind:
+        source = source.replace("        made = self.transform(image=torch.full((2,), 7.0), mask=torch.ones(2))\n", "")
+    held = HeldTransforms("", "transform", kind, "", places)
+    change = kept_inputs_change(source, source[: source.index("loader =")].count("\n") + 1, held)
+    assert change is not None
+    (before, often), (made, once) = batches(source), batches(change.edited)
+    assert often == 2 * once
+    for one, other in zip(before, made, strict=True):
+        assert all(torch.equal(*pair) for pair in zip(flat(one), flat(other), strict=True))
+
+
 def test_what_nobody_has_seen_is_not_written() -> None:
     body = "loader = DataLoader(Pictures(Noise([])), batch_size=2)"
     assert edited(body, None) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
 import random
 import threading
@@ -17,6 +18,7 @@ from torch.utils.data import ConcatDataset, DataLoader, Dataset, IterableDataset
 from torchvision import transforms
 
 from bottleneck_doctor.runtime.knobs import cached_inputs, shape
+from bottleneck_doctor.runtime.knobs._samples import alike
 from bottleneck_doctor.runtime.knobs._tail import WithoutTail
 from bottleneck_doctor.runtime.knobs.cached_inputs import NAME, Inputs, Kept, finished, look
 
@@ -109,7 +111,7 @@ def test_how_a_user_would_write_it_is_told() -> None:
             return self.both[0](self.made(index)), index
 
     chain = transforms.Compose(CHAIN)
-    plain = {"owner": "", "name": "transform", "kind": "tuple", "place": "[0]"}
+    plain = {"owner": "", "name": "transform", "kind": "tuple", "place": "[0]", "places": {}}
     made = Pictures(chain)
     assert held(made) == plain
     assert made.transform is chain
@@ -119,6 +121,60 @@ def test_how_a_user_would_write_it_is_told() -> None:
     # Two data sets hold it; and there it is not the attribute that samples go through.
     assert held(ConcatDataset([made, made])) is None
     assert held(Elsewhere(chain)) is None
+
+
+def by_name(**augmented: Any) -> Any:
+    """A chain of albumentations, which asks for a newer version of itself when it is imported."""
+    os.environ.setdefault("NO_ALBUMENTATIONS_UPDATE", "1")
+    library = pytest.importorskip("albumentations")
+    chain = [library.HorizontalFlip(p=0.5), library.RandomBrightnessContrast(p=0.5), library.Normalize()]
+    return library.Compose([*chain, library.pytorch.ToTensorV2()], seed=5, **augmented)
+
+
+class Masked(Pictures):
+    """Its chain is given a picture and a mask by name."""
+
+    def __getitem__(self, index: int) -> Any:
+        picture = numpy.asarray(self.made(index))
+        made = self.transform(image=picture, mask=picture[:, :, 0] // 128)
+        return made["image"], {"index": index}, made["mask"]
+
+
+class OnlyPictures(Pictures):
+    def __getitem__(self, index: int) -> Any:
+        return self.transform(image=numpy.asarray(self.made(index)))["image"]
+
+
+@pytest.mark.parametrize("kind", [Masked, OnlyPictures])
+def test_a_chain_is_given_its_values_by_name(kind: Any) -> None:
+    data = kind(by_name())
+    alone = kind(by_name())
+    loader: Any = DataLoader(data, batch_size=2)
+    told = look(loader)
+    assert told["obstacle"] == ""
+    places = {"image": "[0]", "mask": "[2]"} if kind is Masked else {"image": ""}
+    shape_of_it = "tuple" if kind is Masked else ""
+    assert told["held"] == {"owner": "", "name": "transform", "kind": shape_of_it, "place": "", "places": places}
+    # Looking at samples drew no number of the chain's own generators.
+    kept = Kept([Inputs(data, [data.transform])[index] for index in range(len(data))], len(data), [data.transform])
+    for _ in range(2):
+        for index in range(len(data)):
+            assert alike(kept[index], alone[index])
+    assert isinstance(in_the_window(loader).dataset, Kept)
+
+
+def test_what_a_chain_is_given_and_nobody_gets_can_not_be_written() -> None:
+    class Forgotten(Masked):
+        def __getitem__(self, index: int) -> Any:
+            return super().__getitem__(index)[0]
+
+    class Twice(Masked):
+        def __getitem__(self, index: int) -> Any:
+            return super().__getitem__(index)[0], super().__getitem__(index)[2]
+
+    for data in (Forgotten(by_name()), Twice(by_name())):
+        told = look(DataLoader(data, batch_size=2))
+        assert (told["obstacle"], told["held"]) == ("", None)
 
 
 def test_two_views_of_a_picture_are_drawn_each_time() -> None:

@@ -59,15 +59,31 @@ class OfPython(Rows):
         return index
 
 
-class OfItsOwn(Rows):
-    """Draws from a generator that nobody else knows."""
+class HardlyEver(Rows):
+    """Draws from a generator of its own, and does something else to one sample of a thousand."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.generator = np.random.default_rng(0)
+        self.transform = Flips(0.001)
 
     def __getitem__(self, index: int) -> Any:
-        return self.generator.random(3)
+        return self.transform(torch.full((3,), float(index)))
+
+
+class Flips:
+    def __init__(self, often: float) -> None:
+        self.often = often
+        self.generator = random.Random(3)
+
+    def __call__(self, row: Any) -> Any:
+        return -row if self.generator.random() < self.often else row
+
+
+class OfTheSystem(Rows):
+    """Draws from what has no state."""
+
+    def __getitem__(self, index: int) -> Any:
+        return random.SystemRandom().random()
 
 
 class Opaque:
@@ -131,7 +147,8 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "drawn by torch": (lambda: DataLoader(OfTorch(), batch_size=4), "drawn at random"),
     "drawn by numpy": (lambda: DataLoader(OfNumpy(), batch_size=4), "drawn at random"),
     "drawn by Python": (lambda: DataLoader(OfPython(), batch_size=4), "drawn at random"),
-    "drawn by itself": (lambda: DataLoader(OfItsOwn(), batch_size=4), "not the same each time"),
+    "drawn by itself": (lambda: DataLoader(HardlyEver(), batch_size=4), "drawn at random"),
+    "drawn by the system": (lambda: DataLoader(OfTheSystem(), batch_size=4), "not the same each time"),
     "unknown": (lambda: DataLoader(Opaques(), batch_size=4), "can't be compared (`Opaque`)"),
     "failing": (lambda: DataLoader(Failing(), batch_size=4), "failed (OSError)"),
     "spoilt": (lambda: DataLoader(Rows(), batch_size=4, collate_fn=spoiling), "`collate_fn` changes"),

@@ -64,7 +64,8 @@ def in_the_window(loader: Any, value: Any = "openblas") -> Any:
 @HAS_THREADS
 def test_samples_that_several_threads_prepare_are_seen() -> None:
     seen = look(DataLoader(Made(of_matrices), batch_size=2))
-    assert seen == {"obstacle": "", "several": True, "libraries": ["openblas"]}
+    assert (seen["obstacle"], seen["several"]) == ("", True)
+    assert "openblas" in seen["libraries"]  # And what other tests have imported.
     # Right after them, while threads of OpenBLAS still spin.
     assert look(DataLoader(Made(of_python), batch_size=2))["several"] is False
 

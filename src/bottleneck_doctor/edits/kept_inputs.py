@@ -15,14 +15,12 @@ from bottleneck_doctor.edits.tree import SourceTree, put
 from bottleneck_doctor.knobs import HeldTransforms
 
 NAME = "KeptInputs"
-_DONE = "sample{place} = self.transform(sample{place})"
-_GETTING = {
-    "": ("return self.transform(self.inputs[index])",),
-    "tuple": ("sample = list(self.inputs[index])", _DONE, "return tuple(sample)"),
-    "list": ("sample = list(self.inputs[index])", _DONE, "return sample"),
-    "dict": ("sample = dict(self.inputs[index])", _DONE, "return sample"),
+_COPIES = {
+    "tuple": ("sample = list(self.inputs[index])", "return tuple(sample)"),
+    "list": ("sample = list(self.inputs[index])", "return sample"),
+    "dict": ("sample = dict(self.inputs[index])", "return sample"),
 }
-"""How a sample is made of what is kept, by the kind of sample."""
+"""By the kind of sample: how one is begun, and how it is returned."""
 
 
 def kept_inputs_change(source: str, line: int, held: HeldTransforms | None) -> ChangeText | None:
@@ -30,15 +28,14 @@ def kept_inputs_change(source: str, line: int, held: HeldTransforms | None) -> C
     get. None where the call is not written so that this is certain."""
     tree = SourceTree.parse(source)
     calls = [] if tree is None else loader_calls(tree, line)
-    getting = None if held is None else _GETTING.get(held.kind)
-    if tree is None or held is None or getting is None or len(calls) != 1 or tree.says(NAME):
+    if tree is None or held is None or held.kind not in ("", *_COPIES) or len(calls) != 1 or tree.says(NAME):
         return None
     call = calls[0]
     given = dataset_of(call)
     if given is None or in_loop(tree, call) or _of_the_caller(tree, call, given) or asks_dataset(tree):
         return None
     wrapped = cst.Call(cst.Name(NAME), [cst.Arg(given)])
-    return defined_above(tree, call, _definition(tree, held, getting), {given: put(wrapped)})
+    return defined_above(tree, call, _definition(tree, held), {given: put(wrapped)})
 
 
 def _of_the_caller(tree: SourceTree, call: cst.Call, given: cst.BaseExpression) -> bool:
@@ -51,7 +48,20 @@ def _of_the_caller(tree: SourceTree, call: cst.Call, given: cst.BaseExpression) 
     return any(each.name.value in names for each in tree.nodes(cst.Param, within=function.params))
 
 
-def _definition(tree: SourceTree, held: HeldTransforms, getting: Sequence[str]) -> list[str]:
+def _getting(held: HeldTransforms) -> Sequence[str]:
+    """How a sample is made of what is kept."""
+    kept = "sample" if held.kind else "self.inputs[index]"
+    given = ", ".join(f"{name}={kept}{place}" for name, place in held.places) or f"{kept}{held.place}"
+    made = f"self.transform({given})"
+    if not held.kind:
+        return [f"return {made}" + "".join(f'["{name}"]' for name, _ in held.places)]
+    begun, returned = _COPIES[held.kind]
+    if not held.places:
+        return [begun, f"sample{held.place} = {made}", returned]
+    return [begun, f"made = {made}", *(f'sample{place} = made["{name}"]' for name, place in held.places), returned]
+
+
+def _definition(tree: SourceTree, held: HeldTransforms) -> list[str]:
     indent = tree.module.default_indent
     transform = f"dataset{held.owner}.{held.name}"
     return [
@@ -60,7 +70,7 @@ def _definition(tree: SourceTree, held: HeldTransforms, getting: Sequence[str]) 
         "",
         f"{indent}def __init__(self, dataset):",
         f"{indent * 2}self.transform = {transform}",
-        f"{indent * 2}{transform} = lambda value: value",
+        f"{indent * 2}{transform} = lambda {'**values: values' if held.places else 'value: value'}",
         f"{indent * 2}self.inputs = [dataset[index] for index in range(len(dataset))]",
         f"{indent * 2}{transform} = self.transform",
         "",
@@ -68,7 +78,7 @@ def _definition(tree: SourceTree, held: HeldTransforms, getting: Sequence[str]) 
         f"{indent * 2}return len(self.inputs)",
         "",
         f"{indent}def __getitem__(self, index):",
-        *(f"{indent * 2}{each.format(place=held.place)}" for each in getting),
+        *(f"{indent * 2}{each}" for each in _getting(held)),
         "",
         "",
     ]

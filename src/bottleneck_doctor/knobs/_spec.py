@@ -78,12 +78,13 @@ class ListedSamples:
 class HeldTransforms:
     """Where a dataset holds its transforms, as code, and what becomes of what they make: `owner` stands between the
     dataset and the attribute `name`. `kind`: the type of a sample, "" if it is nothing but what the transforms make;
-    `place`: where in it that is (`[0]`)."""
+    `place`: where in it that is (`[0]`). `places`: the same by name, for transforms that are given values by name."""
 
     owner: str
     name: str
     kind: str
     place: str
+    places: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,12 @@ def _held(found: Found) -> HeldTransforms | None:
     held = (told(found, NAME) or {}).get("held")
     if not isinstance(held, dict):
         return None
-    parts = [part for part in map(held.get, ("owner", "name", "kind", "place")) if isinstance(part, str)]
-    return HeldTransforms(*parts) if len(parts) == 4 else None
+    owner, name, kind, place = map(held.get, ("owner", "name", "kind", "place"))
+    if not (isinstance(owner, str) and isinstance(name, str) and isinstance(kind, str) and isinstance(place, str)):
+        return None
+    places = held.get("places")
+    named = places.items() if isinstance(places, dict) else ()
+    return HeldTransforms(owner, name, kind, place, tuple((str(each), str(where)) for each, where in named))
 
 
 KNOB = KnobSpec(

@@ -1,39 +1,13 @@
-"""Samples of a dataset, looked at more than once: whether two are the same, and whether a random generator was asked
-meanwhile."""
+"""Samples of a dataset, looked at more than once: whether two are the same."""
 
 from __future__ import annotations
 
-import random
 import sys
 from typing import Any, List, Optional, Tuple
 
 import torch
 
 from .batched_fetch import same_batch
-
-
-class Generators:
-    """The global random generators as they stand."""
-
-    def __init__(self) -> None:
-        self._states = self._now()
-
-    @staticmethod
-    def _now() -> Tuple[Any, Any, Any]:
-        numpy = sys.modules.get("numpy.random")
-        return random.getstate(), torch.get_rng_state(), None if numpy is None else numpy.get_state(legacy=False)
-
-    def drew(self) -> bool:
-        """Whether one of them has moved."""
-        (own, of_torch, of_numpy), (own_now, torch_now, numpy_now) = self._states, self._now()
-        return own != own_now or not torch.equal(of_torch, torch_now) or not alike(of_numpy, numpy_now)
-
-    def put_back(self) -> None:
-        own, of_torch, of_numpy = self._states
-        random.setstate(own)
-        torch.set_rng_state(of_torch)
-        if of_numpy is not None:
-            sys.modules["numpy.random"].set_state(of_numpy)
 
 
 def alike(one: Any, other: Any) -> Optional[bool]:

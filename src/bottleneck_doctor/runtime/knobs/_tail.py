@@ -161,7 +161,8 @@ def _chain_in(each: Any) -> List[Any]:
     apply theirs at random."""
     attributes = getattr(each, "__dict__", None)
     held: Any = attributes.get("transforms") if type(attributes) is dict else None
-    is_chain = callable(each) and type(held) in (list, tuple) and name_of(each) in ("", "Compose")
+    # Older releases of albumentations have a kind of list of their own.
+    is_chain = callable(each) and isinstance(held, (list, tuple)) and name_of(each) in ("", "Compose")
     return list(held) if is_chain else []
 
 

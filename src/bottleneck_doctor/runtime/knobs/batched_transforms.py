@@ -16,7 +16,8 @@ from torch.utils.data import IterableDataset
 from ..loop.steps import Steps
 from ..process.originals import now
 from . import GuestContext, Knob
-from ._samples import Generators, alike
+from ._generators import Generators
+from ._samples import alike
 from ._tail import Tail, WithoutTail, name_of, tail_of, written
 from .batched_fetch import same_batch
 
@@ -152,7 +153,7 @@ def _looked_at(loader: Any) -> Any:
         return "its samples do not end with transforms of torchvision's that could be done to a whole batch"
     count = len(dataset)
     bare = WithoutTail(dataset, tail)
-    before = Generators()
+    before = Generators(dataset)
     try:
         begun = now()
         samples = [dataset[0]]

@@ -3,23 +3,25 @@ transforms are done again for each sample. The effect is checked by the dataset 
 
 This is for transforms that are random, so that prepared samples can't be kept (`cached_samples`).
 
-The transforms stay what they are for everybody else. While inputs are taken, something else stands in the chain, in the
-thread that takes them alone.
+The transforms stay what they are for everybody else. While inputs are taken, and in the thread that takes them alone,
+calls of a chain return what it was given. Chains of torchvision's take one value, those of albumentations named ones.
 """
 
 from __future__ import annotations
 
 import contextlib
+import threading
 import weakref
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from torch.utils.data import IterableDataset
 
 from ..loop.steps import Steps
 from ..process.originals import now
+from ._generators import Generators
 from ._in_memory import InMemory, made_once, too_large
-from ._samples import Generators, alike
-from ._tail import Place, Tail, WithoutTail, chains_of, fetching
+from ._samples import alike
+from ._tail import chains_of, fetching
 from .cached_samples import blocks, bytes_of, filled
 
 NAME = "cached_inputs"
@@ -32,15 +34,20 @@ LEAST_SHARE = 0.15
 """Taking an input has to be this part of preparing a sample. Ours: with less, making batches would be hardly faster."""
 
 
+ABSENT: Any = object()
+_passing = threading.RLock()
+"""One thread at a time takes inputs."""
 _MOST_AROUND = 4
 """A dataset may be a part of a part of another one; so many are looked into."""
 
 
 class Input(NamedTuple):
-    """Stands in a sample for what a chain of transforms makes of `value`. `chain`: which chain it is."""
+    """Stands in a sample for what a chain of transforms makes of `value`. `chain`: which chain it is. `name`: None, or
+    the chain is given all of `value` by name, and this is what it makes of the one with this name."""
 
     value: Any
     chain: int
+    name: Optional[str] = None
 
 
 class CachedInputs(InMemory):
@@ -96,7 +103,7 @@ def _looked_at(dataset: Any, chains: List[Any], count: int) -> Any:
     """Bytes and seconds of one input; or why inputs can't be kept. May raise."""
     if count < 2:
         return "there are hardly any samples"
-    begun, before = now(), Generators()
+    begun, before = now(), Generators(dataset)
     inputs = Inputs(dataset, chains)
     sizes: List[float] = []
     taking: List[float] = []
@@ -106,7 +113,7 @@ def _looked_at(dataset: Any, chains: List[Any], count: int) -> Any:
             if place and now() - begun > (LOOK_SECONDS if place >= LOOKS[0] else SLOW_SECONDS):
                 break
             index = (place * 7919) % count
-            started = Generators()
+            started = Generators(dataset)
             first = inputs[index]
             if started.drew():
                 return "its samples are drawn at random before their transforms"
@@ -133,14 +140,14 @@ def _looked_at(dataset: Any, chains: List[Any], count: int) -> Any:
     return sum(sizes) / len(sizes), sorted(taking)[len(taking) // 2]
 
 
-def _held_by(dataset: Any, chains: List[Any]) -> Optional[Dict[str, str]]:
+def _held_by(dataset: Any, chains: List[Any]) -> Optional[Dict[str, Any]]:
     """How a user would write it, where an attribute of the dataset is its only chain. `owner`: what stands between the
     dataset and that attribute (`.dataset` for a subset); `name`: the attribute's; `kind`: the type of a sample, "" if
-    it is nothing but what the transforms make; `place`: where in it that is, as code (`[0]`). None for any other
-    dataset. May raise."""
+    it is nothing but what the transforms make; `place`: where in it that is, as code (`[0]`); `places`: the same by
+    name, for a chain that is given its values by name. None for any other dataset. May raise."""
     if len(chains) != 1:
         return None
-    before = Generators()
+    before = Generators(dataset)
     owner, path = dataset, ""
     try:
         expected = Inputs(dataset, chains)[0]
@@ -148,7 +155,7 @@ def _held_by(dataset: Any, chains: List[Any]) -> Optional[Dict[str, str]]:
             for name, value in list(vars(owner).items()):
                 # That it holds the chain does not mean that samples go through it there.
                 if value is chains[0] and alike(_taken_at(dataset, owner, name, chains[0]), expected):
-                    told = _place_of(expected)
+                    told = _places_of(expected)
                     return None if told is None else {"owner": path, "name": name, **told}
             owner, path = getattr(owner, "dataset", None), f"{path}.dataset"
             if owner is None:
@@ -161,7 +168,7 @@ def _held_by(dataset: Any, chains: List[Any]) -> Optional[Dict[str, str]]:
 def _taken_at(dataset: Any, owner: Any, name: str, chain: Any) -> Any:
     """The first sample with `Input` in place of what the chain makes that `owner` holds as `name`."""
     attributes = vars(owner)
-    attributes[name] = _Through(list(chain.transforms), 0)
+    attributes[name] = lambda *given, **named: _taken(0, given, named) if fetching.on else chain(*given, **named)
     fetching.on = True
     try:
         return dataset[0]
@@ -170,49 +177,85 @@ def _taken_at(dataset: Any, owner: Any, name: str, chain: Any) -> Any:
         attributes[name] = chain
 
 
-def _place_of(sample: Any) -> Optional[Dict[str, str]]:
-    """`kind` and `place` of the only input that a sample holds; None if there are others, or it is held deeper."""
+def _places_of(sample: Any) -> Optional[Dict[str, Any]]:
+    """`kind`, and `place` of the only input that a sample holds, or `places` of those of one call. None if there are
+    others, if they are held deeper, or if the chain is given more than what the sample holds."""
     if isinstance(sample, Input):
-        return {"kind": "", "place": ""}
+        named = {} if sample.name is None else {sample.name: ""}
+        return {"kind": "", "place": "", "places": named} if _are_all(named, sample) else None
     if type(sample) not in (tuple, list, dict):
         return None
     parts = list(sample.items()) if isinstance(sample, dict) else list(enumerate(sample))
-    keys = [key for key, part in parts if isinstance(part, Input)]
-    if len(keys) != 1 or any(_has_input(part) for key, part in parts if key != keys[0]):
+    inputs = {key: part for key, part in parts if isinstance(part, Input)}
+    if not inputs or any(_has_input(part) for key, part in parts if key not in inputs):
         return None
-    if not isinstance(keys[0], (int, str)):
+    if not all(isinstance(key, (int, str)) for key in inputs):
         return None
-    return {"kind": type(sample).__name__, "place": f"[{keys[0]!r}]"}
+    first, kind = next(iter(inputs.values())), type(sample).__name__
+    if first.name is None:
+        return {"kind": kind, "place": f"[{next(iter(inputs))!r}]", "places": {}} if len(inputs) == 1 else None
+    places = {str(each.name): f"[{key!r}]" for key, each in inputs.items() if each.value is first.value}
+    known = len(places) == len(inputs) and _are_all(places, first)
+    return {"kind": kind, "place": "", "places": places} if known else None
 
 
-class _Through:
-    """Stands for a chain of transforms while an input is taken."""
-
-    def __init__(self, chain: Any, number: int) -> None:
-        self._chain = chain
-        self._number = number
-
-    def __call__(self, *given: Any) -> Any:
-        if not fetching.on:  # Another thread uses the same chain meanwhile.
-            for each in self._chain:
-                given = (each(*given),)
-            return given[0]
-        (value,) = given
-        return Input(value, self._number)
+def _are_all(names: Dict[str, str], given: Input) -> bool:
+    """Whether these are the names of all that a chain was given, as far as it was given anything by name."""
+    return given.name is None or (names.keys() == given.value.keys() and all(map(str.isidentifier, names)))
 
 
 class Inputs:
     """The samples of a dataset with `Input` in place of what its chains of transforms make."""
 
     def __init__(self, dataset: Any, chains: List[Any]) -> None:
-        places = [
-            Place(chain, "transforms", 0, [_Through(list(chain.transforms), number)])
-            for number, chain in enumerate(chains)
-        ]
-        self._bare = WithoutTail(dataset, Tail([], places))
+        self._dataset = dataset
+        self._chains = chains
 
     def __getitem__(self, index: Any) -> Any:
-        return self._bare[index]
+        with _passed_over(self._chains):
+            return self._dataset[index]
+
+
+@contextlib.contextmanager
+def _passed_over(chains: List[Any]) -> Iterator[None]:
+    """Calls of these chains in this thread return what they are given. For this long, their classes have a `__call__`
+    that asks whose call it is: Python looks for it in the class alone, and a chain may be held in many places."""
+    numbers = {id(chain): number for number, chain in enumerate(chains)}
+    before: List[Tuple[type, Any]] = []
+    with _passing:
+        try:
+            for kind in {type(chain) for chain in chains}:
+                own = vars(kind).get("__call__", ABSENT)
+                kind.__call__ = _asking(kind.__call__, numbers)
+                before.append((kind, own))
+            fetching.on = True
+            yield
+        finally:
+            fetching.on = False
+            for kind, own in before:
+                if own is ABSENT:
+                    del kind.__call__
+                else:
+                    kind.__call__ = own
+
+
+def _asking(call: Any, numbers: Dict[int, int]) -> Any:
+    def asked(self: Any, *given: Any, **named: Any) -> Any:
+        if fetching.on and id(self) in numbers:
+            return _taken(numbers[id(self)], given, named)
+        return call(self, *given, **named)
+
+    return asked
+
+
+def _taken(chain: int, given: Tuple[Any, ...], named: Dict[str, Any]) -> Any:
+    """What stands for the result of a chain: it is given one value, or some by name. Anything else raises."""
+    if named and not given:
+        return {name: Input(named, chain, name) for name in named}
+    (value,) = given
+    if named:
+        raise TypeError("a chain of transforms is given values in both ways")
+    return Input(value, chain)
 
 
 def _has_input(sample: Any) -> bool:
@@ -225,13 +268,22 @@ def _has_input(sample: Any) -> bool:
 
 def finished(sample: Any, chains: List[Any]) -> Any:
     """A sample with its transforms done, in the order in which the dataset does them."""
+    return _finished(sample, chains, {})
+
+
+def _finished(sample: Any, chains: List[Any], made: Dict[int, Any]) -> Any:
+    """`made`: what was made by name so far, by what the chain was given. One call makes all of it."""
     if isinstance(sample, Input):
-        return chains[sample.chain](sample.value)
+        if sample.name is None:
+            return chains[sample.chain](sample.value)
+        if id(sample.value) not in made:
+            made[id(sample.value)] = chains[sample.chain](**sample.value)
+        return made[id(sample.value)][sample.name]
     if isinstance(sample, dict):
-        return {key: finished(value, chains) for key, value in sample.items()}
+        return {key: _finished(value, chains, made) for key, value in sample.items()}
     if isinstance(sample, (list, tuple)):
-        made = [finished(value, chains) for value in sample]
-        return type(sample)(*made) if hasattr(sample, "_fields") else type(sample)(made)
+        parts = [_finished(value, chains, made) for value in sample]
+        return type(sample)(*parts) if hasattr(sample, "_fields") else type(sample)(parts)
     return sample
 
 

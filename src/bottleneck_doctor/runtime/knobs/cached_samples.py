@@ -18,9 +18,10 @@ from torch.utils.data import IterableDataset, TensorDataset
 
 from ..loop.steps import Steps
 from ..process.originals import now
+from ._generators import Generators
 from ._in_memory import InMemory, made_once, too_large
 from ._memory import MemoryLimit
-from ._samples import Generators, alike
+from ._samples import alike
 from .batched_fetch import inside_subsets, reads_rows
 
 NAME = "cached_samples"
@@ -98,7 +99,7 @@ def _looked_at(dataset: Any, count: int, collate: Callable[[Any], Any]) -> Any:
     """Bytes and seconds of one sample; or why samples can't be kept. May raise."""
     if count < 2:
         return "there are hardly any samples"
-    begun, before = now(), Generators()
+    begun, before = now(), Generators(dataset)
     size = 0.0
     shared: Set[int] = set()
     lasted: List[float] = []

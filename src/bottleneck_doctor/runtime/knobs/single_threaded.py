@@ -15,7 +15,7 @@ from torch.utils.data import IterableDataset
 from ..loop.steps import Steps
 from ..process.originals import now, processor_time, sleep, thread_time
 from . import Knob, _thread_pools
-from ._samples import Generators
+from ._generators import Generators
 from .cached_samples import LOOKS
 
 NAME = "single_threaded"
@@ -76,7 +76,7 @@ def look(loader: Any) -> Dict[str, Any]:
 def _others(dataset: Any) -> float:
     """Seconds that other threads compute for each second in which the calling thread prepares samples. torch has one
     thread meanwhile, as it has in a worker. May raise."""
-    before, of_torch = Generators(), torch.get_num_threads()
+    before, of_torch = Generators(dataset), torch.get_num_threads()
     count = len(dataset)
     torch.set_num_threads(1)
     try:

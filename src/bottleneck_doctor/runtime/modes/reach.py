@@ -19,9 +19,9 @@ import torch
 from torch.utils.data import Dataset
 
 from ..process.user_code import is_users_file
+from ..process.uses import Uses, functions_in, globals_of, uses_of
 from .sites import function_site, plain_function
 from .timed import unwrapped
-from .uses import Uses, functions_in, globals_of, uses_of
 
 _MOST_OBJECTS = 2000
 _DEPTH = 5
