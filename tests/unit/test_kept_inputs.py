@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from bottleneck_doctor.edits.kept_inputs import kept_inputs_change
-from bottleneck_doctor.knobs import HeldTransforms
+from bottleneck_doctor.knobs import HeldPlace, HeldTransforms
 
-PLAIN = HeldTransforms("", "transform", "tuple", "[0]")
+PLAIN = HeldTransforms("", "transform", "tuple", (HeldPlace("", "[0]", "{}"),))
 HEAD = """import torch
 from torch.utils.data import DataLoader, Subset
 
@@ -79,7 +79,7 @@ def flat(batch: Any) -> list[torch.Tensor]:
     ],
 )
 def test_the_same_batches_are_made_of_what_was_decoded_once(kind: str, body: str, owner: str) -> None:
-    held = HeldTransforms(owner, "transform", kind, PLACES[kind])
+    held = HeldTransforms(owner, "transform", kind, (HeldPlace("", PLACES[kind], "{}"),))
     after = edited(body, held)
     assert after is not None
     assert after.count("KeptInputs(") == 1
@@ -105,31 +105,50 @@ def test_where_it_is_not_certain_nothing_is_written(body: str) -> None:
     assert edited(body) is None
 
 
+def by_name(sample: str) -> str:
+    """A program whose transforms are given their values by name."""
+    source = f"{HEAD}loader = DataLoader(Pictures(Noise()), batch_size=2)\n"
+    made = "self.transform(torch.full((2,), float(index)))"
+    for before, after in (
+        ("return {}", f"return {sample}"),
+        (made, "self.transform(image=torch.full((2,), float(index)), mask=[1, index])"),
+        ("(self, transforms):\n        self.transforms = transforms", "(self):\n        pass"),
+        (
+            "(self, value):\n        return value + torch.rand(())",
+            "(self, image, mask=[]):\n        return noisy(image, mask)",
+        ),
+    ):
+        assert before in source
+        source = source.replace(before, after)
+    noisy = (
+        "def noisy(image, mask):\n    noise = torch.rand(())\n    return dict(image=image + noise, mask=mask + noise)\n"
+    )
+    return source.replace("class Noise", noisy.replace("=mask", "=torch.tensor(mask)") + "\n\nclass Noise")
+
+
+IMAGE, MASK = HeldPlace("image", "[0]", "{}"), HeldPlace("mask", "[1]", "({}.float() / 2).view(2)")
 NAMED = {
-    "tuple": ('made["image"], made["mask"], index', (("image", "[0]"), ("mask", "[1]"))),
-    "dict": ('{**made, "label": index}', (("image", "['image']"), ("mask", "['mask']"))),
-    "": ('self.transform(image=torch.zeros(2) + index)["image"]', (("image", ""),)),
+    "tuple": ('(made["image"], (made["mask"].float() / 2).view(2), index)', "tuple", (IMAGE, MASK)),
+    "list": ('[made["image"], made["mask"], index]', "list", (IMAGE, HeldPlace("mask", "[1]", "{}"))),
+    "dict": (
+        '{**made, "label": index}',
+        "dict",
+        (HeldPlace("image", "['image']", "{}"), HeldPlace("mask", "['mask']", "{}")),
+    ),
+    "alone": ('made["image"]', "", (HeldPlace("image", "", "{}"),)),
+    "alone, and more": ('made["image"].double()', "", (HeldPlace("image", "", "{}.double()"),)),
 }
 
 
-@pytest.mark.parametrize("kind", NAMED)
-def test_transforms_are_given_their_values_by_name(kind: str) -> None:
-    sample, places = NAMED[kind]
-    body = "loader = DataLoader(Pictures(Noise()), batch_size=2)"
-    source = f"{HEAD.replace('return {}', 'return ' + sample)}{body}\n"
-    source = source.replace(
-        "self.transform(torch.full((2,), float(index)))",
-        "self.transform(image=torch.full((2,), 7.0), mask=torch.ones(2))",
-    )
-    source = source.replace("(self, transforms):\n        self.transforms = transforms", "(self):\n        pass")
-    source = source.replace(
-        "(self, value):\n        return value + torch.rand(())",
-        "(self, **values):\n        return {name: value + torch.rand(()) for name, value in values.items()}",
-    )
+@pytest.mark.parametrize("name", NAMED)
+def test_transforms_are_given_their_values_by_name(name: str) -> None:
+    sample, kind, places = NAMED[name]
+    source = by_name(sample)
     if not kind:
-        source = source.replace("        made = self.transform(image=torch.full((2,), 7.0), mask=torch.ones(2))\n", "")
-    held = HeldTransforms("", "transform", kind, "", places)
-    change = kept_inputs_change(source, source[: source.index("loader =")].count("\n") + 1, held)
+        source = source.replace(", mask=[1, index])", ")")
+    change = kept_inputs_change(
+        source, source[: source.index("loader =")].count("\n") + 1, HeldTransforms("", "transform", kind, places)
+    )
     assert change is not None
     (before, often), (made, once) = batches(source), batches(change.edited)
     assert often == 2 * once
@@ -137,9 +156,24 @@ def test_transforms_are_given_their_values_by_name(kind: str) -> None:
         assert all(torch.equal(*pair) for pair in zip(flat(one), flat(other), strict=True))
 
 
+@pytest.mark.parametrize("kind", SAMPLES)
+def test_what_is_done_afterwards_is_done_again(kind: str) -> None:
+    after = "{}.double().view(2, 1)"
+    source = HEAD.replace("return {}", "return " + SAMPLES[kind].replace("made", after.format("made")))
+    source += "loader = DataLoader(Pictures(Noise([])), batch_size=2, shuffle=True)\n"
+    held = HeldTransforms("", "transform", kind, (HeldPlace("", PLACES[kind], after),))
+    change = kept_inputs_change(source, source[: source.index("loader =")].count("\n") + 1, held)
+    assert change is not None
+    (before, often), (made, once) = batches(source), batches(change.edited)
+    assert often == 2 * once
+    for one, other in zip(before, made, strict=True):
+        assert type(one) is type(other)
+        assert all(torch.equal(*pair) for pair in zip(flat(one), flat(other), strict=True))
+
+
 def test_what_nobody_has_seen_is_not_written() -> None:
     body = "loader = DataLoader(Pictures(Noise([])), batch_size=2)"
     assert edited(body, None) is None
-    later = HeldTransforms("", "transform", "kind of a later release", "[0]")
+    later = HeldTransforms("", "transform", "kind of a later release", (HeldPlace("", "[0]", "{}"),))
     source = f"{HEAD}{body}\n"
     assert kept_inputs_change(source, source[: source.index("loader =")].count("\n") + 1, later) is None

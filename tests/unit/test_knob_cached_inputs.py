@@ -86,6 +86,10 @@ def test_samples_are_the_same_for_the_same_random_numbers(wrapped: str, workers:
         assert torch.equal(one[1], other[1])
 
 
+def at(place: str, name: str = "", made: str = "{}") -> dict[str, str]:
+    return {"name": name, "place": place, "made": made}
+
+
 def test_how_a_user_would_write_it_is_told() -> None:
     def held(data: Any) -> Any:
         told = look(DataLoader(data, batch_size=2))
@@ -111,13 +115,13 @@ def test_how_a_user_would_write_it_is_told() -> None:
             return self.both[0](self.made(index)), index
 
     chain = transforms.Compose(CHAIN)
-    plain = {"owner": "", "name": "transform", "kind": "tuple", "place": "[0]", "places": {}}
+    plain = {"owner": "", "name": "transform", "kind": "tuple", "places": [at("[0]")]}
     made = Pictures(chain)
     assert held(made) == plain
     assert made.transform is chain
     assert held(Subset(made, range(1, 9))) == {**plain, "owner": ".dataset"}
-    assert held(Keyed(chain)) == {**plain, "kind": "dict", "place": "['image']"}
-    assert held(Alone(chain)) == {**plain, "kind": "", "place": ""}
+    assert held(Keyed(chain)) == {**plain, "kind": "dict", "places": [at("['image']")]}
+    assert held(Alone(chain)) == {**plain, "kind": "", "places": [at("")]}
     # Two data sets hold it; and there it is not the attribute that samples go through.
     assert held(ConcatDataset([made, made])) is None
     assert held(Elsewhere(chain)) is None
@@ -137,7 +141,7 @@ class Masked(Pictures):
     def __getitem__(self, index: int) -> Any:
         picture = numpy.asarray(self.made(index))
         made = self.transform(image=picture, mask=picture[:, :, 0] // 128)
-        return made["image"], {"index": index}, made["mask"]
+        return made["image"], {"index": index}, made["mask"].float().unsqueeze(0)
 
 
 class OnlyPictures(Pictures):
@@ -152,9 +156,9 @@ def test_a_chain_is_given_its_values_by_name(kind: Any) -> None:
     loader: Any = DataLoader(data, batch_size=2)
     told = look(loader)
     assert told["obstacle"] == ""
-    places = {"image": "[0]", "mask": "[2]"} if kind is Masked else {"image": ""}
-    shape_of_it = "tuple" if kind is Masked else ""
-    assert told["held"] == {"owner": "", "name": "transform", "kind": shape_of_it, "place": "", "places": places}
+    masked = [at("[0]", "image"), at("[2]", "mask", "{}.float().unsqueeze(0)")]
+    places, sample = (masked, "tuple") if kind is Masked else ([at("", "image")], "")
+    assert told["held"] == {"owner": "", "name": "transform", "kind": sample, "places": places}
     # Looking at samples drew no number of the chain's own generators.
     kept = Kept([Inputs(data, [data.transform])[index] for index in range(len(data))], len(data), [data.transform])
     for _ in range(2):
@@ -175,6 +179,28 @@ def test_what_a_chain_is_given_and_nobody_gets_can_not_be_written() -> None:
     for data in (Forgotten(by_name()), Twice(by_name())):
         told = look(DataLoader(data, batch_size=2))
         assert (told["obstacle"], told["held"]) == ("", None)
+
+
+def test_what_is_done_afterwards_is_done_again() -> None:
+    class Halved(Pictures):
+        def __getitem__(self, index: int) -> Any:
+            made, label = super().__getitem__(index)
+            return (made.to(self.kind) / 2).reshape(3, -1), label
+
+        kind: Any = None
+
+    data = Halved(transforms.Compose(CHAIN))
+    data.kind = torch.float64
+    told = look(DataLoader(data, batch_size=2))
+    assert (told["obstacle"], told["held"]) == ("", None)  # `torch` may have another name there.
+    data.kind = "cpu"
+    told = look(DataLoader(data, batch_size=2))
+    assert told["held"]["places"] == [at("[0]", made="({}.to('cpu') / 2).reshape(3, -1)")]
+    kept = Kept([Inputs(data, [data.transform])[1]], 1, [data.transform])
+    torch.manual_seed(2)
+    again, _ = kept[0]
+    torch.manual_seed(2)
+    assert torch.equal(again, data[1][0])
 
 
 def test_two_views_of_a_picture_are_drawn_each_time() -> None:
@@ -230,7 +256,13 @@ class _AndMore(Pictures):
 class _OfItsShape(Pictures):
     def __getitem__(self, index: int) -> Any:
         made, label = super().__getitem__(index)
-        return made.view(-1), label
+        return made.view(*made.shape[:1], -1), label
+
+
+class _WithLabels(Pictures):
+    def __getitem__(self, index: int) -> Any:
+        made, label = super().__getitem__(index)
+        return (made / 2).view(-1).add(torch.ones(1)), label
 
 
 class _Rows(IterableDataset[Any]):
@@ -253,6 +285,7 @@ QUICK = [Image.new("RGB", (64, 64)) for _ in range(10)]
         (_Uneven(transforms.Compose(CHAIN), count=1000), "is not the same each time"),
         (_AndMore(transforms.Compose(CHAIN)), "something else is done"),
         (_OfItsShape(transforms.Compose(CHAIN)), "could not be taken without"),
+        (_WithLabels(transforms.Compose(CHAIN)), "could not be taken without"),
         (Pictures(transforms.Compose([transforms.Lambda(_draws_on), *CHAIN])), "change what they are given"),
         (Pictures(transforms.Compose(CHAIN), QUICK.__getitem__), "goes into its transforms"),
         (Pictures(torch.tensor), "no chain of transforms"),

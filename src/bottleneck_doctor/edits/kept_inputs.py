@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import libcst as cst
 
 from bottleneck_doctor.edits.diff import ChangeText
@@ -15,12 +13,8 @@ from bottleneck_doctor.edits.tree import SourceTree, put
 from bottleneck_doctor.knobs import HeldTransforms
 
 NAME = "KeptInputs"
-_COPIES = {
-    "tuple": ("sample = list(self.inputs[index])", "return tuple(sample)"),
-    "list": ("sample = list(self.inputs[index])", "return sample"),
-    "dict": ("sample = dict(self.inputs[index])", "return sample"),
-}
-"""By the kind of sample: how one is begun, and how it is returned."""
+_COPIES = {"tuple": ("list", "tuple(sample)"), "list": ("list", "sample"), "dict": ("dict", "sample")}
+"""By the kind of sample: what makes one that can be changed, and how it is returned."""
 
 
 def kept_inputs_change(source: str, line: int, held: HeldTransforms | None) -> ChangeText | None:
@@ -28,8 +22,10 @@ def kept_inputs_change(source: str, line: int, held: HeldTransforms | None) -> C
     get. None where the call is not written so that this is certain."""
     tree = SourceTree.parse(source)
     calls = [] if tree is None else loader_calls(tree, line)
-    if tree is None or held is None or held.kind not in ("", *_COPIES) or len(calls) != 1 or tree.says(NAME):
+    if tree is None or held is None or len(calls) != 1 or tree.says(NAME):
         return None
+    if held.kind not in ("", *_COPIES) or not held.places or (not held.kind and len(held.places) > 1):
+        return None  # Nobody has told of such a sample yet.
     call = calls[0]
     given = dataset_of(call)
     if given is None or in_loop(tree, call) or _of_the_caller(tree, call, given) or asks_dataset(tree):
@@ -48,37 +44,96 @@ def _of_the_caller(tree: SourceTree, call: cst.Call, given: cst.BaseExpression) 
     return any(each.name.value in names for each in tree.nodes(cst.Param, within=function.params))
 
 
-def _getting(held: HeldTransforms) -> Sequence[str]:
-    """How a sample is made of what is kept."""
-    kept = "sample" if held.kind else "self.inputs[index]"
-    given = ", ".join(f"{name}={kept}{place}" for name, place in held.places) or f"{kept}{held.place}"
-    made = f"self.transform({given})"
-    if not held.kind:
-        return [f"return {made}" + "".join(f'["{name}"]' for name, _ in held.places)]
-    begun, returned = _COPIES[held.kind]
-    if not held.places:
-        return [begun, f"sample{held.place} = {made}", returned]
-    return [begun, f"made = {made}", *(f'sample{place} = made["{name}"]' for name, place in held.places), returned]
-
-
 def _definition(tree: SourceTree, held: HeldTransforms) -> list[str]:
-    indent = tree.module.default_indent
-    transform = f"dataset{held.owner}.{held.name}"
-    return [
+    named = bool(held.places[0].name)
+    # What is done to what the transforms made can't be done to what they were given.
+    bare = all(each.made == "{}" for each in held.places)
+    value = "**values" if named else "value"
+    keeping = (
+        [
+            f"HELD = lambda {value}: {'values' if named else value}",
+            "self.inputs = [dataset[index] for index in range(len(dataset))]",
+            "HELD = self.transform",
+        ]
+        if bare
+        else [*_keeping(held), "HELD = self.transform"]
+    )
+    text = [
         f"class {NAME}:",
-        f'{indent}"""A dataset that keeps in memory what its transforms get. They are done anew each time."""',
+        '    """A dataset that keeps in memory what its transforms get. They are done anew each time."""',
         "",
-        f"{indent}def __init__(self, dataset):",
-        f"{indent * 2}self.transform = {transform}",
-        f"{indent * 2}{transform} = lambda {'**values: values' if held.places else 'value: value'}",
-        f"{indent * 2}self.inputs = [dataset[index] for index in range(len(dataset))]",
-        f"{indent * 2}{transform} = self.transform",
+        "    def __init__(self, dataset):",
+        "        self.transform = HELD",
+        *(f"        {each}" for each in keeping),
         "",
-        f"{indent}def __len__(self):",
-        f"{indent * 2}return len(self.inputs)",
+    ]
+    if not bare:
+        given = "values" if named else value
+        text += [
+            f"    def keep(self, {value}):",
+            f"        self.given = {given}",
+            f"        return self.transform({value})",
+            "",
+        ]
+    text += [
+        "    def __len__(self):",
+        "        return len(self.inputs)",
         "",
-        f"{indent}def __getitem__(self, index):",
-        *(f"{indent * 2}{each}" for each in _getting(held)),
+        "    def __getitem__(self, index):",
+        *(f"        {each}" for each in (_of_bare(held) if bare else _of_given(held, value))),
         "",
         "",
     ]
+    indent = tree.module.default_indent
+    attribute = f"dataset{held.owner}.{held.name}"
+    return [each.replace("    ", indent).replace("HELD", attribute) for each in text]
+
+
+def _keeping(held: HeldTransforms) -> list[str]:
+    """How what the transforms get is noted while the dataset makes its samples, which are kept without it."""
+    if not held.kind:
+        kept = ["    dataset[index]"]
+    else:
+        emptied = " = ".join(f"sample{each.place}" for each in held.places)
+        kept = [
+            f"    sample = {_COPIES[held.kind][0]}(dataset[index])",
+            f"    {emptied} = None",
+            "    self.samples.append(sample)",
+        ]
+    return [
+        "self.inputs = []",
+        *(["self.samples = []"] if held.kind else []),
+        "HELD = self.keep",
+        "for index in range(len(dataset)):",
+        *kept,
+        "    self.inputs.append(self.given)",
+    ]
+
+
+def _of_bare(held: HeldTransforms) -> list[str]:
+    """How a sample is made of one that has, in place of what the transforms made, what they were given."""
+    kept = "sample" if held.kind else "self.inputs[index]"
+    given = [f"{each.name}={kept}{each.place}" if each.name else f"{kept}{each.place}" for each in held.places]
+    return _made(held, "inputs", f"self.transform({', '.join(given)})")
+
+
+def _of_given(held: HeldTransforms, value: str) -> list[str]:
+    """How a sample is made of what the transforms were given, and of the rest of it."""
+    stars = value[: -len("values")] if value.startswith("*") else ""
+    return _made(held, "samples", f"self.transform({stars}self.inputs[index])")
+
+
+def _made(held: HeldTransforms, kept: str, call: str) -> list[str]:
+    if len(held.places) == 1:
+        (only,) = held.places
+        code = only.made.format(f'{call}["{only.name}"]' if only.name else call)
+        if not held.kind:
+            return [f"return {code}"]
+        lines = [f"sample{only.place} = {code}"]
+    else:
+        lines = [f"made = {call}"]
+        for each in held.places:
+            code = each.made.format(f'made["{each.name}"]')
+            lines.append(f"sample{each.place} = {code}")
+    copied, returned = _COPIES[held.kind]
+    return [f"sample = {copied}(self.{kept}[index])", *lines, f"return {returned}"]

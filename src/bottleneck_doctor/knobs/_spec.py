@@ -75,16 +75,24 @@ class ListedSamples:
 
 
 @dataclass(frozen=True)
+class HeldPlace:
+    """What a sample has of its transforms, at `place` of it (`[0]`). `name`: by which they are given it, "" if they are
+    given one value; `made`: code that makes it of what they return for it, which is `{}` there."""
+
+    name: str
+    place: str
+    made: str
+
+
+@dataclass(frozen=True)
 class HeldTransforms:
     """Where a dataset holds its transforms, as code, and what becomes of what they make: `owner` stands between the
-    dataset and the attribute `name`. `kind`: the type of a sample, "" if it is nothing but what the transforms make;
-    `place`: where in it that is (`[0]`). `places`: the same by name, for transforms that are given values by name."""
+    dataset and the attribute `name`. `kind`: the type of a sample, "" if it is nothing but what the transforms make."""
 
     owner: str
     name: str
     kind: str
-    place: str
-    places: tuple[tuple[str, str], ...] = ()
+    places: tuple[HeldPlace, ...]
 
 
 @dataclass(frozen=True)

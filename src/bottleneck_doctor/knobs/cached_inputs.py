@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from bottleneck_doctor.knobs._spec import HeldTransforms, KeptInputs, KnobSpec, prepared, told, told_obstacle
 from bottleneck_doctor.runtime.wire.messages import Found
 
@@ -15,14 +17,10 @@ def obstacle(found: Found) -> str | None:
 
 def _held(found: Found) -> HeldTransforms | None:
     held = (told(found, NAME) or {}).get("held")
-    if not isinstance(held, dict):
+    try:
+        return msgspec.convert(held, HeldTransforms)
+    except msgspec.ValidationError:  # It was told by another release.
         return None
-    owner, name, kind, place = map(held.get, ("owner", "name", "kind", "place"))
-    if not (isinstance(owner, str) and isinstance(name, str) and isinstance(kind, str) and isinstance(place, str)):
-        return None
-    places = held.get("places")
-    named = places.items() if isinstance(places, dict) else ()
-    return HeldTransforms(owner, name, kind, place, tuple((str(each), str(where)) for each, where in named))
 
 
 KNOB = KnobSpec(

@@ -24,7 +24,7 @@ def alike(one: Any, other: Any) -> Optional[bool]:
     if numpy is not None and isinstance(one, (numpy.ndarray, numpy.generic)):
         alike_in_kind = one.dtype == other.dtype and one.shape == other.shape
         return bool(alike_in_kind and (one.dtype.hasobject or one.tobytes() == other.tobytes()))
-    if one is None or isinstance(one, (bool, int, float, complex, str, bytes)):
+    if one is None or isinstance(one, (bool, int, float, complex, str, bytes, torch.dtype)):
         return bool(one == other or (one != one and other != other))
     if callable(getattr(one, "tobytes", None)):  # A picture of PIL's.
         return bool(one.tobytes() == other.tobytes())

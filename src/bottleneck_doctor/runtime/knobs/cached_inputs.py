@@ -10,10 +10,12 @@ calls of a chain return what it was given. Chains of torchvision's take one valu
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 import weakref
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
+import torch
 from torch.utils.data import IterableDataset
 
 from ..loop.steps import Steps
@@ -43,11 +45,42 @@ _MOST_AROUND = 4
 
 class Input(NamedTuple):
     """Stands in a sample for what a chain of transforms makes of `value`. `chain`: which chain it is. `name`: None, or
-    the chain is given all of `value` by name, and this is what it makes of the one with this name."""
+    the chain is given all of `value` by name, and this is what it makes of the one with this name. `after`: methods
+    that are called afterwards, such as `float()`, each with its arguments."""
 
     value: Any
     chain: int
     name: Optional[str] = None
+    after: Tuple[Tuple[str, Tuple[Any, ...]], ...] = ()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return functools.partial(self._then, name)
+
+    def __truediv__(self, divisor: Any) -> Any:
+        return self._then("__truediv__", divisor)
+
+    def _then(self, method: str, *given: Any) -> Any:
+        if not all(isinstance(each, (int, float, str, torch.dtype, type(None))) for each in given):
+            raise TypeError(f"`{method}` is given more than numbers")
+        return self._replace(after=(*self.after, (method, given)))
+
+    def made(self, value: Any) -> Any:
+        """What becomes of `value`, which the chain has made."""
+        for method, given in self.after:
+            value = getattr(value, method)(*given)
+        return value
+
+    def code(self) -> Optional[str]:
+        """The same as code, in which `{}` stands for the value; None where that can't be written everywhere."""
+        text = "{}"
+        for method, given in self.after:
+            if any(isinstance(each, torch.dtype) for each in given):
+                return None
+            told = ", ".join(map(repr, given))
+            text = f"({text} / {told})" if method == "__truediv__" else f"{text}.{method}({told})"
+        return text
 
 
 class CachedInputs(InMemory):
@@ -143,8 +176,7 @@ def _looked_at(dataset: Any, chains: List[Any], count: int) -> Any:
 def _held_by(dataset: Any, chains: List[Any]) -> Optional[Dict[str, Any]]:
     """How a user would write it, where an attribute of the dataset is its only chain. `owner`: what stands between the
     dataset and that attribute (`.dataset` for a subset); `name`: the attribute's; `kind`: the type of a sample, "" if
-    it is nothing but what the transforms make; `place`: where in it that is, as code (`[0]`); `places`: the same by
-    name, for a chain that is given its values by name. None for any other dataset. May raise."""
+    it is nothing but what the transforms make; `places`: as `_places_of`. None for any other dataset. May raise."""
     if len(chains) != 1:
         return None
     before = Generators(dataset)
@@ -155,8 +187,10 @@ def _held_by(dataset: Any, chains: List[Any]) -> Optional[Dict[str, Any]]:
             for name, value in list(vars(owner).items()):
                 # That it holds the chain does not mean that samples go through it there.
                 if value is chains[0] and alike(_taken_at(dataset, owner, name, chains[0]), expected):
-                    told = _places_of(expected)
-                    return None if told is None else {"owner": path, "name": name, **told}
+                    places = _places_of(expected)
+                    kind = "" if isinstance(expected, Input) else type(expected).__name__
+                    told = {"owner": path, "name": name, "kind": kind, "places": places}
+                    return None if places is None else told
             owner, path = getattr(owner, "dataset", None), f"{path}.dataset"
             if owner is None:
                 break
@@ -177,31 +211,31 @@ def _taken_at(dataset: Any, owner: Any, name: str, chain: Any) -> Any:
         attributes[name] = chain
 
 
-def _places_of(sample: Any) -> Optional[Dict[str, Any]]:
-    """`kind`, and `place` of the only input that a sample holds, or `places` of those of one call. None if there are
-    others, if they are held deeper, or if the chain is given more than what the sample holds."""
+def _places_of(sample: Any) -> Optional[List[Dict[str, str]]]:
+    """What a sample has of one call of a chain, each as code: `name`, by which the chain is given it ("": not by name),
+    its `place` (`[0]`), and what is `made` of it afterwards. None if the sample has more than that, if something is
+    held deeper, or if the chain is given more than what the sample has."""
     if isinstance(sample, Input):
-        named = {} if sample.name is None else {sample.name: ""}
-        return {"kind": "", "place": "", "places": named} if _are_all(named, sample) else None
-    if type(sample) not in (tuple, list, dict):
+        inputs: Dict[Any, Input] = {None: sample}
+    elif type(sample) in (tuple, list, dict):
+        parts = list(sample.items()) if isinstance(sample, dict) else list(enumerate(sample))
+        inputs = {key: part for key, part in parts if isinstance(part, Input)}
+        if any(_has_input(part) for key, part in parts if key not in inputs):
+            return None
+    else:
         return None
-    parts = list(sample.items()) if isinstance(sample, dict) else list(enumerate(sample))
-    inputs = {key: part for key, part in parts if isinstance(part, Input)}
-    if not inputs or any(_has_input(part) for key, part in parts if key not in inputs):
+    codes = [each.code() for each in inputs.values()]
+    if not inputs or not all(isinstance(key, (int, str, type(None))) for key in inputs) or None in codes:
         return None
-    if not all(isinstance(key, (int, str)) for key in inputs):
+    first = next(iter(inputs.values()))
+    names = [each.name for each in inputs.values()]
+    asked = [None] if first.name is None else sorted(first.value)
+    if any(each.value is not first.value for each in inputs.values()) or sorted(names, key=str) != asked:
         return None
-    first, kind = next(iter(inputs.values())), type(sample).__name__
-    if first.name is None:
-        return {"kind": kind, "place": f"[{next(iter(inputs))!r}]", "places": {}} if len(inputs) == 1 else None
-    places = {str(each.name): f"[{key!r}]" for key, each in inputs.items() if each.value is first.value}
-    known = len(places) == len(inputs) and _are_all(places, first)
-    return {"kind": kind, "place": "", "places": places} if known else None
-
-
-def _are_all(names: Dict[str, str], given: Input) -> bool:
-    """Whether these are the names of all that a chain was given, as far as it was given anything by name."""
-    return given.name is None or (names.keys() == given.value.keys() and all(map(str.isidentifier, names)))
+    return [
+        {"name": each.name or "", "place": "" if key is None else f"[{key!r}]", "made": str(code)}
+        for (key, each), code in zip(inputs.items(), codes)
+    ]
 
 
 class Inputs:
@@ -275,10 +309,10 @@ def _finished(sample: Any, chains: List[Any], made: Dict[int, Any]) -> Any:
     """`made`: what was made by name so far, by what the chain was given. One call makes all of it."""
     if isinstance(sample, Input):
         if sample.name is None:
-            return chains[sample.chain](sample.value)
+            return sample.made(chains[sample.chain](sample.value))
         if id(sample.value) not in made:
             made[id(sample.value)] = chains[sample.chain](**sample.value)
-        return made[id(sample.value)][sample.name]
+        return sample.made(made[id(sample.value)][sample.name])
     if isinstance(sample, dict):
         return {key: _finished(value, chains, made) for key, value in sample.items()}
     if isinstance(sample, (list, tuple)):
