@@ -87,6 +87,23 @@ def test_what_is_switched_on_somewhere_else_is_said_beside_the_first_line_that_i
     assert changes_for(SWITCHED, replace(found, loader_site=None, forward_site=None, backward_site=None)) == []
 
 
+def test_nothing_is_written_above_a_library_that_sets_it_again(found: Found) -> None:
+    by_library = {"set_by": {"file": "/x/site-packages/trains/engine.py", "line": 40}}
+    setting: Setting = {"deterministic_algorithms": False, "cudnn_benchmark": True, "detect_anomaly": False}
+    facts = {"deterministic_algorithms": by_library, "cudnn_benchmark": by_library}
+    (only,) = changes_for(setting, replace(found, facts=facts))
+    assert only.diff == ""
+    for code in ("torch.use_deterministic_algorithms(False)", "torch.backends.cudnn.benchmark = True"):
+        assert f"rite `{code}` when training has begun" in only.note
+    assert "`trains/engine.py` sets it, too (line 40)" in only.note
+    assert "`torch.autograd.set_detect_anomaly(False)` before training begins" in only.note
+    facts = {"intra_op_threads": by_library, "float32_precision": by_library}
+    (only,) = changes_for({"intra_op_threads": 2, "float32_precision": "high"}, replace(found, facts=facts))
+    assert only.diff == ""
+    assert "Call `torch.set_num_threads(2)` when training has begun" in only.note
+    assert 'Call `torch.set_float32_matmul_precision("high")` when training has begun' in only.note
+
+
 def test_a_line_that_cannot_be_read_is_named(found: Found, tmp_path: Path) -> None:
     (tmp_path / "train.py").unlink()
     (only,) = changes_for({"num_workers": 2}, found)

@@ -59,6 +59,19 @@ def _as_before() -> Iterator[None]:
     assert state() == before
 
 
+def test_who_sets_it_is_noted(context: GuestContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "set_float32_matmul_precision", torch.set_float32_matmul_precision)
+    Float32Precision.watch(context.steps)
+    library = "/lib/python3/site-packages/trains.py"
+    exec(compile("import torch\ntorch.set_float32_matmul_precision('high')", library, "exec"), {})
+    knob = Float32Precision()
+    knob.apply("highest", context)
+    knob.revert(context)
+    assert Float32Precision.facts(context.steps, "cpu")["set_by"] == {"file": library, "line": 2}
+    torch.set_float32_matmul_precision("highest")
+    assert Float32Precision.facts(context.steps, "cpu")["set_by"] is None
+
+
 @pytest.fixture
 def model() -> nn.Module:
     return nn.Linear(2, 1)

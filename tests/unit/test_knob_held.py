@@ -84,15 +84,51 @@ def test_a_knob_that_cannot_look_keeps_no_other_from_it(monkeypatch: pytest.Monk
     assert knobs.facts(Steps(), "cpu") == {"seeing": {"device": "cpu"}}
 
 
+LIBRARY = "/lib/python3/site-packages/trains.py"
+
+
+def run_as(file: str, text: str) -> None:
+    exec(compile(f"import torch\n{text}", file, "exec"), {})
+
+
 def test_who_sets_the_threads_is_noted_by_what_behaves_as_torch_s_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "set_num_threads", torch.set_num_threads)
     steps, count = Steps(), torch.get_num_threads()
     IntraOpThreads.watch(steps)
     assert pickle.loads(pickle.dumps(torch.set_num_threads)) is torch.set_num_threads
-    code = compile("import torch\ntorch.set_num_threads(count)", "/lib/python3/site-packages/trains.py", "exec")
-    exec(code, {"count": count})
-    assert IntraOpThreads.facts(steps, "cpu") == {"file": "/lib/python3/site-packages/trains.py", "line": 2}
+    run_as(LIBRARY, f"torch.set_num_threads({count})")
+    assert IntraOpThreads.facts(steps, "cpu") == {"set_by": {"file": LIBRARY, "line": 2}}
     torch.set_num_threads(count)
-    assert IntraOpThreads.facts(steps, "cpu") is None
+    assert IntraOpThreads.facts(steps, "cpu") == {"set_by": None}
     with pytest.raises(RuntimeError, match="expects an int"):
         torch.set_num_threads("two")
+
+
+SETTING = {
+    "deterministic_algorithms": "torch.use_deterministic_algorithms(False, warn_only=True)",
+    "cudnn_benchmark": "torch.backends.cudnn.benchmark = False",
+    "cudnn_deterministic": "torch.backends.cudnn.deterministic = False",
+}
+
+
+@pytest.mark.parametrize("name", SETTING)
+def test_who_sets_a_switch_is_noted(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "use_deterministic_algorithms", torch.use_deterministic_algorithms)
+    for attribute in ("benchmark", "deterministic"):
+        held = vars(type(torch.backends.cudnn))[attribute]
+        monkeypatch.setattr(held, "setter", held.setter)
+    steps, kind = Steps(), knobs.kinds()[name]
+    kind.watch(steps)
+    assert kind.facts(steps, "cpu")["set_by"] is None
+    run_as(LIBRARY, SETTING[name])
+    assert kind.facts(steps, "cpu")["set_by"] == {"file": LIBRARY, "line": 2}
+    run_as("/home/user/train.py", SETTING[name])
+    assert kind.facts(steps, "cpu")["set_by"] is None
+    # A window sets it, too, and is nobody.
+    run_as(LIBRARY, SETTING[name])
+    stands = kind.stands()
+    knob = kind()
+    knob.apply(True, GuestContext(steps, "cpu"))
+    knob.revert(GuestContext(steps, "cpu"))
+    assert kind.stands() == stands
+    assert kind.facts(steps, "cpu")["set_by"] == {"file": LIBRARY, "line": 2}

@@ -339,13 +339,18 @@ def _called(code: str, found: Found, running: Running) -> Iterator[Step]:
 
 def _called_after(code: str, library: Site, found: Found) -> Iterator[Step]:
     """A call that has no effect before a library's own, which it makes when training begins."""
-    file = library.file.replace("\\", "/").rpartition("-packages/")[2]
-    note = (
-        f"Call `{code}` when training has begun, as in a callback: `{file}` calls it, too (line {library.line}), which "
-        "would undo what stands at the top of the script."
-    )
+    note = _after_a_library(f"Call `{code}`", library)
     for site in sites(found)[:1]:
-        yield _at(site, lambda text, line: None, note)
+        yield _at(site, lambda text, line: None, f"{note}.")
+
+
+def _after_a_library(doing: str, library: Site) -> str:
+    """What to do about a value that a library sets itself, as a sentence without its end."""
+    file = library.file.replace("\\", "/").rpartition("-packages/")[2]
+    return (
+        f"{doing} when training has begun, as in a callback, or use an option of the library's: `{file}` sets it, too "
+        f"(line {library.line}), which would undo what stands at the top of the script"
+    )
 
 
 def _unless_written(switch: Step, codes: Sequence[str], found: Found) -> Step:
@@ -421,5 +426,14 @@ def _switched(drafts: Drafts, switches: Mapping[Switch, SettingValue], found: Fo
         done, switched = set_switches(drafts, follower.anew(), file, left)
         told += done
         left = {switch: value for switch, value in left.items() if switch not in switched}
-    codes = [switch.text.format(value=value) for switch, value in left.items() if not switch.otherwise]
-    return Outcome(told, [switch.otherwise for switch in left if switch.otherwise], codes)
+    codes: list[str] = []
+    sentences: list[str] = []
+    for switch, value in left.items():
+        code, library = switch.text.format(value=value), switch.overruled_by(found)
+        if library is not None:
+            sentences.append(_after_a_library(f"write `{code}`", library))
+        elif switch.otherwise:
+            sentences.append(switch.otherwise)
+        else:
+            codes.append(code)
+    return Outcome(told, sentences, codes)

@@ -212,6 +212,8 @@ class Switch:
     before training begins."""
     inserted: bool = False
     """Whether it is written before training begins where it is written nowhere, so that torch's default holds."""
+    overruled_by: Callable[[Found], Site | None] = _by_nobody
+    """Where a library sets it when training begins, if one does."""
 
     def code(self, value: SettingValue, device: str) -> str | None:
         return self.text.format(value=value)
@@ -366,6 +368,17 @@ def told(found: Found, name: str) -> dict[str, Any] | None:
     """What the guest told of a loop for the knob of this name; None where it has not looked."""
     seen = found.facts.get(name)
     return seen if isinstance(seen, dict) else None
+
+
+def set_by_a_library(name: str) -> Callable[[Found], Site | None]:
+    """Where a library sets what the knob of this name changes, if one does so last."""
+
+    def overruled_by(found: Found) -> Site | None:
+        place = (told(found, name) or {}).get("set_by")
+        file, line = (place.get("file"), place.get("line")) if isinstance(place, dict) else (None, None)
+        return Site(file, line) if isinstance(file, str) and isinstance(line, int) else None
+
+    return overruled_by
 
 
 def prepared(name: str) -> Callable[[Found], Preparation | None]:

@@ -4,7 +4,7 @@ It says nothing where the model computes on another device."""
 from __future__ import annotations
 
 from bottleneck_doctor.documents.report import SettingValue
-from bottleneck_doctor.knobs._spec import KnobSpec, Switch, seen
+from bottleneck_doctor.knobs._spec import KnobSpec, Switch, seen, set_by_a_library
 from bottleneck_doctor.runtime.wire.messages import Found
 
 NAME = "cudnn_benchmark"
@@ -21,6 +21,7 @@ KNOB = KnobSpec(
         "torch.backends.cudnn.benchmark = {value}",
         attribute="cudnn.benchmark",
         inserted=True,
+        overruled_by=set_by_a_library(NAME),
     ),
     needs_settling=True,
     may_crash=True,

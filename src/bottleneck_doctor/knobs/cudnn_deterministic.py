@@ -4,7 +4,7 @@ where the model computes on another device."""
 from __future__ import annotations
 
 from bottleneck_doctor.documents.report import SettingValue
-from bottleneck_doctor.knobs._spec import KnobSpec, Switch, seen
+from bottleneck_doctor.knobs._spec import KnobSpec, Switch, seen, set_by_a_library
 from bottleneck_doctor.runtime.wire.messages import Found
 
 NAME = "cudnn_deterministic"
@@ -17,7 +17,11 @@ def _own(found: Found) -> SettingValue | None:
 KNOB = KnobSpec(
     name=NAME,
     layer="process",
-    edit=Switch("torch.backends.cudnn.deterministic = {value}", attribute="cudnn.deterministic"),
+    edit=Switch(
+        "torch.backends.cudnn.deterministic = {value}",
+        attribute="cudnn.deterministic",
+        overruled_by=set_by_a_library(NAME),
+    ),
     needs_settling=True,
     own=_own,
 )

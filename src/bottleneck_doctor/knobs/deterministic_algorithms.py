@@ -3,7 +3,7 @@ switch kernels are picked again, and what was compiled is compiled again."""
 
 from __future__ import annotations
 
-from bottleneck_doctor.knobs._spec import KnobSpec, Switch, seen
+from bottleneck_doctor.knobs._spec import KnobSpec, Switch, seen, set_by_a_library
 
 NAME = "deterministic_algorithms"
 KNOB = KnobSpec(
@@ -13,6 +13,7 @@ KNOB = KnobSpec(
         "torch.use_deterministic_algorithms({value})",
         calls=("use_deterministic_algorithms",),
         arguments=("deterministic",),
+        overruled_by=set_by_a_library(NAME),
     ),
     needs_settling=True,
     own=seen(NAME),

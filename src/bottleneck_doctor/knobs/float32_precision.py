@@ -3,13 +3,13 @@ what was compiled is compiled again."""
 
 from __future__ import annotations
 
-from bottleneck_doctor.knobs._spec import Call, KnobSpec, seen
+from bottleneck_doctor.knobs._spec import Call, KnobSpec, seen, set_by_a_library
 
 NAME = "float32_precision"
 KNOB = KnobSpec(
     name=NAME,
     layer="process",
-    edit=Call('torch.set_float32_matmul_precision("{value}")'),
+    edit=Call('torch.set_float32_matmul_precision("{value}")', overruled_by=set_by_a_library(NAME)),
     needs_settling=True,
     own=seen(NAME),
 )

@@ -8,6 +8,7 @@ from typing import Any, Dict
 import torch
 
 from ..loop.steps import Steps
+from ._set_by import told, watch_attribute
 from ._switch import Switch
 
 
@@ -18,13 +19,18 @@ class CudnnBenchmark(Switch):
     def is_on(cls) -> bool:
         return bool(torch.backends.cudnn.benchmark)
 
+    @classmethod
+    def watch(cls, steps: Steps) -> None:
+        watch_attribute(steps, cls.name, torch.backends.cudnn, "benchmark")
+
     def turn(self, on: bool) -> None:
         torch.backends.cudnn.benchmark = on
 
     @classmethod
     def facts(cls, steps: Steps, device: str, loader: Any = None) -> Dict[str, Any]:
         kind = torch.nn.modules.conv._ConvNd
-        return {"convolutions": sum(isinstance(module, kind) for root in steps.roots for module in root.modules())}
+        convolutions = sum(isinstance(module, kind) for root in steps.roots for module in root.modules())
+        return {"convolutions": convolutions, "set_by": told(steps, cls.name)}
 
 
 KNOB = CudnnBenchmark

@@ -3,8 +3,12 @@ torch's own state while the model computes."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
+from ..loop.steps import Steps
+from ._set_by import told, watch_attribute
 from ._switch import Switch
 
 
@@ -14,6 +18,14 @@ class CudnnDeterministic(Switch):
     @classmethod
     def is_on(cls) -> bool:
         return bool(torch.backends.cudnn.deterministic)
+
+    @classmethod
+    def watch(cls, steps: Steps) -> None:
+        watch_attribute(steps, cls.name, torch.backends.cudnn, "deterministic")
+
+    @classmethod
+    def facts(cls, steps: Steps, device: str, loader: Any = None) -> Any:
+        return {"set_by": told(steps, cls.name)}
 
     def turn(self, on: bool) -> None:
         torch.backends.cudnn.deterministic = on

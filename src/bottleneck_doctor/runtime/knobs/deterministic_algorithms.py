@@ -8,6 +8,8 @@ from typing import Any, Tuple
 
 import torch
 
+from ..loop.steps import Steps
+from ._set_by import told, watch_function
 from ._switch import Switch
 
 
@@ -22,6 +24,14 @@ class DeterministicAlgorithms(Switch):
     @classmethod
     def is_on(cls) -> bool:
         return torch.are_deterministic_algorithms_enabled()
+
+    @classmethod
+    def watch(cls, steps: Steps) -> None:
+        watch_function(steps, cls.name, torch.use_deterministic_algorithms)
+
+    @classmethod
+    def facts(cls, steps: Steps, device: str, loader: Any = None) -> Any:
+        return {"set_by": told(steps, cls.name)}
 
     def turn(self, on: bool) -> None:
         # Not by `torch.use_deterministic_algorithms`, which may import the compiler.

@@ -14,6 +14,7 @@ import torch
 
 from ..loop.steps import Steps
 from ._held import Held
+from ._set_by import told, watch_function
 
 _read = getattr(torch._C, "_get_fp32_precision_getter", None)
 _write = getattr(torch._C, "_set_fp32_precision_setter", None)
@@ -41,6 +42,10 @@ class Float32Precision(Held):
             return "medium"
         return "high" if "tf32" in (device, host) else "highest"
 
+    @classmethod
+    def watch(cls, steps: Steps) -> None:
+        watch_function(steps, cls.name, torch.set_float32_matmul_precision)
+
     def put(self, value: Any) -> None:
         torch.set_float32_matmul_precision(value)
 
@@ -67,6 +72,7 @@ class Float32Precision(Held):
             "double": _double(steps.roots),
             # torch 2.9 warns whoever asks, so it is asked only where it matters.
             "contradictory": bool(levels) and _contradictory(),
+            "set_by": told(steps, cls.name),
         }
 
 

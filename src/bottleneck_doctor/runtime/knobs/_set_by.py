@@ -1,0 +1,62 @@
+"""Who has set a value of torch's that applies to the whole process. If a library does so when training begins, as that
+of YOLO does, what the user writes above is gone by then."""
+
+from __future__ import annotations
+
+import functools
+from types import FrameType
+from typing import Any, Dict, Optional
+
+import torch
+
+from ..loop.steps import Steps
+from ..process.originals import get_frame
+from ..process.user_code import OWN_FOLDER, is_users_file
+
+
+def watch_function(steps: Steps, name: str, function: Any) -> None:
+    """Note from now on who calls a function of torch's, under the name of a knob."""
+
+    @functools.wraps(function)
+    def noting(*given: Any, **named: Any) -> Any:
+        _note(steps, name, get_frame(1))
+        return function(*given, **named)
+
+    noting.__module__ = torch.__name__  # Where it is found if it is pickled.
+    setattr(torch, function.__name__, noting)
+
+
+def watch_attribute(steps: Steps, name: str, module: Any, attribute: str) -> None:
+    """The same for what is assigned to an attribute of a module of torch's. May raise, where this torch has it in
+    another way."""
+    held = vars(type(module))[attribute]
+    setter = held.setter
+
+    def noting(value: Any) -> None:
+        _note(steps, name, get_frame(2))  # Between the two is `__set__`.
+        setter(value)
+
+    held.setter = noting
+
+
+def told(steps: Steps, name: str) -> Optional[Dict[str, Any]]:
+    """The place in a library that set it last: `file` and `line`. None if the user did, or nobody."""
+    place: Optional[Dict[str, Any]] = steps.noted.get(name)
+    return place
+
+
+def _note(steps: Steps, name: str, frame: FrameType) -> None:
+    if not frame.f_code.co_filename.startswith(OWN_FOLDER):
+        steps.noted[name] = _place(frame)
+
+
+def _place(frame: FrameType) -> Optional[Dict[str, Any]]:
+    """Where a library calls; None if the user's own code does, or a module while it is imported, which is before what a
+    user writes below the imports."""
+    file, line = frame.f_code.co_filename, frame.f_lineno
+    outer: Optional[FrameType] = frame
+    while outer is not None:
+        if outer.f_code.co_filename.startswith("<frozen importlib"):
+            return None
+        outer = outer.f_back
+    return None if is_users_file(file) else {"file": file, "line": line}
