@@ -171,6 +171,35 @@ def test_what_is_done_afterwards_is_done_again(kind: str) -> None:
         assert all(torch.equal(*pair) for pair in zip(flat(one), flat(other), strict=True))
 
 
+def test_rows_of_the_library_datasets_are_read_once() -> None:
+    pytest.importorskip("datasets")
+    source = """import torch
+from datasets import Dataset
+from torch.utils.data import DataLoader
+
+decoded = []
+
+
+def transform(batch):
+    longest = max(batch["length"])
+    rows = [torch.nn.functional.pad(torch.ones(each), (0, longest - each)) for each in batch["length"]]
+    return {"rows": [row + torch.rand(()) for row in rows], "number": batch["number"]}
+
+
+data = Dataset.from_dict({"length": [1, 4, 2, 3], "number": [0, 1, 2, 3]}).with_transform(transform)
+loader = DataLoader(data, batch_size=2, shuffle=True)
+"""
+    change = kept_inputs_change(
+        source, source[: source.index("loader =")].count("\n") + 1, HeldTransforms("", "", "rows", ())
+    )
+    assert change is not None
+    assert change.edited.count("KeptInputs(data)") == 1
+    (before, _), (made, _) = batches(source), batches(change.edited)
+    for one, other in zip(before, made, strict=True):
+        assert list(one) == list(other)
+        assert all(torch.equal(*pair) for pair in zip(flat(one), flat(other), strict=True))
+
+
 def test_what_nobody_has_seen_is_not_written() -> None:
     body = "loader = DataLoader(Pictures(Noise([])), batch_size=2)"
     assert edited(body, None) is None

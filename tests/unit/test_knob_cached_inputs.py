@@ -18,9 +18,10 @@ from torch.utils.data import ConcatDataset, DataLoader, Dataset, IterableDataset
 from torchvision import transforms
 
 from bottleneck_doctor.runtime.knobs import cached_inputs, shape
+from bottleneck_doctor.runtime.knobs._inputs import Inputs, Kept, finished
 from bottleneck_doctor.runtime.knobs._samples import alike
 from bottleneck_doctor.runtime.knobs._tail import WithoutTail
-from bottleneck_doctor.runtime.knobs.cached_inputs import NAME, Inputs, Kept, finished, look
+from bottleneck_doctor.runtime.knobs.cached_inputs import NAME, look
 
 CHAIN = [transforms.RandomHorizontalFlip(), transforms.ToTensor(), transforms.Normalize((0.5,) * 3, (0.2,) * 3)]
 
@@ -179,6 +180,54 @@ def test_what_a_chain_is_given_and_nobody_gets_can_not_be_written() -> None:
     for data in (Forgotten(by_name()), Twice(by_name())):
         told = look(DataLoader(data, batch_size=2))
         assert (told["obstacle"], told["held"]) == ("", None)
+
+
+def rows(transform: Any, count: int = 10, **given: Any) -> Any:
+    """Pictures of the library `datasets`, and its transform, which gets batches of them."""
+    library = pytest.importorskip("datasets")
+    data = library.Dataset.from_list(
+        [{"image": decoded(index).resize((200, 200)), "label": index} for index in range(count)],
+        features=library.Features({"image": library.Image(), "label": library.Value("int64")}),
+    )
+    return data.with_transform(transform, **given)
+
+
+def flipped(batch: Any) -> Any:
+    longest = max(batch["label"])
+    chain = transforms.Compose([transforms.RandomCrop(8), *CHAIN])
+    return {
+        "pixels": [chain(each) for each in batch["image"]],
+        "padded": [torch.nn.functional.pad(torch.ones(each), (0, longest - each)) for each in batch["label"]],
+    }
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_rows_of_the_library_datasets_are_transformed_in_batches(workers: int) -> None:
+    data = rows(flipped)
+    loader: Any = DataLoader(data, batch_size=4, num_workers=workers)
+    told = look(loader)
+    assert told["obstacle"] == ""
+    assert told["samples"] == 10
+    assert told["bytes"] >= 10 * 200 * 200 * 3
+    assert told["held"] == {"owner": "", "name": "", "kind": "rows", "places": []}
+    changed = in_the_window(loader)
+    kept = changed.dataset
+    assert isinstance(kept, Kept)
+    assert len(kept) == 10
+    inputs = cached_inputs.inputs_of(data, kept.chains)
+    changed.__dict__["dataset"] = type(kept)([inputs[index] for index in range(10)], 10, kept.chains)
+    for one, other in zip(epoch(loader), epoch(changed), strict=True):
+        assert list(one) == list(other)
+        assert all(torch.equal(one[name], other[name]) for name in one)
+    torch.manual_seed(1)
+    alone = data[3]
+    torch.manual_seed(1)
+    assert alike(changed.dataset[3], alone)
+
+
+def test_rows_that_are_not_given_whole_or_to_no_function_are_left_alone() -> None:
+    for data in (rows(flipped, columns=["image"], output_all_columns=True), rows(flipped).with_format("torch")):
+        assert "no chain of transforms" in look(DataLoader(data, batch_size=2))["obstacle"]
 
 
 def test_what_is_done_afterwards_is_done_again() -> None:

@@ -15,6 +15,26 @@ from bottleneck_doctor.knobs import HeldTransforms
 NAME = "KeptInputs"
 _COPIES = {"tuple": ("list", "tuple(sample)"), "list": ("list", "sample"), "dict": ("dict", "sample")}
 """By the kind of sample: what makes one that can be changed, and how it is returned."""
+_ROWS = f'''class {NAME}:
+    """A dataset that keeps its rows in memory as they are read. Its transform is done anew each time."""
+
+    def __init__(self, dataset):
+        self.transform = dataset.format["format_kwargs"]["transform"]
+        self.rows = list(dataset.with_format(None))
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, index):
+        return self.__getitems__([index])[0]
+
+    def __getitems__(self, indices):
+        rows = [self.rows[index] for index in indices]
+        made = self.transform({{name: [row[name] for row in rows] for name in rows[0]}})
+        return [{{name: values[place] for name, values in made.items()}} for place in range(len(rows))]
+
+
+'''.split("\n")
 
 
 def kept_inputs_change(source: str, line: int, held: HeldTransforms | None) -> ChangeText | None:
@@ -24,14 +44,21 @@ def kept_inputs_change(source: str, line: int, held: HeldTransforms | None) -> C
     calls = [] if tree is None else loader_calls(tree, line)
     if tree is None or held is None or len(calls) != 1 or tree.says(NAME):
         return None
-    if held.kind not in ("", *_COPIES) or not held.places or (not held.kind and len(held.places) > 1):
-        return None  # Nobody has told of such a sample yet.
+    if held.kind != "rows" and not _is_known(held):
+        return None
     call = calls[0]
     given = dataset_of(call)
     if given is None or in_loop(tree, call) or _of_the_caller(tree, call, given) or asks_dataset(tree):
         return None
     wrapped = cst.Call(cst.Name(NAME), [cst.Arg(given)])
-    return defined_above(tree, call, _definition(tree, held), {given: put(wrapped)})
+    lines = _ROWS if held.kind == "rows" else _definition(held)
+    indent = tree.module.default_indent
+    return defined_above(tree, call, [each.replace("    ", indent) for each in lines], {given: put(wrapped)})
+
+
+def _is_known(held: HeldTransforms) -> bool:
+    """Whether it is known how to make such a sample."""
+    return bool(held.places) and (held.kind in _COPIES or (not held.kind and len(held.places) == 1))
 
 
 def _of_the_caller(tree: SourceTree, call: cst.Call, given: cst.BaseExpression) -> bool:
@@ -44,7 +71,7 @@ def _of_the_caller(tree: SourceTree, call: cst.Call, given: cst.BaseExpression) 
     return any(each.name.value in names for each in tree.nodes(cst.Param, within=function.params))
 
 
-def _definition(tree: SourceTree, held: HeldTransforms) -> list[str]:
+def _definition(held: HeldTransforms) -> list[str]:
     named = bool(held.places[0].name)
     # What is done to what the transforms made can't be done to what they were given.
     bare = all(each.made == "{}" for each in held.places)
@@ -84,9 +111,8 @@ def _definition(tree: SourceTree, held: HeldTransforms) -> list[str]:
         "",
         "",
     ]
-    indent = tree.module.default_indent
     attribute = f"dataset{held.owner}.{held.name}"
-    return [each.replace("    ", indent).replace("HELD", attribute) for each in text]
+    return [each.replace("HELD", attribute) for each in text]
 
 
 def _keeping(held: HeldTransforms) -> list[str]:

@@ -2,26 +2,22 @@
 transforms are done again for each sample. The effect is checked by the dataset that the window's loader has.
 
 This is for transforms that are random, so that prepared samples can't be kept (`cached_samples`).
-
-The transforms stay what they are for everybody else. While inputs are taken, and in the thread that takes them alone,
-calls of a chain return what it was given. Chains of torchvision's take one value, those of albumentations named ones.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
-import threading
 import weakref
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
-import torch
 from torch.utils.data import IterableDataset
 
 from ..loop.steps import Steps
 from ..process.originals import now
+from ._formatted import KeptRows, Rows, Transform, transform_of
 from ._generators import Generators
 from ._in_memory import InMemory, made_once, too_large
+from ._inputs import Input, Inputs, Kept, finished, has_input, taken
 from ._samples import alike
 from ._tail import chains_of, fetching
 from .cached_samples import blocks, bytes_of, filled
@@ -36,51 +32,8 @@ LEAST_SHARE = 0.15
 """Taking an input has to be this part of preparing a sample. Ours: with less, making batches would be hardly faster."""
 
 
-ABSENT: Any = object()
-_passing = threading.RLock()
-"""One thread at a time takes inputs."""
 _MOST_AROUND = 4
 """A dataset may be a part of a part of another one; so many are looked into."""
-
-
-class Input(NamedTuple):
-    """Stands in a sample for what a chain of transforms makes of `value`. `chain`: which chain it is. `name`: None, or
-    the chain is given all of `value` by name, and this is what it makes of the one with this name. `after`: methods
-    that are called afterwards, such as `float()`, each with its arguments."""
-
-    value: Any
-    chain: int
-    name: Optional[str] = None
-    after: Tuple[Tuple[str, Tuple[Any, ...]], ...] = ()
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return functools.partial(self._then, name)
-
-    def __truediv__(self, divisor: Any) -> Any:
-        return self._then("__truediv__", divisor)
-
-    def _then(self, method: str, *given: Any) -> Any:
-        if not all(isinstance(each, (int, float, str, torch.dtype, type(None))) for each in given):
-            raise TypeError(f"`{method}` is given more than numbers")
-        return self._replace(after=(*self.after, (method, given)))
-
-    def made(self, value: Any) -> Any:
-        """What becomes of `value`, which the chain has made."""
-        for method, given in self.after:
-            value = getattr(value, method)(*given)
-        return value
-
-    def code(self) -> Optional[str]:
-        """The same as code, in which `{}` stands for the value; None where that can't be written everywhere."""
-        text = "{}"
-        for method, given in self.after:
-            if any(isinstance(each, torch.dtype) for each in given):
-                return None
-            told = ", ".join(map(repr, given))
-            text = f"({text} / {told})" if method == "__truediv__" else f"{text}.{method}({told})"
-        return text
 
 
 class CachedInputs(InMemory):
@@ -111,10 +64,11 @@ def look(loader: Any) -> Dict[str, Any]:
         return {"obstacle": "an iterable dataset has no samples that could be taken by index"}
     if not loader._auto_collation:
         return {"obstacle": "the loader asks its dataset for whole batches"}
-    chains = chains_of(dataset)
-    if not chains:
-        return {"obstacle": "its samples go through no chain of transforms that was found"}
     try:
+        function = transform_of(dataset)
+        chains = chains_of(dataset) if function is None else [Transform(function)]
+        if not chains:
+            return {"obstacle": "its samples go through no chain of transforms that was found"}
         count = len(dataset)
         found = _looked_at(dataset, chains, count)
     except Exception as error:
@@ -137,7 +91,7 @@ def _looked_at(dataset: Any, chains: List[Any], count: int) -> Any:
     if count < 2:
         return "there are hardly any samples"
     begun, before = now(), Generators(dataset)
-    inputs = Inputs(dataset, chains)
+    inputs = inputs_of(dataset, chains)
     sizes: List[float] = []
     taking: List[float] = []
     whole: List[float] = []
@@ -156,7 +110,7 @@ def _looked_at(dataset: Any, chains: List[Any], count: int) -> Any:
             prepared = dataset[index]
             whole.append(now() - read)
             taking.append(read - again)
-            if not _has_input(first):
+            if not has_input(first):
                 return "its samples go through no chain of transforms that was found"
             if not alike(first, taken):
                 return "what its transforms get is not the same each time, or can't be compared"
@@ -173,12 +127,20 @@ def _looked_at(dataset: Any, chains: List[Any], count: int) -> Any:
     return sum(sizes) / len(sizes), sorted(taking)[len(taking) // 2]
 
 
+def inputs_of(dataset: Any, chains: List[Any]) -> Any:
+    """The samples of a dataset, by index, without what its transforms do."""
+    return Rows(dataset) if isinstance(chains[0], Transform) else Inputs(dataset, chains)
+
+
 def _held_by(dataset: Any, chains: List[Any]) -> Optional[Dict[str, Any]]:
     """How a user would write it, where an attribute of the dataset is its only chain. `owner`: what stands between the
     dataset and that attribute (`.dataset` for a subset); `name`: the attribute's; `kind`: the type of a sample, "" if
-    it is nothing but what the transforms make; `places`: as `_places_of`. None for any other dataset. May raise."""
+    it is nothing but what the transforms make; `places`: as `_places_of`. A dataset of the library `datasets` is of the
+    kind `rows`, and needs no more. None for any other dataset. May raise."""
     if len(chains) != 1:
         return None
+    if isinstance(chains[0], Transform):
+        return {"owner": "", "name": "", "kind": "rows", "places": []}
     before = Generators(dataset)
     owner, path = dataset, ""
     try:
@@ -202,7 +164,7 @@ def _held_by(dataset: Any, chains: List[Any]) -> Optional[Dict[str, Any]]:
 def _taken_at(dataset: Any, owner: Any, name: str, chain: Any) -> Any:
     """The first sample with `Input` in place of what the chain makes that `owner` holds as `name`."""
     attributes = vars(owner)
-    attributes[name] = lambda *given, **named: _taken(0, given, named) if fetching.on else chain(*given, **named)
+    attributes[name] = lambda *given, **named: taken(0, given, named) if fetching.on else chain(*given, **named)
     fetching.on = True
     try:
         return dataset[0]
@@ -220,7 +182,7 @@ def _places_of(sample: Any) -> Optional[List[Dict[str, str]]]:
     elif type(sample) in (tuple, list, dict):
         parts = list(sample.items()) if isinstance(sample, dict) else list(enumerate(sample))
         inputs = {key: part for key, part in parts if isinstance(part, Input)}
-        if any(_has_input(part) for key, part in parts if key not in inputs):
+        if any(has_input(part) for key, part in parts if key not in inputs):
             return None
     else:
         return None
@@ -236,104 +198,6 @@ def _places_of(sample: Any) -> Optional[List[Dict[str, str]]]:
         {"name": each.name or "", "place": "" if key is None else f"[{key!r}]", "made": str(code)}
         for (key, each), code in zip(inputs.items(), codes)
     ]
-
-
-class Inputs:
-    """The samples of a dataset with `Input` in place of what its chains of transforms make."""
-
-    def __init__(self, dataset: Any, chains: List[Any]) -> None:
-        self._dataset = dataset
-        self._chains = chains
-
-    def __getitem__(self, index: Any) -> Any:
-        with _passed_over(self._chains):
-            return self._dataset[index]
-
-
-@contextlib.contextmanager
-def _passed_over(chains: List[Any]) -> Iterator[None]:
-    """Calls of these chains in this thread return what they are given. For this long, their classes have a `__call__`
-    that asks whose call it is: Python looks for it in the class alone, and a chain may be held in many places."""
-    numbers = {id(chain): number for number, chain in enumerate(chains)}
-    before: List[Tuple[type, Any]] = []
-    with _passing:
-        try:
-            for kind in {type(chain) for chain in chains}:
-                own = vars(kind).get("__call__", ABSENT)
-                kind.__call__ = _asking(kind.__call__, numbers)
-                before.append((kind, own))
-            fetching.on = True
-            yield
-        finally:
-            fetching.on = False
-            for kind, own in before:
-                if own is ABSENT:
-                    del kind.__call__
-                else:
-                    kind.__call__ = own
-
-
-def _asking(call: Any, numbers: Dict[int, int]) -> Any:
-    def asked(self: Any, *given: Any, **named: Any) -> Any:
-        if fetching.on and id(self) in numbers:
-            return _taken(numbers[id(self)], given, named)
-        return call(self, *given, **named)
-
-    return asked
-
-
-def _taken(chain: int, given: Tuple[Any, ...], named: Dict[str, Any]) -> Any:
-    """What stands for the result of a chain: it is given one value, or some by name. Anything else raises."""
-    if named and not given:
-        return {name: Input(named, chain, name) for name in named}
-    (value,) = given
-    if named:
-        raise TypeError("a chain of transforms is given values in both ways")
-    return Input(value, chain)
-
-
-def _has_input(sample: Any) -> bool:
-    if isinstance(sample, Input):
-        return True
-    if isinstance(sample, dict):
-        return any(map(_has_input, sample.values()))
-    return isinstance(sample, (list, tuple)) and any(map(_has_input, sample))
-
-
-def finished(sample: Any, chains: List[Any]) -> Any:
-    """A sample with its transforms done, in the order in which the dataset does them."""
-    return _finished(sample, chains, {})
-
-
-def _finished(sample: Any, chains: List[Any], made: Dict[int, Any]) -> Any:
-    """`made`: what was made by name so far, by what the chain was given. One call makes all of it."""
-    if isinstance(sample, Input):
-        if sample.name is None:
-            return sample.made(chains[sample.chain](sample.value))
-        if id(sample.value) not in made:
-            made[id(sample.value)] = chains[sample.chain](**sample.value)
-        return sample.made(made[id(sample.value)][sample.name])
-    if isinstance(sample, dict):
-        return {key: _finished(value, chains, made) for key, value in sample.items()}
-    if isinstance(sample, (list, tuple)):
-        parts = [_finished(value, chains, made) for value in sample]
-        return type(sample)(*parts) if hasattr(sample, "_fields") else type(sample)(parts)
-    return sample
-
-
-class Kept:
-    """Stands for a dataset that has `count` samples, and keeps the inputs of its transforms; it holds some of them."""
-
-    def __init__(self, samples: List[Any], count: int, chains: List[Any]) -> None:
-        self._samples = tuple(samples)
-        self._count = count
-        self.chains = chains
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __getitem__(self, index: Any) -> Any:
-        return finished(self._samples[index % len(self._samples)], self.chains)
 
 
 _source: List[Tuple[Any, List[Any]]] = []
@@ -353,7 +217,8 @@ def _stand_in() -> Optional[Kept]:
 
 def _kept_of(dataset: Any, chains: List[Any]) -> Kept:
     count = len(dataset)
-    return Kept(filled(Inputs(dataset, chains), count), count, chains)
+    kind = KeptRows if isinstance(chains[0], Transform) else Kept
+    return kind(filled(inputs_of(dataset, chains), count), count, chains)
 
 
 KNOB = CachedInputs
