@@ -180,6 +180,8 @@ def test_every_window_tells_what_the_machine_did_however_short_it_is(guest: Star
         assert done.around["own"] > 0
         # One reading lies just before the timed part, the other just behind it.
         assert done.seconds <= done.around["seconds"] < done.seconds + 0.5
+    # The last one's worker has ended, and with it what is known of its waiting.
+    assert ["queued" in done.around for done in windows] == [True, True, True, False]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="counters of /proc")

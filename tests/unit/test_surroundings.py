@@ -140,9 +140,26 @@ def test_what_our_own_processes_compute_is_ours_whether_they_live_or_not(alive: 
         child.communicate()
     told = around.told()
     assert 0.39 < told["own"] < 0.8
-    assert 0 <= told["queued"] < 20 * told["seconds"]
+    # How long a process that has ended waited for a CPU is lost, and nobody may take it for another program's.
+    assert ("queued" in told) == alive
+    assert (surroundings(told, runnable=9.0) or Told()).others_wanted is None or alive
+    assert 0 <= told.get("queued", 0.0) < 20 * told["seconds"]
     assert told["busy"] > told["own"] - 0.15
     assert told["capacity"] == pytest.approx((os.cpu_count() or 1) * told["seconds"], rel=0.2)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+@pytest.mark.parametrize("which", [0, 1])
+def test_of_two_stretches_one_in_which_a_process_ends_leaves_nothing_of_the_waiting(which: int) -> None:
+    around = Surroundings()
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        for stretch in range(2):
+            around.begin()
+            if stretch == which:
+                child.communicate(b"\n")
+            around.end()
+    assert {"own", "seconds"} <= around.told().keys()
+    assert "queued" not in around.told()
 
 
 def test_a_supervisor_on_another_host_tells_nothing_of_who_is_ours() -> None:

@@ -40,6 +40,9 @@ class Surroundings:
         self._began = 0.0
         self._queued: Dict[int, int] = {}
         """Nanoseconds for which each thread of ours has waited for a CPU, by its number."""
+        self._reaped: Dict[int, int] = {}
+        """Pages of memory that the children had which each process of ours has waited for, by its number: no process
+        lives without some."""
         self.stretches: List[List[float]] = []
         """When each stretch began and ended, by our clock."""
 
@@ -53,10 +56,11 @@ class Surroundings:
         if before is None:
             return
         self.stretches.append([self._began, now()])
-        queued = self._queued
+        queued, reaped = self._queued, self._reaped
         after = self._read()
-        if "own" in before:
-            # For threads, because a thread's waiting time is lost when it ends, unlike its CPU time.
+        # How long a process that has ended waited for a CPU is lost. Then it is not known for all of ours together.
+        if "own" in before and not self._ended_since(reaped):
+            # For each thread, because its waiting time is lost when it ends, unlike its CPU time.
             waited = sum(since - queued.get(thread, 0) for thread, since in self._queued.items())
             before["queued"], after["queued"] = 0.0, waited / 1e9
         changes = {name: after[name] - before[name] for name in before if name in after}
@@ -67,10 +71,10 @@ class Surroundings:
     def told(self) -> Dict[str, float]:
         """By name, over all stretches: `seconds` of the clock; seconds of all CPUs together that were `busy`, that the
         host of a virtual machine took (`stolen`), that there were (`capacity`), and that our own processes used
-        (`own`); seconds for which threads of ours that live were `queued` for a CPU, all together, and for which any
-        task waited for one (`cpu_pressure`) or for a disk (`io_pressure`); `periods` of a CPU quota and those of them
-        `throttled`; and of this process alone, `faults`, the pages of memory that it got from the kernel, and seconds
-        for which the `kernel` worked for it.
+        (`own`); seconds for which threads of ours that live were `queued` for a CPU, all together, where no process of
+        ours has ended meanwhile; seconds for which any task waited for one (`cpu_pressure`) or for a disk
+        (`io_pressure`); `periods` of a CPU quota and those of them `throttled`; and of this process alone, `faults`,
+        the pages of memory that it got from the kernel, and seconds for which the `kernel` worked for it.
 
         What can't be read is left out; everything, where no timed part was seen.
         """
@@ -114,7 +118,7 @@ class Surroundings:
         if _supervisor is None:
             return None
         total = 0.0
-        self._queued = {}
+        self._queued, self._reaped = {}, {}
         seen: Set[int] = set()
         left: List[int] = [_supervisor, getpid()]
         while left:
@@ -130,9 +134,14 @@ class Surroundings:
                     return None
         return total
 
+    def _ended_since(self, reaped: Dict[int, int]) -> bool:
+        """Whether processes of ours have ended since the last reading, which had `reaped`."""
+        return bool(reaped.keys() - self._reaped.keys()) or sum(self._reaped.values()) > sum(reaped.values())
+
     def _used(self, pid: int) -> float:
         """CPU seconds of a process and of its children that it has waited for."""
         field = self._text("%d/stat" % pid).rpartition(b") ")[2].split()
+        self._reaped[pid] = int(field[8])
         lived, reaped = (sum(map(int, field[first : first + 2])) / _TICK for first in (11, 13))
         if pid == getpid():
             return processor_time() + reaped
