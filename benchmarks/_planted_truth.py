@@ -97,6 +97,7 @@ def _on_disk(name: str, **known: Any) -> Planted:
 def _computes(name: str, *never: str, **known: Any) -> Planted:
     """A program that only computes, and looks as if something else were the matter."""
     never = (*never, *WAITS, "python-bound", "padding", "double-precision", "recompiles", "training-data-evaluated")
+    never = (*never, "evaluation-waits")
     return Planted(name=name, expected=("compute-bound",), never=never, place=False, **known)
 
 
@@ -247,8 +248,12 @@ SUITE = (
         fix=("persistent-workers", "no-workers", "cached-samples"),
     ),
     Planted(
-        name="long_evaluation", expected=("slow-epoch-turn",), never=(*FILES, "training-data-evaluated"), place=False
+        name="long_evaluation",
+        expected=("slow-epoch-turn",),
+        never=(*FILES, "training-data-evaluated", "evaluation-waits"),
+        place=False,
     ),
+    Planted(name="evaluation_waits", expected=("evaluation-waits",), never=(*FILES, "training-data-evaluated")),
     Planted(name="evaluated_again", expected=("training-data-evaluated",), never=FILES, place=False),
     Planted(
         name="validation_part", expected=("slow-epoch-turn",), never=(*FILES, "training-data-evaluated"), place=False

@@ -400,6 +400,42 @@ def test_evaluation_of_the_training_data_is_known(guest: StartGuest, what: str, 
     assert pause.of_training in lasting(again, abs=0.03 if again else 0.001)
 
 
+WAITING = (
+    PRELUDE
+    + """
+from torch.utils.data import SubsetRandomSampler
+held_out = DataLoader(Rows(8, 0.01), batch_size=4, num_workers=int(sys.argv[1]))  # the slow line
+loader = DataLoader(Rows(40), batch_size=4, shuffle=True)
+while True:
+    for batch in loader:
+        train_on(batch)
+        time.sleep(0.01)
+    with torch.no_grad():
+        for rows, _ in held_out:
+            model(rows)
+            time.sleep(0.03)
+"""
+)
+"""After every epoch, 2 batches of 40 ms are evaluated, 30 ms each."""
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_evaluation_that_waits_for_its_data_is_known(guest: StartGuest, workers: int) -> None:
+    script = guest(WAITING, str(workers))
+    script.found()
+    done = script.window({}, mode="phases", epochs=3, lead_in=0)
+    pause = phases.epoch_pause([done.detail])
+    assert pause is not None
+    assert pause.evaluation > 0.1
+    assert pause.waited_for is not None
+    line = next(number for number, text in enumerate(WAITING.split("\n"), 1) if "# the slow line" in text)
+    assert (pause.waited_for.workers, pause.waited_for.site and pause.waited_for.site.line) == (workers, line)
+    if workers:  # The second batch is made while the first is evaluated, but the worker has to be started.
+        assert 0.04 < pause.waiting < pause.evaluation
+    else:
+        assert pause.waiting in lasting(0.08, abs=0.015)
+
+
 def test_loop_without_loader(guest: StartGuest) -> None:
     script = guest(
         PRELUDE

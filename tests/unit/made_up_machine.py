@@ -477,9 +477,10 @@ def _told(
         "loading": None if load is None else _loaded(steps, load),
         "loading_missing": "nobody looked" if load is None else "",
         "timeline": None,
-        "epoch_pause": dict.fromkeys(
-            ("seen", "evaluation", "of_training", "saving", "rest", "first_batch", "first_batches"), 0
-        ),
+        "epoch_pause": {
+            **dict.fromkeys(("seen", "evaluation", "of_training", "saving", "rest", "first_batch", "first_batches"), 0),
+            "waiting": [],
+        },
     }
 
 

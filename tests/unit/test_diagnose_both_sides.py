@@ -48,6 +48,7 @@ from tests.unit.diagnosable import (
 from bottleneck_doctor.diagnose import Evidence
 from bottleneck_doctor.documents.report import (
     EpochPause,
+    EvaluationLoader,
     Exchanges,
     FileUse,
     GarbageCollection,
@@ -164,6 +165,20 @@ def evaluated(seconds: float, _: float) -> Evidence:
 def evaluated_again(seconds: float, _: float) -> Evidence:
     pause = EpochPause(
         seen=3, seconds=10.0, evaluation=10.0, saving=0.0, first_batch=0.0, rest=0.0, of_training=seconds
+    )
+    return healthy(epoch_pause=pause)
+
+
+def evaluation_waiting(seconds: float, _: float) -> Evidence:
+    pause = EpochPause(
+        seen=3,
+        seconds=10.0,
+        evaluation=10.0,
+        saving=0.0,
+        first_batch=0.0,
+        rest=0.0,
+        waiting=seconds,
+        waited_for=EvaluationLoader(workers=2, site=None),
     )
     return healthy(epoch_pause=pause)
 
@@ -335,6 +350,12 @@ PAIRS: dict[str, Pair] = {
         (0.15, 0.7),
     ),
     "slow-epoch-turn": Pair("seconds between epochs of 10 s", evaluated, (2.0, 60.0), (0.0, 0.6)),
+    "evaluation-waits": Pair(
+        "seconds of waiting for data, of 10 of evaluation between epochs of 10 s",
+        evaluation_waiting,
+        (5.5, 10.0),
+        (0.0, 4.5),
+    ),
     "training-data-evaluated": Pair(
         "seconds of the training data's evaluation, of 10 between epochs of 10 s",
         evaluated_again,

@@ -26,7 +26,16 @@ from bottleneck_doctor.documents.report import (
 def pause(**given: float) -> EpochPause:
     parts = {"evaluation": 0.0, "saving": 0.0, "first_batch": 0.0, "rest": 0.0, **given}
     seen, first = int(parts.pop("seen", 3)), int(parts.pop("first_batches_seen", 0))
-    return EpochPause(seen=seen, seconds=sum(parts.values()), first_batches_seen=first, **parts)
+    evaluation, saving, first_batch, rest = (parts[name] for name in ("evaluation", "saving", "first_batch", "rest"))
+    return EpochPause(
+        seen=seen,
+        seconds=sum(parts.values()),
+        evaluation=evaluation,
+        saving=saving,
+        first_batch=first_batch,
+        rest=rest,
+        first_batches_seen=first,
+    )
 
 
 def test_the_start_of_an_epoch_that_one_window_met_is_no_pause_between_epochs() -> None:

@@ -60,6 +60,7 @@ from bottleneck_doctor.diagnose import Evidence, Statement, diagnose, headline
 from bottleneck_doctor.diagnose._evidence import NEEDS, missing
 from bottleneck_doctor.documents.report import (
     EpochPause,
+    EvaluationLoader,
     Exchanges,
     GarbageCollection,
     Noise,
@@ -390,6 +391,35 @@ CASES: dict[str, Case] = {
         ),
         weight=0.5,
         words=("The pause between two epochs takes 10 s (7.0 s evaluating, 2.0 s saving)", "50 % of the time"),
+    ),
+    "evaluation-waits": Case(
+        fires=healthy(
+            epoch_pause=EpochPause(
+                seen=3,
+                seconds=10.0,
+                evaluation=9.0,
+                saving=1.0,
+                first_batch=0.0,
+                rest=0.0,
+                waiting=8.0,
+                waited_for=EvaluationLoader(workers=0, site=Site(file=FILE, line=12)),
+            )
+        ),
+        silent=healthy(
+            epoch_pause=EpochPause(
+                seen=3,
+                seconds=10.0,
+                evaluation=9.0,
+                saving=1.0,
+                first_batch=0.0,
+                rest=0.0,
+                waiting=3.0,
+                waited_for=EvaluationLoader(workers=0, site=Site(file=FILE, line=12)),
+            )
+        ),
+        weight=0.4,
+        words=("takes 9.0 s, which is 45 % of the time", "its data during 89 % of that", "line 12) has no workers"),
+        line=12,
     ),
     "training-data-evaluated": Case(
         fires=healthy(

@@ -28,6 +28,28 @@ def test_what_lies_before_a_loaders_start_is_work_on_the_one_before() -> None:
     assert (pauses.evaluation, pauses.of_training) == (16.0, 10.0)
 
 
+def test_an_evaluation_waits_for_its_loader_from_the_start_of_it() -> None:
+    pauses = EpochPauses()
+    slow, quick = (2, "train.py", 7), (0, "", 0)
+
+    def batch(asked: float, given: float, loader: tuple[int, str, int]) -> None:
+        pauses.asked(asked)
+        pauses.foreign(given, training=False, loader=loader)
+
+    for counts in (True, False):
+        pauses.began(0.0, 0.0, counts)
+        pauses.asked(1.0)
+        pauses.foreign(1.0, training=False, begins=True)
+        batch(1.5, 3.0, slow)
+        batch(4.0, 4.5, slow)
+        batch(5.0, 5.25, quick)
+        pauses.ended(8.0, 9.0, False, 0.0)
+    assert pauses.waiting == {slow: 2.5, quick: 0.25}
+    told = pauses.totals()
+    assert told["waiting"][0] == {"seconds": 2.5, "workers": 2, "file": "train.py", "line": 7}
+    assert told["evaluation"] == 4.25
+
+
 def test_pauses_under_a_setting_and_evaluations_in_the_midst_of_an_epoch_do_not_count() -> None:
     pauses = EpochPauses()
     evaluated(pauses, counts=False)

@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch.utils.data import ConcatDataset, Dataset, Subset
 
-from bottleneck_doctor.documents.report import Exchanges, Site
+from bottleneck_doctor.documents.report import EvaluationLoader, Exchanges, Site
 from bottleneck_doctor.measure import phases
 from bottleneck_doctor.runtime.modes import stopwatch
 from bottleneck_doctor.runtime.modes.files import OpenCount, file_system
@@ -81,6 +81,10 @@ def detail(**changes: Any) -> dict[str, Any]:
             "seen": 2,
             "evaluation": 2.0,
             "of_training": 1.5,
+            "waiting": [
+                {"seconds": 0.5, "workers": 2, "file": "", "line": 0},
+                {"seconds": 1.0, "workers": 0, "file": "/a/train.py", "line": 7},
+            ],
             "saving": 1.0,
             "rest": 3.0,
             "first_batch": 0.5,
@@ -173,6 +177,15 @@ def test_epoch_pause() -> None:
     assert (pause.seen, pause.evaluation, pause.saving, pause.rest, pause.first_batch) == (2, 1.0, 0.5, 1.5, 0.5)
     assert pause.seconds == 3.5
     assert pause.of_training == 0.75, "which is a part of the evaluation"
+    assert pause.waiting == 0.75
+    assert pause.waited_for == EvaluationLoader(workers=0, site=Site(file="/a/train.py", line=7))
+    nobody = detail(epoch_pause={**detail()["epoch_pause"], "waiting": []})
+    both = phases.epoch_pause([detail(), nobody])
+    assert both is not None
+    assert both.waiting == 0.375
+    alone = phases.epoch_pause([nobody])
+    assert alone is not None
+    assert (alone.waiting, alone.waited_for) == (0.0, None)
     assert pause.first_batches_seen == 1
     untimed = detail(epoch_pause={**detail()["epoch_pause"], "first_batch": 0.0, "first_batches": 0})
     with_overhead = phases.epoch_pause([untimed], epoch_overhead=0.25)

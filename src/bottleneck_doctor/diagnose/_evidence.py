@@ -184,6 +184,8 @@ class Evidence:
             first_batch=first,
             rest=rest,
             of_training=max(0.0, seen.of_training) if seen is not None else 0.0,
+            waiting=max(0.0, seen.waiting) if seen is not None else 0.0,
+            waited_for=seen.waited_for if seen is not None else None,
         )
 
     @property

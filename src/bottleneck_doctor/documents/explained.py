@@ -45,12 +45,21 @@ class StepTimes:
 
 
 @dataclass(frozen=True, kw_only=True)
+class EvaluationLoader:
+    """A loader of an evaluation: how many workers it has, and where it is made; None if nobody knows."""
+
+    workers: int
+    site: Site | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class EpochPause:
     """Mean seconds from an epoch's last step to the next one's first batch, and their parts; `seen` epochs.
 
     `first_batches_seen`: how many first batches were timed in the training's own pauses. Where it is 0, `first_batch`
     is what starting an epoch cost in windows. `of_training`: the part of `evaluation` that goes through the training
-    data once more.
+    data once more. `waiting`: the part of `evaluation` in which it waits for its loaders; `waited_for`: the one that it
+    waits for longest.
     """
 
     seen: int
@@ -61,6 +70,8 @@ class EpochPause:
     rest: float
     first_batches_seen: int = 0
     of_training: float = 0.0
+    waiting: float = 0.0
+    waited_for: EvaluationLoader | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,6 +17,7 @@ from typing import Literal
 from bottleneck_doctor.documents import codec
 from bottleneck_doctor.documents.explained import (
     EpochPause,
+    EvaluationLoader,
     Event,
     FileUse,
     Finding,
@@ -99,6 +100,7 @@ __all__ = [
     "Entrypoint",
     "Environment",
     "EpochPause",
+    "EvaluationLoader",
     "Event",
     "Exchanges",
     "FileUse",

@@ -114,12 +114,22 @@ class Timeline(TypedDict):
     events: list[tuple[str, str, float, float, int | None]]
 
 
+class Waited(TypedDict):
+    """Seconds for which an evaluation waited for one loader, its workers, and where it is made."""
+
+    seconds: float
+    workers: int
+    file: str
+    line: int
+
+
 class Pauses(TypedDict):
     """Totals since the process began: epochs that ended, and seconds of what lies between them."""
 
     seen: int
     evaluation: float
     of_training: float
+    waiting: list[Waited]
     saving: float
     rest: float
     first_batch: float

@@ -13,6 +13,7 @@ from typing import Any
 
 from bottleneck_doctor.documents.report import (
     EpochPause,
+    EvaluationLoader,
     Event,
     Exchanges,
     FileUse,
@@ -82,9 +83,14 @@ def epoch_pause(details: Sequence[Detail], epoch_overhead: float | None = None) 
     epoch's start and end cost in a window; it is used if no first batch was timed.
     """
     totals: defaultdict[str, float] = defaultdict(float)
+    waited: defaultdict[tuple[int, str, int], float] = defaultdict(float)
     for detail in details:
-        for name, value in detail.get("epoch_pause", {}).items():
-            totals[name] += value
+        told = detail.get("epoch_pause", {})
+        for name, value in told.items():
+            if name != "waiting":
+                totals[name] += value
+        for each in told.get("waiting", ()):
+            waited[each["workers"], each["file"], each["line"]] += each["seconds"]
     seen = int(totals["seen"])
     if not seen:
         return None
@@ -101,7 +107,16 @@ def epoch_pause(details: Sequence[Detail], epoch_overhead: float | None = None) 
         rest=rest,
         first_batches_seen=int(totals["first_batches"]),
         of_training=totals["of_training"] / seen,
+        waiting=math.fsum(waited.values()) / seen,
+        waited_for=_longest(waited),
     )
+
+
+def _longest(waited: Mapping[tuple[int, str, int], float]) -> EvaluationLoader | None:
+    if not waited:
+        return None
+    workers, file, line = max(waited, key=lambda each: waited[each])
+    return EvaluationLoader(workers=workers, site=Site(file=file, line=line) if file else None)
 
 
 def synchronising(details: Sequence[Detail]) -> list[SynchronisingCall]:

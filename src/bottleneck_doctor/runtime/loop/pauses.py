@@ -6,9 +6,12 @@ under the user's own setting count, and the first batch of an epoch counts only 
 
 from __future__ import annotations
 
-from typing import Dict, Optional, Union
+from typing import Any, Dict, Optional, Tuple
 
 from ..files.save_hooks import Saving
+
+Described = Tuple[int, str, int]
+"""What is told of another loader: its workers, and file and line where it was made; "" and 0 where nobody knows."""
 
 
 class EpochPauses:
@@ -19,6 +22,8 @@ class EpochPauses:
         self.evaluation = 0.0
         self.of_training = 0.0
         """Seconds of evaluation that went through the training data once more."""
+        self.waiting: Dict[Described, float] = {}
+        """Seconds of evaluation in which each other loader was waited for."""
         self.saving = 0.0
         self.rest = 0.0
         self.first_batch = 0.0
@@ -31,6 +36,9 @@ class EpochPauses:
         self._foreign_is_training = False
         """Whether the other loader that was used last goes through the training data."""
         self._of_training = 0.0
+        self._waiting: Dict[Described, float] = {}
+        self._asked: Optional[float] = None
+        """Since when another loader is waited for."""
 
     def began(self, requested: float, ended: float, counts: bool) -> None:
         """An epoch is over: the loop requested one more batch at `requested`, and the loader ended at `ended`."""
@@ -39,9 +47,18 @@ class EpochPauses:
         self._saved_before = Saving.seconds
         self._foreign_from = None
         self._of_training = 0.0
+        self._waiting = {}
 
-    def foreign(self, at: float, *, training: bool, begins: bool = False) -> None:
+    def asked(self, at: float) -> None:
+        """Another loader is being started, or is asked for a batch."""
+        if self._asked is None:
+            self._asked = at
+
+    def foreign(self, at: float, *, training: bool, begins: bool = False, loader: Described = (0, "", 0)) -> None:
         """Another loader was started (`begins`), or gave a batch. `training`: it goes through the training data."""
+        if not begins and self._asked is not None:
+            self._waiting[loader] = self._waiting.get(loader, 0.0) + at - self._asked
+            self._asked = None
         if self._foreign_from is None:
             self._foreign_from = at
         # What lies before a loader's start is work on what the one before it gave.
@@ -64,18 +81,24 @@ class EpochPauses:
         self.seen += 1
         self.evaluation += evaluation
         self.of_training += self._of_training
+        for loader, waited in self._waiting.items():
+            self.waiting[loader] = self.waiting.get(loader, 0.0) + waited
         self.saving += saving
         self.rest += max(0.0, requested - since - evaluation - saving)
         if timed:
             self.first_batch += self._loader_ending + delivered - requested
             self.first_batches += 1
 
-    def totals(self) -> Dict[str, Union[int, float]]:
+    def totals(self) -> Dict[str, Any]:
         """As JSON values."""
         return {
             "seen": self.seen,
             "evaluation": self.evaluation,
             "of_training": self.of_training,
+            "waiting": [
+                {"seconds": seconds, "workers": workers, "file": file, "line": line}
+                for (workers, file, line), seconds in self.waiting.items()
+            ],
             "saving": self.saving,
             "rest": self.rest,
             "first_batch": self.first_batch,

@@ -8,8 +8,10 @@ from typing import Any, Optional
 import torch
 
 from ..knobs import GuestContext
+from ..loader.attributes import construction_site
 from ..loader.iterators import retire, shell
 from ..loop.ladder import Loop
+from ..loop.pauses import Described
 from ..loop.steps import Steps
 from ..process.originals import now
 from ..wire.liveness import Liveness
@@ -79,6 +81,7 @@ class LoaderServer:
 
     def foreign_request(self, loader: Any) -> None:
         """Another loader begins or is asked for a batch: unless it trains alongside, the loop is evaluating."""
+        self._context.pauses.asked(now())
         if not self._training.has_companion(loader) and self._paused_at is None:
             self._paused_at = now()
             self._liveness.away()
@@ -88,7 +91,8 @@ class LoaderServer:
 
     def foreign_answered(self, loader: Any) -> None:
         """The other loader gave its batch, or ended."""
-        self._context.pauses.foreign(now(), training=self._training.has_same_data(loader))
+        training = self._training.has_same_data(loader)
+        self._context.pauses.foreign(now(), training=training, loader=_described(loader))
 
     # -- requests ----------------------------------------------------------------------------------------------------
 
@@ -229,3 +233,8 @@ class LoaderServer:
     def kill_workers(self) -> None:
         """End every process that a feed started, at once."""
         self._windows.kill_workers()
+
+
+def _described(loader: Any) -> Described:
+    site = construction_site(loader)
+    return (loader.num_workers, "", 0) if site is None else (loader.num_workers, site.file, site.line)
