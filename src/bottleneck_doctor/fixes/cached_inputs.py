@@ -26,8 +26,8 @@ FIX = Fix(
     risk="identical",
     how=(
         "Read the data set once without its transforms, into a list, and do the transforms in a data set around that "
-        "list. In Lightning, do that in `setup`. Some libraries have an option: `--cache ram` in YOLO, `cache_rate` of "
-        "MONAI's `CacheDataset`."
+        "list. In Lightning, do that in `setup`. In the library `datasets`, `list(dataset.with_format(None))` is that "
+        "list. Some libraries have an option: `--cache ram` in YOLO, `cache_rate` of MONAI's `CacheDataset`."
     ),
     target="data",
     propose=propose,
