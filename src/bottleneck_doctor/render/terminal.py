@@ -62,7 +62,7 @@ def render(result: Result, *, report_path: str | None, width: int | None, color:
         console.print(_sentence(memory, "dim", color))
     if result.ranks:
         console.print(Text(f"Measured in {words.ranks_text(result.ranks)}.", style="dim" if color else ""))
-    reasons = ranking.reasons(result)[:FIRST_REASONS]
+    reasons, faster = ranking.reasons(result)[:FIRST_REASONS], ranking.ranked(result)
     if reasons:
         console.print()
         console.print(Text("Why:", style="bold" if color else ""))
@@ -70,7 +70,9 @@ def render(result: Result, *, report_path: str | None, width: int | None, color:
         place = f" ({_place(finding.site, result)})" if finding.site else ""
         line = Text("- ").append(_sentence(finding.sentence, "", color)).append(place, style="dim" if color else "")
         console.print(Padding(line, (0, 0, 0, 2)))
-    faster = ranking.ranked(result)
+        if finding is reasons[0] and finding.advice and not faster:
+            # Nothing that was measured says what to do, and this is all that is known.
+            console.print(Padding(_sentence(f"What to do: {finding.advice}", "", color), (0, 0, 0, 4)))
     if faster:
         console.print()
         console.print(_table(faster[:FIRST_ROWS], result))
