@@ -8,8 +8,9 @@ leaves a neighbour less. A window takes as long as its work needs. The truth is 
 every window of a setting beside one of the training as written at the same moment, without noise.
 
 Three ways to make pairs: `plain`, which knows no neighbours; `got`, adjusted for what others got of the CPUs; `wanted`,
-adjusted for what they wanted, as `measure.pairing` does. And a fourth: windows that were disturbed are taken again, as
-`measure.quiet` does. `tests/unit/test_neighbours.py` runs a small version.
+adjusted for what they wanted, as `measure.pairing` does: by what is seen of it, and by what they got. And a fourth:
+windows that were disturbed are taken again, as `measure.quiet` does. `tests/unit/test_neighbours.py` runs a small
+version.
 """
 
 from __future__ import annotations
@@ -57,6 +58,8 @@ class Scenario:
     sessions: int = 3
     blocks: int = 2
     seconds: float = 2.0
+    overcounted: float = 0.0
+    """Threads of others that looks at the run queue see too many, for each thread of ours beyond the first."""
 
     def share(self, wants: float, threads: float) -> float:
         """What part of the CPUs that somebody wants it gets beside so many threads of others."""
@@ -74,6 +77,8 @@ SCENARIOS = (
     Scenario("long bursts, four threads, by program", threads=4.0, busy=15.0, every=45.0, by_program=True),
     Scenario("bursts, one thread", threads=1.0),
     Scenario("rare bursts, noisy windows", busy=4.0, every=40.0, window=0.06),
+    Scenario("bursts, both CPUs, and threads of ours counted as others'", overcounted=0.15),
+    Scenario("bursts by program, and threads of ours counted as others'", by_program=True, overcounted=0.15),
 )
 
 
@@ -159,7 +164,8 @@ def _process(scenario: Scenario, session: int, generator: random.Random, again: 
         wants = 1.0 if each is None else scenario.wants[each]
         seconds, wanted, got = lasts(at, wants)
         measured = seconds * math.exp(generator.gauss(0.0, scenario.window))
-        seen = max(0.0, wanted + generator.gauss(0.0, NOTICED / math.sqrt(seconds)))
+        looks = wanted + scenario.overcounted * (wants - 1.0) + generator.gauss(0.0, NOTICED / math.sqrt(seconds))
+        seen = neighbours.wanted(looks, got, wants, scenario.cpus)
         if each is None:
             return _Taken(session, block, BASELINE, at, measured, seen, got, None), at + seconds
         truth = math.log(scenario.alone[each] * lasts(at, 1.0)[0] / seconds)

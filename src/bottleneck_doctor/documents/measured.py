@@ -116,7 +116,8 @@ class Surroundings:
     """Threads of ours that were ready to run and had no CPU, on average."""
     others_wanted: float | None = None
     """Threads of other programs that ran or were ready to, on average: what others wanted of the CPUs, whatever we left
-    them of it. Sampled, for no counter tells it."""
+    them of it. No counter tells it: this is the smaller one of what was seen in samples and of what others got, at a
+    fair share."""
     faults: float | None = None
     """Pages of memory a second that the kernel gave to the process that trains. None in reports of earlier releases."""
     kernel_cpu: float | None = None

@@ -13,6 +13,7 @@ from bottleneck_doctor.measure import phases
 from bottleneck_doctor.measure.schedule import Probe
 from bottleneck_doctor.runtime.wire import messages
 from bottleneck_doctor.session.ranks import Together
+from bottleneck_doctor.statistics import neighbours
 from bottleneck_doctor.statistics.scatter import scatter
 
 BURN_IN = "burn-in"
@@ -84,12 +85,14 @@ def surroundings(told: Mapping[str, float], runnable: float | None = None) -> Su
         return round(max(0.0, told[name]) / whole, DIGITS) if name in told and whole > 0 else None
 
     busy, own, queued = told.get("busy"), told.get("own"), told.get("queued")
+    # Ticks are coarse: over a short time, they make it a little more or less than it is.
+    cpus = float(max(1, round(capacity / seconds))) if capacity > 0 else None
     wanted = None
-    if runnable is not None and own is not None and queued is not None:
-        wanted = round(max(0.0, runnable - (own + queued) / seconds), DIGITS)
+    if runnable is not None and busy is not None and own is not None and queued is not None and cpus is not None:
+        ours = (own + queued) / seconds
+        wanted = round(neighbours.wanted(runnable - ours, (busy - own) / seconds, ours, cpus), DIGITS)
     return Surroundings(
-        # Ticks are coarse: over a short time, they make it a little more or less than it is.
-        cpus=float(max(1, round(capacity / seconds))) if capacity > 0 else None,
+        cpus=cpus,
         own_cpu=over("own", seconds),
         # Busy time is counted in ticks, but our own time in nanoseconds, so the difference may come out below 0.
         others_cpu=None if busy is None or own is None else round(max(0.0, busy - own) / seconds, DIGITS),

@@ -5,7 +5,8 @@ Windows of one training differ mostly by what else ran at the same time. So the 
 load that its setting met (analysis of covariance). The slope is fitted to the training as written alone. Settings are
 never adjusted: how much other programs slow one down is a property of that setting. Load means what other programs
 *wanted* of the CPUs, never what they got: a setting that computes more leaves them less, and by what they get it would
-seem to have met a calmer machine. Pure, standard library only.
+seem to have met a calmer machine. What others wanted is known in two ways, neither of which can be trusted alone
+(`wanted`). Pure, standard library only.
 """
 
 from __future__ import annotations
@@ -42,6 +43,24 @@ class Beside:
     session: int
     log_cost: float
     load: float
+
+
+MOST_TAKEN = 0.95
+"""Part of all CPUs that others may get, at most, for `wanted`: how many threads stand behind more can't be told."""
+
+
+def wanted(seen: float, got: float, own: float, cpus: float) -> float:
+    """How many threads of other programs wanted to run on average: the smaller one of two estimates.
+
+    `seen`: as looks at the run queue say. Beside many busy threads of our own, they count too many: with nobody else
+    there, up to 0.4. The other estimate follows from the CPUs that others `got` beside `own` threads of ours that ran
+    or were ready to, if the kernel shares CPUs fairly among threads. Where it shares them among programs, that is too
+    many beside many threads of ours. So each is too large where the other one is right, and a load that is too large
+    makes a setting look better than it is.
+    """
+    # Others that are there all the time, or as many as there are CPUs for a part of it: whichever is more.
+    got = min(max(0.0, got), MOST_TAKEN * cpus)
+    return max(0.0, min(seen, max(got * own / (cpus - got), got * (own + cpus) / cpus)))
 
 
 def load(wanted: float, cpus: float) -> float:
