@@ -386,6 +386,7 @@ class MadeUpSession:
     def _done(self, grant: Grant, lead_in: int, steps: int, step: float) -> WindowDone:
         machine, training = self.machine, self.training
         wait = 0.0 if grant.setting.get("replay") else training.wait * step
+        others = training.others(machine.now)
         return WindowDone(
             window=grant.window,
             status="ok",
@@ -402,7 +403,8 @@ class MadeUpSession:
             around={
                 "seconds": steps * step,
                 "capacity": training.cpus * steps * step,
-                "busy": steps * step,
+                # A fair share of the CPUs, beside a thread of ours for each.
+                "busy": steps * step * (1.0 + training.cpus * others / (training.cpus + others)),
                 "own": steps * step,
                 "queued": 0.0,
             },
