@@ -20,6 +20,13 @@ def test_a_script_is_not_blamed_for_what_was_switched_in_its_process() -> None:
         "After some windows had been measured, the script failed: RuntimeError: no primitive. "
         "Doctor had switched settings in that process before, which may be the reason."
     )
+    under = window(
+        1, session=2, setting={"autocast": "bfloat16"}, status="failed", reason="RuntimeError: no primitive."
+    )
+    assert failed_later(FAILED, [window(0, session=2), under], "cpu").sentence == (
+        'With `torch.autocast("cpu", dtype=torch.bfloat16)`, which doctor tried, the script failed: RuntimeError: no '
+        "primitive. As written, it had trained before."
+    )
     untouched = [window(0, session=2), window(1, session=1, setting={"autocast": "bfloat16"})]
     assert failed_later(FAILED, untouched).sentence.endswith("the script failed: RuntimeError: no primitive.")
 

@@ -262,16 +262,24 @@ def _warnings(gathered: Gathered, judged: judge.Judgement | None) -> list[Warnin
         found.append(Warning(slug="ranks-apart-later", sentence=f"Doctor ended a process because {apart[-1].ended}."))
     failed = gathered.ended(Ending.CRASH)
     if failed:
-        found.append(
-            failed_later(failed[-1], gathered.selection.measured.windows if gathered.selection is not None else ())
-        )
+        selection = gathered.selection
+        if selection is None:
+            found.append(failed_later(failed[-1], ()))
+        else:
+            found.append(failed_later(failed[-1], selection.measured.windows, selection.measured.found.device))
     return found
 
 
-def failed_later(record: SessionRecord, windows: Sequence[Window]) -> Warning:
-    """The warning that the script failed after it had been measured, perhaps because of a setting switched before."""
+def failed_later(record: SessionRecord, windows: Sequence[Window], device: str = "") -> Warning:
+    """The warning that the script failed after it had been measured, under a setting, or perhaps because of one."""
+    mine = [window for window in windows if window.session == record.number]
+    last = mine[-1] if mine else None
+    if last is not None and last.setting and last.status == "failed" and last.reason and last.reason in record.ended:
+        tried = words.window_code(last, device)
+        sentence = f"With {tried}, which doctor tried, {record.ended.rstrip('.')}. As written, it had trained before."
+        return Warning(slug="script-failed-later", sentence=sentence)
     sentence = f"After some windows had been measured, {record.ended.rstrip('.')}."
-    if any(window.session == record.number and window.setting for window in windows):
+    if any(window.setting for window in mine):
         sentence += " Doctor had switched settings in that process before, which may be the reason."
     return Warning(slug="script-failed-later", sentence=sentence)
 
