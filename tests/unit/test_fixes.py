@@ -278,6 +278,7 @@ def test_batches_are_cut_where_they_go_on_behind_their_longest_row() -> None:
     assert settings("trimmed-padding", padded()) == [{"trimmed_padding": True}]
     assert "no attention mask" in refusal("trimmed-padding", FOUND)
     assert "hardly go on" in refusal("trimmed-padding", padded(share=0.05))
+    assert refusal("trimmed-padding", padded(share=0.0)) == "already on: each batch ends where its longest row ends"
     assert refusal("trimmed-padding", padded(obstacle="the loss counts padding, too")).startswith("the loss counts")
     assert "no torch DataLoader" in refusal("trimmed-padding", BARE)
 

@@ -18,6 +18,7 @@ from torch.utils.data import ConcatDataset, DataLoader, Dataset, IterableDataset
 from torchvision import transforms
 from torchvision.transforms import v2
 
+from bottleneck_doctor.edits import transformed_batches
 from bottleneck_doctor.runtime.knobs import batched_transforms, shape
 from bottleneck_doctor.runtime.knobs._tail import WithoutTail, tail_of
 from bottleneck_doctor.runtime.knobs.batched_transforms import NAME, look
@@ -209,6 +210,19 @@ def test_a_loader_whose_batches_could_not_get_them(data: Any, why: str) -> None:
     loader: Any = DataLoader(data, batch_size=4)
     assert why in look(loader)["obstacle"]
     assert in_the_window(loader).dataset is data
+
+
+def transformed(samples: Any) -> Any:
+    """As the edit writes it."""
+    return default_collate(samples)
+
+
+def test_what_the_edit_has_written_is_already_on() -> None:
+    data = Pictures(transforms.PILToTensor())
+    assert look(DataLoader(data, batch_size=4, collate_fn=transformed))["obstacle"].startswith(
+        "already on: the loader's"
+    )
+    assert transformed_batches.NAME == transformed.__name__
 
 
 def test_looking_draws_no_random_number() -> None:

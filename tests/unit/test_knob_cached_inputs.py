@@ -17,6 +17,7 @@ from PIL import Image
 from torch.utils.data import ConcatDataset, DataLoader, Dataset, IterableDataset, Subset
 from torchvision import transforms
 
+from bottleneck_doctor.edits import kept_inputs
 from bottleneck_doctor.runtime.knobs import cached_inputs, shape
 from bottleneck_doctor.runtime.knobs._inputs import Inputs, Kept, finished
 from bottleneck_doctor.runtime.knobs._samples import alike
@@ -345,6 +346,16 @@ def test_a_loader_whose_inputs_could_not_be_kept(data: Any, why: str) -> None:
     loader: Any = DataLoader(data, batch_size=4)
     assert why in look(loader)["obstacle"]
     assert in_the_window(loader).dataset is data
+
+
+class KeptInputs(Pictures):
+    """As the edit writes it."""
+
+
+def test_what_the_edit_has_written_is_already_on() -> None:
+    data = KeptInputs(transforms.Compose(CHAIN))
+    assert look(DataLoader(data, batch_size=4))["obstacle"].startswith("already on: `KeptInputs`")
+    assert kept_inputs.NAME == KeptInputs.__name__
 
 
 def test_samples_that_take_long_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

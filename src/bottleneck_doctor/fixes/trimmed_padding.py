@@ -18,6 +18,8 @@ def propose(found: Found) -> Offer | NotApplicable:
     if seen is None:
         return NotApplicable("its batches have no attention mask that says what is padding")
     share, obstacle = seen.get("share"), seen.get("obstacle")
+    if share == 0:
+        return NotApplicable("already on: each batch ends where its longest row ends")
     if not isinstance(share, float) or share < LEAST_SHARE:
         return NotApplicable("its batches hardly go on behind their longest row")
     if obstacle:

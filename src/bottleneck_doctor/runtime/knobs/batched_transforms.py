@@ -22,6 +22,8 @@ from ._tail import Tail, WithoutTail, name_of, tail_of, written
 from .batched_fetch import same_batch
 
 NAME = "batched_transforms"
+_WRITTEN = "transformed"
+"""The collate function that the edit of this knob writes (`edits/transformed_batches.py`)."""
 ON_DEVICE = "device"
 SAMPLES = 4
 """So many samples are compared."""
@@ -149,6 +151,8 @@ def _looked_at(loader: Any) -> Any:
     """A `Looked`; or why batches can't get the transforms. May raise."""
     dataset = loader.dataset
     tail = tail_of(dataset)
+    if tail is None and getattr(loader.collate_fn, "__name__", "") == _WRITTEN:
+        return f"already on: the loader's `{_WRITTEN}` does the last transforms to whole batches"
     if tail is None:
         return "its samples do not end with transforms of torchvision's that could be done to a whole batch"
     count = len(dataset)

@@ -32,6 +32,8 @@ LEAST_SHARE = 0.15
 """Taking an input has to be this part of preparing a sample. Ours: with less, making batches would be hardly faster."""
 
 
+_WRITTEN = "KeptInputs"
+"""The class that the edit of this knob writes (`edits/kept_inputs.py`)."""
 _MOST_AROUND = 4
 """A dataset may be a part of a part of another one; so many are looked into."""
 
@@ -64,6 +66,8 @@ def look(loader: Any) -> Dict[str, Any]:
         return {"obstacle": "an iterable dataset has no samples that could be taken by index"}
     if not loader._auto_collation:
         return {"obstacle": "the loader asks its dataset for whole batches"}
+    if type(dataset).__name__ == _WRITTEN:
+        return {"obstacle": f"already on: `{_WRITTEN}` keeps what the transforms get in memory"}
     try:
         function = transform_of(dataset)
         chains = chains_of(dataset) if function is None else [Transform(function)]
