@@ -222,7 +222,7 @@ def test_what_the_edit_has_written_is_already_on() -> None:
     assert look(DataLoader(data, batch_size=4, collate_fn=transformed))["obstacle"].startswith(
         "already on: the loader's"
     )
-    assert transformed_batches.NAME == transformed.__name__
+    assert transformed.__name__ == transformed_batches.NAME
 
 
 def test_looking_draws_no_random_number() -> None:

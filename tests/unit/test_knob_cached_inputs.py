@@ -355,7 +355,7 @@ class KeptInputs(Pictures):
 def test_what_the_edit_has_written_is_already_on() -> None:
     data = KeptInputs(transforms.Compose(CHAIN))
     assert look(DataLoader(data, batch_size=4))["obstacle"].startswith("already on: `KeptInputs`")
-    assert kept_inputs.NAME == KeptInputs.__name__
+    assert KeptInputs.__name__ == kept_inputs.NAME
 
 
 def test_samples_that_take_long_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
