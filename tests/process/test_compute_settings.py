@@ -376,10 +376,10 @@ def test_a_library_that_sets_the_threads_when_training_begins_is_named(guest: St
     source = f"import sys\nsys.path.insert(0, {str(tmp_path / 'site-packages')!r})\nimport early_library\n{LOOP}"
     wanted: dict[str, SettingValue] = {"intra_op_threads": 2}
     early = guest(source).found()
-    assert "intra_op_threads" not in early.facts
+    assert early.facts["intra_op_threads"] == {"set_by": None}
     (change,) = changes_for(wanted, early)
     assert "+torch.set_num_threads(2)" in change.diff
     late = guest(source.replace("for epoch in", "import late_library\nlate_library.begin()\nfor epoch in")).found()
     (change,) = changes_for(wanted, late)
     assert change.diff == ""
-    assert "`late_library.py` calls it, too (line 5)" in change.note
+    assert "`late_library.py` sets it, too (line 5)" in change.note
