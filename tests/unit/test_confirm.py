@@ -300,7 +300,7 @@ def confirmed(
     machine = EditMachine(sides={"base": base, "head": head}, interrupted_at=interrupted_at)
     start = Start(script=Path("train.py"), in_place=True)
     request = ExaminationRequest(start=start, output=Path(), seed=1, budget=budget)
-    wanted = Wanted(request, asked=asked, command="doctor try")
+    wanted = Wanted(request, asked=asked, command=lambda way: f"doctor {way.by}")
     try:
         return confirm(result or promised(), wanted, Noting(machine), machine.outside()), machine
     finally:
@@ -447,13 +447,22 @@ def test_an_edit_without_effect_confirms_nothing() -> None:
     assert "The edit alone does not bring `num_workers=2`." in made.confirmation.sentence
 
 
+@pytest.mark.parametrize(("changes", "by"), [(None, "edit"), ([by_hand()], "setting")])
+def test_what_is_not_measured_unasked_is_said_with_what_measures_it(changes: list[Change] | None, by: str) -> None:
+    result = promised() if changes is None else promised(changes=changes)
+    made, machine = confirmed(Training(), Training(), result=result, asked=False, budget=result.method.seconds + 1)
+    assert made.confirmation is not None
+    assert made.confirmation.sentence.endswith(f"would write the same files. `doctor {by}` measures it.")
+    assert machine.sessions == []
+
+
 def test_files_that_were_changed_meanwhile_are_left_alone() -> None:
     result = promised()
     Path("train.py").write_text("# mine\n" + WRITTEN)
     made, machine = confirmed(Training(), Training(workers=2), result=result)
     assert made.confirmation is not None
     assert made.confirmation.sentence == (
-        "The program with the change made was not measured. train.py was changed meanwhile. `doctor try` measures it."
+        "The program with the change made was not measured. train.py was changed meanwhile."
     )
     assert not machine.sessions
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from bottleneck_doctor.confirm.way import Way
     from bottleneck_doctor.documents.redaction import Discretion
     from bottleneck_doctor.documents.report import Result, SourceFile
     from bottleneck_doctor.examine.request import ExaminationOutcome, ExaminationRequest
@@ -45,9 +46,17 @@ def confirmed(
     result = outcome.result
     if request.confirm is False or outcome.exit_code != Exit.DONE:
         return result, False
-    patch = str(request.output / outputs.ARTIFACTS_NAME / HEADLINE)
-    command = request.discretion.words(request.start.again("try", "--patch", patch))
-    wanted = Wanted(request, asked=request.confirm is True, command=words.command_text(command).replace("`", "'"))
+
+    def measuring(way: Way) -> str:
+        """The command that measures a change made so. Only what can be edited has a patch."""
+        ours = ["try", "--patch", str(request.output / outputs.ARTIFACTS_NAME / HEADLINE)]
+        if way.by == "setting":
+            ours = ["run", "--confirm"]
+        elif way.by == "variables":
+            ours = ["try", *(word for name, value in way.variables.items() for word in ("--env", f"{name}={value}"))]
+        return words.command_text(request.discretion.words(request.start.again(*ours))).replace("`", "'")
+
+    wanted = Wanted(request, asked=request.confirm is True, command=measuring)
     try:
         made = confirm(result, wanted, progress)
     except KeyboardInterrupt:

@@ -3,6 +3,7 @@ of it into the result. Nothing of the user's is edited (`gate/sides/of_edit.py`)
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -28,16 +29,20 @@ from bottleneck_doctor.wording.check_words import loss_moved
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is asked of a confirmation. `asked`: the user did, so it may take time of its own. `command`: what the user
-    can do instead, if it is left out."""
+    """What is asked of a confirmation. `asked`: the user did, so it may take time of its own. `command`: what measures
+    a change that is made in this way, if it is left out; "" for nothing."""
 
     request: ExaminationRequest
     asked: bool = False
-    command: str = ""
+    command: Callable[[Way], str] = lambda way: ""
 
 
 class _LeftOut(Exception):
-    """Nothing is measured; the text is a sentence that says why."""
+    """Nothing is measured; the text is a sentence that says why. `command`: what measures it all the same."""
+
+    def __init__(self, sentence: str, command: str = "") -> None:
+        super().__init__(sentence)
+        self.command = command
 
 
 def confirm(result: Result, wanted: Wanted, progress: Progress, outside: Outside | None = None) -> Result:
@@ -55,7 +60,7 @@ def confirm(result: Result, wanted: Wanted, progress: Progress, outside: Outside
         by = chosen.by
         confirmation = _tried(result, promise, chosen, wanted, progress, outside)
     except _LeftOut as why:
-        confirmation = _missing(promise.speedup, str(why), wanted.command)
+        confirmation = _missing(promise.speedup, str(why), why.command)
     except EditedFailed as failed:
         confirmation = _failed(promise.speedup, failed, by)
     except DoctorError as error:
@@ -72,7 +77,7 @@ def _way(result: Result, promise: ranking.Promise, wanted: Wanted, outside: Outs
         left = room.seconds_left(result, wanted.request.budget, asked=False)
         refusal = room.not_unasked(result, wanted.request.start) or room.no_time(result, left)
         if refusal or (refusal := room.no_memory(result, outside.free_bytes)):
-            raise _LeftOut(refusal)
+            raise _LeftOut(refusal, wanted.command(found))
     return found
 
 
@@ -137,7 +142,7 @@ def _measured(
         raise _LeftOut(f"The edit alone does not bring {lacking}.")
     figure = None if done.check.edit is None else done.check.edit.speedup
     if figure is None or figure.sessions < 2:
-        raise _LeftOut("There was no time for enough processes.")
+        raise _LeftOut("There was no time for enough processes.", wanted.command(chosen))
     outcome, losses = agreement.outcome(promised, figure), done.check.losses
     said = _SAID[outcome](promised, figure, chosen.by)
     if losses is not None and losses.verdict != "unknown":
