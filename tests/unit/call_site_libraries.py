@@ -88,6 +88,18 @@ class Trainer:
                           persistent_workers=of.dataloader_persistent_workers)
 """
 
+ULTRALYTICS = """
+from torch.utils.data import DataLoader
+
+
+class YOLO:
+    def __init__(self, model="yolo11n.pt"):
+        self.model = model
+
+    def train(self, trainer=None, **given):
+        return DataLoader("train", num_workers=given.get("workers", 8), pin_memory=True)
+"""
+
 OMEGACONF = """
 import yaml
 
@@ -185,6 +197,7 @@ LIBRARIES = {
     "trainers.py": TRAINERS,
     "transformers.py": TRANSFORMERS,
     "omegaconf.py": OMEGACONF,
+    "ultralytics/__init__.py": ULTRALYTICS,
     "hydra.py": HYDRA,
     "typer.py": BY_SIGNATURE,
     "fire.py": BY_SIGNATURE,

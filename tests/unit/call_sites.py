@@ -766,6 +766,25 @@ TRAINERS = [
         said="Return a DataLoader with in_order=False from get_train_dataloader",
     ),
     Site(
+        "the workers of YOLO",
+        "=== train.py\nfrom ultralytics import YOLO\nmodel = YOLO('yolov8n.yaml')\n"
+        "model.train(data='data.yaml', epochs=3)\n",
+    ),
+    Site(
+        "the workers of YOLO, given by an option",
+        "=== train.py\nimport argparse\nfrom ultralytics import YOLO as Detector\n"
+        "parser = argparse.ArgumentParser()\nparser.add_argument('--workers', type=int, default=1)\n"
+        "args = parser.parse_args()\nDetector().train(data='data.yaml', workers=args.workers)\n",
+    ),
+    Site(
+        "what YOLO has no argument for",
+        "=== train.py\nfrom ultralytics import YOLO\nmodel = YOLO('yolov8n.yaml')\n"
+        "model.train(data='data.yaml', workers=1)\n",
+        setting={"in_order": False},
+        edited=(),
+        said="Ultralytics has no argument that sets in_order=False",
+    ),
+    Site(
         "training arguments of its own",
         "=== train.py\nfrom dataclasses import dataclass\n"
         "from transformers import HfArgumentParser, Trainer, TrainingArguments\n@dataclass\n"

@@ -379,3 +379,12 @@ def test_workers_without_a_core_are_said_to_wait_for_one(count: int, said: str) 
     assert found is not None
     waits = "waits" if count == 1 else "wait"
     assert found.sentence.startswith(f"{said} while making batches, and {waits} for a core 55 % of that time. ")
+
+
+def test_uneven_batches_are_no_cause_where_workers_wait_for_a_core() -> None:
+    """Beside another program, batches that are alike took 2.2 times as long now and then, and came first."""
+    for delayed, first in ((0.1, "out-of-order-batches"), (0.6, "slow-fetch")):
+        loop = in_workers(4, out_of_order_share=0.3, fetch_p95_ms=40.0, computing=0.4, delayed=delayed)
+        found = [each.id for each in diagnose(healthy(WAITING, loop=loop)).findings]
+        assert "out-of-order-batches" in found
+        assert found[0] == first, delayed

@@ -84,6 +84,8 @@ def _set(target: Target, follower: Follower, plan: Plan, name: str, value: objec
         raise Refused(
             f"Return a DataLoader with {{wanted}} from get_train_dataloader of the trainer: no argument sets {name}."
         )
+    if target.names is not None and name not in target.names:
+        raise Refused("Ultralytics has no argument that sets {wanted}.")
     if target.members is not None:
         _in_members(target, follower, plan, name, called, value)
         return
@@ -110,7 +112,7 @@ def _place(target: Target, called: str) -> int | None:
     for number, each in enumerate(args):
         if each.keyword is not None and each.keyword.value == called:
             return number
-    if target.prefix:
+    if target.prefix or target.names is not None:
         return None
     order = POSITIONS.index(called) if called in POSITIONS else len(POSITIONS)
     positional = [number for number, each in enumerate(args) if each.keyword is None and each.star != "**"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import libcst as cst
@@ -10,7 +10,7 @@ import libcst as cst
 from bottleneck_doctor.edits.origin.definition import Definition, Expression
 from bottleneck_doctor.edits.origin.follower import Defined, Follower
 from bottleneck_doctor.edits.origin.instance import Instance
-from bottleneck_doctor.edits.tree import SourceTree, code, last_name, names_of, said
+from bottleneck_doctor.edits.tree import SourceTree, code, dotted, last_name, names_of, said
 
 POSITIONS = (
     "dataset",
@@ -34,17 +34,21 @@ TRAINING_ARGUMENTS = "dataloader_"
 """What stands before arguments of the DataLoader in transformers' `TrainingArguments`, and what is made of them."""
 TRAINING_HAS = frozenset({"num_workers", "pin_memory", "persistent_workers", "prefetch_factor", "drop_last"})
 """Which arguments of the DataLoader they have."""
+ULTRALYTICS = "ultralytics"
+OF_ULTRALYTICS = {"num_workers": "workers"}
+"""What `YOLO(...).train(...)` calls arguments of the DataLoader; it has no others."""
 
 
 @dataclass(frozen=True)
 class Target:
     """The call in which arguments are set. `prefix`: what stands before the DataLoader's names for them, where it has
-    them all by name. `knows_positions`: it takes them in the DataLoader's order. `beneath`: the `partial(...)` that it
-    calls."""
+    them all by name. `names`: what it calls them, where it has some by names of its own. `knows_positions`: it takes
+    them in the DataLoader's order. `beneath`: the `partial(...)` that it calls."""
 
     at: Expression
     call: cst.Call
     prefix: str = ""
+    names: Mapping[str, str] | None = None
     knows_positions: bool = False
     beneath: Expression | None = None
     members: Definition | None = None
@@ -52,7 +56,7 @@ class Target:
 
     def called(self, name: str) -> str:
         """What an argument of the DataLoader is called here."""
-        return f"{self.prefix}{name}"
+        return f"{self.prefix}{name}" if self.names is None else self.names.get(name, name)
 
 
 @dataclass(frozen=True)
@@ -167,13 +171,16 @@ def _wrapped(at: Expression, call: cst.Call, follower: Follower) -> Iterator[tup
 
 
 def _trained(at: Expression, call: cst.Call, follower: Follower) -> Target | None:
-    """Of transformers' `trainer.train()`: the `TrainingArguments(...)` of its trainer, or what stands for them."""
+    """Of transformers' `trainer.train()`: the `TrainingArguments(...)` of its trainer, or what stands for them. Of
+    `YOLO(...).train(...)`: that call."""
     if not isinstance(call.func, cst.Attribute):
         return None
     trainer = follower.defined(at.at(call.func.value))
     trainer = trainer.call if isinstance(trainer, Instance) else trainer
     if not isinstance(trainer, Expression) or not isinstance(trainer.node, cst.Call):
         return None
+    if call.func.attr.value == "train" and _is_imported(trainer, ULTRALYTICS):
+        return Target(at, call, names=OF_ULTRALYTICS)
     if not last_name(trainer.node.func).endswith("Trainer"):
         return None
     positional = [each.value for each in trainer.node.args if each.keyword is None and not each.star]
@@ -185,3 +192,15 @@ def _trained(at: Expression, call: cst.Call, follower: Follower) -> Target | Non
     if options is None or isinstance(options, Expression):
         return None
     return Target(at, call, prefix=TRAINING_ARGUMENTS, members=options)
+
+
+def _is_imported(made: Expression, library: str) -> bool:
+    """Whether what a call makes is of a class that its file imports from a library."""
+    assert isinstance(made.node, cst.Call)
+    called = dotted(made.node.func).split(".")[0]
+    return any(
+        called == (alias.evaluated_alias or alias.evaluated_name)
+        for node in made.tree.nodes(cst.ImportFrom)
+        if node.module is not None and dotted(node.module).split(".")[0] == library
+        for alias in names_of(node)
+    )

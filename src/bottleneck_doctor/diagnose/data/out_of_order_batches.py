@@ -26,6 +26,10 @@ EVEN = 1.5
 """Below this, batches are alike and only the jitter of workers that take turns changes their order: two even workers
 finish a third of their batches out of order, which costs nothing. Ours; evenly made batches stay well below it."""
 
+HELD_UP = 0.25
+"""If workers are ready and have no core for this part of the time in which they make batches, that alone makes some
+batches take much longer than others. Then uneven batches are no cause. Ours."""
+
 
 def judge(evidence: Evidence) -> Statement | None:
     loading, parts = evidence.as_written, waited_making(evidence)
@@ -52,7 +56,7 @@ def judge(evidence: Evidence) -> Statement | None:
         measured=False,
         clause=f"{waits(evidence)}, because one batch in twenty takes at least {uneven:.1f} times the average to fetch",
         site=fetch_site(evidence),
-        depth=CAUSE if uneven >= UNEVEN else SYMPTOM,
+        depth=CAUSE if uneven >= UNEVEN and (loading.delayed or 0.0) < HELD_UP else SYMPTOM,
     )
 
 
