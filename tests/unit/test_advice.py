@@ -104,6 +104,18 @@ def test_nothing_is_written_above_a_library_that_sets_it_again(found: Found) -> 
     assert 'Call `torch.set_float32_matmul_precision("high")` when training has begun' in only.note
 
 
+def test_ultralytics_has_ways_of_its_own(found: Found) -> None:
+    begins = {"set_by": {"file": "/x/site-packages/ultralytics/utils/torch_utils.py", "line": 364}}
+    facts = {"deterministic_algorithms": begins, "intra_op_threads": begins}
+    (only,) = changes_for({"deterministic_algorithms": False}, replace(found, facts=facts))
+    assert only.note.startswith(
+        "Pass `deterministic=False` to `model.train(...)`: `ultralytics/utils/torch_utils.py` sets"
+    )
+    (only,) = changes_for({"intra_op_threads": 2}, replace(found, facts=facts))
+    callback = 'model.add_callback("on_train_start", lambda trainer: torch.set_num_threads(2))'
+    assert only.note.startswith(f"Write `{callback}` before `model.train(...)`: ")
+
+
 def test_a_line_that_cannot_be_read_is_named(found: Found, tmp_path: Path) -> None:
     (tmp_path / "train.py").unlink()
     (only,) = changes_for({"num_workers": 2}, found)

@@ -339,18 +339,21 @@ def _called(code: str, found: Found, running: Running) -> Iterator[Step]:
 
 def _called_after(code: str, library: Site, found: Found) -> Iterator[Step]:
     """A call that has no effect before a library's own, which it makes when training begins."""
-    note = _after_a_library(f"Call `{code}`", library)
+    note = _after_a_library("Call", code, library)
     for site in sites(found)[:1]:
         yield _at(site, lambda text, line: None, f"{note}.")
 
 
-def _after_a_library(doing: str, library: Site) -> str:
+def _after_a_library(doing: str, code: str, library: Site) -> str:
     """What to do about a value that a library sets itself, as a sentence without its end."""
     file = library.file.replace("\\", "/").rpartition("-packages/")[2]
-    return (
-        f"{doing} when training has begun, as in a callback, or use an option of the library's: `{file}` sets it, too "
-        f"(line {library.line}), which would undo what stands at the top of the script"
-    )
+    how = f"{doing} `{code}` when training has begun, as in a callback, or use an option of the library's"
+    if file.startswith("ultralytics/") and "deterministic" in code:
+        how = f"{'pass' if doing.islower() else 'Pass'} `deterministic=False` to `model.train(...)`"
+    elif file.startswith("ultralytics/") and code.endswith(")"):
+        begun = f'model.add_callback("on_train_start", lambda trainer: {code})'
+        how = f"{'write' if doing.islower() else 'Write'} `{begun}` before `model.train(...)`"
+    return f"{how}: `{file}` sets it, too (line {library.line}), which would undo what stands at the top of the script"
 
 
 def _unless_written(switch: Step, codes: Sequence[str], found: Found) -> Step:
@@ -431,7 +434,7 @@ def _switched(drafts: Drafts, switches: Mapping[Switch, SettingValue], found: Fo
     for switch, value in left.items():
         code, library = switch.text.format(value=value), switch.overruled_by(found)
         if library is not None:
-            sentences.append(_after_a_library(f"write `{code}`", library))
+            sentences.append(_after_a_library("write", code, library))
         elif switch.otherwise:
             sentences.append(switch.otherwise)
         else:
