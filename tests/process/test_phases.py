@@ -403,7 +403,6 @@ def test_evaluation_of_the_training_data_is_known(guest: StartGuest, what: str, 
 WAITING = (
     PRELUDE
     + """
-from torch.utils.data import SubsetRandomSampler
 held_out = DataLoader(Rows(8, 0.01), batch_size=4, num_workers=int(sys.argv[1]))  # the slow line
 loader = DataLoader(Rows(40), batch_size=4, shuffle=True)
 while True:

@@ -86,6 +86,18 @@ class Case:
     line: int | None = None
 
 
+WAITED = EpochPause(
+    seen=3,
+    seconds=10.0,
+    evaluation=9.0,
+    saving=1.0,
+    first_batch=0.0,
+    rest=0.0,
+    waiting=8.0,
+    waited_for=EvaluationLoader(workers=0, site=Site(file=FILE, line=12)),
+)
+"""An evaluation that waits for most of its time."""
+
 CASES: dict[str, Case] = {
     "input-bound": Case(
         fires=replace(healthy(WAITING), loading=[], workers=None),
@@ -393,30 +405,8 @@ CASES: dict[str, Case] = {
         words=("The pause between two epochs takes 10 s (7.0 s evaluating, 2.0 s saving)", "50 % of the time"),
     ),
     "evaluation-waits": Case(
-        fires=healthy(
-            epoch_pause=EpochPause(
-                seen=3,
-                seconds=10.0,
-                evaluation=9.0,
-                saving=1.0,
-                first_batch=0.0,
-                rest=0.0,
-                waiting=8.0,
-                waited_for=EvaluationLoader(workers=0, site=Site(file=FILE, line=12)),
-            )
-        ),
-        silent=healthy(
-            epoch_pause=EpochPause(
-                seen=3,
-                seconds=10.0,
-                evaluation=9.0,
-                saving=1.0,
-                first_batch=0.0,
-                rest=0.0,
-                waiting=3.0,
-                waited_for=EvaluationLoader(workers=0, site=Site(file=FILE, line=12)),
-            )
-        ),
+        fires=healthy(epoch_pause=WAITED),
+        silent=healthy(epoch_pause=replace(WAITED, waiting=3.0)),
         weight=0.4,
         words=("takes 9.0 s, which is 45 % of the time", "its data during 89 % of that", "line 12) has no workers"),
         line=12,

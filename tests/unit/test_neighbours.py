@@ -68,17 +68,17 @@ ROWS = {each.name: each for each in simulated.SCENARIOS}
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("name", "most"),
     [
-        "bursts, both CPUs",
-        "long bursts, four threads",
-        "one that stays",
-        "bursts, both CPUs, and threads of ours counted as others'",
-        "bursts by program, and threads of ours counted as others'",
+        ("bursts, both CPUs", 0.005),
+        ("long bursts, four threads", 0.01),
+        ("one that stays", 0.005),
+        ("bursts, both CPUs, and threads of ours counted as others'", 0.005),
+        ("bursts by program, and threads of ours counted as others'", 0.005),
     ],
 )
-def test_adjusting_is_unbiased_where_a_setting_starves_its_neighbour(name: str) -> None:
-    assert abs(simulated.rows(ROWS[name], 250, 3, ("wanted",))["wanted"].bias) <= 0.01
+def test_adjusting_is_unbiased_where_a_setting_starves_its_neighbour(name: str, most: float) -> None:
+    assert abs(simulated.rows(ROWS[name], 250, 3, ("wanted",))["wanted"].bias) <= most
 
 
 def test_what_others_wanted_is_no_more_than_was_seen_nor_than_agrees_with_what_they_got() -> None:

@@ -10,7 +10,7 @@ import libcst as cst
 from bottleneck_doctor.edits import arguments
 from bottleneck_doctor.edits.drafts import Drafts
 from bottleneck_doctor.edits.elsewhere import Elsewhere, reaches
-from bottleneck_doctor.edits.loader_target import POSITIONS, TRAINING_HAS, Target
+from bottleneck_doctor.edits.loader_target import POSITIONS, Target
 from bottleneck_doctor.edits.origin.definition import Absent, Expression
 from bottleneck_doctor.edits.origin.follower import Follower
 from bottleneck_doctor.edits.origin.mapping import Entries
@@ -80,12 +80,8 @@ def say(wanted: Mapping[str, object]) -> str:
 
 def _set(target: Target, follower: Follower, plan: Plan, name: str, value: object, *, alone: bool) -> None:
     called = target.called(name)
-    if target.prefix and name not in TRAINING_HAS:
-        raise Refused(
-            f"Return a DataLoader with {{wanted}} from get_train_dataloader of the trainer: no argument sets {name}."
-        )
-    if target.names is not None and name not in target.names:
-        raise Refused("Ultralytics has no argument that sets {wanted}.")
+    if target.own is not None and name not in target.own.names:
+        raise Refused(target.own.otherwise.replace("{name}", name))
     if target.members is not None:
         _in_members(target, follower, plan, name, called, value)
         return
@@ -112,7 +108,7 @@ def _place(target: Target, called: str) -> int | None:
     for number, each in enumerate(args):
         if each.keyword is not None and each.keyword.value == called:
             return number
-    if target.prefix or target.names is not None:
+    if target.own is not None:
         return None
     order = POSITIONS.index(called) if called in POSITIONS else len(POSITIONS)
     positional = [number for number, each in enumerate(args) if each.keyword is None and each.star != "**"]

@@ -72,42 +72,39 @@ def _of_the_caller(tree: SourceTree, call: cst.Call, given: cst.BaseExpression) 
 
 
 def _definition(held: HeldTransforms) -> list[str]:
-    named = bool(held.places[0].name)
+    stars, given = ("**", "values") if held.places[0].name else ("", "value")
     # What is done to what the transforms made can't be done to what they were given.
-    bare = all(each.made == "{}" for each in held.places)
-    value = "**values" if named else "value"
-    keeping = (
-        [
-            f"HELD = lambda {value}: {'values' if named else value}",
+    if all(each.made == "{}" for each in held.places):
+        reading = [
+            f"HELD = lambda {stars}{given}: {given}",
             "self.inputs = [dataset[index] for index in range(len(dataset))]",
-            "HELD = self.transform",
         ]
-        if bare
-        else [*_keeping(held), "HELD = self.transform"]
-    )
+        keeping: list[str] = []
+        getting = _of_bare(held)
+    else:
+        reading = _keeping(held)
+        keeping = [
+            f"    def keep(self, {stars}{given}):",
+            f"        self.given = {given}",
+            f"        return self.transform({stars}{given})",
+            "",
+        ]
+        getting = _made(held, "samples", f"self.transform({stars}self.inputs[index])")
     text = [
         f"class {NAME}:",
         '    """A dataset that keeps in memory what its transforms get. They are done anew each time."""',
         "",
         "    def __init__(self, dataset):",
         "        self.transform = HELD",
-        *(f"        {each}" for each in keeping),
+        *(f"        {each}" for each in reading),
+        "        HELD = self.transform",
         "",
-    ]
-    if not bare:
-        given = "values" if named else value
-        text += [
-            f"    def keep(self, {value}):",
-            f"        self.given = {given}",
-            f"        return self.transform({value})",
-            "",
-        ]
-    text += [
+        *keeping,
         "    def __len__(self):",
         "        return len(self.inputs)",
         "",
         "    def __getitem__(self, index):",
-        *(f"        {each}" for each in (_of_bare(held) if bare else _of_given(held, value))),
+        *(f"        {each}" for each in getting),
         "",
         "",
     ]
@@ -143,13 +140,8 @@ def _of_bare(held: HeldTransforms) -> list[str]:
     return _made(held, "inputs", f"self.transform({', '.join(given)})")
 
 
-def _of_given(held: HeldTransforms, value: str) -> list[str]:
-    """How a sample is made of what the transforms were given, and of the rest of it."""
-    stars = value[: -len("values")] if value.startswith("*") else ""
-    return _made(held, "samples", f"self.transform({stars}self.inputs[index])")
-
-
 def _made(held: HeldTransforms, kept: str, call: str) -> list[str]:
+    """How a sample is made of what is `kept` of it, and of what `call` returns."""
     if len(held.places) == 1:
         (only,) = held.places
         code = only.made.format(f'{call}["{only.name}"]' if only.name else call)

@@ -30,25 +30,35 @@ POSITIONS = (
 """Order of positional parameters of `torch.utils.data.DataLoader`, from torch 1.0 to now."""
 
 _LOADER_KEYWORDS = frozenset(POSITIONS[1:]) | {"prefetch_factor", "persistent_workers", "pin_memory_device", "in_order"}
-TRAINING_ARGUMENTS = "dataloader_"
-"""What stands before arguments of the DataLoader in transformers' `TrainingArguments`, and what is made of them."""
-TRAINING_HAS = frozenset({"num_workers", "pin_memory", "persistent_workers", "prefetch_factor", "drop_last"})
-"""Which arguments of the DataLoader they have."""
-ULTRALYTICS = "ultralytics"
-OF_ULTRALYTICS = {"num_workers": "workers"}
-"""What `YOLO(...).train(...)` calls arguments of the DataLoader; it has no others."""
+_OF_TRAINING = ("num_workers", "pin_memory", "persistent_workers", "prefetch_factor", "drop_last")
+
+
+@dataclass(frozen=True)
+class OwnNames:
+    """What a library calls arguments of the DataLoader, which it takes by name. `otherwise`: what to do about one that
+    it does not have; `{wanted}` and `{name}` are filled in."""
+
+    names: Mapping[str, str]
+    otherwise: str
+
+
+TRAINING_ARGUMENTS = OwnNames(
+    {name: f"dataloader_{name}" for name in _OF_TRAINING},
+    "Return a DataLoader with {wanted} from get_train_dataloader of the trainer: no argument sets {name}.",
+)
+"""Transformers' `TrainingArguments`, and what is made of them."""
+ULTRALYTICS = OwnNames({"num_workers": "workers"}, "Ultralytics has no argument that sets {wanted}.")
+"""`YOLO(...).train(...)`."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """The call in which arguments are set. `prefix`: what stands before the DataLoader's names for them, where it has
-    them all by name. `names`: what it calls them, where it has some by names of its own. `knows_positions`: it takes
+    """The call in which arguments are set. `own`: where it has names of its own for them. `knows_positions`: it takes
     them in the DataLoader's order. `beneath`: the `partial(...)` that it calls."""
 
     at: Expression
     call: cst.Call
-    prefix: str = ""
-    names: Mapping[str, str] | None = None
+    own: OwnNames | None = None
     knows_positions: bool = False
     beneath: Expression | None = None
     members: Definition | None = None
@@ -56,7 +66,7 @@ class Target:
 
     def called(self, name: str) -> str:
         """What an argument of the DataLoader is called here."""
-        return f"{self.prefix}{name}" if self.names is None else self.names.get(name, name)
+        return name if self.own is None else self.own.names.get(name, name)
 
 
 @dataclass(frozen=True)
@@ -179,8 +189,8 @@ def _trained(at: Expression, call: cst.Call, follower: Follower) -> Target | Non
     trainer = trainer.call if isinstance(trainer, Instance) else trainer
     if not isinstance(trainer, Expression) or not isinstance(trainer.node, cst.Call):
         return None
-    if call.func.attr.value == "train" and _is_imported(trainer, ULTRALYTICS):
-        return Target(at, call, names=OF_ULTRALYTICS)
+    if call.func.attr.value == "train" and _is_imported(trainer, "ultralytics"):
+        return Target(at, call, own=ULTRALYTICS)
     if not last_name(trainer.node.func).endswith("Trainer"):
         return None
     positional = [each.value for each in trainer.node.args if each.keyword is None and not each.star]
@@ -188,10 +198,10 @@ def _trained(at: Expression, call: cst.Call, follower: Follower) -> Target | Non
     told = [follower.defined(trainer.at(each)) for each in (*named, *positional[1:2])]
     options = next((each.call if isinstance(each, Instance) else each for each in told), None)
     if isinstance(options, Expression) and isinstance(options.node, cst.Call):
-        return Target(options, options.node, prefix=TRAINING_ARGUMENTS)
+        return Target(options, options.node, own=TRAINING_ARGUMENTS)
     if options is None or isinstance(options, Expression):
         return None
-    return Target(at, call, prefix=TRAINING_ARGUMENTS, members=options)
+    return Target(at, call, own=TRAINING_ARGUMENTS, members=options)
 
 
 def _is_imported(made: Expression, library: str) -> bool:

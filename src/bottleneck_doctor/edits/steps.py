@@ -339,9 +339,9 @@ def _called(code: str, found: Found, running: Running) -> Iterator[Step]:
 
 def _called_after(code: str, library: Site, found: Found) -> Iterator[Step]:
     """A call that has no effect before a library's own, which it makes when training begins."""
-    note = _after_a_library("Call", code, library)
+    note = _after_a_library("call", code, library)
     for site in sites(found)[:1]:
-        yield _at(site, lambda text, line: None, f"{note}.")
+        yield _at(site, lambda text, line: None, f"{note[0].upper()}{note[1:]}.")
 
 
 def _after_a_library(doing: str, code: str, library: Site) -> str:
@@ -349,10 +349,10 @@ def _after_a_library(doing: str, code: str, library: Site) -> str:
     file = library.file.replace("\\", "/").rpartition("-packages/")[2]
     how = f"{doing} `{code}` when training has begun, as in a callback, or use an option of the library's"
     if file.startswith("ultralytics/") and "deterministic" in code:
-        how = f"{'pass' if doing.islower() else 'Pass'} `deterministic=False` to `model.train(...)`"
+        how = "pass `deterministic=False` to `model.train(...)`"
     elif file.startswith("ultralytics/") and code.endswith(")"):
         begun = f'model.add_callback("on_train_start", lambda trainer: {code})'
-        how = f"{'write' if doing.islower() else 'Write'} `{begun}` before `model.train(...)`"
+        how = f"write `{begun}` before `model.train(...)`"
     return f"{how}: `{file}` sets it, too (line {library.line}), which would undo what stands at the top of the script"
 
 

@@ -28,6 +28,8 @@ LEAST_CHANGE = 0.02
 STEEPEST = 4.0
 """Largest slope that is believed: four times that of a training that shares all CPUs, because caches are shared as
 well."""
+MOST_TAKEN = 0.95
+"""Part of all CPUs that others may get, at most, for `wanted`: how many threads stand behind more can't be told."""
 DISTURBED = 0.25
 """A window is disturbed by this much more load than usual: on two CPUs, half a thread that wants one all the time."""
 UNUSUAL = 3.0
@@ -43,10 +45,6 @@ class Beside:
     session: int
     log_cost: float
     load: float
-
-
-MOST_TAKEN = 0.95
-"""Part of all CPUs that others may get, at most, for `wanted`: how many threads stand behind more can't be told."""
 
 
 def wanted(seen: float, got: float, own: float, cpus: float) -> float:

@@ -13,7 +13,7 @@ from typing import Any, Deque, Dict, Iterable, List, Set, Tuple
 import torch
 
 from ..process.user_code import is_users_file
-from ..process.uses import functions_in, globals_of
+from ..process.uses import functions_in, globals_of, own_attributes
 from ._samples import alike
 
 _MOST_OBJECTS = 2000
@@ -121,7 +121,7 @@ def _held_by(each: Any) -> Iterable[Any]:
         return (each.__self__,)
     if issubclass(kind, functools.partial):
         return each.func, *each.args, *each.keywords.values()
-    return _attributes_of(each)
+    return (own_attributes(each) or {}).values()
 
 
 def _held_by_class(kind: type) -> List[Any]:
@@ -134,11 +134,3 @@ def _held_by_class(kind: type) -> List[Any]:
 def _named_by(function: types.FunctionType) -> List[Any]:
     """The globals that a function of the user's names, and the values of its closure. A library's name too much."""
     return globals_of(function) if is_users_file(function.__code__.co_filename) else []
-
-
-def _attributes_of(each: Any) -> List[Any]:
-    try:
-        held = object.__getattribute__(each, "__dict__")
-    except Exception:  # It has none, or makes one up.
-        return []
-    return list(held.values()) if type(held) is dict else []

@@ -30,8 +30,6 @@ SLOW_SECONDS = 2.0
 """If looking at the first sample takes longer, it is the only one."""
 LEAST_SHARE = 0.15
 """Taking an input has to be this part of preparing a sample. Ours: with less, making batches would be hardly faster."""
-
-
 _WRITTEN = "KeptInputs"
 """The class that the edit of this knob writes (`edits/kept_inputs.py`)."""
 _MOST_AROUND = 4
@@ -109,21 +107,21 @@ def _looked_at(dataset: Any, chains: List[Any], count: int) -> Any:
             if started.drew():
                 return "its samples are drawn at random before their transforms"
             again = now()
-            taken = inputs[index]
+            second = inputs[index]
             read = now()
             prepared = dataset[index]
             whole.append(now() - read)
             taking.append(read - again)
             if not has_input(first):
                 return "its samples go through no chain of transforms that was found"
-            if not alike(first, taken):
+            if not alike(first, second):
                 return "what its transforms get is not the same each time, or can't be compared"
             started.put_back()
             if not alike(finished(first, chains), prepared):
                 return "something else is done to its samples after their transforms"
-            if not alike(first, taken):
+            if not alike(first, second):
                 return "its transforms change what they are given"
-            sizes.append(bytes_of(first, blocks(first).keys() & blocks(taken).keys()))
+            sizes.append(bytes_of(first, blocks(first).keys() & blocks(second).keys()))
     finally:
         before.put_back()
     if sum(taking) < LEAST_SHARE * sum(whole):

@@ -19,7 +19,7 @@ import torch
 from torch.utils.data import Dataset
 
 from ..process.user_code import is_users_file
-from ..process.uses import Uses, functions_in, globals_of, uses_of
+from ..process.uses import Uses, functions_in, globals_of, own_attributes, uses_of
 from .sites import function_site, plain_function
 from .timed import unwrapped
 
@@ -289,13 +289,10 @@ def is_users_class(kind: type) -> bool:
 
 def attributes_of(each: Any) -> Optional[Dict[str, Any]]:
     """The attributes of an object by name, including a module's children; None if they can't be read."""
-    try:
-        held = object.__getattribute__(each, "__dict__")
-    except Exception:  # It has none, or makes one up.
-        return None
-    if type(held) is not dict:
-        return None
-    return {**held.get("_modules", {}), **held} if issubclass(type(each), torch.nn.Module) else held
+    held = own_attributes(each)
+    if held is None or not issubclass(type(each), torch.nn.Module):
+        return held
+    return {**held.get("_modules", {}), **held}
 
 
 def _is_users(value: Any) -> bool:

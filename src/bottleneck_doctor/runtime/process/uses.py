@@ -1,12 +1,12 @@
 """Which names the methods of a class use: attributes that are loaded or called, and globals. They are read from
-bytecode; nothing is run."""
+bytecode; nothing is run. And the attributes that an object holds."""
 
 from __future__ import annotations
 
 import dis
 import sys
 import types
-from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, NamedTuple, Set, Tuple
+from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 _MOST_FUNCTIONS = 60
 """At most this many methods are searched for one class, including those that methods call."""
@@ -41,6 +41,15 @@ def uses_of(kind: type, starts: Iterable[str]) -> Uses:
                 loaded |= found.loaded
                 called |= found.called
     return Uses(frozenset(loaded), frozenset(called))
+
+
+def own_attributes(each: Any) -> Optional[Dict[str, Any]]:
+    """The attributes that an object holds itself, by name; None if they can't be read. No code of its class runs."""
+    try:
+        held = object.__getattribute__(each, "__dict__")
+    except Exception:  # It has none, or makes one up.
+        return None
+    return held if type(held) is dict else None
 
 
 def functions_in(attribute: Any) -> List[types.FunctionType]:
