@@ -366,6 +366,71 @@ def test_activations_are_kept_in_its_window_and_training_learns_the_same(
     assert script.notes("weights") == [weights]
 
 
+ATTENDING = (
+    PRELUDE
+    + """
+kernels = 0
+kernel = nn.functional.scaled_dot_product_attention
+
+
+def counted(*args, **kwargs):
+    global kernels
+    kernels += 1
+    return kernel(*args, **kwargs)
+
+
+nn.functional.scaled_dot_product_attention = counted
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(8, 2, batch_first=True)
+        self.shown = nn.MultiheadAttention(8, 2, batch_first=True)
+        self.head = nn.Linear(8, 4)
+
+    def forward(self, rows):
+        rows = rows + self.attention(rows, rows, rows)[0]
+        rows, weights = self.shown(rows, rows, rows)
+        note("shown", list(weights.shape))
+        return self.head(rows.mean(1))
+
+
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+loader = DataLoader(TensorDataset(torch.rand(64, 6, 8), torch.randint(0, 4, (64,))), batch_size=8)
+for epoch in range(4):
+    for rows, labels in loader:
+        before = kernels
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(rows), labels).backward()
+        optimizer.step()
+        note("kernels", kernels - before)
+"""
+)
+
+
+def test_attention_weights_are_left_out_in_their_window_alone_and_where_nothing_reads_them(guest: StartGuest) -> None:
+    script = guest(ATTENDING)
+    found = script.found()
+    ((name, _, line),) = found.facts["attention_weights"]["calls"]
+    assert (name, ATTENDING.splitlines()[line - 1].count("self.attention(")) == ("attention", 1)
+    (change,) = changes_for({"attention_weights": False}, found)
+    assert [each for each in change.diff.splitlines() if each.startswith(("+", "-"))] == [
+        "-        rows = rows + self.attention(rows, rows, rows)[0]",
+        "+        rows = rows + self.attention(rows, rows, rows, need_weights=False)[0]",
+    ]
+    begun = len(script.notes("kernels"))
+    done = script.window({"attention_weights": False}, lead_in=2, steps=6)
+    assert (done.status, done.reason, done.effect) == ("ok", "", {"attention_weights": True})
+    ended = len(script.notes("kernels"))
+    assert script.window(steps=4).status == "ok"
+    assert script.run_out().code == 0
+    seen = script.notes("kernels")
+    assert [set(seen[:begun]), set(seen[begun:ended]), set(seen[ended:])] == [{0}, {1}, {0}]
+    assert {tuple(each) for each in script.notes("shown")} == {(8, 6, 6)}
+
+
 def test_a_library_that_sets_the_threads_when_training_begins_is_named(guest: StartGuest, tmp_path: Path) -> None:
     """Then a call at the top of the script is undone by it, as by YOLO's. A call at its import is not."""
     for name in ("early", "late"):

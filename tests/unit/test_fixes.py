@@ -357,6 +357,15 @@ def test_larger_batches_are_tried_where_that_is_asked_for() -> None:
     assert "no torch DataLoader" in refusal("batch-size", BARE)
 
 
+def test_attention_weights_are_left_out_where_nothing_reads_them() -> None:
+    facts = {"obstacle": "", "calls": [["attention", "/net.py", 7]]}
+    seen = replace(FOUND, facts={"attention_weights": facts})
+    assert settings("attention-weights", seen) == [{"attention_weights": False}]
+    assert "no `nn.MultiheadAttention`" in refusal("attention-weights", FOUND)
+    read = replace(FOUND, facts={"attention_weights": {"obstacle": "the program reads them"}})
+    assert refusal("attention-weights", read) == "the program reads them"
+
+
 def test_checkpointing_is_left_out_where_it_was_seen() -> None:
     seen = replace(FOUND, facts={"checkpointing": {"calls": 24}})
     assert settings("checkpointing", seen) == [{"checkpointing": False}]

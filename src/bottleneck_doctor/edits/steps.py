@@ -16,6 +16,7 @@ from bottleneck_doctor.edits.before_loop import before_loop_change
 from bottleneck_doctor.edits.call import call_change, set_call, statement_change
 from bottleneck_doctor.edits.diff import ChangeText
 from bottleneck_doctor.edits.drafts import Drafts, Told
+from bottleneck_doctor.edits.given_argument import given_argument_change
 from bottleneck_doctor.edits.kept_inputs import kept_inputs_change
 from bottleneck_doctor.edits.listed_samples import listed_samples_change
 from bottleneck_doctor.edits.loader_call import set_arguments
@@ -35,6 +36,7 @@ from bottleneck_doctor.knobs import (
     AutocastBlock,
     BeforeLoop,
     Call,
+    GivenArgument,
     KeptInputs,
     ListedSamples,
     MemoryFormat,
@@ -91,6 +93,8 @@ def steps_of(setting: Setting, found: Found, running: Running) -> Steps:
             made.steps.append(_uncompiled(found, running))
         elif isinstance(edit, Removal):
             made.steps += _taken_out(edit.calls(found))
+        elif isinstance(edit, GivenArgument):
+            made.steps += _given(edit, found)
         elif isinstance(edit, BeforeLoop):
             made.steps += _before_loop(edit, edit.of(value), found)
         elif isinstance(edit, Variables):
@@ -384,17 +388,39 @@ def _before_loop(edit: BeforeLoop, lines: Sequence[str], found: Found) -> Iterat
 
 def _taken_out(calls: Sequence[tuple[str, Site]]) -> Iterator[Step]:
     """The steps that take calls out, one a file."""
-    for file in dict.fromkeys(site.file for _, site in calls):
-        yield _taken_out_of(file, [(name, site.line) for name, site in calls if site.file == file])
+    for here in _by_file(calls):
+        gone = words.listed([f"`{name}()` in line {site.line}" for name, site in here])
+        yield _at_calls(here, removal_change, f"Remove {gone}.")
 
 
-def _taken_out_of(file: str, calls: Sequence[tuple[str, int]]) -> Step:
-    otherwise = f"Remove {words.listed([f'`{name}()` in line {line}' for name, line in calls])}."
+def _given(edit: GivenArgument, found: Found) -> Iterator[Step]:
+    """The steps that give calls an argument, one a file."""
+
+    def change(text: str, calls: Sequence[tuple[str, int]]) -> ChangeText | None:
+        return given_argument_change(text, calls, edit)
+
+    for here in _by_file(edit.calls(found)):
+        lines = list(dict.fromkeys(str(site.line) for _, site in here))
+        where = f"the call in line {lines[0]}" if len(lines) == 1 else f"the calls in lines {words.listed(lines)}"
+        yield _at_calls(here, change, f"Pass `{edit.name}={edit.value}` in {where}.")
+
+
+def _by_file(calls: Sequence[tuple[str, Site]]) -> list[list[tuple[str, Site]]]:
+    files = dict.fromkeys(site.file for _, site in calls)
+    return [[each for each in calls if each[1].file == file] for file in files]
+
+
+def _at_calls(
+    calls: Sequence[tuple[str, Site]],
+    change: Callable[[str, Sequence[tuple[str, int]]], ChangeText | None],
+    otherwise: str,
+) -> Step:
+    """The step that edits calls of one file: what is called, and where. `otherwise`: the note where it can't."""
+    first = calls[0][1]
 
     def step(drafts: Drafts) -> Outcome:
-        by_now = [(name, drafts.line(file, line)) for name, line in calls]
-        site = Site(file=file, line=calls[0][1])
-        return _at(site, lambda text, line: removal_change(text, by_now), otherwise)(drafts)
+        by_now = [(name, drafts.line(first.file, site.line)) for name, site in calls]
+        return _at(first, lambda text, line: change(text, by_now), otherwise)(drafts)
 
     return step
 

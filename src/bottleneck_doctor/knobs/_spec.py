@@ -254,6 +254,20 @@ class Removal:
 
 
 @dataclass(frozen=True)
+class GivenArgument:
+    """An argument that calls of the user's are given. `position`: where it stands among the values without a name."""
+
+    name: str
+    value: bool
+    position: int
+    calls: Callable[[Found], Sequence[tuple[str, Site]]]
+    """The last name of what is called, and where."""
+
+    def code(self, value: SettingValue, device: str) -> str | None:
+        return f"{self.name}={self.value}"
+
+
+@dataclass(frozen=True)
 class BeforeLoop:
     """Lines that are written before the training loop, once all is made. They hold `{value}` where the value goes."""
 
@@ -295,6 +309,7 @@ Edit = (
     | Switch
     | Argument
     | Removal
+    | GivenArgument
     | Variables
 )
 """How a user makes the change for good. `code(value, device)` is what they write outside of the DataLoader's arguments
