@@ -15,7 +15,8 @@ import torch
 from bottleneck_doctor.runtime.knobs import GuestContext, Refused
 from bottleneck_doctor.runtime.knobs.attention_weights import AttentionWeights
 from bottleneck_doctor.runtime.loop.steps import Steps
-from bottleneck_doctor.runtime.process.unused_results import Sources
+from bottleneck_doctor.runtime.process.source_trees import SourceTrees
+from bottleneck_doctor.runtime.process.unused_results import held_calls
 
 HEAD = """import torch
 from torch import nn
@@ -183,4 +184,4 @@ def test_a_layer_in_torchs_own_block_is_no_call_of_the_users() -> None:
 def test_a_class_whose_source_is_gone_says_nothing(tmp_path: Path) -> None:
     module = module_of(tmp_path, "return self.attention(x, x, x)[0]")
     (tmp_path / "blocks.py").unlink()
-    assert Sources().calls(module.Block, {"attention"}) == []
+    assert held_calls(SourceTrees(), module.Block, {"attention"}) == []

@@ -35,7 +35,7 @@ _OPTIONS = (
     click.option(
         "--steady/--no-steady",
         default=None,
-        help="Reduce the noise that glibc's memory allocator adds, on both sides (default: --steady).",
+        help="Reduce the noise that glibc's memory allocator adds, on both sides (default: check does, try does not).",
     ),
 )
 

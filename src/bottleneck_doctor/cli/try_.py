@@ -130,7 +130,7 @@ def command(
         budget=time_given(seconds, pairs, config.budget),
         pairs=pairs,
         limits=limits,
-        steady=first(steady, config.steady, True),
+        steady=first(steady, config.steady, TryRequest.usually_steady),
         seed=seed,
         verbose=verbose,
         discretion=gathered([*variables, *told, *given.told]),

@@ -125,8 +125,6 @@ def _measured(
         start=asked.start,
         budget=left,
         limits=DEFAULTS,
-        # The promise is of the program as the user starts it.
-        steady=False,
         seed=result.method.seed,
         verbose=asked.verbose,
         discretion=asked.discretion,

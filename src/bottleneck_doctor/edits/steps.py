@@ -35,6 +35,7 @@ from bottleneck_doctor.knobs import (
     Argument,
     AutocastBlock,
     BeforeLoop,
+    ByHand,
     Call,
     GivenArgument,
     KeptInputs,
@@ -95,6 +96,9 @@ def steps_of(setting: Setting, found: Found, running: Running) -> Steps:
             made.steps += _taken_out(edit.calls(found))
         elif isinstance(edit, GivenArgument):
             made.steps += _given(edit, found)
+        elif isinstance(edit, ByHand):
+            how = f"{edit.how[:1].upper()}{edit.how[1:]}."
+            made.steps += [_at(site, lambda text, line: None, how) for site in edit.places(found)]
         elif isinstance(edit, BeforeLoop):
             made.steps += _before_loop(edit, edit.of(value), found)
         elif isinstance(edit, Variables):

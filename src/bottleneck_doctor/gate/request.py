@@ -6,6 +6,7 @@ import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from bottleneck_doctor.documents.check import STEP_TIME
 from bottleneck_doctor.documents.redaction import Discretion
@@ -37,6 +38,8 @@ class PairsRequest(ABC):
     pairs_wanted: int = PAIRS_WANTED
     """How many pairs should fit into the budget, so that a pair gets no more of it."""
     limits: Mapping[str, MetricLimit] = field(default_factory=lambda: DEFAULTS)
+    usually_steady: ClassVar[bool] = True
+    """Whether processes run with a steady memory allocator unless the user asks for something else."""
     steady: bool = True
     seed: int | None = None
     verbose: bool = False
@@ -72,7 +75,8 @@ class PairsRequest(ABC):
             ("--pairs", None if self.pairs is None else str(self.pairs)),
         ):
             words += [] if value is None else [option, value]
-        words += [] if self.steady else ["--no-steady"]
+        if self.steady != self.usually_steady:
+            words.append("--steady" if self.steady else "--no-steady")
         return self.discretion.words(self.start.again(*words))
 
 
@@ -111,6 +115,9 @@ class TryRequest(PairsRequest):
 
     edit: Edit
     options: tuple[str, ...] = ()
+    # Part of what an edit is worth may be what it spares the allocator, so the program runs as its user starts it.
+    usually_steady: ClassVar[bool] = False
+    steady: bool = False
 
     @property
     def sides(self) -> SideWords:

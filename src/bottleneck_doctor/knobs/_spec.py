@@ -268,6 +268,18 @@ class GivenArgument:
 
 
 @dataclass(frozen=True)
+class ByHand:
+    """What the user rewrites at places that are known: `text` is the code, `how` the sentence without its end."""
+
+    text: str
+    how: str
+    places: Callable[[Found], Sequence[Site]]
+
+    def code(self, value: SettingValue, device: str) -> str | None:
+        return self.text
+
+
+@dataclass(frozen=True)
 class BeforeLoop:
     """Lines that are written before the training loop, once all is made. They hold `{value}` where the value goes."""
 
@@ -310,6 +322,7 @@ Edit = (
     | Argument
     | Removal
     | GivenArgument
+    | ByHand
     | Variables
 )
 """How a user makes the change for good. `code(value, device)` is what they write outside of the DataLoader's arguments

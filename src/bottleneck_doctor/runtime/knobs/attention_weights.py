@@ -17,7 +17,8 @@ import torch
 
 from ..loop.steps import Steps
 from ..process.originals import get_frame
-from ..process.unused_results import HeldCall, Sources
+from ..process.source_trees import SourceTrees
+from ..process.unused_results import HeldCall, held_calls
 from . import GuestContext, Knob, Refused
 from ._modules import is_compiled
 
@@ -94,7 +95,7 @@ KNOB = AttentionWeights
 
 def _calls(modules: List[Any]) -> Iterator[HeldCall]:
     """Calls of attention layers by the modules that hold them, in the user's code, once each."""
-    sources = Sources()
+    trees = SourceTrees()
     held: Dict[type, Set[str]] = {}
     watched: Set[Tuple[type, str]] = set()
     for owner in modules:
@@ -106,7 +107,7 @@ def _calls(modules: List[Any]) -> Iterator[HeldCall]:
                     watched.add((type(owner), name))
     seen: Set[Tuple[str, int, int]] = set()
     for kind, names in held.items():
-        for call in sources.calls(kind, names):
+        for call in held_calls(trees, kind, names):
             place = (call.file, call.node.lineno, call.node.col_offset)
             if place not in seen:
                 seen.add(place)

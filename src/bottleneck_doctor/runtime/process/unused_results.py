@@ -4,15 +4,11 @@ the object's class; nothing is run."""
 from __future__ import annotations
 
 import ast
-import os
-from types import CodeType
-from typing import Any, Collection, Dict, Iterator, List, NamedTuple, Optional
+from typing import Any, Collection, Dict, Iterator, List, NamedTuple
 
-from .user_code import is_users_file
+from .source_trees import SourceTrees
 from .uses import functions_in
 
-_LARGEST = 1_000_000
-"""Larger files are not read."""
 _READ_LOCALS = frozenset(("locals", "vars", "eval", "exec"))
 
 
@@ -30,51 +26,16 @@ class HeldCall(NamedTuple):
         return range(self.node.lineno, (self.node.end_lineno or self.node.lineno) + 1)
 
 
-class Sources:
-    """The trees of the user's files that were read, by path."""
-
-    def __init__(self) -> None:
-        self._trees: Dict[str, Optional[ast.Module]] = {}
-
-    def calls(self, kind: type, names: Collection[str]) -> List[HeldCall]:
-        """The calls of an object's own attributes of these names, in the methods of its class that the user wrote."""
-        found: List[HeldCall] = []
-        for base in kind.__mro__:
-            for attribute in list(vars(base).values()):
-                for function in functions_in(attribute):
-                    node = self._node(function.__code__)
-                    if node is not None:
-                        found += _calls_in(node, function.__code__.co_filename, names)
-        return found
-
-    def _node(self, code: CodeType) -> Any:
-        """The definition of a function; None where it is not the user's own, or can't be read."""
-        file = code.co_filename
-        if not is_users_file(file):
-            return None
-        if file not in self._trees:
-            self._trees[file] = _tree(file)
-        tree = self._trees[file]
-        return None if tree is None else next(_defined_at(tree, code), None)
-
-
-def _tree(file: str) -> Optional[ast.Module]:
-    try:
-        if os.path.getsize(file) > _LARGEST:
-            return None
-        with open(file, encoding="utf-8") as handle:
-            return ast.parse(handle.read())
-    except (OSError, SyntaxError, ValueError, RecursionError):
-        return None
-
-
-def _defined_at(tree: ast.Module, code: CodeType) -> Iterator[Any]:
-    for node in ast.walk(tree):
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) or node.name != code.co_name:
-            continue
-        # A function's code begins with its decorators.
-        if code.co_firstlineno == min([node.lineno, *(each.lineno for each in node.decorator_list)]):
-            yield node
+def held_calls(trees: SourceTrees, kind: type, names: Collection[str]) -> List[HeldCall]:
+    """The calls of an object's own attributes of these names, in the methods of its class that the user wrote."""
+    found: List[HeldCall] = []
+    for base in kind.__mro__:
+        for attribute in list(vars(base).values()):
+            for function in functions_in(attribute):
+                node = trees.function(function.__code__)
+                if node is not None:
+                    found += _calls_in(node, function.__code__.co_filename, names)
+    return found
 
 
 def _calls_in(function: Any, file: str, names: Collection[str]) -> Iterator[HeldCall]:

@@ -1,0 +1,203 @@
+"""`fused_attention`: attention that the user's code writes out as product, softmax and product is computed by torch's
+one function for it (`_attention`). The effect is checked by the number of times that it was.
+
+Only products that are written in functions which look like attention are put off, and only where nothing but a scale, a
+mask, softmax and dropout comes before the second product.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
+
+import torch
+
+from ..loop.steps import Steps
+from ..process.originals import get_frame
+from ..process.source_trees import SourceTrees, first_line, functions
+from ..process.uses import functions_in, globals_of
+from . import GuestContext, Knob, Refused
+from ._attention import PRODUCTS, Pending, Unfit
+from ._modules import is_compiled
+
+NAME = "fused_attention"
+_CHECKPOINTED = "activations are computed a second time, which has to happen in the same way"
+_TWICE = 2
+"""Products in attention: queries with keys, and weights with values."""
+
+Place = Tuple[str, int]
+"""A file, as its code names it, and the line with which a function begins."""
+
+
+class Written(NamedTuple):
+    """A function that looks like attention. `line`: that of its softmax."""
+
+    place: Place
+    line: int
+
+
+class FusedAttention(Knob):
+    name = NAME
+
+    def __init__(self) -> None:
+        self._fused = 0
+        self._places: Set[Place] = set()
+        self._put: List[Tuple[Any, str, bool, Any, Any]] = []
+
+    @classmethod
+    def facts(cls, steps: Steps, device: str, loader: Any = None) -> Any:
+        modules = [module for root in steps.roots for module in root.modules()]
+        found = list(_written_out({type(each) for each in modules}))
+        if not found:
+            return None
+        steps.noted[NAME] = {each.place for each in found}
+        if any(map(is_compiled, modules)):
+            return {"obstacle": "the model is compiled, and its products are not called one by one"}
+        places = sorted({(os.path.abspath(each.place[0]), each.line) for each in found})
+        return {"obstacle": "", "places": places}
+
+    def apply(self, value: Any, context: GuestContext) -> None:
+        if not value:
+            return
+        self._places = context.steps.noted.get(NAME) or set()
+        if not self._places:
+            raise Refused("no attention was found in the program's own functions")
+        for owner, name in _OWNERS:
+            original = getattr(owner, name)
+            had = name in vars(owner)
+            new = self._einsum(original) if name == "einsum" else self._product(original)
+            self._put.append((owner, name, had, original, new))
+            setattr(owner, name, new)
+
+    def revert(self, context: GuestContext) -> None:
+        while self._put:
+            owner, name, had, original, new = self._put.pop()
+            if vars(owner).get(name) is not new:
+                continue
+            if had:
+                setattr(owner, name, original)
+            else:
+                delattr(owner, name)
+
+    def effect(self, value: Any, context: GuestContext) -> Optional[bool]:
+        return self._fused > 0 if value else None
+
+    # -- the products ------------------------------------------------------------------------------------------------
+
+    def _product(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def product(one: Any, *args: Any, **kwargs: Any) -> Any:
+            if len(args) == 1 and not kwargs:
+                (other,) = args
+                if isinstance(one, Pending):
+                    return self._second(one, other, lambda: original(one, other))
+                if _may_be_scores(one, other) and self._is_written_out(get_frame(1)):
+                    return Pending.of(one, other.transpose(-2, -1), lambda: original(one, other))
+            return original(one, *args, **kwargs)
+
+        return product
+
+    def _einsum(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def einsum(equation: Any, *operands: Any) -> Any:
+            if len(operands) == _TWICE and isinstance(equation, str):
+                one, other = operands
+                if isinstance(one, Pending):
+                    if _is_product(equation, turned=False):
+                        return self._second(one, other, lambda: original(equation, one, other))
+                elif (
+                    _is_product(equation, turned=True)
+                    and _may_be_scores(one, other, turned=True)
+                    and self._is_written_out(get_frame(1))
+                ):
+                    return Pending.of(one, other, lambda: original(equation, one, other))
+            return original(equation, *operands)
+
+        return einsum
+
+    def _second(self, weights: Pending, values: Any, written: Callable[[], Any]) -> Any:
+        if weights.computed is None:
+            try:
+                made = weights.attended(values)
+            except Unfit:
+                return written()
+            self._fused += 1
+            return made
+        return written()
+
+    def _is_written_out(self, frame: Any) -> bool:
+        code = frame.f_code
+        return (code.co_filename, code.co_firstlineno) in self._places and not torch.compiler.is_compiling()
+
+
+KNOB = FusedAttention
+
+_OWNERS: Tuple[Tuple[Any, str], ...] = (
+    (torch, "matmul"),
+    (torch, "bmm"),
+    (torch, "einsum"),
+    (torch.Tensor, "matmul"),
+    (torch.Tensor, "bmm"),
+    (torch.Tensor, "__matmul__"),
+)
+"""What computes a product, by the names under which programs call it."""
+
+
+def _may_be_scores(one: Any, other: Any, *, turned: bool = False) -> bool:
+    """Whether a product may be that of queries and keys. `turned`: the second one's rows are the keys."""
+    plain = type(one) is torch.Tensor and type(other) is torch.Tensor and one.dim() == other.dim() >= 3
+    if not plain or one.dtype != other.dtype or not one.is_floating_point() or one.device != other.device:
+        return False
+    inner: int = other.shape[-1 if turned else -2]
+    return tuple(one.shape[:-2]) == tuple(other.shape[:-2]) and int(one.shape[-1]) == inner
+
+
+def _is_product(equation: str, *, turned: bool) -> bool:
+    """Whether an equation is `bid,bjd->bij` (`turned`) or `bij,bjd->bid`, whatever its letters are."""
+    left, arrow, made = equation.replace(" ", "").partition("->")
+    one, comma, other = left.partition(",")
+    if not arrow or not comma or "," in other or "." in equation or len({len(one), len(other), len(made)}) != 1:
+        return False
+    if len(one) < 3 or one[:-2] != other[:-2] or one[:-2] != made[:-2] or len(set(one)) != len(one):
+        return False
+    row, inner = one[-2], one[-1]
+    shared, column = (other[-1], other[-2]) if turned else (other[-2], other[-1])
+    return shared == inner and made[-2:] == row + column and len({row, inner, column}) == 3
+
+
+# -- which functions ---------------------------------------------------------------------------------------------------
+
+
+def _written_out(kinds: Set[type]) -> Iterator[Written]:
+    """The functions that look like attention, in the files where the user's modules and what they call are defined."""
+    trees = SourceTrees()
+    files: Dict[str, None] = {}
+    for kind in kinds:
+        for base in kind.__mro__:
+            for attribute in list(vars(base).values()):
+                for function in functions_in(attribute):
+                    if trees.tree(function.__code__.co_filename) is not None:
+                        called = [each.__code__ for value in globals_of(function) for each in functions_in(value)]
+                        files.update(dict.fromkeys([code.co_filename for code in (function.__code__, *called)]))
+    for file in files:
+        tree = trees.tree(file)
+        for node in () if tree is None else functions(tree):
+            line = _softmax_between_products(node)
+            if line is not None:
+                yield Written((file, first_line(node)), line)
+
+
+def _softmax_between_products(function: Any) -> Optional[int]:
+    """The line of a function's softmax that a product follows, if it has two products and such a softmax."""
+    products, softmaxes = [], []
+    for node in ast.walk(function):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+            products.append(node.end_lineno or node.lineno)
+        elif isinstance(node, ast.Call):
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if name in PRODUCTS:
+                products.append(node.end_lineno or node.lineno)
+            elif name == "attend" or ("softmax" in name.lower() and "log" not in name.lower()):
+                softmaxes.append(node.lineno)
+    if len(products) < _TWICE:
+        return None
+    return next((line for line in sorted(softmaxes) if any(each >= line for each in products)), None)

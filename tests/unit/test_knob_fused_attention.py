@@ -1,0 +1,193 @@
+"""Attention that a program writes out: what is computed by torch's one function, and what stays as written."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from bottleneck_doctor.runtime.knobs import GuestContext, Refused
+from bottleneck_doctor.runtime.knobs.fused_attention import FusedAttention
+from bottleneck_doctor.runtime.loop.steps import Steps
+
+HEAD = """import math
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.softmax = nn.Softmax(dim=-1)
+        self.dropout = nn.Dropout(0.0)
+        self.inputs = nn.Linear(8, 8)
+        self.seen = None
+
+    def forward(self, x, mask):
+        q = k = v = self.inputs(x)
+"""
+FUSED = {
+    "methods": "return (q @ k.transpose(-2, -1) / math.sqrt(8)).softmax(-1) @ v",
+    "functions": "a = F.softmax(torch.matmul(q, k.transpose(2, 3)) * 0.3, dim=-1)\nreturn torch.matmul(a, v)",
+    "a number in front": "return torch.softmax(0.3 * (q @ k.mT), -1) @ v",
+    "no scale": "return (q @ k.mT).softmax(dim=3) @ v",
+    "scaled before": "return ((q * 0.5) @ k.mT).softmax(-1) @ v",
+    "a tensor's scale": "s = torch.matmul(q, k.mT) / torch.sqrt(torch.tensor(8.0))\nreturn s.softmax(-1).matmul(v)",
+    "in place": "s = q @ k.mT\ns /= 2.0\ns.mul_(0.7)\ns.masked_fill_(mask, -1e9)\nreturn s.softmax(-1) @ v",
+    "masked": "s = (q @ k.mT).masked_fill(mask, float('-inf'))\nreturn self.softmax(s) @ v",
+    "masked by name": "s = (q @ k.mT).masked_fill(mask=mask, value=-1e4)\nreturn self.softmax(s) @ v",
+    "a sum as mask": "s = (q @ k.mT) / 2 + mask.float() * -1e4\nreturn self.softmax(s) @ v",
+    "dropout": "return self.dropout(self.softmax(q @ k.mT)) @ v",
+    "einsum": "s = torch.einsum('b h i d, b h j d -> b h i j', q, k)\n"
+    "return torch.einsum('bhij,bhjd->bhid', (s * 0.3).softmax(-1), v)",
+    "three dimensions": "q = k = v = q.flatten(0, 1)\n"
+    "return torch.bmm(F.softmax(torch.bmm(q, k.transpose(1, 2)), -1), v)",
+    "the same type": "return (q @ k.mT).softmax(-1, dtype=torch.float32).to(q.dtype) @ v",
+    "shapes asked": "s = q @ k.mT\nassert s.shape == (2, 2, s.size(2), s.shape[-1])\nreturn s.softmax(s.dim() - 1) @ v",
+    "kept, not read": "a = (q @ k.mT).softmax(-1)\nself.seen = a\nreturn a @ v",
+}
+AS_WRITTEN = {
+    "another dimension": "return (q @ k.mT).softmax(-2) @ v",
+    "scaled behind the mask": "return ((q @ k.mT).masked_fill(mask, -1e9) * 0.5).softmax(-1) @ v",
+    "a mask that hides little": "return (q @ k.mT).masked_fill(mask, -3.0).softmax(-1) @ v",
+    "clamped": "return (q @ k.mT).clamp(-1, 1).softmax(-1) @ v",
+    "weighed twice": "return (q @ k.mT).softmax(-1).softmax(-1) @ v",
+    "summed": "a = (q @ k.mT).softmax(-1)\nreturn (a / a.sum(-1, keepdim=True)) @ v",
+    "weights behind": "return v.mT @ (q @ k.mT).softmax(-1)",
+    "other products": "s = q @ k.mT\nt = s @ s\nreturn t.softmax(-1) @ v",
+    "viewed": "s = (q @ k.mT).view(4, 6, 6).softmax(-1)\nreturn s.view(2, 2, 6, 6) @ v",
+    "a tensor as scale": "return ((q @ k.mT) * q.mean()).softmax(-1) @ v",
+    "another type": "return ((q @ k.mT).softmax(-1, dtype=torch.float64) @ v.double()).float()",
+    "einsum turned": "s = torch.einsum('bhid,bhjd->bhji', q, k)\nreturn s.softmax(-1) @ v",
+    "into a list": "s = torch.stack([q @ k.mT, q @ k.mT]).mean(0)\nreturn s.softmax(-1) @ v",
+    "copied out": "s = q @ k.mT\ntorch.tensor(s.detach().numpy())\nreturn s.softmax(-1) @ v",
+}
+
+
+def steps_of(folder: Path, body: str) -> Steps:
+    path = folder / "attending.py"
+    path.write_text(HEAD + "".join(f"        {line}\n" for line in body.splitlines()))
+    spec = importlib.util.spec_from_file_location("attending", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["attending"] = module
+    spec.loader.exec_module(module)
+    steps = Steps()
+    torch.manual_seed(0)
+    steps.callers.roots.append(module.Attention())
+    return steps
+
+
+@pytest.fixture(autouse=True)
+def nothing_left() -> Iterator[None]:
+    names = [(torch, name) for name in ("matmul", "bmm", "einsum")]
+    before = [getattr(owner, name) for owner, name in names]
+    own = {name for name in ("matmul", "bmm", "__matmul__") if name in vars(torch.Tensor)}
+    yield
+    sys.modules.pop("attending", None)
+    assert [getattr(owner, name) for owner, name in names] == before
+    assert {name for name in ("matmul", "bmm", "__matmul__") if name in vars(torch.Tensor)} == own
+
+
+def trained(block: Any, x: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """What the block returns, and the gradient of its weights."""
+    made = block(x, mask)
+    block.zero_grad()
+    (made * torch.arange(made.numel()).view(made.shape)).mean().backward()
+    return made.detach(), block.inputs.weight.grad.clone()
+
+
+def both(steps: Steps) -> tuple[bool | None, Any, Any]:
+    """Whether the knob saw an effect, and what comes of the block as written and under it."""
+    block = steps.roots[0]
+    x = torch.randn(2, 2, 6, 8)
+    mask = torch.ones(6, 6, dtype=torch.bool).triu(1)
+    as_written = trained(block, x, mask)
+    knob, context = FusedAttention(), GuestContext(steps, "cpu")
+    knob.apply(True, context)
+    try:
+        changed = trained(block, x, mask)
+    finally:
+        knob.revert(context)
+    return knob.effect(True, context), as_written, changed
+
+
+@pytest.mark.parametrize("body", FUSED.values(), ids=FUSED)
+def test_attention_is_computed_by_torchs_function(tmp_path: Path, body: str) -> None:
+    steps = steps_of(tmp_path, body)
+    facts = FusedAttention.facts(steps, "cpu")
+    ((file, line),) = facts["places"]
+    assert file == str(tmp_path / "attending.py")
+    assert "softmax" in Path(file).read_text().splitlines()[line - 1]
+    fused, as_written, changed = both(steps)
+    assert fused is True
+    torch.testing.assert_close(changed, as_written)
+
+
+@pytest.mark.parametrize("body", AS_WRITTEN.values(), ids=AS_WRITTEN)
+def test_what_is_not_attention_is_computed_to_the_letter(tmp_path: Path, body: str) -> None:
+    steps = steps_of(tmp_path, body)
+    if FusedAttention.facts(steps, "cpu") is None:
+        with pytest.raises(Refused):
+            both(steps)
+        return
+    fused, as_written, changed = both(steps)
+    assert fused is False
+    assert torch.equal(changed[0], as_written[0])
+    # Gradients of what is used several times may be added up in another order.
+    torch.testing.assert_close(changed[1], as_written[1])
+
+
+def test_weights_that_are_read_behind_are_what_the_program_wrote(tmp_path: Path) -> None:
+    steps = steps_of(tmp_path, "a = (q @ k.mT / 2).softmax(-1)\nself.seen = a\nreturn a @ v")
+    assert FusedAttention.facts(steps, "cpu") is not None
+    block, (x, mask) = steps.roots[0], (torch.randn(2, 2, 6, 8), torch.zeros(6, 6, dtype=torch.bool))
+    block(x, mask)
+    expected = block.seen
+    knob, context = FusedAttention(), GuestContext(steps, "cpu")
+    knob.apply(True, context)
+    block(x, mask)
+    knob.revert(context)
+    assert torch.equal(block.seen + 0, expected)
+    assert torch.equal(block.seen.sum(-1), expected.sum(-1))
+
+
+def test_what_was_kept_is_not_changed_by_what_happens_to_the_scores_later(tmp_path: Path) -> None:
+    steps = steps_of(tmp_path, "s = q @ k.mT\na = s.softmax(-1)\ns.mul_(3.0)\nself.seen = s\nreturn a @ v")
+    assert FusedAttention.facts(steps, "cpu") is not None
+    fused, as_written, changed = both(steps)
+    assert fused is True
+    torch.testing.assert_close(changed, as_written)
+
+
+def test_a_program_without_attention_has_nothing_to_compute_so(tmp_path: Path) -> None:
+    steps = steps_of(tmp_path, "return q @ k.mT @ v")
+    assert FusedAttention.facts(steps, "cpu") is None
+    with pytest.raises(Refused):
+        FusedAttention().apply(True, GuestContext(steps, "cpu"))
+
+
+def test_attention_in_a_function_beside_the_class_is_found(tmp_path: Path) -> None:
+    steps = steps_of(tmp_path, "return attend_to(q, k, v)\n\n\nELSE")
+    path = tmp_path / "attending.py"
+    helper = "def attend_to(q, k, v):\n    return (q @ k.mT).softmax(-1) @ v\n"
+    path.write_text(path.read_text().replace("        ELSE", helper))
+    sys.modules.pop("attending")
+    spec = importlib.util.spec_from_file_location("attending", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["attending"] = module
+    spec.loader.exec_module(module)
+    steps.callers.roots[:] = [module.Attention()]
+    assert FusedAttention.facts(steps, "cpu") is not None
+    fused, as_written, changed = both(steps)
+    assert fused is True
+    torch.testing.assert_close(changed, as_written)
