@@ -431,6 +431,42 @@ def test_attention_weights_are_left_out_in_their_window_alone_and_where_nothing_
     assert {tuple(each) for each in script.notes("shown")} == {(8, 6, 6)}
 
 
+WRITTEN_OUT = (
+    ATTENDING[: ATTENDING.index("class Net")]
+    + """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inputs = nn.Linear(8, 8)
+        self.head = nn.Linear(8, 4)
+
+    def forward(self, rows):
+        q = k = v = self.inputs(rows).view(8, 6, 2, 4).transpose(1, 2)
+        weights = (q @ k.transpose(-2, -1) / 2).softmax(-1)
+        return self.head((weights @ v).transpose(1, 2).reshape(8, 6, 8).mean(1))
+
+
+"""
+    + ATTENDING[ATTENDING.index("model = Net()") :]
+)
+
+
+def test_attention_is_fused_in_its_window_alone_and_its_line_is_named(guest: StartGuest) -> None:
+    script = guest(WRITTEN_OUT)
+    found = script.found()
+    (change,) = changes_for({"fused_attention": True}, found)
+    assert "softmax(-1)" in WRITTEN_OUT.splitlines()[change.line - 1]
+    assert change.diff == ""
+    assert "scaled_dot_product_attention(q, k, v)" in change.note
+    begun = len(script.notes("kernels"))
+    done = script.window({"fused_attention": True}, lead_in=2, steps=6)
+    assert (done.status, done.reason, done.effect) == ("ok", "", {"fused_attention": True})
+    ended = len(script.notes("kernels"))
+    assert script.window(steps=4).status == "ok"
+    assert script.run_out().code == 0
+    seen = script.notes("kernels")
+    assert [set(seen[:begun]), set(seen[begun:ended]), set(seen[ended:])] == [{0}, {1}, {0}]
+
+
 def test_a_library_that_sets_the_threads_when_training_begins_is_named(guest: StartGuest, tmp_path: Path) -> None:
     """Then a call at the top of the script is undone by it, as by YOLO's. A call at its import is not."""
     for name in ("early", "late"):

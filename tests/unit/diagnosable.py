@@ -184,6 +184,20 @@ def operators(**given: Any) -> DeviceProfile:
     )
 
 
+WRITTEN_OUT = {"fused_attention": {"obstacle": "", "places": [[FILE, 40], [FILE, 52]]}}
+"""What a guest says of a program with attention of its own in two places."""
+
+
+def attention_operators(share: float, *more: str) -> list[Operator]:
+    """Operators of such a program, with this part of a traced second in softmax."""
+    parts = {"aten::bmm": 0.95 - share, "aten::_softmax": 0.4 * share, "aten::_softmax_backward_data": 0.6 * share}
+    parts |= dict.fromkeys(more, 0.0)
+    return [
+        Operator(name=name, calls=100, cpu_ms=1000 * part, device_ms=500 * part, share=part)
+        for name, part in parts.items()
+    ]
+
+
 def point(count: int, ratio: float, *, baseline: bool = False) -> WorkerPoint:
     made = Speedup(estimate=ratio, low=ratio * 0.97, high=ratio * 1.03, pairs=8, sessions=3)
     return WorkerPoint(

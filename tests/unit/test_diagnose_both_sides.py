@@ -26,6 +26,8 @@ from tests.unit.diagnosable import (
     SMALL,
     STEPS,
     TRAINING,
+    WRITTEN_OUT,
+    attention_operators,
     compiled_again,
     curve,
     finding,
@@ -149,6 +151,13 @@ def small_operations(share: float, _: float) -> Evidence:
     """What operations of 10 µs and more leave of the traced time."""
     large = Operator(name="aten::conv2d", calls=100, cpu_ms=1000 * (1.0 - share), device_ms=0.0, share=1.0 - share)
     return profiled(healthy(), device=operators(operators=[large]))
+
+
+def attending(share: float, _: float) -> Evidence:
+    """Attention that is written out, with this share of a step in its softmax."""
+    return profiled(
+        healthy(found=replace(FOUND, facts=WRITTEN_OUT)), device=operators(operators=attention_operators(share))
+    )
 
 
 def in_memory(milliseconds: float, wait: float) -> Evidence:
@@ -297,6 +306,7 @@ PAIRS: dict[str, Pair] = {
         (3.0, 8.0),
         (0.0, 2.0),
     ),
+    "written-out-attention": Pair("the share of a step in attention's softmax", attending, (0.07, 0.6), (0.0, 0.04)),
     "needless-exchanges": Pair(
         "the share of a step in communication, half of it needless",
         lambda amount, _: healthy(

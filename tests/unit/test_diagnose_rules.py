@@ -37,6 +37,8 @@ from tests.unit.diagnosable import (
     TINY,
     TRAINING,
     WAITING,
+    WRITTEN_OUT,
+    attention_operators,
     compiled_again,
     curve,
     finding,
@@ -311,6 +313,23 @@ CASES: dict[str, Case] = {
         weight=0.25,
         words=("ran 100 times", "(train.py, line 80)", "25 ms a step, 25 % of the time"),
         line=80,
+    ),
+    "written-out-attention": Case(
+        fires=profiled(
+            healthy(found=replace(FOUND, facts=WRITTEN_OUT)),
+            device=operators(operators=attention_operators(0.2)),
+            lines=listings(
+                TRAINING, listing("forward", 50, ("scores = q @ k.mT", 0.3), ("", 0.0), ("s.softmax()", 0.4))
+            ),
+        ),
+        # torch's own attention calls softmax itself where it has no kernel.
+        silent=profiled(
+            healthy(found=replace(FOUND, facts=WRITTEN_OUT)),
+            device=operators(operators=attention_operators(0.2, "aten::_scaled_dot_product_attention_math")),
+        ),
+        weight=0.2,
+        words=("in single steps (train.py, line 52)", "takes 20 % of a step"),
+        line=52,
     ),
     "padding": Case(
         fires=healthy(loop=loading(padding=PaddingUse(columns=512.0, empty=0.9, behind_longest=0.8))),
