@@ -174,6 +174,21 @@ def test_a_program_without_attention_has_nothing_to_compute_so(tmp_path: Path) -
         FusedAttention().apply(True, GuestContext(steps, "cpu"))
 
 
+def test_a_program_that_calls_torchs_function_where_it_can_has_it_on(tmp_path: Path) -> None:
+    """As in nanoGPT, which writes attention out for old releases of torch."""
+    body = (
+        "if self.seen is None:\n    return F.scaled_dot_product_attention(q, k, v)\nreturn (q @ k.mT).softmax(-1) @ v"
+    )
+    facts = FusedAttention.facts(steps_of(tmp_path, body), "cpu")
+    assert facts["obstacle"].startswith("already on: ")
+
+
+@pytest.mark.parametrize("name", ["F.log_softmax(s, -1)", "s.logsoftmax(-1)"])
+def test_another_softmax_is_no_attention(tmp_path: Path, name: str) -> None:
+    steps = steps_of(tmp_path, f"s = q @ k.mT\nreturn {name} @ v")
+    assert FusedAttention.facts(steps, "cpu") is None
+
+
 def test_attention_in_a_function_beside_the_class_is_found(tmp_path: Path) -> None:
     steps = steps_of(tmp_path, "return attend_to(q, k, v)\n\n\nELSE")
     path = tmp_path / "attending.py"

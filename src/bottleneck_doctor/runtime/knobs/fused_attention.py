@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 import torch
@@ -22,19 +23,24 @@ from ._attention import PRODUCTS, Pending, Unfit
 from ._modules import is_compiled
 
 NAME = "fused_attention"
-_CHECKPOINTED = "activations are computed a second time, which has to happen in the same way"
 _TWICE = 2
 """Products in attention: queries with keys, and weights with values."""
+
+ONE_FUNCTION = "scaled_dot_product_attention"
+_SOFTMAX = re.compile(r"(?i)(?<!log_)(?<!log)softmax")
+"""What programs call theirs, as a function or a module."""
 
 Place = Tuple[str, int]
 """A file, as its code names it, and the line with which a function begins."""
 
 
 class Written(NamedTuple):
-    """A function that looks like attention. `line`: that of its softmax."""
+    """A function that looks like attention. `line`: that of its softmax. `chooses`: it calls torch's function as well,
+    where that can do it."""
 
     place: Place
     line: int
+    chooses: bool
 
 
 class FusedAttention(Knob):
@@ -51,11 +57,13 @@ class FusedAttention(Knob):
         found = list(_written_out({type(each) for each in modules}))
         if not found:
             return None
-        steps.noted[NAME] = {each.place for each in found}
         if any(map(is_compiled, modules)):
             return {"obstacle": "the model is compiled, and its products are not called one by one"}
-        places = sorted({(os.path.abspath(each.place[0]), each.line) for each in found})
-        return {"obstacle": "", "places": places}
+        written = [each for each in found if not each.chooses]
+        if not written:
+            return {"obstacle": "already on: the program calls torch's own attention where that can be used"}
+        steps.noted[NAME] = {each.place for each in written}
+        return {"obstacle": "", "places": sorted({(os.path.abspath(each.place[0]), each.line) for each in written})}
 
     def apply(self, value: Any, context: GuestContext) -> None:
         if not value:
@@ -183,21 +191,26 @@ def _written_out(kinds: Set[type]) -> Iterator[Written]:
         for node in () if tree is None else functions(tree):
             line = _softmax_between_products(node)
             if line is not None:
-                yield Written((file, first_line(node)), line)
+                chooses = any(name == ONE_FUNCTION for _, name in _calls(node))
+                yield Written((file, first_line(node)), line, chooses)
 
 
 def _softmax_between_products(function: Any) -> Optional[int]:
     """The line of a function's softmax that a product follows, if it has two products and such a softmax."""
-    products, softmaxes = [], []
-    for node in ast.walk(function):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
-            products.append(node.end_lineno or node.lineno)
-        elif isinstance(node, ast.Call):
-            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if name in PRODUCTS:
-                products.append(node.end_lineno or node.lineno)
-            elif name == "attend" or ("softmax" in name.lower() and "log" not in name.lower()):
-                softmaxes.append(node.lineno)
+    products = [
+        node.end_lineno or node.lineno
+        for node in ast.walk(function)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult)
+    ]
+    products += [call.end_lineno or call.lineno for call, name in _calls(function) if name in PRODUCTS]
+    softmaxes = [call.lineno for call, name in _calls(function) if name == "attend" or _SOFTMAX.search(name)]
     if len(products) < _TWICE:
         return None
     return next((line for line in sorted(softmaxes) if any(each >= line for each in products)), None)
+
+
+def _calls(function: Any) -> Iterator[Tuple[ast.Call, str]]:
+    """The calls in a function, and the last name of what they call."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call):
+            yield node, node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
