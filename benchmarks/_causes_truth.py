@@ -326,6 +326,29 @@ CAUSES = (
         seen=("unslothai/unsloth#1631",),
     ),
     Cause(
+        name="attention weights that nobody reads",
+        program="workloads/long_sequences.py",
+        cure=(
+            ("self.attention(normed, normed, normed)", "self.attention(normed, normed, normed, need_weights=False)"),
+        ),
+        fixes=("attention-weights",),
+    ),
+    Cause(
+        name="attention in single steps",
+        program="planted/own_attention.py",
+        cure=(
+            (
+                "        scores = queries @ keys.transpose(-2, -1) / math.sqrt(width // self.heads)\n"
+                "        weights = scores.softmax(dim=-1)  # the slow line\n",
+                "        attended = nn.functional.scaled_dot_product_attention(queries, keys, values)\n",
+            ),
+            ("(weights @ values)", "attended"),
+        ),
+        findings=("written-out-attention",),
+        fixes=("fused-attention",),
+        seen=("QwenLM/Qwen3#40",),
+    ),
+    Cause(
         name="batches of one",
         program="causes/small_batches.py",
         cure=(('"--batch-size", type=int, default=1', '"--batch-size", type=int, default=32'),),

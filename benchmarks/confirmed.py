@@ -96,6 +96,7 @@ PROGRAMS = (
     _loads("argparse_option.py"),
     _works("residual.py", "channels-last"),
     _works("zero_filled.py", "zero-grad-none"),
+    _works("long_sequences.py", "attention-weights"),
     _works("under_autocast.py", "full-precision"),
     _works("garbage.py", "gc-freeze"),
     _works("same_samples.py", "cached-samples"),

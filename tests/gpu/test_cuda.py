@@ -183,6 +183,57 @@ def test_the_machine_is_described_with_its_device(tmp_path: Path) -> None:
     assert not differences(found.fingerprint, again.fingerprint)
 
 
+ATTENDING = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.MultiheadAttention(64, 4, batch_first=True)
+        self.head = nn.Linear(64, 10)
+
+    def forward(self, x):
+        x = x + self.first(x, x, x)[0]
+        q = k = v = x.view(16, 512, 4, 16).transpose(1, 2)
+        weights = (q @ k.transpose(-2, -1) / 4).softmax(-1)
+        return self.head((weights @ v).transpose(1, 2).reshape(16, 512, 64).mean(1))
+
+def main():
+    data = TensorDataset(torch.randn(1024, 512, 64), torch.randint(0, 10, (1024,)))
+    loader = DataLoader(data, batch_size=16, shuffle=True)
+    model = Net().cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for _ in range(10000):
+        for inputs, labels in loader:
+            loss = nn.functional.cross_entropy(model(inputs.cuda()), labels.cuda())
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.parametrize("autocast", [{}, {"autocast": "bfloat16"}])
+@pytest.mark.parametrize("setting", [{"attention_weights": False}, {"fused_attention": True}])
+def test_attention_is_fused_on_the_device(script: Path, setting: Setting, autocast: Setting) -> None:
+    script.write_text(ATTENDING)
+    guest = Guest(Command((sys.executable, str(script)), script.parent))
+    try:
+        facts = guest.found().facts
+        assert facts["attention_weights"]["calls"]
+        assert facts["fused_attention"]["places"]
+        done = guest.window({**setting, **autocast}, steps=20)
+        assert (done.status, done.reason) == ("ok", "")
+        assert done.effect == dict.fromkeys((*setting, *autocast), True)
+        assert guest.window({}, steps=20).status == "ok"
+    finally:
+        guest.close()
+
+
 def test_an_emptied_cache_is_seen_and_left_out(script: Path) -> None:
     script.write_text(SCRIPT.replace("optimizer.step()\n", "optimizer.step()\n            torch.cuda.empty_cache()\n"))
     guest = Guest(Command((sys.executable, str(script)), script.parent))
