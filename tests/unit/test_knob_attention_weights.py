@@ -3,7 +3,6 @@ knob does to these calls and to no others."""
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.unit.own_modules import loaded
 
 from bottleneck_doctor.runtime.knobs import GuestContext, Refused
 from bottleneck_doctor.runtime.knobs.attention_weights import AttentionWeights
@@ -36,13 +36,7 @@ def module_of(folder: Path, body: str) -> Any:
     """The module of a block whose `forward` is `body`."""
     path = folder / "blocks.py"
     path.write_text(HEAD + "".join(f"        {line}\n" for line in body.splitlines()))
-    spec = importlib.util.spec_from_file_location("blocks", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["blocks"] = module
-    spec.loader.exec_module(module)
-    return module
+    return loaded(path)
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
+import copy
+import pickle
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.unit.own_modules import loaded
 
 from bottleneck_doctor.runtime.knobs import GuestContext, Refused
 from bottleneck_doctor.runtime.knobs.fused_attention import FusedAttention
@@ -73,12 +75,7 @@ AS_WRITTEN = {
 def steps_of(folder: Path, body: str) -> Steps:
     path = folder / "attending.py"
     path.write_text(HEAD + "".join(f"        {line}\n" for line in body.splitlines()))
-    spec = importlib.util.spec_from_file_location("attending", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["attending"] = module
-    spec.loader.exec_module(module)
+    module = loaded(path)
     steps = Steps()
     torch.manual_seed(0)
     steps.callers.roots.append(module.Attention())
@@ -167,6 +164,39 @@ def test_what_was_kept_is_not_changed_by_what_happens_to_the_scores_later(tmp_pa
     torch.testing.assert_close(changed, as_written)
 
 
+def test_what_torch_transforms_is_computed_as_written(tmp_path: Path) -> None:
+    steps = steps_of(tmp_path, "return (q @ k.mT).softmax(-1) @ v")
+    assert FusedAttention.facts(steps, "cpu") is not None
+    block, (x, mask) = steps.roots[0], (torch.randn(3, 2, 2, 6, 8), torch.zeros(6, 6, dtype=torch.bool))
+    mapped = torch.func.vmap(block, in_dims=(0, None))
+    expected = mapped(x, mask)
+    knob, context = FusedAttention(), GuestContext(steps, "cpu")
+    knob.apply(True, context)
+    changed = mapped(x, mask)
+    knob.revert(context)
+    assert torch.equal(changed, expected)
+    assert knob.effect(True, context) is False
+
+
+def test_a_kept_product_outlives_its_window(tmp_path: Path) -> None:
+    steps = steps_of(tmp_path, "a = (q @ k.mT).softmax(-1)\nself.seen = a\nreturn a @ v")
+    assert FusedAttention.facts(steps, "cpu") is not None
+    block, (x, mask) = steps.roots[0], (torch.randn(2, 2, 6, 8), torch.zeros(6, 6, dtype=torch.bool))
+    with torch.no_grad():
+        block(x, mask)
+        expected = block.seen
+        knob, context = FusedAttention(), GuestContext(steps, "cpu")
+        knob.apply(True, context)
+        block(x, mask)
+        knob.revert(context)
+    copied = pickle.loads(pickle.dumps(block.seen))
+    assert type(copied) is torch.Tensor
+    for each in (copied, copy.deepcopy(block).seen, block.seen @ torch.eye(6)):
+        assert torch.equal(each, expected)
+    block.seen[0] = 0.0
+    assert block.seen[0].sum() == 0
+
+
 def test_a_program_without_attention_has_nothing_to_compute_so(tmp_path: Path) -> None:
     steps = steps_of(tmp_path, "return q @ k.mT @ v")
     assert FusedAttention.facts(steps, "cpu") is None
@@ -194,13 +224,7 @@ def test_attention_in_a_function_beside_the_class_is_found(tmp_path: Path) -> No
     path = tmp_path / "attending.py"
     helper = "def attend_to(q, k, v):\n    return (q @ k.mT).softmax(-1) @ v\n"
     path.write_text(path.read_text().replace("        ELSE", helper))
-    sys.modules.pop("attending")
-    spec = importlib.util.spec_from_file_location("attending", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["attending"] = module
-    spec.loader.exec_module(module)
+    module = loaded(path)
     steps.callers.roots[:] = [module.Attention()]
     assert FusedAttention.facts(steps, "cpu") is not None
     fused, as_written, changed = both(steps)

@@ -10,6 +10,7 @@ from bottleneck_doctor import knobs
 from bottleneck_doctor.documents.report import Setting, SettingValue
 from bottleneck_doctor.edits import own_options
 from bottleneck_doctor.edits.advice import loader_arguments
+from bottleneck_doctor.edits.attention_call import attention_change
 from bottleneck_doctor.edits.autocast_block import autocast_change
 from bottleneck_doctor.edits.autocast_region import set_region
 from bottleneck_doctor.edits.before_loop import before_loop_change
@@ -33,9 +34,9 @@ from bottleneck_doctor.edits.uncompiled import uncompiled_change
 from bottleneck_doctor.edits.whole_batches import whole_batches_change
 from bottleneck_doctor.knobs import (
     Argument,
+    AttentionCall,
     AutocastBlock,
     BeforeLoop,
-    ByHand,
     Call,
     GivenArgument,
     KeptInputs,
@@ -96,9 +97,9 @@ def steps_of(setting: Setting, found: Found, running: Running) -> Steps:
             made.steps += _taken_out(edit.calls(found))
         elif isinstance(edit, GivenArgument):
             made.steps += _given(edit, found)
-        elif isinstance(edit, ByHand):
+        elif isinstance(edit, AttentionCall):
             how = f"{edit.how[:1].upper()}{edit.how[1:]}."
-            made.steps += [_at(site, lambda text, line: None, how) for site in edit.places(found)]
+            made.steps += [_at(site, attention_change, how) for site in edit.places(found)]
         elif isinstance(edit, BeforeLoop):
             made.steps += _before_loop(edit, edit.of(value), found)
         elif isinstance(edit, Variables):

@@ -15,9 +15,9 @@ from bottleneck_doctor.documents.report import Preparation, Setting, SettingValu
 from bottleneck_doctor.knobs._spec import (
     LAYERS,
     Argument,
+    AttentionCall,
     AutocastBlock,
     BeforeLoop,
-    ByHand,
     Call,
     GivenArgument,
     HeldPlace,
@@ -162,9 +162,9 @@ def own_settings(found: Found) -> Setting:
 
 __all__ = [
     "Argument",
+    "AttentionCall",
     "AutocastBlock",
     "BeforeLoop",
-    "ByHand",
     "Call",
     "GivenArgument",
     "HeldPlace",

@@ -268,8 +268,9 @@ class GivenArgument:
 
 
 @dataclass(frozen=True)
-class ByHand:
-    """What the user rewrites at places that are known: `text` is the code, `how` the sentence without its end."""
+class AttentionCall:
+    """torch's function in the place of attention that is written out at known places. `how`: what to do where that is
+    not certain, as a sentence without its end."""
 
     text: str
     how: str
@@ -322,7 +323,7 @@ Edit = (
     | Argument
     | Removal
     | GivenArgument
-    | ByHand
+    | AttentionCall
     | Variables
 )
 """How a user makes the change for good. `code(value, device)` is what they write outside of the DataLoader's arguments

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bottleneck_doctor.knobs._spec import ByHand, KnobSpec, told
+from bottleneck_doctor.knobs._spec import AttentionCall, KnobSpec, told
 from bottleneck_doctor.runtime.wire.messages import Found, Site
 
 NAME = "fused_attention"
@@ -25,7 +25,7 @@ KNOB = KnobSpec(
     name=NAME,
     layer="process",
     may_crash=True,
-    edit=ByHand(
+    edit=AttentionCall(
         "F.scaled_dot_product_attention(q, k, v)",
         "put `torch.nn.functional.scaled_dot_product_attention(q, k, v)` in the place of the softmax here, of the "
         "product of queries and keys before it and of that with the values behind it, with the scale, mask and dropout "

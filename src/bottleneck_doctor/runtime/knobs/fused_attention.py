@@ -134,7 +134,7 @@ class FusedAttention(Knob):
 
     def _is_written_out(self, frame: Any) -> bool:
         code = frame.f_code
-        return (code.co_filename, code.co_firstlineno) in self._places and not torch.compiler.is_compiling()
+        return (code.co_filename, code.co_firstlineno) in self._places and not _transformed()
 
 
 KNOB = FusedAttention
@@ -148,6 +148,12 @@ _OWNERS: Tuple[Tuple[Any, str], ...] = (
     (torch.Tensor, "__matmul__"),
 )
 """What computes a product, by the names under which programs call it."""
+
+
+def _transformed() -> bool:
+    """Whether torch compiles, or transforms a function (`torch.func.vmap`): then tensors are not what they seem."""
+    functorch = getattr(torch._C, "_functorch", None)
+    return torch.compiler.is_compiling() or (functorch is not None and functorch.peek_interpreter_stack() is not None)
 
 
 def _may_be_scores(one: Any, other: Any, *, turned: bool = False) -> bool:

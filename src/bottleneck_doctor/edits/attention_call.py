@@ -1,0 +1,325 @@
+"""The edit that puts torch's one function in the place of attention that is written out: source text and the line of
+its softmax in, `ChangeText` or nothing out. Pure.
+
+The chain from the first product to the second is followed through the names that it is assigned to. Nothing is edited
+where one of them is read elsewhere, where anything but a scale, a mask and dropout lies between, or where what the
+chain takes is assigned again on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from bottleneck_doctor.edits.diff import ChangeText, as_change
+from bottleneck_doctor.edits.tree import (
+    SCOPES,
+    Edit,
+    SourceTree,
+    Statement,
+    code,
+    constant,
+    dotted,
+    has_comment,
+    last_name,
+    names_of,
+    put,
+    small,
+)
+
+HIDES = -1e3
+"""What is filled with this or less counts for nothing after a softmax."""
+_PLAIN = (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.Integer, cst.Float)
+"""What needs no parentheses, whatever stands around it."""
+
+
+_LATER = (cst.BaseComp, cst.Lambda)
+"""What is in these is computed later, or several times."""
+
+
+class _Unknown(Exception):
+    """Something in the chain that torch's function does not do, or that may not be attention."""
+
+
+def attention_change(source: str, line: int) -> ChangeText | None:
+    """Call `scaled_dot_product_attention` in the place of the attention whose softmax stands on `line` (from 1)."""
+    tree = SourceTree.parse(source)
+    statement = None if tree is None else tree.innermost(line)
+    name = None if tree is None else _functional(tree)
+    if tree is None or statement is None or name is None:
+        return None
+    for product in _products_from(tree, statement):
+        chain = _Chain(tree, product)
+        try:
+            call = chain.call(name)
+        except _Unknown:
+            continue
+        if any(tree.covers(each, line) for each in chain.softmaxes) and chain.is_sure():
+            new = cst.parse_expression(call)
+            bare = isinstance(next(tree.around(product)), cst.Attribute)
+            edits: dict[cst.CSTNode, Edit] = {product: (lambda node: new) if bare else put(new)}
+            edits |= {each: lambda node: cst.RemoveFromParent() for each in chain.taken}
+            edited = tree.edited(edits)
+            return None if edited is None else as_change(source, edited, line, "")
+    return None
+
+
+def _functional(tree: SourceTree) -> str | None:
+    """What the file calls `torch.nn.functional`; None where it imports no torch."""
+    names: dict[str, str] = {}
+    for node in tree.nodes((cst.Import, cst.ImportFrom)):
+        inside = "" if isinstance(node, cst.Import) or node.module is None else f"{dotted(node.module)}."
+        for alias in names_of(node):
+            if alias.asname is not None or inside:
+                names.setdefault(inside + dotted(alias.name), alias.evaluated_alias or dotted(alias.name))
+    if "torch.nn.functional" in names:
+        return names["torch.nn.functional"]
+    if "torch.nn" in names:
+        return f"{names['torch.nn']}.functional"
+    return None if tree.torch_name is None else f"{tree.torch_name}.nn.functional"
+
+
+def _products_from(tree: SourceTree, statement: Statement) -> Iterator[cst.BaseExpression]:
+    """The products in a block from a statement on; of one statement, the outer ones first."""
+    block = tree.block(next(tree.around(statement)))
+    for each in block[block.index(statement) :] if statement in block else ():
+        for node in tree.nodes((cst.BinaryOperation, cst.Call), within=each):
+            if _factors(node) is not None:
+                yield node
+
+
+def _factors(node: cst.CSTNode) -> tuple[cst.BaseExpression, cst.BaseExpression] | None:
+    """What a product is of; None for anything else."""
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.MatrixMultiply):
+        return node.left, node.right
+    if not isinstance(node, cst.Call) or last_name(node.func) not in ("matmul", "bmm"):
+        return None
+    if any(each.keyword is not None or each.star for each in node.args):
+        return None
+    values = [each.value for each in node.args]
+    if len(values) == 1 and isinstance(node.func, cst.Attribute):
+        values.insert(0, node.func.value)
+    return (values[0], values[1]) if len(values) == 2 else None
+
+
+@dataclass
+class _Chain:
+    """From the second product back to the first. `taken`: the statements that nothing but the chain needs."""
+
+    tree: SourceTree
+    product: cst.BaseExpression
+    taken: list[Statement] = field(default_factory=list)
+    softmaxes: list[cst.CSTNode] = field(default_factory=list)
+    reads: list[str] = field(default_factory=list)
+    """The names through which it was followed, once for each time."""
+    uses: list[cst.CSTNode] = field(default_factory=list)
+    """What the new call takes: queries, keys, mask, scale. All is computed later than it was."""
+
+    def call(self, functional: str) -> str:
+        """The call that takes its place. Raises `_Unknown`."""
+        factors = _factors(self.product)
+        assert factors is not None
+        self._block = self._around(self.product)
+        self._last = self._statement(self.product)
+        self._at = self._block.index(self._last)
+        weights, values = self._followed(factors[0]), factors[1]
+        dropout = self._dropout(weights)
+        if dropout is not None:
+            assert isinstance(weights, cst.Call)
+            weights = self._followed(weights.args[0].value)
+        scores = self._followed(self._softmax(weights))
+        mask, scale = "", "1.0"
+        masked = self._mask(scores)
+        if masked is not None:
+            mask, scores = masked[0], self._followed(masked[1])
+        scaled = self._scale(scores)
+        if scaled is not None:
+            scale, scores = scaled[0], self._followed(scaled[1])
+        found = _factors(scores)
+        if found is None:
+            raise _Unknown
+        queries, turned = found
+        keys = _turned_back(turned)
+        self.uses += [queries, turned]
+        given = [code(_bare(queries)), keys, code(_bare(values))]
+        given += [f"attn_mask={mask}"] if mask else []
+        given += [f"dropout_p={dropout}"] if dropout else []
+        return f"{functional}.scaled_dot_product_attention({', '.join([*given, f'scale={scale}'])})"
+
+    def is_sure(self) -> bool:
+        """Whether nothing else needs what goes, and nothing that the call takes changes on the way."""
+        function = self.tree.function(self.product)
+        if function is None or any(has_comment(each) for each in self.uses):
+            return False
+        if any(
+            isinstance(each, _LATER) for each in self.tree.around(self.product) if self.tree.holds(self._last, each)
+        ):
+            return False
+        if any(not isinstance(small(each), cst.Assign) for each in self.taken):
+            return False
+        targets = {name for each in self.taken for name in self._assigned(each)}
+        for name in targets:
+            named = [each for each in self.tree.nodes(cst.Name, within=function) if each.value == name]
+            assigned = sum(name in self._assigned(each) for each in self.taken)
+            if len(named) != assigned + self.reads.count(name):
+                return False
+        needed = {each.value for node in self.uses for each in self.tree.nodes(cst.Name, within=node)}
+        if needed & targets:
+            return False
+        first = min((self._block.index(each) for each in self.taken), default=self._at)
+        between = [each for each in self._block[first : self._at] if each not in self.taken]
+        return not any(
+            isinstance(each, SCOPES)
+            or needed & _written_names(self.tree, each)
+            or self.tree.nodes(cst.Del, within=each)
+            for each in between
+        )
+
+    # -- following -----------------------------------------------------------------------------------------------------
+
+    def _statement(self, node: cst.CSTNode) -> Statement:
+        found = self.tree.statement(node)
+        if found is None:
+            raise _Unknown
+        return found
+
+    def _around(self, node: cst.CSTNode) -> list[Statement]:
+        block = self.tree.block(next(self.tree.around(self._statement(node))))
+        if self._statement(node) not in block:
+            raise _Unknown
+        return block
+
+    def _followed(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        """What an expression is: of a name, the value that the block assigned to it last."""
+        while isinstance(node, cst.Name):
+            end = self._block.index(self.taken[-1]) if self.taken else self._at
+            name = node.value
+            found = next((each for each in reversed(self._block[:end]) if name in self._assigned(each)), None)
+            inner = None if found is None else small(found)
+            if found is None or not isinstance(inner, cst.Assign):
+                raise _Unknown
+            self.reads.append(name)
+            self.taken.append(found)
+            node = inner.value
+        return node
+
+    @staticmethod
+    def _assigned(statement: Statement) -> list[str]:
+        """The one name that a statement assigns, if it does nothing else."""
+        inner = small(statement)
+        if isinstance(inner, cst.Assign) and len(inner.targets) == 1 and isinstance(inner.targets[0].target, cst.Name):
+            return [inner.targets[0].target.value]
+        return []
+
+    # -- what lies between ---------------------------------------------------------------------------------------------
+
+    def _dropout(self, node: cst.BaseExpression) -> str | None:
+        """The chance that a dropout layer drops with, as code; None where the node is no such layer's call."""
+        if not isinstance(node, cst.Call) or "drop" not in last_name(node.func).lower():
+            return None
+        owner = node.func.value if isinstance(node.func, cst.Attribute) else None
+        alone = len(node.args) == 1 and node.args[0].keyword is None and not node.args[0].star
+        if not alone or not isinstance(owner, cst.Name) or owner.value != "self":
+            raise _Unknown
+        return f"{code(node.func)}.p if self.training else 0.0"
+
+    def _softmax(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        """What the softmax is of."""
+        if not isinstance(node, cst.Call):
+            raise _Unknown
+        name = last_name(node.func.func if isinstance(node.func, cst.Call) else node.func).lower()
+        if "softmax" not in name and name != "attend":
+            raise _Unknown
+        keywords = {each.keyword.value for each in node.args if each.keyword is not None}
+        if keywords - {"dim"} or any(each.star for each in node.args):
+            raise _Unknown
+        self.softmaxes.append(node)
+        given = [each.value for each in node.args if each.keyword is None]
+        owner = node.func.value if isinstance(node.func, cst.Attribute) else None
+        # A number is the dimension of a method; all else is what a function or a module is given.
+        method = owner is not None and (not given or constant(given[0]) is not None)
+        if method and owner is not None:
+            return owner
+        if not given:
+            raise _Unknown
+        return given[0]
+
+    def _mask(self, node: cst.BaseExpression) -> tuple[str, cst.BaseExpression] | None:
+        """The mask as torch's function takes it, and what is masked."""
+        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
+            self.uses.append(node.right)
+            return code(_bare(node.right)), node.left
+        if not isinstance(node, cst.Call) or last_name(node.func) != "masked_fill":
+            return None
+        values = [each.value for each in node.args if each.keyword is None and not each.star]
+        if not isinstance(node.func, cst.Attribute) or len(values) != 2 or len(node.args) != 2 or not _hides(values[1]):
+            raise _Unknown
+        self.uses.append(values[0])
+        return _negated(values[0]), node.func.value
+
+    def _scale(self, node: cst.BaseExpression) -> tuple[str, cst.BaseExpression] | None:
+        """The scale as torch's function takes it, and what is scaled."""
+        if not isinstance(node, cst.BinaryOperation):
+            return None
+        if isinstance(node.operator, cst.Divide):
+            self.uses.append(node.right)
+            return f"1 / {_grouped(node.right)}", node.left
+        if not isinstance(node.operator, cst.Multiply):
+            return None
+        number, other = node.right, node.left
+        if _factors(other) is None and _factors(number) is not None:
+            number, other = other, number
+        self.uses.append(number)
+        return code(_bare(number)), other
+
+
+def _bare(node: cst.BaseExpression) -> cst.BaseExpression:
+    return node.with_changes(lpar=(), rpar=())
+
+
+def _grouped(node: cst.BaseExpression) -> str:
+    bare = _bare(node)
+    return code(bare) if isinstance(bare, _PLAIN) else f"({code(bare)})"
+
+
+def _turned_back(node: cst.BaseExpression) -> str:
+    """The keys, of which a product takes the columns."""
+    bare = _bare(node)
+    if isinstance(bare, cst.Attribute) and bare.attr.value == "mT":
+        return code(_bare(bare.value))
+    if isinstance(bare, cst.Call) and isinstance(bare.func, cst.Attribute) and bare.func.attr.value == "transpose":
+        last = sorted(str(constant(each.value)) for each in bare.args) == ["(-1,)", "(-2,)"]
+        if last:
+            return code(_bare(bare.func.value))
+    return f"{_grouped(node)}.transpose(-2, -1)"
+
+
+def _hides(node: cst.BaseExpression) -> bool:
+    """Whether what is filled with this value counts for nothing after a softmax."""
+    known = constant(node)
+    if known is not None:
+        return isinstance(known[0], (int, float)) and known[0] <= HIDES
+    text = "".join(code(_bare(node)).split()).replace("'", '"').lower()
+    return text in ('float("-inf")', '-float("inf")', "-torch.inf", "-math.inf", "-np.inf") or text.endswith(").min")
+
+
+def _negated(node: cst.BaseExpression) -> str:
+    """A mask that is true where the other one is not."""
+    bare = _bare(node)
+    if isinstance(bare, cst.UnaryOperation) and isinstance(bare.operator, cst.BitInvert):
+        return code(_bare(bare.expression))
+    if isinstance(bare, cst.Comparison) and len(bare.comparisons) == 1:
+        (compared,) = bare.comparisons
+        if isinstance(compared.operator, cst.Equal):
+            return f"{code(bare.left)} != {code(compared.comparator)}"
+    return f"~{_grouped(node)}"
+
+
+def _written_names(tree: SourceTree, statement: Statement) -> set[str]:
+    """The names that a statement may assign, or change in place."""
+    kinds = tree.nodes((cst.AssignTarget, cst.AugAssign, cst.AnnAssign), within=statement)
+    names = {each.value for node in kinds for each in tree.nodes(cst.Name, within=node.target)}
+    methods = [each for each in tree.nodes(cst.Call, within=statement) if last_name(each.func).endswith("_")]
+    return names | {each.value for node in methods for each in tree.nodes(cst.Name, within=node)}

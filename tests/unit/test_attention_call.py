@@ -1,0 +1,140 @@
+"""The edit of attention that is written out: what it becomes, and where nothing is edited."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from tests.unit.own_modules import loaded
+from tests.unit.test_knob_fused_attention import FUSED, steps_of
+
+from bottleneck_doctor.edits.attention_call import attention_change
+from bottleneck_doctor.runtime.knobs.fused_attention import FusedAttention
+
+BY_HAND = {"in place", "masked by name", "einsum", "the same type", "shapes asked", "kept, not read"}
+"""What of `FUSED` the edit leaves to the user."""
+
+HEAD = """import math
+import torch
+import torch.nn.functional as F
+
+
+class Attention(torch.nn.Module):
+    def forward(self, x, mask):
+        q, k, v = self.parts(x)
+"""
+
+
+def edited(body: str) -> str | None:
+    """What becomes of the lines of a method whose softmax is the only one."""
+    source = HEAD + "".join(f"        {line}\n" for line in body.splitlines())
+    line = next(number for number, each in enumerate(source.splitlines(), 1) if "softmax" in each or "attend(" in each)
+    change = attention_change(source, line)
+    if change is None:
+        return None
+    assert change.edited.startswith(HEAD)
+    return "\n".join(each[8:] for each in change.edited[len(HEAD) :].splitlines())
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (
+            "s = q @ k.transpose(-2, -1) / math.sqrt(8)\nw = s.softmax(dim=-1)\nreturn self.out((w @ v).flatten(1))",
+            "return self.out(F.scaled_dot_product_attention(q, k, v, scale=1 / math.sqrt(8)).flatten(1))",
+        ),
+        (
+            "att = (q @ k.transpose(-2, -1)) * (1.0 / math.sqrt(k.size(-1)))\n"
+            "att = att.masked_fill(self.bias[:,:,:4,:4] == 0, float('-inf'))\n"
+            "att = F.softmax(att, dim=-1)\n"
+            "att = self.attn_dropout(att)\n"
+            "y = att @ v # (B, nh, T, hs)\n"
+            "return y",
+            "y = F.scaled_dot_product_attention(q, k, v, attn_mask=self.bias[:,:,:4,:4] != 0, "
+            "dropout_p=self.attn_dropout.p if self.training else 0.0, scale=1.0 / math.sqrt(k.size(-1))) "
+            "# (B, nh, T, hs)\nreturn y",
+        ),
+        (
+            "dots = torch.matmul(q, k.transpose(-1, -2)) * self.scale\nattn = self.attend(dots)\n"
+            "out = torch.matmul(attn, v)\nreturn out",
+            "out = F.scaled_dot_product_attention(q, k, v, scale=self.scale)\nreturn out",
+        ),
+        (
+            "return torch.softmax(q @ k.mT + mask, -1) @ v",
+            "return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=1.0)",
+        ),
+        (
+            "w = torch.bmm(q, k.transpose(1, 2)).masked_fill(mask, -1e9).softmax(-1)\nreturn w.bmm(v)",
+            "return F.scaled_dot_product_attention("
+            "q, k.transpose(1, 2).transpose(-2, -1), v, attn_mask=~mask, scale=1.0)",
+        ),
+        (
+            "s = torch.matmul(q, k.mT)\ny = x + 1\nreturn y + torch.matmul(F.softmax(s / 8, -1), v)",
+            "y = x + 1\nreturn y + F.scaled_dot_product_attention(q, k, v, scale=1 / 8)",
+        ),
+    ],
+)
+def test_the_whole_chain_becomes_one_call(body: str, expected: str) -> None:
+    assert edited(body) == expected
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "w = (q @ k.mT).softmax(-1)\nreturn w @ v, w",
+        "s = q @ k.mT\nw = s.softmax(-1)\nself.seen = s\nreturn w @ v",
+        "s = q @ k.mT\nif mask is not None:\n    s = s.masked_fill(mask, -1e9)\nw = s.softmax(-1)\nreturn w @ v",
+        "s = q @ k.mT\nq = q + 1\nw = s.softmax(-1)\nreturn w @ v",
+        "s = q @ k.mT\nq.add_(1)\nw = s.softmax(-1)\nreturn w @ v",
+        "s = q @ k.mT\ns /= 8\nw = s.softmax(-1)\nreturn w @ v",
+        "s = (q @ k.mT).masked_fill(mask, -3.0)\nreturn s.softmax(-1) @ v",
+        "s = (q @ k.mT).clamp(0, 1)\nreturn s.softmax(-1) @ v",
+        "s = (q @ k.mT).masked_fill(mask, -1e9) * 0.5\nreturn s.softmax(-1) @ v",
+        "return v @ (q @ k.mT).softmax(-1)",
+        "s = q\nreturn s.softmax(-1) @ v",
+        "return F.softmax(q @ k.mT, dim=-1, dtype=torch.float64) @ v",
+        "w = F.dropout((q @ k.mT).softmax(-1), 0.1)\nreturn w @ v",
+        "w = (q @ k.mT).softmax(-1)\nreturn [w @ each for each in v]",
+        "s = q @ k.mT  # scores\nw = (\n    # weights\n    s.softmax(-1)\n)\nz = w @ v + w\nreturn z",
+    ],
+)
+def test_what_is_not_certain_is_left_alone(body: str) -> None:
+    assert edited(body) is None
+
+
+@pytest.mark.parametrize("name", FUSED)
+def test_what_is_edited_computes_the_same(tmp_path: Path, name: str) -> None:
+    """As what the knob computes, of which this is the edit."""
+    steps, path = steps_of(tmp_path, FUSED[name]), tmp_path / "attending.py"
+    as_written, ((_, line),) = steps.roots[0], FusedAttention.facts(steps, "cpu")["places"]
+    change = attention_change(path.read_text(), line)
+    assert (change is None) == (name in BY_HAND)
+    if change is None:
+        return
+    path.write_text(change.edited)
+    block = loaded(path).Attention()
+    block.load_state_dict(as_written.state_dict())
+    x, mask = torch.randn(2, 2, 6, 8), torch.ones(6, 6, dtype=torch.bool).triu(1)
+    torch.testing.assert_close(block(x, mask), as_written(x, mask))
+
+
+def test_a_file_that_does_not_import_torch_is_left_alone() -> None:
+    assert attention_change("def f(q, k, v):\n    return (q @ k.mT).softmax(-1) @ v\n", 2) is None
+
+
+@pytest.mark.parametrize(
+    ("imports", "name"),
+    [
+        ("import torch as th", "th.nn.functional"),
+        ("from torch import nn", "nn.functional"),
+        ("import torch.nn as nn", "nn.functional"),
+        ("from torch.nn import functional", "functional"),
+        ("import torch\nfrom torch.nn import functional as F", "F"),
+    ],
+)
+def test_torch_is_called_as_the_file_calls_it(imports: str, name: str) -> None:
+    source = f"{imports}\n\n\ndef f(q, k, v):\n    return (q @ k.mT).softmax(-1) @ v\n"
+    change = attention_change(source, source.count("\n"))
+    assert change is not None
+    assert f"return {name}.scaled_dot_product_attention(q, k, v, scale=1.0)" in change.edited
