@@ -57,11 +57,7 @@ def attention_change(source: str, line: int) -> ChangeText | None:
         except _Unknown:
             continue
         if any(tree.covers(each, line) for each in chain.softmaxes) and chain.is_sure():
-            new = cst.parse_expression(call)
-            bare = isinstance(next(tree.around(product)), cst.Attribute)
-            edits: dict[cst.CSTNode, Edit] = {product: (lambda node: new) if bare else put(new)}
-            edits |= {each: lambda node: cst.RemoveFromParent() for each in chain.taken}
-            edited = tree.edited(edits)
+            edited = chain.edited(call)
             return None if edited is None else as_change(source, edited, line, "")
     return None
 
@@ -176,6 +172,14 @@ class _Chain:
             or self.tree.nodes(cst.Del, within=each)
             for each in between
         )
+
+    def edited(self, call: str) -> str | None:
+        """The source with the call in the place of the chain."""
+        new = cst.parse_expression(call)
+        # Around a product, parentheses say what an attribute is of.
+        alone = isinstance(next(self.tree.around(self.product)), cst.Attribute)
+        edits: dict[cst.CSTNode, Edit] = {self.product: (lambda node: new) if alone else put(new)}
+        return self.tree.edited(edits | {each: lambda node: cst.RemoveFromParent() for each in self.taken})
 
     # -- following -----------------------------------------------------------------------------------------------------
 
