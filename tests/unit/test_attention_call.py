@@ -51,8 +51,8 @@ def edited(body: str) -> str | None:
             "att = self.attn_dropout(att)\n"
             "y = att @ v # (B, nh, T, hs)\n"
             "return y",
-            "y = F.scaled_dot_product_attention(q, k, v, attn_mask=self.bias[:,:,:4,:4] != 0, "
-            "dropout_p=self.attn_dropout.p if self.training else 0.0, scale=1.0 / math.sqrt(k.size(-1))) "
+            "y = F.scaled_dot_product_attention(\n    q,\n    k,\n    v,\n    attn_mask=self.bias[:,:,:4,:4] != 0,\n"
+            "    dropout_p=self.attn_dropout.p if self.training else 0.0,\n    scale=1.0 / math.sqrt(k.size(-1)),\n) "
             "# (B, nh, T, hs)\nreturn y",
         ),
         (
@@ -66,8 +66,11 @@ def edited(body: str) -> str | None:
         ),
         (
             "w = torch.bmm(q, k.transpose(1, 2)).masked_fill(mask, -1e9).softmax(-1)\nreturn w.bmm(v)",
-            "return F.scaled_dot_product_attention("
-            "q, k.transpose(1, 2).transpose(-2, -1), v, attn_mask=~mask, scale=1.0)",
+            "return F.scaled_dot_product_attention(q, k, v, attn_mask=~mask, scale=1.0)",
+        ),
+        (
+            "return (q @ k.permute(0, 1, 3, 2)).softmax(-1) @ v",
+            "return F.scaled_dot_product_attention(q, k.permute(0, 1, 3, 2).transpose(-2, -1), v, scale=1.0)",
         ),
         (
             "s = torch.matmul(q, k.mT)\ny = x + 1\nreturn y + torch.matmul(F.softmax(s / 8, -1), v)",

@@ -8,11 +8,12 @@ chain takes is assigned again on the way.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
 
+from bottleneck_doctor.edits.arguments import LONGEST_LINE
 from bottleneck_doctor.edits.diff import ChangeText, as_change
 from bottleneck_doctor.edits.tree import (
     SCOPES,
@@ -35,6 +36,8 @@ _PLAIN = (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.Integer, cst.Flo
 """What needs no parentheses, whatever stands around it."""
 
 
+_LAST: Sequence[set[object]] = ({-1, -2},)
+_LAST_OF_THREE: Sequence[set[object]] = ({-1, -2}, {1, 2})
 _LATER = (cst.BaseComp, cst.Lambda)
 """What is in these is computed later, or several times."""
 
@@ -53,11 +56,11 @@ def attention_change(source: str, line: int) -> ChangeText | None:
     for product in _products_from(tree, statement):
         chain = _Chain(tree, product)
         try:
-            call = chain.call(name)
+            given = chain.given()
         except _Unknown:
             continue
         if any(tree.covers(each, line) for each in chain.softmaxes) and chain.is_sure():
-            edited = chain.edited(call)
+            edited = chain.edited(f"{name}.scaled_dot_product_attention", given)
             return None if edited is None else as_change(source, edited, line, "")
     return None
 
@@ -113,8 +116,8 @@ class _Chain:
     uses: list[cst.CSTNode] = field(default_factory=list)
     """What the new call takes: queries, keys, mask, scale. All is computed later than it was."""
 
-    def call(self, functional: str) -> str:
-        """The call that takes its place. Raises `_Unknown`."""
+    def given(self) -> list[str]:
+        """What torch's function is given, as code. Raises `_Unknown`."""
         factors = _factors(self.product)
         assert factors is not None
         self._block = self._around(self.product)
@@ -137,12 +140,13 @@ class _Chain:
         if found is None:
             raise _Unknown
         queries, turned = found
-        keys = _turned_back(turned)
+        # What `bmm` takes has three dimensions.
+        keys = _turned_back(turned, _LAST_OF_THREE if _is_bmm(scores) else _LAST)
         self.uses += [queries, turned]
         given = [code(_bare(queries)), keys, code(_bare(values))]
         given += [f"attn_mask={mask}"] if mask else []
         given += [f"dropout_p={dropout}"] if dropout else []
-        return f"{functional}.scaled_dot_product_attention({', '.join([*given, f'scale={scale}'])})"
+        return [*given, f"scale={scale}"]
 
     def is_sure(self) -> bool:
         """Whether nothing else needs what goes, and nothing that the call takes changes on the way."""
@@ -173,8 +177,11 @@ class _Chain:
             for each in between
         )
 
-    def edited(self, call: str) -> str | None:
-        """The source with the call in the place of the chain."""
+    def edited(self, function: str, given: Sequence[str]) -> str | None:
+        """The source with a call of the function in the place of the chain."""
+        call = f"{function}({', '.join(given)})"
+        if self.tree.place(self.product)[1] + len(call) > LONGEST_LINE:
+            call = f"{function}(\n" + "".join(f"    {each},\n" for each in given) + ")"
         new = cst.parse_expression(call)
         # Around a product, parentheses say what an attribute is of.
         alone = isinstance(next(self.tree.around(self.product)), cst.Attribute)
@@ -288,14 +295,18 @@ def _grouped(node: cst.BaseExpression) -> str:
     return code(bare) if isinstance(bare, _PLAIN) else f"({code(bare)})"
 
 
-def _turned_back(node: cst.BaseExpression) -> str:
-    """The keys, of which a product takes the columns."""
+def _is_bmm(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Call) and last_name(node.func) == "bmm"
+
+
+def _turned_back(node: cst.BaseExpression, last: Sequence[set[object]]) -> str:
+    """The keys, of which a product takes the columns. `last`: how the last two dimensions may be told."""
     bare = _bare(node)
     if isinstance(bare, cst.Attribute) and bare.attr.value == "mT":
         return code(_bare(bare.value))
     if isinstance(bare, cst.Call) and isinstance(bare.func, cst.Attribute) and bare.func.attr.value == "transpose":
-        last = sorted(str(constant(each.value)) for each in bare.args) == ["(-1,)", "(-2,)"]
-        if last:
+        numbers = [constant(each.value) for each in bare.args]
+        if {each[0] for each in numbers if each is not None} in last:
             return code(_bare(bare.func.value))
     return f"{_grouped(node)}.transpose(-2, -1)"
 
