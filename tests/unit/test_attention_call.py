@@ -69,8 +69,8 @@ def edited(body: str) -> str | None:
             "return F.scaled_dot_product_attention(q, k, v, attn_mask=~mask, scale=1.0)",
         ),
         (
-            "return (q @ k.permute(0, 1, 3, 2)).softmax(-1) @ v",
-            "return F.scaled_dot_product_attention(q, k.permute(0, 1, 3, 2).transpose(-2, -1), v, scale=1.0)",
+            "return (q @ turned).softmax(-1) @ v",
+            "return F.scaled_dot_product_attention(q, turned.transpose(-2, -1), v, scale=1.0)",
         ),
         (
             "s = torch.matmul(q, k.mT)\ny = x + 1\nreturn y + torch.matmul(F.softmax(s / 8, -1), v)",
