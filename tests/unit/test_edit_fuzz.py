@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 from tests.unit.call_sites import SITES
 from tests.unit.test_call_sites import files_of, patched
 
+from bottleneck_doctor.edits.attention_call import attention_change
 from bottleneck_doctor.edits.autocast_block import autocast_change
 from bottleneck_doctor.edits.before_loop import before_loop_change
 from bottleneck_doctor.edits.call import call_change
 from bottleneck_doctor.edits.diff import ChangeText
+from bottleneck_doctor.edits.given_argument import given_argument_change
 from bottleneck_doctor.edits.listed_samples import listed_samples_change
 from bottleneck_doctor.edits.loader_call import loader_change
 from bottleneck_doctor.edits.memory_format import memory_format_change
@@ -28,7 +30,7 @@ from bottleneck_doctor.edits.origin.document import node_at, replaced
 from bottleneck_doctor.edits.removal import removal_change
 from bottleneck_doctor.edits.switch import switches_change
 from bottleneck_doctor.edits.whole_batches import whole_batches_change
-from bottleneck_doctor.knobs import Argument, Switch
+from bottleneck_doctor.knobs import Argument, GivenArgument, Switch
 
 SLOW = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 
@@ -197,10 +199,23 @@ def main(model, optimizer):
     Trainer(light=True)
 optimizer = AdamW(net.parameters(), foreach=True)
 """
-SOURCES = [STEP, *(text for site in SITES for text in files_of(site.program).values())]
+ATTENTION = """\
+import torch as t
+def attend(self, x, mask):
+    q, k, v = x
+    s = q @ k.transpose(-2, -1) / 8  # scores
+    s = s.masked_fill(mask == 0, -1e9)
+    w = self.drop(s.softmax(-1))
+    out = t.matmul(w, v)
+    y, _ = self.attention(x, x,
+        x)
+    return out + y
+"""
+SOURCES = [STEP, ATTENTION, *(text for site in SITES for text in files_of(site.program).values())]
 LAMP = Switch("lamp({value})", calls=("lamp",), arguments=("light",), attribute="lamp.on", contexts=("lit",))
 FUSED = Argument("fused=True", "pass it", ("AdamW",), (("fused", True),), ("foreach",))
 OFF = Argument("off", "leave it out", ("autocast",), (("enabled", False),), of=("torch", "amp"))
+GIVEN = GivenArgument("need_weights", False, position=4, calls=lambda found: ())
 EDITS: dict[str, Callable[[str, int], Any]] = {
     "loader": lambda text, line: loader_change(text, line, {"num_workers": 4}),
     "no workers": lambda text, line: loader_change(text, line, {"num_workers": 0}, ["prefetch_factor", "timeout"]),
@@ -216,6 +231,8 @@ EDITS: dict[str, Callable[[str, int], Any]] = {
     "call": lambda text, line: call_change(text, "torch.set_num_threads(1)"),
     "named": lambda text, line: named_change(text, FUSED),
     "off": lambda text, line: named_change(text, OFF),
+    "attention": attention_change,
+    "argument": lambda text, line: given_argument_change(text, [("attention", line)], GIVEN),
 }
 
 
@@ -234,6 +251,8 @@ EDITS: dict[str, Callable[[str, int], Any]] = {
         max_size=3,
     ),
 )
+@example(ATTENTION, "attention", 6, [])
+@example(ATTENTION, "argument", 8, [])
 @example("(" * 3000 + ")" * 3000, "loader", 1, [])
 @example("x = " + "-" * 5000 + "1\nDataLoader(x)\n", "loader", 2, [])
 @example("x = " + "[" * 150 + "]" * 150 + "\nDataLoader(x)\n", "loader", 2, [])
