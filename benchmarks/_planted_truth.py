@@ -217,9 +217,7 @@ SUITE = (
     Planted(
         name="padded_rows", expected=("padding",), never=(*WAITS, *STEPS, "memory-growth"), fix=("trimmed-padding",)
     ),
-    Planted(
-        name="own_attention", expected=("written-out-attention",), never=(*WAITS, *STEPS), fix=("fused-attention",)
-    ),
+    Planted(name="own_attention", expected=("written-out-attention",), never=(*WAITS, *STEPS)),
     Planted(name="small_layers", expected=("python-bound",), never=FILES, place=False, late=LATE),
     Planted(name="python_forward", expected=("python-bound",), never=(*FILES, "work-between-steps")),
     Planted(name="own_optimizer", expected=("slow-optimizer",), never=(*FILES, "work-between-steps")),
