@@ -213,6 +213,11 @@ def test_a_program_that_calls_torchs_function_where_it_can_has_it_on(tmp_path: P
     assert facts["obstacle"].startswith("already on: ")
 
 
+def test_scores_that_autograd_is_given_by_hand_are_left_alone(tmp_path: Path) -> None:
+    steps = steps_of(tmp_path, "s = Clipped.apply(q @ k.mT)\nreturn s.softmax(-1) @ v")
+    assert FusedAttention.facts(steps, "cpu") is None
+
+
 @pytest.mark.parametrize("name", ["F.log_softmax(s, -1)", "s.logsoftmax(-1)"])
 def test_another_softmax_is_no_attention(tmp_path: Path, name: str) -> None:
     steps = steps_of(tmp_path, f"s = q @ k.mT\nreturn {name} @ v")

@@ -210,7 +210,8 @@ def _softmax_between_products(function: Any) -> Optional[int]:
     ]
     products += [call.end_lineno or call.lineno for call, name in _calls(function) if name in PRODUCTS]
     softmaxes = [call.lineno for call, name in _calls(function) if name == "attend" or _SOFTMAX.search(name)]
-    if len(products) < _TWICE:
+    if len(products) < _TWICE or any(name == "apply" for _, name in _calls(function)):
+        # A function of autograd's own would take what is not computed yet, and lose its gradient.
         return None
     return next((line for line in sorted(softmaxes) if any(each >= line for each in products)), None)
 
