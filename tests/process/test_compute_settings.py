@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from tests.process.conftest import StartGuest
-from tests.process.driver import LOOP, PRELUDE, Setting, run_plain
+from tests.process.driver import LOOP, PRELUDE, Guest, Setting, run_plain
 
 from bottleneck_doctor.documents.report import SettingValue
 from bottleneck_doctor.edits.advice import changes_for
@@ -410,6 +410,18 @@ for epoch in range(4):
 )
 
 
+def one_kernel_in_its_window_alone(script: Guest, knob: str, value: SettingValue) -> None:
+    """Torch's attention is called once a step in a window of the knob, and in no step before and behind it."""
+    begun = len(script.notes("kernels"))
+    done = script.window({knob: value}, lead_in=2, steps=6)
+    assert (done.status, done.reason, done.effect) == ("ok", "", {knob: True})
+    ended = len(script.notes("kernels"))
+    assert script.window(steps=4).status == "ok"
+    assert script.run_out().code == 0
+    seen = script.notes("kernels")
+    assert [set(seen[:begun]), set(seen[begun:ended]), set(seen[ended:])] == [{0}, {1}, {0}]
+
+
 def test_attention_weights_are_left_out_in_their_window_alone_and_where_nothing_reads_them(guest: StartGuest) -> None:
     script = guest(ATTENDING)
     found = script.found()
@@ -420,14 +432,7 @@ def test_attention_weights_are_left_out_in_their_window_alone_and_where_nothing_
         "-        rows = rows + self.attention(rows, rows, rows)[0]",
         "+        rows = rows + self.attention(rows, rows, rows, need_weights=False)[0]",
     ]
-    begun = len(script.notes("kernels"))
-    done = script.window({"attention_weights": False}, lead_in=2, steps=6)
-    assert (done.status, done.reason, done.effect) == ("ok", "", {"attention_weights": True})
-    ended = len(script.notes("kernels"))
-    assert script.window(steps=4).status == "ok"
-    assert script.run_out().code == 0
-    seen = script.notes("kernels")
-    assert [set(seen[:begun]), set(seen[begun:ended]), set(seen[ended:])] == [{0}, {1}, {0}]
+    one_kernel_in_its_window_alone(script, "attention_weights", False)
     assert {tuple(each) for each in script.notes("shown")} == {(8, 6, 6)}
 
 
@@ -461,14 +466,7 @@ def test_attention_is_fused_in_its_window_alone_and_its_line_is_named(guest: Sta
         "+        return self.head(nn.functional.scaled_dot_product_attention(q, k, v, scale=1 / 2)"
         ".transpose(1, 2).reshape(8, 6, 8).mean(1))",
     ]
-    begun = len(script.notes("kernels"))
-    done = script.window({"fused_attention": True}, lead_in=2, steps=6)
-    assert (done.status, done.reason, done.effect) == ("ok", "", {"fused_attention": True})
-    ended = len(script.notes("kernels"))
-    assert script.window(steps=4).status == "ok"
-    assert script.run_out().code == 0
-    seen = script.notes("kernels")
-    assert [set(seen[:begun]), set(seen[begun:ended]), set(seen[ended:])] == [{0}, {1}, {0}]
+    one_kernel_in_its_window_alone(script, "fused_attention", True)
 
 
 def test_a_library_that_sets_the_threads_when_training_begins_is_named(guest: StartGuest, tmp_path: Path) -> None:

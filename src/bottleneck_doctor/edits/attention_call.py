@@ -34,10 +34,9 @@ HIDES = -1e3
 """What is filled with this or less counts for nothing after a softmax."""
 _PLAIN = (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.Integer, cst.Float)
 """What needs no parentheses, whatever stands around it."""
-
-
 _LAST: Sequence[set[object]] = ({-1, -2},)
-_LAST_OF_THREE: Sequence[set[object]] = ({-1, -2}, {1, 2})
+_LAST_OF_THREE: Sequence[set[object]] = (*_LAST, {1, 2})
+"""How the last two dimensions may be told, in general and of what has three."""
 _LATER = (cst.BaseComp, cst.Lambda)
 """What is in these is computed later, or several times."""
 

@@ -88,7 +88,7 @@ class Pending(torch.Tensor):
                 return own.then(name, func, args[1:], kwargs)
             except Unfit:
                 pass
-        elif name == "__rmul__" or name in MULTIPLIES | ADDS:
+        elif name in MULTIPLIES | ADDS:
             other = args[1] if len(args) > 1 else None
             if isinstance(other, Pending) and other.computed is None:
                 try:  # A number or a tensor in front: the same, the other way round.

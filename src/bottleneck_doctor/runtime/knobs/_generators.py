@@ -13,7 +13,7 @@ from typing import Any, Deque, Dict, Iterable, List, Set, Tuple
 import torch
 
 from ..process.user_code import is_users_file
-from ..process.uses import functions_in, globals_of, own_attributes
+from ..process.uses import functions_of, globals_of, own_attributes
 from ._samples import alike
 
 _MOST_OBJECTS = 2000
@@ -127,8 +127,8 @@ def _held_by(each: Any) -> Iterable[Any]:
 def _held_by_class(kind: type) -> List[Any]:
     """What the methods of a class name, and the generators that it has as attributes."""
     attributes = [each for base in kind.__mro__ for each in vars(base).values()]
-    methods = [function for each in attributes for function in functions_in(each)]
-    return [*filter(_is_generator, attributes), *(each for method in methods for each in _named_by(method))]
+    named = (each for method in functions_of(kind) for each in _named_by(method))
+    return [*filter(_is_generator, attributes), *named]
 
 
 def _named_by(function: types.FunctionType) -> List[Any]:

@@ -17,7 +17,8 @@ import torch
 from ..loop.steps import Steps
 from ..process.originals import get_frame
 from ..process.source_trees import SourceTrees, first_line, functions
-from ..process.uses import functions_in, globals_of
+from ..process.user_code import is_users_file
+from ..process.uses import functions_in, functions_of, globals_of
 from . import GuestContext, Knob, Refused
 from ._attention import PRODUCTS, Pending, Unfit
 from ._modules import is_compiled
@@ -186,31 +187,29 @@ def _written_out(kinds: Set[type]) -> Iterator[Written]:
     trees = SourceTrees()
     files: Dict[str, None] = {}
     for kind in kinds:
-        for base in kind.__mro__:
-            for attribute in list(vars(base).values()):
-                for function in functions_in(attribute):
-                    if trees.tree(function.__code__.co_filename) is not None:
-                        called = [each.__code__ for value in globals_of(function) for each in functions_in(value)]
-                        files.update(dict.fromkeys([code.co_filename for code in (function.__code__, *called)]))
+        for function in functions_of(kind):
+            if is_users_file(function.__code__.co_filename):
+                called = [each.__code__ for value in globals_of(function) for each in functions_in(value)]
+                files.update(dict.fromkeys([code.co_filename for code in (function.__code__, *called)]))
     for file in files:
         tree = trees.tree(file)
         for node in () if tree is None else functions(tree):
-            line = _softmax_between_products(node)
+            calls = list(_calls(node))
+            line = _softmax_between_products(node, calls)
             if line is not None:
-                chooses = any(name == ONE_FUNCTION for _, name in _calls(node))
-                yield Written((file, first_line(node)), line, chooses)
+                yield Written((file, first_line(node)), line, any(name == ONE_FUNCTION for _, name in calls))
 
 
-def _softmax_between_products(function: Any) -> Optional[int]:
+def _softmax_between_products(function: Any, calls: List[Tuple[ast.Call, str]]) -> Optional[int]:
     """The line of a function's softmax that a product follows, if it has two products and such a softmax."""
     products = [
         node.end_lineno or node.lineno
         for node in ast.walk(function)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult)
     ]
-    products += [call.end_lineno or call.lineno for call, name in _calls(function) if name in PRODUCTS]
-    softmaxes = [call.lineno for call, name in _calls(function) if name == "attend" or _SOFTMAX.search(name)]
-    if len(products) < _TWICE or any(name == "apply" for _, name in _calls(function)):
+    products += [call.end_lineno or call.lineno for call, name in calls if name in PRODUCTS]
+    softmaxes = [call.lineno for call, name in calls if name == "attend" or _SOFTMAX.search(name)]
+    if len(products) < _TWICE or any(name == "apply" for _, name in calls):
         # A function of autograd's own would take what is not computed yet, and lose its gradient.
         return None
     return next((line for line in sorted(softmaxes) if any(each >= line for each in products)), None)

@@ -7,7 +7,7 @@ import ast
 from typing import Any, Collection, Dict, Iterator, List, NamedTuple
 
 from .source_trees import SourceTrees
-from .uses import functions_in
+from .uses import functions_of
 
 _READ_LOCALS = frozenset(("locals", "vars", "eval", "exec"))
 
@@ -29,12 +29,10 @@ class HeldCall(NamedTuple):
 def held_calls(trees: SourceTrees, kind: type, names: Collection[str]) -> List[HeldCall]:
     """The calls of an object's own attributes of these names, in the methods of its class that the user wrote."""
     found: List[HeldCall] = []
-    for base in kind.__mro__:
-        for attribute in list(vars(base).values()):
-            for function in functions_in(attribute):
-                node = trees.function(function.__code__)
-                if node is not None:
-                    found += _calls_in(node, function.__code__.co_filename, names)
+    for function in functions_of(kind):
+        node = trees.function(function.__code__)
+        if node is not None:
+            found += _calls_in(node, function.__code__.co_filename, names)
     return found
 
 

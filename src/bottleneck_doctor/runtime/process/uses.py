@@ -69,6 +69,13 @@ def functions_in(attribute: Any) -> List[types.FunctionType]:
     return found
 
 
+def functions_of(kind: type) -> Iterator[types.FunctionType]:
+    """The functions behind all that a class and its bases hold."""
+    for base in kind.__mro__:
+        for attribute in list(vars(base).values()):
+            yield from functions_in(attribute)
+
+
 def globals_of(function: types.FunctionType) -> List[Any]:
     """The values in a function's closure, and the globals that it names."""
     names = function.__globals__
