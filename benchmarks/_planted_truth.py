@@ -218,6 +218,7 @@ SUITE = (
         name="padded_rows", expected=("padding",), never=(*WAITS, *STEPS, "memory-growth"), fix=("trimmed-padding",)
     ),
     Planted(name="own_attention", expected=("written-out-attention",), never=(*WAITS, *STEPS)),
+    Planted(name="frozen_backbone", expected=("frozen-part",), never=(*WAITS, *STEPS)),
     Planted(name="small_layers", expected=("python-bound",), never=FILES, place=False, late=LATE),
     Planted(name="python_forward", expected=("python-bound",), never=(*FILES, "work-between-steps")),
     Planted(name="own_optimizer", expected=("slow-optimizer",), never=(*FILES, "work-between-steps")),
@@ -264,6 +265,7 @@ SUITE = (
     # Look-alikes: something is there that could be the cause, and costs next to nothing. Computing is what takes time.
     _computes("double_sums", *STEPS),
     _computes("softmax_gates", *STEPS, "written-out-attention"),
+    _computes("mean_teacher", *STEPS, "frozen-part"),
     _computes("averaged_epochs", *STEPS),
     _computes("quick_files", *STEPS, arguments=("--data", f"{SCRATCH}/quick_files")),
     _computes("cheap_chain", *STEPS),

@@ -609,3 +609,53 @@ def test_padding_is_counted_where_batches_are_made(guest: StartGuest, workers: s
     assert made is not None
     # Rows of one to four places out of 32 in every batch.
     assert made.padding == PaddingUse(columns=32.0, empty=1 - 10 / 128, behind_longest=1 - 4 / 32)
+
+
+FROZEN = (
+    PRELUDE
+    + """
+class Features(nn.Linear):
+    def forward(self, rows):
+        time.sleep(0.03)
+        return super().forward(rows)
+
+class Whole(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.features = nn.Sequential(Features(4, 4), nn.ReLU())
+        self.head = nn.Linear(4, 1)
+
+    def forward(self, rows):
+        features = self.features(rows)  # the slow line
+        time.sleep(0.01)
+        return self.head(features)
+
+model = Whole()
+model.features.requires_grad_(sys.argv[1] == "learns")
+optimizer = torch.optim.SGD([each for each in model.parameters() if each.requires_grad], lr=1e-4)
+while True:
+    for rows, _ in DataLoader(Rows(40), batch_size=4):
+        optimizer.zero_grad()
+        model(rows).mean().backward()
+        optimizer.step()
+        time.sleep(0.02)
+"""
+)
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_a_frozen_part_takes_what_it_sleeps(guest: StartGuest, tmp_path: Path, frozen: bool) -> None:
+    script = guest(FROZEN, "frozen" if frozen else "learns")
+    script.found()
+    done = script.window({}, mode="phases", steps=16)
+    assert done.status == "ok", done.reason
+    close_to_window(done)
+    told = phases.frozen([done.detail])
+    assert [each.names for each in told] == ([["features"]] if frozen else [])
+    if frozen:
+        assert told[0].share == pytest.approx(0.5, abs=POINTS)
+        assert told[0].site.file == str(tmp_path / "train.py")
+        assert FROZEN.splitlines()[told[0].site.line - 1].endswith("# the slow line")
+        assert (told[0].batch, told[0].random) == (False, False)
+    after = script.window({}, steps=8)
+    assert after.status == "ok"

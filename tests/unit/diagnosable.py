@@ -15,6 +15,7 @@ from bottleneck_doctor.documents.report import (
     EpochPause,
     FileUse,
     Finding,
+    FrozenPart,
     GarbageCollection,
     HotFunction,
     LineCost,
@@ -414,6 +415,9 @@ BUSY_WORKERS = {"cpu_user": 1.7, "cpu_system": 0.1}
 STORM = {"cpu_user": 1.7, "cpu_system": 0.1, "threads": 34.0, "involuntary_switches": 2000.0}
 LEAKING = [(500.0 + 300 * each) * MB for each in range(4)]
 ITEM = SynchronisingCall(name="item", path=FILE, line=55, per_step=64.0, ms_per_step=12.0)
+FROZEN = FrozenPart(
+    site=Site(file=FILE, line=77), names=["layer3", "layer2", "layer1", "conv1"], share=0.6, batch=False, random=False
+)
 IMBALANCED = [
     WorkerActivity(worker=0, batches=50, fetch_seconds=0.01, collate_seconds=0.0, idle_share=0.5),
     WorkerActivity(worker=1, batches=50, fetch_seconds=0.04, collate_seconds=0.0, idle_share=0.0),

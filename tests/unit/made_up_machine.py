@@ -476,6 +476,7 @@ def _told(
         "synchronising": [],
         "garbage": {"collections": 0, "seconds": 0.0},
         "exchanges": None,
+        "frozen": [],
         "loading": None if load is None else _loaded(steps, load),
         "loading_missing": "nobody looked" if load is None else "",
         "timeline": None,

@@ -19,6 +19,7 @@ from tests.unit.diagnosable import (
     BY_ID,
     FLIP,
     FOUND,
+    FROZEN,
     ITEM,
     LARGE,
     MB,
@@ -307,6 +308,12 @@ PAIRS: dict[str, Pair] = {
         (0.0, 2.0),
     ),
     "written-out-attention": Pair("the share of a step in attention's softmax", attending, (0.07, 0.6), (0.0, 0.04)),
+    "frozen-part": Pair(
+        "the share of a step in a frozen part",
+        lambda amount, _: healthy(frozen=[replace(FROZEN, share=amount)]),
+        (0.12, 0.9),
+        (0.0, 0.09),
+    ),
     "needless-exchanges": Pair(
         "the share of a step in communication, half of it needless",
         lambda amount, _: healthy(

@@ -22,6 +22,7 @@ from tests.unit.diagnosable import (
     FLIP,
     FORWARD,
     FOUND,
+    FROZEN,
     GETITEM,
     IDLE_WORKERS,
     IMBALANCED,
@@ -353,6 +354,18 @@ CASES: dict[str, Case] = {
         ),
         line=12,
     ),
+    "frozen-part": Case(
+        fires=healthy(frozen=[FROZEN], found=replace(FOUND, facts={"cached_samples": {"repeats": True}})),
+        # What streams by may never come again.
+        silent=healthy(frozen=[FROZEN], found=replace(FOUND, iterable=True)),
+        weight=0.6,
+        words=(
+            "`layer3`, `layer2`, `layer1` and 1 more (train.py, line 77) take 60 % of a step",
+            "nothing in there learns",
+            "Samples are the same in each epoch, and so are its outputs",
+        ),
+        line=77,
+    ),
     "needless-exchanges": Case(
         fires=healthy(phases=shares(communication=0.4), exchanges=Exchanges(passes=40, exchanged=40, updates=10)),
         silent=healthy(phases=shares(communication=0.4), exchanges=Exchanges(passes=40, exchanged=10, updates=10)),
@@ -473,6 +486,29 @@ CASES: dict[str, Case] = {
         words=("a difference below 8 % may be chance", "take 12 % of the processor time"),
     ),
 }
+
+
+@pytest.mark.parametrize(
+    ("changes", "repeats", "words"),
+    [
+        ({}, True, "Samples are the same in each epoch, and so are its outputs."),
+        ({}, None, "The same samples give the same outputs in each epoch."),
+        ({}, False, "Its outputs would be the same in each epoch, but for samples that change from epoch to epoch."),
+        (
+            {"batch": True, "random": True},
+            False,
+            "but for samples that change from epoch to epoch, BatchNorm in training mode and what is drawn at random",
+        ),
+    ],
+)
+def test_what_a_frozen_part_makes_is_the_same_only_where_that_is_known(
+    changes: dict[str, bool], repeats: bool | None, words: str
+) -> None:
+    facts = {} if repeats is None else {"cached_samples": {"repeats": repeats}}
+    evidence = healthy(frozen=[replace(FROZEN, **changes)], found=replace(FOUND, facts=facts))
+    found = finding("frozen-part", evidence)
+    assert found is not None
+    assert words in found.sentence
 
 
 def test_noise_that_took_no_time_has_no_weight() -> None:

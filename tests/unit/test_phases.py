@@ -7,6 +7,7 @@ import functools
 import itertools
 import os
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 import torch
 from torch.utils.data import ConcatDataset, Dataset, Subset
 
-from bottleneck_doctor.documents.report import EvaluationLoader, Exchanges, Site
+from bottleneck_doctor.documents.report import EvaluationLoader, Exchanges, FrozenPart, Site
 from bottleneck_doctor.measure import phases
 from bottleneck_doctor.runtime.modes import stopwatch
 from bottleneck_doctor.runtime.modes.files import OpenCount, file_system
@@ -44,6 +45,7 @@ def detail(**changes: Any) -> dict[str, Any]:
         "synchronising": [{"name": ".item()", "file": "/a/train.py", "line": 7, "count": 4, "seconds": 0.2}],
         "garbage": {"collections": 2, "seconds": 0.4},
         "exchanges": None,
+        "frozen": [],
         "loading": {
             "num_workers": 2,
             "fetch_seconds": [0.5, 1.5],
@@ -203,6 +205,26 @@ def test_synchronising_calls_and_garbage() -> None:
     assert collected is not None
     assert (collected.collections, collected.ms_per_step, collected.share) == (4, 100, 0.1)
     assert phases.garbage([{}]) is None
+
+
+def test_frozen_parts_add_up_by_the_line_that_leads_to_them() -> None:
+    def seen(line: int, batch: bool = False, **seconds: float) -> dict[str, Any]:
+        parts = [{"name": name, "seconds": each} for name, each in seconds.items()]
+        whole = {"seconds": sum(seconds.values()), "parts": parts}
+        return {"file": "/a/train.py", "line": line, **whole, "batch": batch, "random": False}
+
+    told = [
+        detail(frozen=[seen(9, stem=0.5, body=1.0)]),
+        detail(frozen=[seen(9, batch=True, stem=0.5), seen(5, loss=0.4)]),
+    ]
+    site = Site(file="/a/train.py", line=9)
+    assert phases.frozen([*told, detail(), detail()]) == [
+        FrozenPart(site=site, names=["stem", "body"], share=pytest.approx(2.0 / 16), batch=True, random=False),
+        FrozenPart(
+            site=replace(site, line=5), names=["loss"], share=pytest.approx(0.4 / 16), batch=False, random=False
+        ),
+    ]
+    assert phases.frozen([detail()]) == []
 
 
 def test_exchanges_of_gradients_add_up() -> None:

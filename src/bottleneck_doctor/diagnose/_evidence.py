@@ -20,6 +20,7 @@ from bottleneck_doctor.documents.report import (
     EpochPause,
     Exchanges,
     FixOutcome,
+    FrozenPart,
     GarbageCollection,
     LineProfile,
     Loading,
@@ -62,6 +63,7 @@ class Evidence:
     synchronising: Sequence[SynchronisingCall] | None = None
     garbage: GarbageCollection | None = None
     exchanges: Exchanges | None = None
+    frozen: Sequence[FrozenPart] = ()
     fixes: Sequence[FixOutcome] = ()
     ceilings: Mapping[str, Speedup] = field(default_factory=lambda: MappingProxyType({}))
     workers: Workers | None = None

@@ -202,6 +202,22 @@ class Timeline:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FrozenPart:
+    """Modules that one line of the user's leads to, that do not learn, and that nothing that learns comes before.
+
+    `names`: the slowest first. `share`: of a step. `batch`: their outputs depend on the rest of the batch, as those of
+    BatchNorm in training mode do. `random`: they draw numbers, as dropout does,
+    or what they are given is drawn within the step.
+    """
+
+    site: Site
+    names: list[str]
+    share: float
+    batch: bool
+    random: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class SynchronisingCall:
     """A place in the user's code that takes a value out of a tensor (`.item()`, `.cpu()`, `print` …), which makes the
     host wait for the device where there is one: how often a step, and milliseconds a step."""

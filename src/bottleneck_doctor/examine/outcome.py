@@ -185,6 +185,7 @@ def _evidence(
         synchronising=told.synchronising,
         garbage=told.garbage,
         exchanges=told.exchanges,
+        frozen=told.frozen,
         fixes=judged.fixes if judged else [],
         ceilings=judged.ceilings if judged else {},
         workers=judged.workers if judged else None,

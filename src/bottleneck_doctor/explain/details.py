@@ -157,6 +157,24 @@ class Exchanges(TypedDict):
     updates: int
 
 
+class TimedPart(TypedDict):
+    """Seconds in the calls of one module."""
+
+    name: str
+    seconds: float
+
+
+class Frozen(TypedDict):
+    """Frozen parts that one line of the user's leads to. See `runtime/modes/frozen.py`."""
+
+    file: str
+    line: int
+    seconds: float
+    parts: list[TimedPart]
+    batch: bool
+    random: bool
+
+
 class PhasesDetail(TypedDict):
     """What a window of phases found. See `runtime/modes/phases.py`."""
 
@@ -168,6 +186,7 @@ class PhasesDetail(TypedDict):
     synchronising: list[Synchronising]
     garbage: Garbage
     exchanges: Exchanges | None
+    frozen: list[Frozen]
     loading: Loading | None
     loading_missing: str
     timeline: Timeline | None

@@ -11,6 +11,7 @@ from bottleneck_doctor.documents.report import (
     DeviceProfile,
     EpochPause,
     Exchanges,
+    FrozenPart,
     GarbageCollection,
     LineProfile,
     Loading,
@@ -43,6 +44,7 @@ class Explanation:
     synchronising: list[SynchronisingCall] | None = None
     garbage: GarbageCollection | None = None
     exchanges: Exchanges | None = None
+    frozen: list[FrozenPart] = field(default_factory=list)
     sampling: SamplingProfile | None = None
     lines: LineProfile | None = None
     device: DeviceProfile | None = None
@@ -97,6 +99,7 @@ class Explanation:
         self.synchronising = phases.synchronising(details)
         self.garbage = phases.garbage(details)
         self.exchanges = phases.exchanges(details)
+        self.frozen = phases.frozen(details)
 
     def read_pause(self, session: int, detail: dict[str, Any], windows: Sequence[Window]) -> None:
         """Take in what a window of phases told of the pauses that its process has seen so far."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bottleneck_doctor.knobs._spec import KnobSpec, ListedSamples, prepared, told_obstacle
+from bottleneck_doctor.knobs._spec import KnobSpec, ListedSamples, prepared, told, told_obstacle
 from bottleneck_doctor.runtime.wire.messages import Found
 
 NAME = "cached_samples"
@@ -11,6 +11,12 @@ NAME = "cached_samples"
 def obstacle(found: Found) -> str | None:
     """Why samples can't be prepared once, "" where they can; None where the guest has not looked."""
     return told_obstacle(found, NAME)
+
+
+def repeats(found: Found) -> bool | None:
+    """Whether a sample is the same in each epoch; None if nobody knows."""
+    seen = (told(found, NAME) or {}).get("repeats")
+    return seen if isinstance(seen, bool) else None
 
 
 KNOB = KnobSpec(

@@ -7,7 +7,7 @@ before anything is divided. `runtime/modes/phases.py` describes the shape of a d
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +17,7 @@ from bottleneck_doctor.documents.report import (
     Event,
     Exchanges,
     FileUse,
+    FrozenPart,
     GarbageCollection,
     Loading,
     PaddingUse,
@@ -143,6 +144,30 @@ def exchanges(details: Sequence[Detail]) -> Exchanges | None:
     if not told:
         return None
     return Exchanges(**{name: sum(each[name] for each in told) for name in ("passes", "exchanged", "updates")})
+
+
+def frozen(details: Sequence[Detail]) -> list[FrozenPart]:
+    """Frozen parts by the line that leads to them, the slowest first. Windows in which one was not seen count too."""
+    wall = math.fsum(detail.get("seconds", 0.0) for detail in details)
+    by_line: defaultdict[tuple[str, int], list[Detail]] = defaultdict(list)
+    for detail in details:
+        for each in detail.get("frozen", ()):
+            by_line[each["file"], each["line"]].append(each)
+    parts = []
+    for (file, line), seen in by_line.items():
+        seconds: Counter[str] = Counter()
+        for part in (part for each in seen for part in each["parts"]):
+            seconds[part["name"]] += part["seconds"]
+        parts.append(
+            FrozenPart(
+                site=Site(file=file, line=line),
+                names=[name for name, _ in seconds.most_common()],
+                share=math.fsum(each["seconds"] for each in seen) / wall if wall > 0 else 0.0,
+                batch=any(each["batch"] for each in seen),
+                random=any(each["random"] for each in seen),
+            )
+        )
+    return sorted(parts, key=lambda part: -part.share)
 
 
 def garbage(details: Sequence[Detail]) -> GarbageCollection | None:

@@ -35,6 +35,9 @@ FILLED = (4, 2048)
 SPREAD_BYTES = 64 << 20
 """The samples of a window take this much memory, which is more than the cache of a core."""
 MOST_COPIES = 16384
+_IN_MEMORY = "already on: the samples are in memory"
+_DRAWN = "its samples are drawn at random, so each epoch has others"
+_UNLIKE = "a sample is not the same each time it is prepared"
 _OBJECT_BYTES = 100
 """About what an object of Python's takes besides its data."""
 
@@ -60,11 +63,12 @@ class CachedSamples(InMemory):
 
 def look(loader: Any) -> Dict[str, Any]:
     """`obstacle`: why the samples of this loader can't be prepared once, as the end of a sentence; "" if they can.
-    Then `samples`, their number, and about what preparing takes: `bytes` in all, and `seconds` in all."""
+    Then `samples`, their number, and about what preparing takes: `bytes` in all, and `seconds` in all. `repeats`:
+    whether a sample is the same in each epoch; not there if nobody knows."""
     dataset = loader.dataset
     obstacle = _by_kind(loader)
     if obstacle:
-        return {"obstacle": obstacle}
+        return {"obstacle": obstacle, "repeats": True} if obstacle is _IN_MEMORY else {"obstacle": obstacle}
     try:
         _source[:] = [weakref.ref(dataset)]
         count = len(dataset)
@@ -72,12 +76,12 @@ def look(loader: Any) -> Dict[str, Any]:
     except Exception as error:
         return {"obstacle": f"preparing a sample in the main process failed ({type(error).__name__})"}
     if isinstance(found, str):
-        return {"obstacle": found}
+        return {"obstacle": found, "repeats": False} if found in (_DRAWN, _UNLIKE) else {"obstacle": found}
     size, seconds = found
     large = too_large(count * size, "samples")
     if large:
-        return {"obstacle": large}
-    return {"obstacle": "", "samples": count, "bytes": int(count * size), "seconds": count * seconds}
+        return {"obstacle": large, "repeats": True}
+    return {"obstacle": "", "repeats": True, "samples": count, "bytes": int(count * size), "seconds": count * seconds}
 
 
 def _by_kind(loader: Any) -> str:
@@ -89,7 +93,7 @@ def _by_kind(loader: Any) -> str:
         return "the loader asks its dataset for whole batches"
     inner = inside_subsets(dataset)
     if isinstance(inner, (list, tuple, TensorDataset)) or reads_rows(inner):
-        return "already on: the samples are in memory"
+        return _IN_MEMORY
     if not callable(getattr(dataset, "__len__", None)):
         return f"`{type(dataset).__name__}` does not say how many samples it has"
     return ""
@@ -114,12 +118,12 @@ def _looked_at(dataset: Any, count: int, collate: Callable[[Any], Any]) -> Any:
             second = dataset[index]
             lasted.append(now() - again)
             if before.drew():
-                return "its samples are drawn at random, so each epoch has others"
+                return _DRAWN
             same = alike(first, second)
             if same is None:
                 return f"samples of this kind can't be compared (`{type(first).__name__}`)"
             if not same:
-                return "a sample is not the same each time it is prepared"
+                return _UNLIKE
             if _elsewhere(first):
                 return "its samples are on a device"
             # What is there both times lies in the dataset, however often a sample is kept.

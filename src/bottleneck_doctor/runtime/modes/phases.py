@@ -7,6 +7,7 @@ Hooks are on only while the window runs. The result, with times in seconds:
 - `garbage`: `collections`, `seconds`
 - `exchanges`: `passes` (backward), `exchanged` (those of them that exchanged gradients with other processes), `updates`
   (of optimizers), or None
+- `frozen`: what the model's frozen parts take (see `FrozenParts.detail`)
 - `loading` (see `LoadingRecorder.detail`) or None, and then `loading_missing` says why
 - `timeline`: `seconds`, `events` of `[lane, kind, start, seconds, batch]`, or None
 - `epoch_pause`: totals since the process began (see `EpochPauses`)
@@ -27,6 +28,7 @@ from ..loop.steps import Watch
 from ..process.originals import get_frame, now
 from . import Mode
 from .communication import Communication
+from .frozen import FrozenParts
 from .loading import LoadingRecorder
 from .patches import Patches
 from .stopwatch import (
@@ -58,6 +60,7 @@ class Phases(Mode, Watch):
         self._values = TakenValues(self._value_counts)
         self._loading: Optional[LoadingRecorder] = None
         self._communication = Communication(context.steps.roots)
+        self._frozen = FrozenParts(context.steps.roots, synchronise)
         self._thread = threading.get_ident()
         self._wait = -1
         self._asked = 0.0
@@ -156,6 +159,7 @@ class Phases(Mode, Watch):
         self._waits.append(waited)
         self._ready += waited < READY_SECONDS
         self._clock.end(self._wait)
+        self._frozen.batch_arrived()
         self._holding = True
 
     def step_ended(self) -> None:
@@ -164,6 +168,7 @@ class Phases(Mode, Watch):
     def _close_step(self) -> None:
         if self._clock.running and self._holding:
             self._clock.step_ended()
+            self._frozen.step_ended()
             self._holding = self.context.feed is None
 
     # -- phases ------------------------------------------------------------------------------------------------------
@@ -194,13 +199,19 @@ class Phases(Mode, Watch):
                 self._communication.backward_ended()
 
     def _forward(self, original: Any) -> Any:
-        clock, is_compiling = self._clock, torch.compiler.is_compiling
+        clock, frozen, is_compiling = self._clock, self._frozen, torch.compiler.is_compiling
 
-        def call(module: Any, *args: Any, **kwargs: Any) -> Any:
+        def call(module: Any, /, *args: Any, **kwargs: Any) -> Any:
             # Asked first: a graph that is made now must not depend on what is charged at the moment.
-            if is_compiling() or clock.current in _WHOLE or self._elsewhere():
+            if is_compiling():
                 return original(module, *args, **kwargs)
-            return self._charged(FORWARD, original, (module, *args), kwargs)
+            if clock.current in _WHOLE:
+                if frozen.watching and clock.current is FORWARD and not self._elsewhere():
+                    return frozen.called(original, module, *args, **kwargs)
+                return original(module, *args, **kwargs)
+            if self._elsewhere():
+                return original(module, *args, **kwargs)
+            return self._charged(FORWARD, frozen.called, (original, module, *args), kwargs)
 
         return call
 
@@ -289,6 +300,7 @@ class Phases(Mode, Watch):
             "synchronising": self._values.detail(),
             "garbage": {"collections": self._collections, "seconds": self._collecting},
             "exchanges": None if exchanges is None else {**exchanges, "updates": self._updates},
+            "frozen": self._frozen.detail(),
             "timeline": timeline,
             "epoch_pause": self.context.pauses.totals(),
             **loading,
