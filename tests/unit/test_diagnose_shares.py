@@ -58,3 +58,35 @@ def test_parts_of_what_workers_make_at_once_are_no_shares_of_the_time() -> None:
     assert by_workers.share is None
     assert alone is not None
     assert alone.share == pytest.approx(0.6 * 0.8 * 10 / 10.5)
+
+
+@pytest.mark.parametrize("share", [0.4, 0.9])
+def test_what_a_share_is_worth_at_most(share: float) -> None:
+    found = finding("work-between-steps", healthy(phases=shares(between=share)))
+    assert found is not None
+    assert found.share is not None
+    assert found.at_most == pytest.approx(1 / (1 - found.share))
+
+
+def test_nobody_says_what_is_left_beside_nearly_all_of_the_time() -> None:
+    found = finding("work-between-steps", healthy(phases=shares(between=0.985)))
+    assert found is not None
+    assert found.at_most is None
+
+
+def test_nothing_is_worth_anything_where_its_time_cannot_be_spared_or_is_not_known() -> None:
+    computing = finding("compute-bound", CASES["compute-bound"].fires)
+    on_device = finding("work-between-steps", on_gpu(healthy(phases=shares(between=0.4))))
+    of_workers = finding("slow-transform", healthy(WAITING, loop=in_workers(transforms=BLUR)))
+    for found in (computing, on_device, of_workers):
+        assert found is not None
+        assert found.at_most is None
+
+
+def test_a_pause_between_epochs_is_worth_as_much_on_a_device() -> None:
+    found = finding(
+        "slow-epoch-turn", replace(on_gpu(healthy()), epoch_pause=CASES["slow-epoch-turn"].fires.epoch_pause)
+    )
+    assert found is not None
+    assert found.share is not None
+    assert found.at_most == pytest.approx(1 / (1 - found.share))

@@ -21,16 +21,17 @@ Step = Callable[[torch.Tensor], torch.Tensor]
 def watched(*roots: nn.Module) -> Iterator[FrozenParts]:
     """Calls of modules pass through the watch, as in a window of phases."""
     parts = FrozenParts(list(roots), lambda: None)
-    original: Any = nn.Module.__call__
+    kind: Any = nn.Module
+    original = kind.__call__
 
     def call(module: Any, /, *args: Any, **kwargs: Any) -> Any:
         return parts.called(original, module, *args, **kwargs)
 
-    nn.Module.__call__ = call
+    kind.__call__ = call
     try:
         yield parts
     finally:
-        nn.Module.__call__ = original
+        kind.__call__ = original
 
 
 def seen(step: Step, *learning: nn.Module, steps: int = 3, roots: tuple[nn.Module, ...] = ()) -> list[dict[str, Any]]:
@@ -41,7 +42,7 @@ def seen(step: Step, *learning: nn.Module, steps: int = 3, roots: tuple[nn.Modul
         for _ in range(steps):
             batch = torch.randn(4, 8)
             parts.batch_arrived()
-            step(batch).sum().backward()
+            step(batch).sum().backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             optimizer.zero_grad()
             parts.step_ended()
@@ -155,7 +156,7 @@ def test_what_is_given_the_output_of_a_part_that_learns_is_no_frozen_part() -> N
     def step(x: torch.Tensor) -> torch.Tensor:
         made: torch.Tensor = model(x)
         with torch.no_grad():
-            worth = reward(made.detach() + 1)
+            worth: torch.Tensor = reward(made.detach() + 1)
         return made * worth.sum()
 
     assert not seen(step, model)

@@ -219,10 +219,8 @@ def test_frozen_parts_add_up_by_the_line_that_leads_to_them() -> None:
     ]
     site = Site(file="/a/train.py", line=9)
     assert phases.frozen([*told, detail(), detail()]) == [
-        FrozenPart(site=site, names=["stem", "body"], share=pytest.approx(2.0 / 16), batch=True, random=False),
-        FrozenPart(
-            site=replace(site, line=5), names=["loss"], share=pytest.approx(0.4 / 16), batch=False, random=False
-        ),
+        FrozenPart(site=site, names=["stem", "body"], share=2.0 / 16, batch=True, random=False),
+        FrozenPart(site=replace(site, line=5), names=["loss"], share=0.4 / 16, batch=False, random=False),
     ]
     assert phases.frozen([detail()]) == []
 

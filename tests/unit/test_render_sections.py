@@ -26,6 +26,7 @@ from bottleneck_doctor.documents.report import (
 )
 from bottleneck_doctor.render import html, thinning
 from bottleneck_doctor.render.embedded import embedded_data
+from bottleneck_doctor.wording import ranking
 
 
 def section(text: str, name: str) -> str:
@@ -71,6 +72,27 @@ def test_the_cause_its_line_and_its_worth_stand_beside_the_change() -> None:
     finding = words_of(section(text, "why"))
     assert "73 % of the time" in finding
     assert "train.py, line 58 for images, labels in loader:" in finding
+
+
+def test_what_a_finding_is_worth_at_most_stands_below_its_share() -> None:
+    result = load("pets")
+    promised = ranking.best_measured(result)
+    assert promised is not None
+    best = promised.speedup
+    first = replace(result.findings[0], at_most=2 * best.estimate)
+    text = words_of(section(html.render(replace(result, findings=[first])), "why"))
+    assert f"of the time worth at most {2 * best.estimate:.1f}×" in text
+    assert "if this took no time" in text
+    # What was measured brings more, so it spares other time as well.
+    less = replace(first, at_most=best.estimate - 0.1)
+    assert "at most" not in words_of(section(html.render(replace(result, findings=[less])), "why"))
+
+
+def test_where_nothing_is_promised_the_advice_is_told_with_its_worth() -> None:
+    result = load("undecided")
+    first = replace(load("pets").findings[0], sentence="The optimizer takes 80 %.", advice="Fuse it.", at_most=5.0)
+    text = words_of(html.render(replace(result, findings=[first])))
+    assert "What to do: Fuse it. If this took no time, training would be 5.0× as fast." in text
 
 
 def test_a_finding_that_repeats_the_verdict_is_not_its_reason() -> None:

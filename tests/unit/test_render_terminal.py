@@ -39,6 +39,15 @@ def test_at_most_three_reasons_are_told() -> None:
     assert "Why:" not in terminal.render(replace(result, findings=[]), report_path=None, width=200, color=False)
 
 
+def test_the_advice_is_told_with_its_worth_where_nothing_is_faster() -> None:
+    result = load("undecided")
+    first = replace(load("pets").findings[0], sentence="The optimizer takes 80 %.", advice="Fuse it.", at_most=5.0)
+    text = terminal.render(replace(result, findings=[first]), report_path=None, width=200, color=False)
+    assert "What to do: Fuse it. If this took no time, training would be 5.0× as fast." in text
+    unknown = replace(result, findings=[replace(first, at_most=None)])
+    assert "If this took" not in terminal.render(unknown, report_path=None, width=200, color=False)
+
+
 def test_a_line_to_change_is_said_from_the_folder_of_the_run() -> None:
     """Reports hold whole paths; one of them would fill the column and break in the middle of a name."""
     text = terminal.render(recorded("pets"), report_path=None, width=None, color=False)

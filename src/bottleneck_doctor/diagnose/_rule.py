@@ -73,8 +73,8 @@ class Rule:
     `needs`: names of `_evidence.NEEDS`. `source`: where the threshold comes from. `fixes`: those that may help. A
     deeper finding comes before a shallower one on its topic that it explains. `general`: it is dropped if a deeper one
     explains it. `residual`: it is about the rest of the time, so it is dropped if anything else weighs enough.
-    `yields_to`: it is dropped if one of these is found. `contradicts`: of two, the lighter one is dropped. `told`: it
-    may be the verdict's cause.
+    `removable`: its advice, if taken, may spare all of the time that it names. `yields_to`: it is dropped if one of
+    these is found. `contradicts`: of two, the lighter one is dropped. `told`: it may be the verdict's cause.
     """
 
     id: str
@@ -89,6 +89,7 @@ class Rule:
     general: bool = False
     residual: bool = False
     told: bool = True
+    removable: bool = False
     yields_to: tuple[str, ...] = ()
     contradicts: tuple[str, ...] = ()
 

@@ -243,8 +243,9 @@ class Finding:
     """A statement drawn from the evidence by one rule.
 
     `weight`, from 0 to 1: what findings are ordered by; a cause takes over that of what it explains. `share`: the share
-    of the training's time that was measured for it; None where none was. `evidence`: the figures of the sentence.
-    `fixes`: ids of the fixes that answer it.
+    of the training's time that was measured for it; None where none was. `at_most`: how many times as fast training
+    would be if that took no time; None where this is not known. `evidence`: the figures of the sentence. `fixes`: ids
+    of the fixes that answer it.
     """
 
     id: str
@@ -256,6 +257,7 @@ class Finding:
     site: Site | None = None
     advice: str = ""
     share: float | None = None
+    at_most: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

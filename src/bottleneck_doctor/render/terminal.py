@@ -72,7 +72,8 @@ def render(result: Result, *, report_path: str | None, width: int | None, color:
         console.print(Padding(line, (0, 0, 0, 2)))
         if finding is reasons[0] and finding.advice and not faster:
             # Nothing that was measured says what to do, and this is all that is known.
-            console.print(Padding(_sentence(f"What to do: {finding.advice}", "", color), (0, 0, 0, 4)))
+            said = f"What to do: {finding.advice} {words.spared_text(ranking.at_most(result, finding))}".rstrip()
+            console.print(Padding(_sentence(said, "", color), (0, 0, 0, 4)))
     if faster:
         console.print()
         console.print(_table(faster[:FIRST_ROWS], result))

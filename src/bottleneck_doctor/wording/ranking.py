@@ -270,6 +270,15 @@ def reasons(result: Result) -> list[Finding]:
     return sorted(said, key=lambda each: each.id != result.verdict.finding)
 
 
+def at_most(result: Result, finding: Finding) -> float | None:
+    """How many times as fast training would be if what a finding names took no time. None where that is not known, or
+    where something was measured that brings more, and so spares other time as well."""
+    best = best_measured(result)
+    if finding.at_most is None or not math.isfinite(finding.at_most):
+        return None
+    return None if best is not None and best.speedup.estimate > finding.at_most else finding.at_most
+
+
 def not_measured(result: Result) -> list[str]:
     """What this report has no evidence for, in the reader's words."""
     missing: list[tuple[bool, str]] = [

@@ -252,6 +252,16 @@ def share_text(share: float) -> str:
     return f"{percent:.0f} %"
 
 
+def at_most_text(at_most: float | None) -> str:
+    """How many times as fast training would be without the time that a finding names; "" where that is not known."""
+    return "" if at_most is None else ratio_text(at_most, 2 if at_most < 1.95 else 1)
+
+
+def spared_text(at_most: float | None) -> str:
+    """The same as a sentence."""
+    return "" if at_most is None else f"If this took no time, training would be {at_most_text(at_most)} as fast."
+
+
 def below_text(floor: float) -> str:
     """What a noise floor leaves out, to go behind a noun: ` below 12 %`, or ` below 3.2×` where it is that high."""
     return f" below {share_text(floor) if floor < 1.0 else ratio_text(1.0 + floor, 1)}"

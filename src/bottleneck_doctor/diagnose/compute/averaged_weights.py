@@ -55,6 +55,7 @@ RULE = Rule(
     depth=CAUSE,
     needs=("phases", "profile"),
     judge=judge,
+    removable=True,
     source="https://docs.pytorch.org/docs/stable/optim.html#weight-averaging-swa-and-ema",
     advice="Move all tensors at once: `torch._foreach_lerp_(means, weights, 1 - decay)` with two lists of tensors, or "
     "`torch.optim.swa_utils.AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(decay))`. Averaging every few "

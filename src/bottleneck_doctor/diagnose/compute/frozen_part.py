@@ -61,6 +61,7 @@ RULE = Rule(
     depth=CAUSE,
     needs=("phases",),
     judge=judge,
+    removable=True,
     source="https://docs.pytorch.org/tutorials/beginner/transfer_learning_tutorial.html"
     "#convnet-as-fixed-feature-extractor",
     advice="If samples are the same in each epoch, compute the outputs of this part once, before training. Call "

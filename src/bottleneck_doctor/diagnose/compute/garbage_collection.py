@@ -41,6 +41,7 @@ RULE = Rule(
     depth=CAUSE,
     needs=("garbage",),
     judge=judge,
+    removable=True,
     source="https://docs.python.org/3/library/gc.html",
     advice="Call `gc.freeze()` after set-up, so that the collector does not go through the whole data set each time. "
     "Call `gc.collect()` at the end of an epoch at most, and not in every step.",

@@ -36,6 +36,7 @@ RULE = Rule(
     depth=CAUSE,
     needs=("phases",),
     judge=judge,
+    removable=True,
     source=TUNING_GUIDE,
     advice="Pass `fused=True` or `foreach=True` if the optimizer takes it; in an optimizer of your own, update all "
     "parameters at once. Or accumulate gradients over several batches.",

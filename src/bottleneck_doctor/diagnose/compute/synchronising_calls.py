@@ -96,6 +96,7 @@ RULE = Rule(
     depth=CAUSE,
     needs=("step", "synchronising"),
     judge=judge,
+    removable=True,
     source="https://pytorch.org/tutorials/recipes/recipes/tuning_guide.html#avoid-unnecessary-cpu-gpu-synchronization",
     advice="Compute on whole tensors, keep sums as tensors, and call `.item()` once every so many steps.",
     contradicts=("compute-bound",),

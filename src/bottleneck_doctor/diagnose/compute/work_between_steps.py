@@ -75,6 +75,7 @@ RULE = Rule(
     depth=PLACE,
     needs=("phases",),
     judge=judge,
+    removable=True,
     source=TUNING_GUIDE,
     advice="Do this work only every so many steps, keep figures as tensors until then, or move it to another thread or "
     "process.",

@@ -56,6 +56,7 @@ RULE = Rule(
     topic="data",
     needs=("loader", "wait", "loading"),
     judge=judge,
+    removable=True,
     source="https://docs.pytorch.org/vision/stable/transforms.html#performance-considerations",
     advice="Do on whole batches what does the same to every sample, such as `ToTensor` and `Normalize`. What is not "
     "random can be done once, before training.",

@@ -63,6 +63,7 @@ RULE = Rule(
     topic="data",
     needs=("loader", "wait", "loading"),
     judge=judge,
+    removable=True,
     source=DATA_GUIDE + "#working-with-collate-fn",
     advice="In the collate function, work on the whole batch at once instead of sample by sample, or move the work "
     "into the dataset.",

@@ -51,6 +51,7 @@ RULE = Rule(
     topic="data",
     needs=("loader", "wait", "loading", "profile"),
     judge=judge,
+    removable=True,
     source="https://docs.pytorch.org/vision/stable/io.html",
     advice="Store the files at the size that training uses, decode with a faster library, or keep decoded samples.",
     fixes=("workers", "prefetch-factor", "intra-op-threads", "cached-samples", "cached-inputs"),

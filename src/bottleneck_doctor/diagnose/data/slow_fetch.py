@@ -78,6 +78,7 @@ RULE = Rule(
     depth=PLACE,
     needs=("loader", "wait", "loading"),
     judge=judge,
+    removable=True,
     source=DATA_GUIDE,
     advice="Do this work once, before training, instead of for every sample of every epoch.",
     fixes=("workers", "prefetch-factor", "intra-op-threads", "batched-fetch", "cached-samples", "cached-inputs"),

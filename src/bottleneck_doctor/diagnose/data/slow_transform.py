@@ -48,6 +48,7 @@ RULE = Rule(
     topic="data",
     needs=("loader", "wait", "loading"),
     judge=judge,
+    removable=True,
     source="https://docs.pytorch.org/vision/stable/transforms.html#performance-considerations",
     advice="Make this transform cheaper: on smaller inputs, in a faster library, once before training, or on whole "
     "batches on the device.",

@@ -52,6 +52,7 @@ RULE = Rule(
     depth=ORIGIN,
     needs=("epoch", "epoch-pause"),
     judge=judge,
+    removable=True,
     source="https://pytorch.org/docs/stable/data.html#multi-process-data-loading",
     advice="Make the loader of the evaluation as quick as that of the training.",
 )

@@ -54,6 +54,7 @@ RULE = Rule(
     depth=CAUSE,
     needs=("epoch", "epoch-pause"),
     judge=judge,
+    removable=True,
     source="https://pytorch.org/docs/stable/data.html#torch.utils.data.DataLoader",
     advice="Look at what the loop does when an epoch ends.",
     fixes=("persistent-workers", "no-workers"),

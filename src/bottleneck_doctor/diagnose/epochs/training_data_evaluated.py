@@ -34,6 +34,7 @@ RULE = Rule(
     depth=ORIGIN,
     needs=("epoch", "epoch-pause"),
     judge=judge,
+    removable=True,
     source="https://docs.pytorch.org/tutorials/beginner/introyt/trainingyt.html",
     advice="Add up loss and accuracy of the batches while you train on them: the figures of an epoch cost nothing "
     "then. If you need those of the finished weights, evaluate the training data every few epochs, or a part of it.",

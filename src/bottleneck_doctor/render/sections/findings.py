@@ -10,7 +10,7 @@ from markupsafe import Markup
 from bottleneck_doctor.documents.report import Finding, Result
 from bottleneck_doctor.render import bars
 from bottleneck_doctor.render.sections import links
-from bottleneck_doctor.wording import ranking
+from bottleneck_doctor.wording import ranking, words
 
 FIRST = 3
 """Findings shown open; more at once would hide what matters."""
@@ -18,13 +18,16 @@ FIRST = 3
 
 @dataclass(frozen=True)
 class Item:
-    """One finding as it is drawn. `code`: the user's own line, where the line profile read it."""
+    """One finding as it is drawn. `at_most`: how many times as fast training would be without it, "" where that isn't
+    known; `spared`: the same as a sentence. `code`: the user's own line, where the line profile read it."""
 
     anchor: str
     finding: Finding
     title: str
     bar: Markup
     share: float | None
+    at_most: str
+    spared: str
     code: str
     answers: list[links.Link]
 
@@ -53,12 +56,15 @@ def why(result: Result) -> Why | None:
 def _item(result: Result, anchor: str, finding: Finding) -> Item:
     # A weight is a rank: only a share that was measured is shown as one.
     share = finding.share if finding.share is not None and math.isfinite(finding.share) else None
+    most = ranking.at_most(result, finding)
     return Item(
         anchor=anchor,
         finding=finding,
         title=links.title(finding),
         bar=bars.share_bar(share, "weight") if share is not None else Markup(""),
         share=share,
+        at_most=words.at_most_text(most),
+        spared=words.spared_text(most),
         code=links.source_line(result, finding.site) if finding.site else "",
         answers=links.answers(result, finding),
     )

@@ -47,7 +47,8 @@ class _Drawn:
 
 
 def _device_states() -> List[Any]:
-    return [torch.cuda.get_rng_state()] if torch.cuda.is_initialized() else []
+    cuda: Any = torch.cuda
+    return [cuda.get_rng_state()] if cuda.is_initialized() else []
 
 
 class FrozenParts:
