@@ -349,6 +349,22 @@ CAUSES = (
         seen=("QwenLM/Qwen3#40",),
     ),
     Cause(
+        name="a frozen part is computed in each epoch",
+        program="planted/frozen_backbone.py",
+        cure=(
+            (
+                "    model.features.eval()\n",
+                "    model.features.eval()\n"
+                "    with torch.no_grad():\n"
+                "        kept = torch.cat([model.features(part) for part in pictures.split(32)])\n"
+                "    labels = (pictures.mean((1, 2, 3)) > 0).long()\n"
+                "    loader = DataLoader(TensorDataset(kept, labels), batch_size=32, shuffle=True)\n",
+            ),
+            ("cross_entropy(model(batch), labels)", "cross_entropy(model.head(batch), labels)"),
+        ),
+        findings=("frozen-part",),
+    ),
+    Cause(
         name="batches of one",
         program="causes/small_batches.py",
         cure=(('"--batch-size", type=int, default=1', '"--batch-size", type=int, default=32'),),

@@ -234,6 +234,22 @@ def test_attention_is_fused_on_the_device(script: Path, setting: Setting, autoca
         guest.close()
 
 
+def test_numbers_that_are_only_recorded_are_not_waited_for(script: Path) -> None:
+    recorded = "optimizer.step()\n            losses.append(loss.item())\n"
+    script.write_text(
+        SCRIPT.replace("optimizer.step()\n", recorded).replace("def main():\n", "losses = []\n\ndef main():\n")
+    )
+    guest = Guest(Command((sys.executable, str(script)), script.parent))
+    try:
+        ((_, line),) = guest.found().facts["late_values"]["lines"]
+        assert script.read_text().splitlines()[line - 1].strip() == "losses.append(loss.item())"
+        late = guest.window({"late_values": True}, steps=20)
+        assert (late.status, late.reason, late.effect) == ("ok", "", {"late_values": True})
+        assert guest.window({}, steps=20).status == "ok"
+    finally:
+        guest.close()
+
+
 def test_an_emptied_cache_is_seen_and_left_out(script: Path) -> None:
     script.write_text(SCRIPT.replace("optimizer.step()\n", "optimizer.step()\n            torch.cuda.empty_cache()\n"))
     guest = Guest(Command((sys.executable, str(script)), script.parent))

@@ -139,6 +139,15 @@ def test_calls_are_taken_out_where_they_stand(found: Found, tmp_path: Path) -> N
     assert there.note == "Remove `torch.cuda.empty_cache()` in line 3."
 
 
+def test_what_only_the_user_can_change_is_told_at_its_line(found: Found, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(SCRIPT + "    total += loss.item()\n")
+    lines = replace(found, facts={"late_values": {"obstacle": "", "lines": [[str(script), 7]]}})
+    (only,) = changes_for({"late_values": True}, lines)
+    assert (only.file, only.line, only.diff) == (str(script), 7, "")
+    assert only.note.startswith("Keep this as a tensor (`total += loss.detach()`)")
+
+
 WHOLE: Setting = {"batched_fetch": True}
 IMPORTED = SCRIPT.replace("import torch\n", "from torch.utils.data import DataLoader\n")
 WHOLE_SCRIPT = IMPORTED.replace("(data)", "(data, 4)")

@@ -366,6 +366,16 @@ def test_attention_weights_are_left_out_where_nothing_reads_them() -> None:
     assert refusal("attention-weights", read) == "the program reads them"
 
 
+def test_numbers_are_taken_late_where_they_are_only_recorded() -> None:
+    facts = {"obstacle": "", "lines": [["/train.py", 7]]}
+    on_device = replace(FOUND, device="cuda:0")
+    assert settings("sync-points", replace(on_device, facts={"late_values": facts})) == [{"late_values": True}]
+    assert "is there at once" in refusal("sync-points", replace(FOUND, facts={"late_values": facts}))
+    assert "could not be seen" in refusal("sync-points", on_device)
+    asked = replace(on_device, facts={"late_values": {"obstacle": "it goes by them"}})
+    assert refusal("sync-points", asked) == "it goes by them"
+
+
 def test_attention_is_fused_where_the_program_writes_it_out() -> None:
     seen = replace(FOUND, facts={"fused_attention": {"obstacle": "", "places": [["/net.py", 7]]}})
     assert settings("fused-attention", seen) == [{"fused_attention": True}]

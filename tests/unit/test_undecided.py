@@ -130,3 +130,16 @@ def test_where_nothing_is_likely_to_help_the_verdict_says_so() -> None:
     # One that may help is named as before, and so is one whose chance nobody knows.
     assert undecided.sentence([replace(likeliest, chance=0.3), behind], [], "cpu", "").startswith("Cannot tell: ")
     assert undecided.sentence([outcome(0.999, 1.061, 7), behind], [], "cpu", "").startswith("Cannot tell: ")
+
+
+def test_what_is_no_more_likely_than_not_and_stays_open_has_no_long_explanation() -> None:
+    hopeless = f"it looks faster, but{undecided.AND_NEVER}{undecided.PAIRS_TAKEN}"
+    open_still = replace(outcome(0.97, 1.29, 3), chance=0.32, reason=hopeless)
+    said = undecided.sentence([open_still], [], "cpu", "the time was over")
+    assert said == (
+        "Nothing that was tried is sure to help: the likeliest is `num_workers=3`, measured at 1.12× (95 % 0.97–1.29, "
+        "6 pairs), with a chance of about 32 % to be worth the edit."
+    )
+    # What more time would settle, and what may well help, are told with their reasons.
+    assert undecided.sentence([replace(open_still, reason="why")], [], "cpu", "").startswith("Cannot tell: ")
+    assert undecided.sentence([replace(open_still, chance=0.6)], [], "cpu", "").startswith("Cannot tell: ")

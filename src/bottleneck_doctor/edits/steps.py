@@ -37,6 +37,7 @@ from bottleneck_doctor.knobs import (
     AttentionCall,
     AutocastBlock,
     BeforeLoop,
+    ByHand,
     Call,
     GivenArgument,
     KeptInputs,
@@ -97,9 +98,10 @@ def steps_of(setting: Setting, found: Found, running: Running) -> Steps:
             made.steps += _taken_out(edit.calls(found))
         elif isinstance(edit, GivenArgument):
             made.steps += _given(edit, found)
-        elif isinstance(edit, AttentionCall):
+        elif isinstance(edit, (AttentionCall, ByHand)):
+            change = attention_change if isinstance(edit, AttentionCall) else _nothing_made
             how = f"{edit.how[:1].upper()}{edit.how[1:]}."
-            made.steps += [_at(site, attention_change, how) for site in edit.places(found)]
+            made.steps += [_at(site, change, how) for site in edit.places(found)]
         elif isinstance(edit, BeforeLoop):
             made.steps += _before_loop(edit, edit.of(value), found)
         elif isinstance(edit, Variables):
@@ -151,6 +153,10 @@ def sites(found: Found) -> list[Site]:
 
 def _files(found: Found) -> list[str]:
     return list(dict.fromkeys(site.file for site in sites(found)))
+
+
+def _nothing_made(source: str, line: int) -> ChangeText | None:
+    return None
 
 
 def _at(site: Site, edit: Callable[[str, int], ChangeText | None], otherwise: str) -> Step:

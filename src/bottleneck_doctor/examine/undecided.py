@@ -15,7 +15,8 @@ from bottleneck_doctor.wording import doubt, ranking, words
 
 MOST_DIGITS = 6
 WORTH_A_WORD = 0.5
-"""If noise hides everything, a fix with at least this chance is named."""
+"""A fix with at least this chance is named if noise hides everything, and has the verdict's last word if nothing could
+be done to know it better."""
 WORTH_NAMING = 1 + speedups.EQUIVALENCE
 """An undecided setting is named if its estimate is above this: anything nearer to 1 is no difference."""
 
@@ -121,9 +122,11 @@ def sentence(unsettled: Sequence[FixOutcome], others: Sequence[FixOutcome], devi
         return f"Cannot tell what would help: {cut} before it could be measured."
     leading = next(filter(_gains, ranking.by_chance(measured)), None)
     hardly = all(outcome.chance is not None and outcome.chance < ranking.HARDLY for outcome in measured)
-    if leading is not None and leading.speedup is not None and not hardly:
-        return " ".join(filter(None, (_leads(leading, leading.speedup, device), doubt.is_likely_text(leading.chance))))
     rest = f" {cut[0].upper()}{cut[1:]} before {words.count_text(late, 'more fix')} could be measured." if late else ""
+    if leading is not None and leading.speedup is not None and not hardly:
+        if _in_vain(leading):
+            return f"Nothing that was tried is sure to help{_likeliest(leading, device)}.{rest}"
+        return " ".join(filter(None, (_leads(leading, leading.speedup, device), doubt.is_likely_text(leading.chance))))
     if hardly and measured:
         return f"Nothing that was tried is likely to help{_likeliest(leading, device)}.{rest}"
     few = [outcome for outcome in measured if _sessions(outcome) < speedups.MINIMUM_SESSIONS]
@@ -137,6 +140,11 @@ def sentence(unsettled: Sequence[FixOutcome], others: Sequence[FixOutcome], devi
     if highest > WORTH_NAMING:
         return f"Nothing we tried is clearly faster, but noise could hide gains of up to {_gain_text(highest)}.{rest}"
     return f"Nothing that was measured is faster.{rest}" if late else "Nothing we tried is faster."
+
+
+def _in_vain(leading: FixOutcome) -> bool:
+    """Whether a fix is no more likely to help than not, and nothing could be done to know it better."""
+    return leading.chance is not None and leading.chance < WORTH_A_WORD and AND_NEVER in leading.reason
 
 
 def _leads(leading: FixOutcome, figure: Speedup, device: str) -> str:

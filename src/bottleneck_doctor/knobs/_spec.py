@@ -281,6 +281,19 @@ class AttentionCall:
 
 
 @dataclass(frozen=True)
+class ByHand:
+    """A change of known lines that only who wrote them can make. `how`: what to do there, a sentence without its
+    end."""
+
+    text: str
+    how: str
+    places: Callable[[Found], Sequence[Site]]
+
+    def code(self, value: SettingValue, device: str) -> str | None:
+        return self.text
+
+
+@dataclass(frozen=True)
 class BeforeLoop:
     """Lines that are written before the training loop, once all is made. They hold `{value}` where the value goes."""
 
@@ -324,6 +337,7 @@ Edit = (
     | Removal
     | GivenArgument
     | AttentionCall
+    | ByHand
     | Variables
 )
 """How a user makes the change for good. `code(value, device)` is what they write outside of the DataLoader's arguments
