@@ -139,12 +139,16 @@ def test_calls_are_taken_out_where_they_stand(found: Found, tmp_path: Path) -> N
     assert there.note == "Remove `torch.cuda.empty_cache()` in line 3."
 
 
-def test_what_only_the_user_can_change_is_told_at_its_line(found: Found, tmp_path: Path) -> None:
+def test_recorded_numbers_are_taken_after_the_loop_or_the_note_says_how(found: Found, tmp_path: Path) -> None:
     script = tmp_path / "train.py"
-    script.write_text(SCRIPT + "    total += loss.item()\n")
     lines = replace(found, facts={"late_values": {"obstacle": "", "lines": [[str(script), 7]]}})
+    script.write_text(SCRIPT + "    total += loss.item()\n")
     (only,) = changes_for({"late_values": True}, lines)
-    assert (only.file, only.line, only.diff) == (str(script), 7, "")
+    assert (only.file, only.line, only.note) == (str(script), 7, "")
+    assert "+    total += loss.detach().float()\n+total = float(total)\n" in only.diff
+    script.write_text(SCRIPT + "    print(loss.item())\n")
+    (only,) = changes_for({"late_values": True}, lines)
+    assert (only.line, only.diff) == (7, "")
     assert only.note.startswith("Keep this as a tensor (`total += loss.detach()`)")
 
 

@@ -27,6 +27,7 @@ from bottleneck_doctor.edits.memory_format import memory_format_change
 from bottleneck_doctor.edits.named_call import named_change
 from bottleneck_doctor.edits.of_model import of_model_change
 from bottleneck_doctor.edits.origin.document import node_at, replaced
+from bottleneck_doctor.edits.recorded_value import recorded_value_change
 from bottleneck_doctor.edits.removal import removal_change
 from bottleneck_doctor.edits.switch import switches_change
 from bottleneck_doctor.edits.whole_batches import whole_batches_change
@@ -232,6 +233,7 @@ EDITS: dict[str, Callable[[str, int], Any]] = {
     "named": lambda text, line: named_change(text, FUSED),
     "off": lambda text, line: named_change(text, OFF),
     "attention": attention_change,
+    "recorded value": recorded_value_change,
     "argument": lambda text, line: given_argument_change(text, [("attention", line)], GIVEN),
 }
 

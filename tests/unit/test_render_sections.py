@@ -95,6 +95,17 @@ def test_where_nothing_is_promised_the_advice_is_told_with_its_worth() -> None:
     assert "What to do: Fuse it. If this took no time, training would be 5.0× as fast." in text
 
 
+def test_advice_stands_beside_a_promise_that_does_nothing_about_what_is_worth_more() -> None:
+    result = load("pets")
+    best = ranking.best_measured(result)
+    assert best is not None
+    first = replace(result.findings[0], advice="Fuse it.", fixes=[], at_most=2 * best.speedup.estimate)
+    assert "What to do: Fuse it. If this took no time" in words_of(html.render(replace(result, findings=[first])))
+    promised = [fix.id for fix in result.fixes if fix.id == result.verdict.fix]
+    for other in (replace(first, fixes=promised), replace(first, at_most=None), replace(first, advice="")):
+        assert "What to do:" not in words_of(html.render(replace(result, findings=[other])))
+
+
 def test_a_finding_that_repeats_the_verdict_is_not_its_reason() -> None:
     result = load("pets")
     echo = replace(result.findings[0], sentence="Training waits for data 73 % of the time, 1.95 s of every step.")

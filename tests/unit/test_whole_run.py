@@ -128,3 +128,36 @@ def test_it_is_kept_and_shown() -> None:
     assert run_words.sentence(result) in html.render(result)
     shown = terminal.render(result, report_path=None, width=200, color=False)
     assert run_words.sentence(result) in shown
+
+
+# -- beside pauses -----------------------------------------------------------------------------------------------------
+
+
+def beside(seconds: float, name: str = "pets", **changes: Any) -> str:
+    """What is said where evaluations of so many seconds follow epochs of ten seconds."""
+    result = invented(name)
+    baseline = invented("pets").baseline
+    assert baseline is not None
+    pause = EpochPause(
+        seen=3, seconds=seconds, evaluation=seconds, saving=0.0, first_batch=0.0, rest=0.0, first_batches_seen=3
+    )
+    epochs = replace(baseline, epoch_batches=100, step_ms=100.0)
+    return run_words.sentence(replace(result, whole_run=None, baseline=epochs, epoch_pause=replace(pause, **changes)))
+
+
+def test_a_promise_is_told_with_what_it_is_worth_beside_long_pauses() -> None:
+    promised = ranking.promise(invented("pets"))
+    assert promised is not None
+    assert promised.speedup is not None
+    whole = 50 / (40 + 10 / promised.speedup.estimate)
+    said = beside(40.0).replace(words.NARROW_SPACE, " ").replace("\u00a0", " ")
+    assert said == (
+        "80 % of the time goes by between epochs, which was not measured. If that takes as long as before, training as "
+        f"a whole is about {whole:.2f}× as fast."
+    )
+
+
+def test_nothing_is_said_of_short_pauses_or_of_what_was_seen_once_or_where_nothing_is_promised() -> None:
+    assert beside(1.0) == ""
+    assert beside(40.0, seen=1) == ""
+    assert beside(40.0, name="undecided") == ""

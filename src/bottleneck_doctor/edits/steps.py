@@ -26,6 +26,7 @@ from bottleneck_doctor.edits.named_call import set_named
 from bottleneck_doctor.edits.of_model import of_model_change
 from bottleneck_doctor.edits.origin.follower import Follower
 from bottleneck_doctor.edits.origin.running import Running
+from bottleneck_doctor.edits.recorded_value import recorded_value_change
 from bottleneck_doctor.edits.removal import removal_change
 from bottleneck_doctor.edits.switch import set_switches, switches_change
 from bottleneck_doctor.edits.transformed_batches import transformed_batches_change
@@ -37,13 +38,13 @@ from bottleneck_doctor.knobs import (
     AttentionCall,
     AutocastBlock,
     BeforeLoop,
-    ByHand,
     Call,
     GivenArgument,
     KeptInputs,
     ListedSamples,
     MemoryFormat,
     OfModel,
+    RecordedValues,
     Removal,
     Switch,
     TransformedBatches,
@@ -98,8 +99,8 @@ def steps_of(setting: Setting, found: Found, running: Running) -> Steps:
             made.steps += _taken_out(edit.calls(found))
         elif isinstance(edit, GivenArgument):
             made.steps += _given(edit, found)
-        elif isinstance(edit, (AttentionCall, ByHand)):
-            change = attention_change if isinstance(edit, AttentionCall) else _nothing_made
+        elif isinstance(edit, (AttentionCall, RecordedValues)):
+            change = attention_change if isinstance(edit, AttentionCall) else recorded_value_change
             how = f"{edit.how[:1].upper()}{edit.how[1:]}."
             made.steps += [_at(site, change, how) for site in edit.places(found)]
         elif isinstance(edit, BeforeLoop):
@@ -153,10 +154,6 @@ def sites(found: Found) -> list[Site]:
 
 def _files(found: Found) -> list[str]:
     return list(dict.fromkeys(site.file for site in sites(found)))
-
-
-def _nothing_made(source: str, line: int) -> ChangeText | None:
-    return None
 
 
 def _at(site: Site, edit: Callable[[str, int], ChangeText | None], otherwise: str) -> Step:

@@ -281,9 +281,9 @@ class AttentionCall:
 
 
 @dataclass(frozen=True)
-class ByHand:
-    """A change of known lines that only who wrote them can make. `how`: what to do there, a sentence without its
-    end."""
+class RecordedValues:
+    """Numbers that a loop takes out of tensors at known lines, to record them, are taken out after it. `how`: what to
+    do where that is not certain, as a sentence without its end."""
 
     text: str
     how: str
@@ -337,7 +337,7 @@ Edit = (
     | Removal
     | GivenArgument
     | AttentionCall
-    | ByHand
+    | RecordedValues
     | Variables
 )
 """How a user makes the change for good. `code(value, device)` is what they write outside of the DataLoader's arguments

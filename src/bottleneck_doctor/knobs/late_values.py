@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bottleneck_doctor.knobs._spec import ByHand, KnobSpec, told
+from bottleneck_doctor.knobs._spec import KnobSpec, RecordedValues, told
 from bottleneck_doctor.runtime.wire.messages import Found, Site
 
 NAME = "late_values"
@@ -24,7 +24,7 @@ def places(found: Found) -> Sequence[Site]:
 KNOB = KnobSpec(
     name=NAME,
     layer="process",
-    edit=ByHand(
+    edit=RecordedValues(
         ".item() once in many steps",
         "keep this as a tensor (`total += loss.detach()`) and take the number out after the loop, or do this once in "
         "so many steps, as in `if step % 50 == 0:`",

@@ -70,8 +70,7 @@ def render(result: Result, *, report_path: str | None, width: int | None, color:
         place = f" ({_place(finding.site, result)})" if finding.site else ""
         line = Text("- ").append(_sentence(finding.sentence, "", color)).append(place, style="dim" if color else "")
         console.print(Padding(line, (0, 0, 0, 2)))
-        if finding is reasons[0] and finding.advice and not faster:
-            # Nothing that was measured says what to do, and this is all that is known.
+        if finding is reasons[0] and ranking.advised(result, finding):
             said = f"What to do: {finding.advice} {words.spared_text(ranking.at_most(result, finding))}".rstrip()
             console.print(Padding(_sentence(said, "", color), (0, 0, 0, 4)))
     if faster:

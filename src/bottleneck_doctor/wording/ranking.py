@@ -279,6 +279,17 @@ def at_most(result: Result, finding: Finding) -> float | None:
     return None if best is not None and best.speedup.estimate > finding.at_most else finding.at_most
 
 
+def advised(result: Result, finding: Finding) -> bool:
+    """Whether what a finding advises belongs beside the verdict: nothing is promised, or the promise does nothing about
+    what the finding names, which is worth more."""
+    promised = promise(result)
+    if promised is None or not finding.advice:
+        return bool(finding.advice)
+    answers = [fix.setting for fix in result.fixes if fix.id in finding.fixes and fix.setting]
+    acts = any(setting.items() <= promised.setting.items() for setting in answers)
+    return not acts and at_most(result, finding) is not None
+
+
 def not_measured(result: Result) -> list[str]:
     """What this report has no evidence for, in the reader's words."""
     missing: list[tuple[bool, str]] = [

@@ -10,10 +10,45 @@ from bottleneck_doctor.wording import durations, ranking, words
 BETWEEN_EPOCHS = "What happens between epochs is not in these figures: fewer than two ends of epochs were seen."
 PAUSES = "Pauses for evaluating and saving are not in these figures."
 
+SEEN_OFTEN = 2
+"""How many ends of epochs have to be seen before anything is said of them."""
+MUCH_BETWEEN = 0.1
+"""From this part of the time on, what lies between epochs is told beside a promise, which is about steps."""
+
 
 def sentence(result: Result) -> str:
-    """`The whole run, 20 epochs, takes about 6 h 10 min as written and about 3 h 45 min with the change.`; "" where
-    nothing is known of it."""
+    """What a promise is worth beside long pauses, and `The whole run, 20 epochs, takes about 6 h 10 min as written and
+    about 3 h 45 min with the change.`; "" where nothing is known of either."""
+    return " ".join(filter(None, (_beside_pauses(result), _whole_run(result))))
+
+
+def _beside_pauses(result: Result) -> str:
+    """`81 % of the time goes by between epochs …`, where something is promised and that is much of the time."""
+    promised, share = ranking.promise(result), between_share(result)
+    if promised is None or promised.speedup is None or share is None or share < MUCH_BETWEEN:
+        return ""
+    ratio = promised.speedup.estimate
+    if not math.isfinite(ratio) or ratio <= 1:
+        return ""
+    whole = words.at_most_text(1 / (share + (1 - share) / ratio))
+    return (
+        f"{words.share_text(share)} of the time goes by between epochs, which was not measured. If that takes as long "
+        f"as before, training as a whole is about {whole} as fast."
+    )
+
+
+def between_share(result: Result) -> float | None:
+    """The part of the time that evaluating, saving and other work between epochs take, which is in no window; None
+    where fewer than two ends of epochs were seen."""
+    pause, baseline = result.epoch_pause, result.baseline
+    if pause is None or pause.seen < SEEN_OFTEN or baseline is None or not baseline.epoch_batches:
+        return None
+    between = max(0.0, pause.evaluation) + max(0.0, pause.saving) + max(0.0, pause.rest)
+    steps = baseline.epoch_batches * baseline.step_ms / 1000
+    return between / (between + steps) if steps > 0 and math.isfinite(between + steps) else None
+
+
+def _whole_run(result: Result) -> str:
     run = result.whole_run
     if run is None or not math.isfinite(seconds(run)):
         return ""

@@ -19,7 +19,8 @@ FIRST = 3
 @dataclass(frozen=True)
 class Item:
     """One finding as it is drawn. `at_most`: how many times as fast training would be without it, "" where that isn't
-    known; `spared`: the same as a sentence. `code`: the user's own line, where the line profile read it."""
+    known; `spared`: the same as a sentence. `advised`: whether the verdict says what to do about it. `code`: the user's
+    own line, where the line profile read it."""
 
     anchor: str
     finding: Finding
@@ -28,6 +29,7 @@ class Item:
     share: float | None
     at_most: str
     spared: str
+    advised: bool
     code: str
     answers: list[links.Link]
 
@@ -65,6 +67,7 @@ def _item(result: Result, anchor: str, finding: Finding) -> Item:
         share=share,
         at_most=words.at_most_text(most),
         spared=words.spared_text(most),
+        advised=ranking.advised(result, finding),
         code=links.source_line(result, finding.site) if finding.site else "",
         answers=links.answers(result, finding),
     )

@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from types import FrameType
-from typing import Any, Callable, DefaultDict, Dict, Iterator, List, Optional, Set, Tuple
+from typing import Any, Callable, DefaultDict, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 import torch
 from torch.nn.modules.batchnorm import _BatchNorm
@@ -51,6 +51,14 @@ def _device_states() -> List[Any]:
     return [cuda.get_rng_state()] if cuda.is_initialized() else []
 
 
+class _Before(NamedTuple):
+    """How it is before a call: whether what it is given was drawn within the step, and where the generators stand; None
+    if nobody looks at them."""
+
+    drawn: bool
+    generators: Optional[_Drawn]
+
+
 class FrozenParts:
     """Times the calls of frozen modules that pass through `called`, until a whole step has none."""
 
@@ -70,7 +78,8 @@ class FrozenParts:
         self._arrival: Optional[_Drawn] = None
 
     def batch_arrived(self) -> None:
-        self._arrival = _Drawn() if self.watching and self._steps < _LOOKED_AT else None
+        looks = self.watching and self._steps < _LOOKED_AT
+        self._arrival = self._safely(_Drawn) if looks else None
 
     def step_ended(self) -> None:
         self._steps += 1
@@ -84,49 +93,69 @@ class FrozenParts:
         """What `function(module, *args, **kwargs)` returns, which is the module's own call."""
         if self._inside or not self.watching:
             return function(module, *args, **kwargs)
-        kind = self._kind(module)
+        given = (args, kwargs)
+        kind = self._safely(lambda: self._kind(module, given))
         if kind == _FROZEN:
-            return self._of_frozen(function, module, args, kwargs)
-        if kind == _EMPTY:
-            return function(module, *args, **kwargs)
-        if self._given is None:
-            self._given = list(_tensors((args, kwargs)))
-            self._given_random = self._drew_since_arrival()
+            return self._of_frozen(function, module, given)
         try:
             return function(module, *args, **kwargs)
         finally:
-            self._learnt = True
+            self._learnt = self._learnt or kind == _LEARNS
 
-    def _kind(self, module: Any) -> int:
+    def _safely(self, look: Callable[[], Any]) -> Any:
+        """What a look returns. If it fails, as while a CUDA graph is captured, nothing is looked at any more."""
+        try:
+            return look()
+        except Exception:
+            self.watching = False
+            return None
+
+    def _kind(self, module: Any, given: Any) -> int:
         known = self._kinds.get(id(module))
         if known is None:
             known = self._kinds[id(module)] = module, _kind_of(module)
-        if known[1] == _FROZEN and _kind_of(module) != _FROZEN:  # Some programs switch it in every step.
-            return _LEARNS
-        return known[1]
+        kind = known[1]
+        if kind == _FROZEN and _kind_of(module) != _FROZEN:  # Some programs switch it in every step.
+            kind = _LEARNS
+        if kind == _LEARNS and self._given is None:
+            self._given = list(_tensors(given))
+            self._given_random = self._drew_since_arrival()
+        return kind
 
-    def _of_frozen(self, function: Any, module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
-        if not self._given_samples((args, kwargs)):
+    def _of_frozen(self, function: Any, module: Any, given: Any) -> Any:
+        args, kwargs = given
+        before = self._safely(lambda: self._before(module, given))
+        if before is None:
             return function(module, *args, **kwargs)
-        if id(module) not in self._weights:
-            self._weights[id(module)] = [(each, _some_of(each)) for each in module.parameters()]
-        random = self._given_random if self._learnt else self._drew_since_arrival()
-        before = _Drawn() if self._arrival is not None else None
-        self._synchronise()
         self._inside = True
         begun = now()
         try:
             returned = function(module, *args, **kwargs)
         finally:
             self._inside = False
+        self._safely(lambda: self._after(module, returned, begun, before))
+        return returned
+
+    def _before(self, module: Any, given: Any) -> Optional[_Before]:
+        """None if the call of a frozen module does not count."""
+        if not self._given_samples(given):
+            return None
+        if id(module) not in self._weights:
+            self._weights[id(module)] = [(each, _some_of(each)) for each in module.parameters()]
+        drawn = self._given_random if self._learnt else self._drew_since_arrival()
+        generators = _Drawn() if self._arrival is not None else None
+        self._synchronise()
+        return _Before(drawn, generators)
+
+    def _after(self, module: Any, returned: Any, begun: float, before: _Before) -> None:
         self._synchronise()
         seconds = now() - begun
         made = list(_tensors(returned))
-        if made and not any(each.requires_grad for each in made):
-            self._note(module, seconds, get_frame(1))
-            if random or (before is not None and before.drew()):
-                self._random.add(id(module))
-        return returned
+        if not made or any(each.requires_grad for each in made):
+            return
+        self._note(module, seconds, get_frame(1))
+        if before.drawn or (before.generators is not None and before.generators.drew()):
+            self._random.add(id(module))
 
     def _drew_since_arrival(self) -> bool:
         return self._arrival is not None and self._arrival.drew()
@@ -158,8 +187,9 @@ class FrozenParts:
         """By the user's line that leads there: `file`, `line`, `seconds`, `parts` (`name`, `seconds`), `batch` (whether
         outputs depend on the rest of the batch) and `random` (whether they are drawn at random, or what they are made
         of is drawn within the step). Nothing of less than two steps, which can't show that weights stay the same."""
-        if self._steps < 2:
-            return []
+        return [] if self._steps < 2 else self._safely(self._found) or []
+
+    def _found(self) -> List[Dict[str, Any]]:
         same = {key for key, kept in self._weights.items() if all(_stays(each, before) for each, before in kept)}
         found = []
         for (file, line), calls in self._timed.items():
