@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 from torch import nn
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import BatchSampler, DataLoader, RandomSampler, TensorDataset
 
 
 @torch.no_grad()
@@ -32,7 +32,8 @@ def main():
     options = parser.parse_args()
 
     torch.manual_seed(0)
-    training = DataLoader(make_set(15360), batch_size=256, shuffle=True)
+    rows = make_set(15360)
+    training = DataLoader(rows, batch_size=None, sampler=BatchSampler(RandomSampler(rows), 256, drop_last=False))
     evaluation = DataLoader(make_set(2048), batch_size=256)
     model = nn.Sequential(nn.Linear(512, 1536), nn.ReLU(), nn.Linear(1536, 1536), nn.ReLU(), nn.Linear(1536, 5))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)

@@ -12,9 +12,6 @@ import libcst as cst
 from bottleneck_doctor.edits.diff import ChangeText, as_change
 from bottleneck_doctor.edits.tree import SCOPES, Edit, SourceTree, has_comment, put, small
 
-_LEAVES = (cst.Return, cst.Yield, cst.Await, cst.Global, cst.Nonlocal)
-"""What may hand over, out of a loop, what it has recorded so far."""
-
 
 def recorded_value_change(source: str, line: int) -> ChangeText | None:
     """Take a number that is recorded on `line` (from 1) out of its tensor after the loop."""
@@ -42,7 +39,9 @@ def recorded_value_change(source: str, line: int) -> ChangeText | None:
 
 
 def _hands_over(tree: SourceTree, loop: cst.For) -> bool:
-    return any(isinstance(each, _LEAVES) for each in tree.nodes(cst.CSTNode, within=loop.body))
+    """Whether a loop may hand over what it has recorded so far."""
+    leaves = tree.nodes((cst.Return, cst.Yield, cst.Await), within=loop.body)
+    return bool(leaves or tree.nodes((cst.Global, cst.Nonlocal), within=loop.body))
 
 
 def _summed(statement: cst.CSTNode) -> tuple[str, cst.Call, str] | None:

@@ -15,6 +15,10 @@ RUN_EPOCHS = 10
 RUN_SECONDS = 600.0
 """Or with this many seconds, if the length of an epoch is not known."""
 
+LITTLE = 0.01
+"""Of a run whose length the program says, a start that takes less than this is not worth a word. Ours: in a run of an
+hour, half a minute."""
+
 
 def judge(evidence: Evidence) -> Statement | None:
     seconds = evidence.first_step_seconds
@@ -25,6 +29,8 @@ def judge(evidence: Evidence) -> Statement | None:
     known = whole_run(evidence)
     if known is not None:
         run = max(run, known.training + (known.between or 0.0))
+        if seconds < LITTLE * (seconds + run):
+            return None
     figures = {"setup_seconds": seconds}
     against = ""
     if epoch:
