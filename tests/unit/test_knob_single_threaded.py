@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import os
 import random
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -68,6 +71,26 @@ def test_samples_that_several_threads_prepare_are_seen() -> None:
     assert "openblas" in seen["libraries"]  # And what other tests have imported.
     # Right after them, while threads of OpenBLAS still spin.
     assert look(DataLoader(Made(of_python), batch_size=2))["several"] is False
+
+
+def test_a_thread_that_computes_once_is_not_how_samples_are_prepared() -> None:
+    once: list[threading.Thread] = []
+
+    def computes_a_while() -> None:
+        block = bytes(20_000_000)
+        time.sleep(0.03)  # Nothing of it is seen before the first look.
+        until = time.monotonic() + 0.15
+        while time.monotonic() < until:
+            hashlib.sha256(block)  # It holds no lock meanwhile.
+
+    def beside_a_thread(index: int) -> Any:
+        if not once:
+            once.append(threading.Thread(target=computes_a_while))
+            once[0].start()
+        return sum(range(200_000))
+
+    assert look(DataLoader(Made(beside_a_thread), batch_size=2))["several"] is False
+    once[0].join()
 
 
 def test_a_look_leaves_no_trace() -> None:

@@ -67,6 +67,11 @@ def look(loader: Any) -> Dict[str, Any]:
     if not isinstance(loader.dataset, IterableDataset):
         try:
             several = _others(loader.dataset) > BESIDE
+            if several:
+                # Something else in this process may have computed once: a log's writer, or threads that spun although
+                # they looked silent, because a busy machine had put them aside.
+                sleep(SPIN_SECONDS)
+                several = _others(loader.dataset) > BESIDE
         except Exception as error:
             return {"obstacle": f"preparing a sample in the main process failed ({type(error).__name__})"}
     # A sample may have imported what it computes with.
