@@ -36,6 +36,7 @@ HARDLY_MEASURING = {
     "test_clock.py",
     "test_compute_settings.py",
     "test_console_commands.py",
+    "test_device_prefetch.py",
     "test_edited_files.py",
     "test_entry.py",
     "test_expected.py",

@@ -11,6 +11,7 @@ import pytest
 from tests.process.driver import Guest, Setting
 
 from bottleneck_doctor.documents.report import from_json
+from bottleneck_doctor.edits.copied_ahead import copied_ahead_change
 from bottleneck_doctor.gate.baseline import machine
 from bottleneck_doctor.gate.baseline.fingerprint import differences
 from bottleneck_doctor.runtime.wire import messages
@@ -248,6 +249,40 @@ def test_numbers_that_are_only_recorded_are_not_waited_for(script: Path) -> None
         assert guest.window({}, steps=20).status == "ok"
     finally:
         guest.close()
+
+
+AHEAD: Setting = {"pin_memory": True, "device_prefetch": True}
+COUNTED = SCRIPT.replace("range(10000)", "range(2)").replace("shuffle=True", "num_workers=1")
+
+
+def test_batches_are_copied_ahead(script: Path) -> None:
+    script.write_text(COUNTED.replace("range(2)", "range(10000)"))
+    guest = Guest(Command((sys.executable, str(script)), script.parent))
+    try:
+        guest.found()
+        for options in ({"steps": 40}, {"steps": 0, "epochs": 1}):
+            done = guest.window(AHEAD, lead_in=1, **options)
+            assert (done.status, done.reason, done.effect) == ("ok", "", dict.fromkeys(AHEAD, True))
+            assert guest.window({}, steps=20).status == "ok"
+    finally:
+        guest.close()
+
+
+def test_a_program_that_copies_ahead_learns_the_same(script: Path) -> None:
+    told = "            print(loss.item())\n"
+    seeded = COUNTED.replace("def main():\n", "def main():\n    torch.manual_seed(0)\n")
+    source = seeded.replace("optimizer.step()\n", f"optimizer.step()\n{told}")
+    line = next(number for number, text in enumerate(source.splitlines(), 1) if "cross_entropy(model" in text)
+    change = copied_ahead_change(source, line)
+    assert change is not None
+    losses = []
+    for text in (source, change.edited.replace("num_workers=1", "num_workers=1, pin_memory=True")):
+        script.write_text(text)
+        done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        losses.append([float(each) for each in done.stdout.split()])
+    assert len(losses[0]) == 128
+    assert losses[1] == pytest.approx(losses[0], rel=1e-2)
 
 
 def test_an_emptied_cache_is_seen_and_left_out(script: Path) -> None:

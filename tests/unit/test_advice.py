@@ -152,6 +152,22 @@ def test_recorded_numbers_are_taken_after_the_loop_or_the_note_says_how(found: F
     assert only.note.startswith("Keep this as a tensor (`total += loss.detach()`)")
 
 
+def test_batches_are_copied_ahead_or_the_note_says_how(found: Found, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    setting: Setting = {"pin_memory": True, "device_prefetch": True}
+    moved = SCRIPT.replace("    loss =", "    x = x.to(device)\n    loss =")
+    script.write_text(moved)
+    assert found.forward_site is not None
+    here = replace(found, forward_site=replace(found.forward_site, line=found.forward_site.line + 1))
+    (only,) = changes_for(setting, here)
+    assert "pin_memory=True" in only.diff
+    assert "copied_ahead(" in only.diff
+    script.write_text(SCRIPT)
+    assert any("Fetch one batch more than the loop has" in each.note for each in changes_for(setting, found))
+    nowhere = changes_for(setting, replace(found, forward_site=None))
+    assert any("And fetch one batch more than the loop has" in each.note for each in nowhere)
+
+
 WHOLE: Setting = {"batched_fetch": True}
 IMPORTED = SCRIPT.replace("import torch\n", "from torch.utils.data import DataLoader\n")
 WHOLE_SCRIPT = IMPORTED.replace("(data)", "(data, 4)")

@@ -19,6 +19,7 @@ from bottleneck_doctor.edits.attention_call import attention_change
 from bottleneck_doctor.edits.autocast_block import autocast_change
 from bottleneck_doctor.edits.before_loop import before_loop_change
 from bottleneck_doctor.edits.call import call_change
+from bottleneck_doctor.edits.copied_ahead import copied_ahead_change
 from bottleneck_doctor.edits.diff import ChangeText
 from bottleneck_doctor.edits.given_argument import given_argument_change
 from bottleneck_doctor.edits.listed_samples import listed_samples_change
@@ -234,6 +235,7 @@ EDITS: dict[str, Callable[[str, int], Any]] = {
     "off": lambda text, line: named_change(text, OFF),
     "attention": attention_change,
     "recorded value": recorded_value_change,
+    "copied ahead": copied_ahead_change,
     "argument": lambda text, line: given_argument_change(text, [("attention", line)], GIVEN),
 }
 

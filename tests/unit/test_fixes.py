@@ -190,6 +190,13 @@ def test_pinned_memory() -> None:
     assert refusal("pinned-memory", replace(ON_GPU, pin_memory=True)) == "already on"
 
 
+def test_batches_are_copied_ahead_from_pinned_memory() -> None:
+    assert settings("device-prefetch", ON_GPU) == [{"pin_memory": True, "device_prefetch": True}]
+    assert settings("device-prefetch", replace(ON_GPU, pin_memory=True)) == [{"device_prefetch": True}]
+    assert "CPU" in refusal("device-prefetch", FOUND)
+    assert "DataLoader" in refusal("device-prefetch", replace(ON_GPU, has_loader=False))
+
+
 @pytest.mark.parametrize(("identifier", "dtype"), [("amp-bf16", "bfloat16"), ("amp-fp16", "float16")])
 def test_mixed_precision(identifier: str, dtype: str) -> None:
     assert settings(identifier, ON_GPU) == [{"autocast": dtype}]

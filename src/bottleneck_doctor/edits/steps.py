@@ -15,6 +15,7 @@ from bottleneck_doctor.edits.autocast_block import autocast_change
 from bottleneck_doctor.edits.autocast_region import set_region
 from bottleneck_doctor.edits.before_loop import before_loop_change
 from bottleneck_doctor.edits.call import call_change, set_call, statement_change
+from bottleneck_doctor.edits.copied_ahead import copied_ahead_change
 from bottleneck_doctor.edits.diff import ChangeText
 from bottleneck_doctor.edits.drafts import Drafts, Told
 from bottleneck_doctor.edits.given_argument import given_argument_change
@@ -39,6 +40,7 @@ from bottleneck_doctor.knobs import (
     AutocastBlock,
     BeforeLoop,
     Call,
+    CopiedAhead,
     GivenArgument,
     KeptInputs,
     ListedSamples,
@@ -103,6 +105,10 @@ def steps_of(setting: Setting, found: Found, running: Running) -> Steps:
             change = attention_change if isinstance(edit, AttentionCall) else recorded_value_change
             how = f"{edit.how[:1].upper()}{edit.how[1:]}."
             made.steps += [_at(site, change, how) for site in edit.places(found)]
+        elif isinstance(edit, CopiedAhead) and found.forward_site is not None:
+            made.steps.append(_at(found.forward_site, copied_ahead_change, f"{_AHEAD[0].upper()}{_AHEAD[1:]}."))
+        elif isinstance(edit, CopiedAhead):
+            made.notes.append(f"And {_AHEAD}.")
         elif isinstance(edit, BeforeLoop):
             made.steps += _before_loop(edit, edit.of(value), found)
         elif isinstance(edit, Variables):
@@ -303,6 +309,12 @@ def _of_model(call: str, found: Found) -> Step | None:
         return None
     otherwise = f"Call `model.{call}` once before the training loop."
     return _at(found.forward_site, lambda source, line: of_model_change(source, line, call), otherwise)
+
+
+_AHEAD = (
+    "fetch one batch more than the loop has, copy it to the device under `with torch.cuda.stream(...)` with "
+    "`non_blocking=True`, and let the training's stream wait for that stream before the batch is used"
+)
 
 
 def _formatted(name: str) -> str:

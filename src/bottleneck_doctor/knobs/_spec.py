@@ -294,6 +294,16 @@ class RecordedValues:
 
 
 @dataclass(frozen=True)
+class CopiedAhead:
+    """The training loop goes through batches that a stream of its own copies to the device, one ahead."""
+
+    text: str
+
+    def code(self, value: SettingValue, device: str) -> str | None:
+        return self.text
+
+
+@dataclass(frozen=True)
 class BeforeLoop:
     """Lines that are written before the training loop, once all is made. They hold `{value}` where the value goes."""
 
@@ -338,6 +348,7 @@ Edit = (
     | GivenArgument
     | AttentionCall
     | RecordedValues
+    | CopiedAhead
     | Variables
 )
 """How a user makes the change for good. `code(value, device)` is what they write outside of the DataLoader's arguments

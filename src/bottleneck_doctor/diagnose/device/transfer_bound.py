@@ -49,6 +49,6 @@ RULE = Rule(
     judge=judge,
     source=CUDA_GUIDE + "#data-transfer-between-host-and-device",
     advice="Copy less (uint8 pictures, normalised on the device) and copy the next batch while this one is computed.",
-    fixes=("pinned-memory",),
+    fixes=("pinned-memory", "device-prefetch"),
     contradicts=("compute-bound",),
 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import pkgutil
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, Optional, Tuple
 
 from ..loop.pauses import EpochPauses
 from ..loop.steps import Steps
@@ -55,6 +55,11 @@ class Knob:
 
     def before_step(self, context: GuestContext) -> None:
         """Called at each batch request (or step) while the knob is applied."""
+
+    def fetching(self, value: Any, fetch: Callable[[], Any], context: GuestContext) -> Callable[[], Any]:
+        """What the loop's batches come from in the place of `fetch`, which gives the next one of the window's feed, and
+        raises `StopIteration` at the end of an epoch. Asked for anew at each start of one."""
+        return fetch
 
     def delivered(self, value: Any, batch: Any, context: GuestContext) -> Any:
         """What the loop gets for a batch that came from the window's feed."""

@@ -39,6 +39,7 @@ class EpochRun(FedRun):
         if self._timing:
             self.mode.resume()
         self._guard(self.feed.open)
+        self._next = None
 
     def take(self) -> Any:
         self.before_step()

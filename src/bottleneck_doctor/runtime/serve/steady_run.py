@@ -109,6 +109,7 @@ class SteadyRun(FedRun):
                 self._opened = self.clock()
             self._guard(self.feed.restart)
             self._opening = now() - self._opened
+            self._next = None
             self._led_waits.clear()
             self._led_without_pause = True
             self._open = True

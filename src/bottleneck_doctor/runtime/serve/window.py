@@ -110,7 +110,7 @@ class Run:
 
     def revert(self) -> None:
         self.mode.revert()
-        for knob in self._knobs.values():
+        for knob in reversed(self._knobs.values()):  # Two may have put something in the place of the same.
             knob.revert(self.context)
 
     def before_step(self) -> None:
@@ -215,14 +215,23 @@ class FedRun(Run):
             self.feed = Feed(loader, grant.setting, stream, lasting=not context.made_anew)
         self._batch_size = batch_size(getattr(self.feed, "loader", loader))
         context.feed = self.feed
+        self._next: Optional[Callable[[], Any]] = None
+        """What gives the next batch; None until the first one of an epoch is asked for."""
         self._timing = False
         self._led_waits: List[float] = []
+
+    def _next_batch(self) -> Any:
+        if self._next is None:
+            self._next = self.feed.next
+            for name, knob in self._knobs.items():
+                self._next = knob.fetching(self.grant.setting[name], self._next, self.context)
+        return self._next()
 
     def _fetch(self) -> Any:
         self.mode.fetching()
         begun = now()
         try:
-            batch = self.feed.next()
+            batch = self._next_batch()
             for name, knob in self._knobs.items():
                 batch = knob.delivered(self.grant.setting[name], batch, self.context)
         except StopIteration:
