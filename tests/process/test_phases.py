@@ -435,6 +435,21 @@ def test_evaluation_that_waits_for_its_data_is_known(guest: StartGuest, workers:
         assert pause.waiting in lasting(0.08, abs=0.015)
 
 
+@pytest.mark.parametrize("under", ["torch.enable_grad()", "torch.no_grad()", "torch.inference_mode()"])
+def test_evaluation_with_gradients_is_known(guest: StartGuest, under: str) -> None:
+    within = "        for rows, _ in held_out:\n            with torch.no_grad():\n                model(rows)\n"
+    around = "        for rows, _ in held_out:\n            model(rows)\n"
+    program = WAITING.replace("0.01), batch", "0.0), batch").replace("            time.sleep(0.03)\n", "")
+    for text in (program, program.replace(around, within)):
+        script = guest(text.replace("    with torch.no_grad():", f"    with {under}:"), "0")
+        script.found()
+        done = script.window({}, mode="phases", epochs=3, lead_in=0)
+        pause = phases.epoch_pause([done.detail])
+        assert pause is not None
+        assert pause.passes >= 4
+        assert pause.with_graph == (pause.passes if "enable" in under and text is program else 0)
+
+
 def test_loop_without_loader(guest: StartGuest) -> None:
     script = guest(
         PRELUDE

@@ -76,6 +76,20 @@ def edited(body: str) -> str | None:
             "s = torch.matmul(q, k.mT)\ny = x + 1\nreturn y + torch.matmul(F.softmax(s / 8, -1), v)",
             "y = x + 1\nreturn y + F.scaled_dot_product_attention(q, k, v, scale=1 / 8)",
         ),
+        (
+            "scores = q @ k.transpose(2, 3)\nhidden = self.mask.bool()[:n, :n]\n"
+            "scores.masked_fill_(hidden, -torch.inf)\n"
+            "weights = torch.softmax(scores / k.shape[-1]**0.5, dim=-1)\nweights = self.dropout(weights)\n"
+            "out = (weights @ v).transpose(1, 2)\nreturn out",
+            "hidden = self.mask.bool()[:n, :n]\nout = F.scaled_dot_product_attention(\n    q,\n"
+            "    k.transpose(2, 3).transpose(-2, -1),\n    v,\n    attn_mask=~hidden,\n"
+            "    dropout_p=self.dropout.p if self.training else 0.0,\n    scale=1 / (k.shape[-1]**0.5),\n"
+            ").transpose(1, 2)\nreturn out",
+        ),
+        (
+            "s = (q @ k.mT).masked_fill(mask, -1e9) * 0.5\nreturn s.softmax(-1) @ v",
+            "return F.scaled_dot_product_attention(q, k, v, attn_mask=~mask, scale=0.5)",
+        ),
     ],
 )
 def test_the_whole_chain_becomes_one_call(body: str, expected: str) -> None:
@@ -93,7 +107,11 @@ def test_the_whole_chain_becomes_one_call(body: str, expected: str) -> None:
         "s = q @ k.mT\ns /= 8\nw = s.softmax(-1)\nreturn w @ v",
         "s = (q @ k.mT).masked_fill(mask, -3.0)\nreturn s.softmax(-1) @ v",
         "s = (q @ k.mT).clamp(0, 1)\nreturn s.softmax(-1) @ v",
-        "s = (q @ k.mT).masked_fill(mask, -1e9) * 0.5\nreturn s.softmax(-1) @ v",
+        "s = (q @ k.mT).masked_fill(mask, -1e9) * -0.5\nreturn s.softmax(-1) @ v",
+        "s = (q @ k.mT).masked_fill(mask, -1e4) * 0.5\nreturn s.softmax(-1) @ v",
+        "s = (q @ k.mT + mask) * 0.5\nreturn s.softmax(-1) @ v",
+        "s = q @ k.mT\ns.masked_fill_(mask, -1e9)\nmask = ~mask\nreturn s.softmax(-1) @ v",
+        "s = q @ k.mT\ns.masked_fill_(mask, -1e9)\nz = s\nreturn s.softmax(-1) @ v",
         "return v @ (q @ k.mT).softmax(-1)",
         "s = q\nreturn s.softmax(-1) @ v",
         "return F.softmax(q @ k.mT, dim=-1, dtype=torch.float64) @ v",

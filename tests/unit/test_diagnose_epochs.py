@@ -100,6 +100,24 @@ def test_the_start_of_epochs_that_are_timed_whole_counts_once() -> None:
     assert found.weight == pytest.approx(0.8)
 
 
+def test_an_evaluation_is_told_to_leave_gradients_out_only_if_it_has_them() -> None:
+    evaluating = pause(evaluation=10.0)
+    for passes, graphs, has in ((8, 8, True), (8, 0, False), (8, 7, False), (1, 1, False), (0, 0, False)):
+        found = finding(
+            "slow-epoch-turn", healthy(epoch_pause=replace(evaluating, passes=passes, with_graph=graphs), windows=[])
+        )
+        assert found is not None
+        assert ("keeps what a backward pass would need" in found.sentence) is has
+        assert ("torch.inference_mode()" in found.advice) is has
+        assert "Evaluate less often" in found.advice
+    saved = finding(
+        "slow-epoch-turn",
+        healthy(epoch_pause=replace(pause(saving=9.0, evaluation=1.0), passes=8, with_graph=8), windows=[]),
+    )
+    assert saved is not None
+    assert "inference_mode" not in saved.advice
+
+
 def test_pauses_between_epochs_make_what_steps_lose_weigh_less() -> None:
     pause = EpochPause(seen=3, seconds=10.0, evaluation=10.0, saving=0.0, first_batch=0.0, rest=0.0)
     half = finding("work-between-steps", healthy(phases=shares(between=0.4), epoch_pause=pause))

@@ -44,6 +44,10 @@ FUSED = {
     "in place": "s = q @ k.mT\ns /= 2.0\ns.mul_(0.7)\ns.masked_fill_(mask, -1e9)\nreturn s.softmax(-1) @ v",
     "masked": "s = (q @ k.mT).masked_fill(mask, float('-inf'))\nreturn self.softmax(s) @ v",
     "masked by name": "s = (q @ k.mT).masked_fill(mask=mask, value=-1e4)\nreturn self.softmax(s) @ v",
+    "scaled behind the mask": "return ((q @ k.mT).masked_fill(mask, -1e9) * 0.5).softmax(-1) @ v",
+    "scaled behind a mask in place": "scores = q @ k.transpose(2, 3)\nhidden = mask.bool()[:6, :6]\n"
+    "scores.masked_fill_(hidden, -torch.inf)\nweights = torch.softmax(scores / k.shape[-1]**0.5, dim=-1)\n"
+    "weights = self.dropout(weights)\nout = (weights @ v).transpose(1, 2)\nreturn out.transpose(1, 2)",
     "a sum as mask": "s = (q @ k.mT) / 2 + mask.float() * -1e4\nreturn self.softmax(s) @ v",
     "dropout": "return self.dropout(self.softmax(q @ k.mT)) @ v",
     "einsum": "s = torch.einsum('b h i d, b h j d -> b h i j', q, k)\n"
@@ -56,7 +60,9 @@ FUSED = {
 }
 AS_WRITTEN = {
     "another dimension": "return (q @ k.mT).softmax(-2) @ v",
-    "scaled behind the mask": "return ((q @ k.mT).masked_fill(mask, -1e9) * 0.5).softmax(-1) @ v",
+    "a scale that turns the mask round": "return ((q @ k.mT).masked_fill(mask, -1e9) * -0.5).softmax(-1) @ v",
+    "a scale that makes the mask small": "return ((q @ k.mT).masked_fill(mask, -1e4) / 64).softmax(-1) @ v",
+    "a scaled sum": "return ((q @ k.mT + mask.float() * -1e9) / 2).softmax(-1) @ v",
     "a mask that hides little": "return (q @ k.mT).masked_fill(mask, -3.0).softmax(-1) @ v",
     "clamped": "return (q @ k.mT).clamp(-1, 1).softmax(-1) @ v",
     "weighed twice": "return (q @ k.mT).softmax(-1).softmax(-1) @ v",

@@ -188,6 +188,8 @@ class Evidence:
             of_training=max(0.0, seen.of_training) if seen is not None else 0.0,
             waiting=max(0.0, seen.waiting) if seen is not None else 0.0,
             waited_for=seen.waited_for if seen is not None else None,
+            passes=seen.passes if seen is not None else 0,
+            with_graph=seen.with_graph if seen is not None else 0,
         )
 
     @property

@@ -59,7 +59,8 @@ class EpochPause:
     `first_batches_seen`: how many first batches were timed in the training's own pauses. Where it is 0, `first_batch`
     is what starting an epoch cost in windows. `of_training`: the part of `evaluation` that goes through the training
     data once more. `waiting`: the part of `evaluation` in which it waits for its loaders; `waited_for`: the one that it
-    waits for longest.
+    waits for longest. `passes`: how many of the model's passes between epochs were looked at; the output of
+    `with_graph` of them could be differentiated, and nothing did so.
     """
 
     seen: int
@@ -72,6 +73,8 @@ class EpochPause:
     of_training: float = 0.0
     waiting: float = 0.0
     waited_for: EvaluationLoader | None = None
+    passes: int = 0
+    with_graph: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

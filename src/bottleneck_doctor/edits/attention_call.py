@@ -8,6 +8,7 @@ chain takes is assigned again on the way.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -32,6 +33,8 @@ from bottleneck_doctor.edits.tree import (
 
 HIDES = -1e3
 """What is filled with this or less counts for nothing after a softmax."""
+HIDES_SCALED = -1e6
+"""The same for what is scaled after it, by a number that nobody knows."""
 _PLAIN = (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.Integer, cst.Float)
 """What needs no parentheses, whatever stands around it."""
 _LAST: Sequence[set[object]] = ({-1, -2},)
@@ -112,8 +115,8 @@ class _Chain:
     softmaxes: list[cst.CSTNode] = field(default_factory=list)
     reads: list[str] = field(default_factory=list)
     """The names through which it was followed, once for each time."""
-    uses: list[cst.CSTNode] = field(default_factory=list)
-    """What the new call takes: queries, keys, mask, scale. All is computed later than it was."""
+    uses: list[tuple[cst.CSTNode, Statement]] = field(default_factory=list)
+    """What the new call takes (queries, keys, mask, scale), and where it stood. All is computed later than it was."""
 
     def given(self) -> list[str]:
         """What torch's function is given, as code. Raises `_Unknown`."""
@@ -128,11 +131,14 @@ class _Chain:
             assert isinstance(weights, cst.Call)
             weights = self._followed(weights.args[0].value)
         scores = self._followed(self._softmax(weights))
-        mask, scale = "", "1.0"
-        masked = self._mask(scores)
+        mask, scale = "", ""
+        behind = self._scale_behind_mask(scores)
+        if behind is not None:
+            scale, scores = behind
+        masked = self._mask(scores, scaled=bool(scale))
         if masked is not None:
             mask, scores = masked[0], self._followed(masked[1])
-        scaled = self._scale(scores)
+        scaled = None if scale else self._scale(scores)
         if scaled is not None:
             scale, scores = scaled[0], self._followed(scaled[1])
         found = _factors(scores)
@@ -141,22 +147,23 @@ class _Chain:
         queries, turned = found
         # What `bmm` takes has three dimensions.
         keys = _turned_back(turned, _LAST_OF_THREE if _is_bmm(scores) else _LAST)
-        self.uses += [queries, turned]
+        self._use(queries)
+        self._use(turned)
         given = [code(_bare(queries)), keys, code(_bare(values))]
         given += [f"attn_mask={mask}"] if mask else []
         given += [f"dropout_p={dropout}"] if dropout else []
-        return [*given, f"scale={scale}"]
+        return [*given, f"scale={scale or '1.0'}"]
 
     def is_sure(self) -> bool:
         """Whether nothing else needs what goes, and nothing that the call takes changes on the way."""
         function = self.tree.function(self.product)
-        if function is None or any(has_comment(each) for each in self.uses):
+        if function is None or any(has_comment(each) for each, _ in self.uses):
             return False
         if any(
             isinstance(each, _LATER) for each in self.tree.around(self.product) if self.tree.holds(self._last, each)
         ):
             return False
-        if any(not isinstance(small(each), cst.Assign) for each in self.taken):
+        if any(not isinstance(small(each), cst.Assign) and not _filled(each) for each in self.taken):
             return False
         targets = {name for each in self.taken for name in self._assigned(each)}
         for name in targets:
@@ -164,12 +171,13 @@ class _Chain:
             assigned = sum(name in self._assigned(each) for each in self.taken)
             if len(named) != assigned + self.reads.count(name):
                 return False
-        needed = {each.value for node in self.uses for each in self.tree.nodes(cst.Name, within=node)}
-        if needed & targets:
-            return False
-        first = min((self._block.index(each) for each in self.taken), default=self._at)
-        between = [each for each in self._block[first : self._at] if each not in self.taken]
-        return not any(
+        return not any(self._changes(node, stood, targets) for node, stood in self.uses)
+
+    def _changes(self, node: cst.CSTNode, stood: Statement, targets: set[str]) -> bool:
+        """Whether what the new call takes may be another by then than where it stood."""
+        needed = {each.value for each in self.tree.nodes(cst.Name, within=node)}
+        between = [each for each in self._block[self._block.index(stood) : self._at] if each not in self.taken]
+        return bool(needed & targets) or any(
             isinstance(each, SCOPES)
             or needed & _written_names(self.tree, each)
             or self.tree.nodes(cst.Del, within=each)
@@ -206,14 +214,19 @@ class _Chain:
         while isinstance(node, cst.Name):
             end = self._block.index(self.taken[-1]) if self.taken else self._at
             name = node.value
-            found = next((each for each in reversed(self._block[:end]) if name in self._assigned(each)), None)
+            before = reversed(self._block[:end])
+            found = next((each for each in before if name in self._assigned(each) or _filled(each) == name), None)
             inner = None if found is None else small(found)
-            if found is None or not isinstance(inner, cst.Assign):
+            if found is None or not isinstance(inner, (cst.Assign, cst.Expr)):
                 raise _Unknown
             self.reads.append(name)
             self.taken.append(found)
             node = inner.value
         return node
+
+    def _use(self, node: cst.CSTNode) -> None:
+        """The new call takes this, which stood where it was followed to."""
+        self.uses.append((node, self._statement(node)))
 
     @staticmethod
     def _assigned(statement: Statement) -> list[str]:
@@ -256,33 +269,71 @@ class _Chain:
             raise _Unknown
         return given[0]
 
-    def _mask(self, node: cst.BaseExpression) -> tuple[str, cst.BaseExpression] | None:
-        """The mask as torch's function takes it, and what is masked."""
-        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
-            self.uses.append(node.right)
+    def _mask(self, node: cst.BaseExpression, *, scaled: bool) -> tuple[str, cst.BaseExpression] | None:
+        """The mask as torch's function takes it, and what is masked. `scaled`: and the scale comes after it."""
+        if not scaled and isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
+            self._use(node.right)
             return code(_bare(node.right)), node.left
-        if not isinstance(node, cst.Call) or last_name(node.func) != "masked_fill":
+        if not _is_fill(node):
             return None
+        assert isinstance(node, cst.Call)
         values = [each.value for each in node.args if each.keyword is None and not each.star]
-        if not isinstance(node.func, cst.Attribute) or len(values) != 2 or len(node.args) != 2 or not _hides(values[1]):
+        hides = HIDES_SCALED if scaled else HIDES
+        if not isinstance(node.func, cst.Attribute) or len(values) != 2 or len(node.args) != 2:
             raise _Unknown
-        self.uses.append(values[0])
+        if not _hides(values[1], hides):
+            raise _Unknown
+        self._use(values[0])
         return _negated(values[0]), node.func.value
+
+    def _scale_behind_mask(self, node: cst.BaseExpression) -> tuple[str, cst.BaseExpression] | None:
+        """As `_scale`, of what was masked before; followed to that. None where no mask comes before the scale."""
+        if not isinstance(node, cst.BinaryOperation) or isinstance(node.operator, cst.Add):
+            return None
+        # Whether it was masked is known once it is followed, and what else it may be is followed in another order.
+        taken, reads, uses = list(self.taken), list(self.reads), list(self.uses)
+        scaled = self._scale(node)
+        if scaled is not None:
+            with contextlib.suppress(_Unknown):
+                scores = self._followed(scaled[1])
+                number = constant(self.uses[-1][0])
+                if _is_fill(scores) and (number is None or _is_positive(number[0])):
+                    return scaled[0], scores
+        self.taken, self.reads, self.uses = taken, reads, uses
+        return None
 
     def _scale(self, node: cst.BaseExpression) -> tuple[str, cst.BaseExpression] | None:
         """The scale as torch's function takes it, and what is scaled."""
         if not isinstance(node, cst.BinaryOperation):
             return None
         if isinstance(node.operator, cst.Divide):
-            self.uses.append(node.right)
+            self._use(node.right)
             return f"1 / {_grouped(node.right)}", node.left
         if not isinstance(node.operator, cst.Multiply):
             return None
         number, other = node.right, node.left
         if _factors(other) is None and _factors(number) is not None:
             number, other = other, number
-        self.uses.append(number)
+        self._use(number)
         return code(_bare(number)), other
+
+
+def _is_fill(node: cst.CSTNode) -> bool:
+    """Whether it is a call that fills masked places, in the same tensor or a new one."""
+    return isinstance(node, cst.Call) and last_name(node.func) in ("masked_fill", "masked_fill_")
+
+
+def _filled(statement: Statement) -> str:
+    """The name of the tensor whose masked places a statement fills; "" if it does nothing of this kind."""
+    inner = small(statement)
+    call = inner.value if isinstance(inner, cst.Expr) else None
+    if not isinstance(call, cst.Call) or last_name(call.func) != "masked_fill_":
+        return ""
+    return last_name(call.func.value) if isinstance(call.func, cst.Attribute) else ""
+
+
+def _is_positive(value: object) -> bool:
+    return isinstance(value, (int, float)) and value > 0
 
 
 def _bare(node: cst.BaseExpression) -> cst.BaseExpression:
@@ -310,11 +361,11 @@ def _turned_back(node: cst.BaseExpression, last: Sequence[set[object]]) -> str:
     return f"{_grouped(node)}.transpose(-2, -1)"
 
 
-def _hides(node: cst.BaseExpression) -> bool:
-    """Whether what is filled with this value counts for nothing after a softmax."""
+def _hides(node: cst.BaseExpression, most: float) -> bool:
+    """Whether what is filled with this value counts for nothing after a softmax: it is `most` or less."""
     known = constant(node)
     if known is not None:
-        return isinstance(known[0], (int, float)) and known[0] <= HIDES
+        return isinstance(known[0], (int, float)) and known[0] <= most
     text = "".join(code(_bare(node)).split()).replace("'", '"').lower()
     return text in ('float("-inf")', '-float("inf")', "-torch.inf", "-math.inf", "-np.inf") or text.endswith(").min")
 

@@ -110,6 +110,8 @@ def epoch_pause(details: Sequence[Detail], epoch_overhead: float | None = None) 
         of_training=totals["of_training"] / seen,
         waiting=math.fsum(waited.values()) / seen,
         waited_for=_longest(waited),
+        passes=int(totals["passes"]),
+        with_graph=int(totals["with_graph"]),
     )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from bottleneck_doctor.diagnose._evidence import Evidence
+from bottleneck_doctor.diagnose._evidence import SEEN_OFTEN, Evidence
 from bottleneck_doctor.diagnose._rule import CAUSE, LARGE, Rule, Statement
+from bottleneck_doctor.documents.report import EpochPause
 from bottleneck_doctor.wording import words
 
 PARTS = {
@@ -13,11 +14,16 @@ PARTS = {
     "rest": "other work of the loop",
 }
 ADVICE = {
-    "evaluation": "Evaluate less often or on fewer samples, in larger batches, and under `torch.inference_mode()`.",
+    "evaluation": "Evaluate less often or on fewer samples, or in larger batches.",
     "saving": "Save less often, only what is needed, or in another thread.",
     "first_batch": "Keep workers alive with `persistent_workers=True`, and make starting them cheap: a small dataset "
     "object that opens its files when it is first used.",
 }
+KEPT = " The evaluation keeps what a backward pass would need, and none comes."
+WITHOUT_GRADIENTS = (
+    "Evaluate under `with torch.inference_mode():`. This saves memory, and the time that keeping intermediate results "
+    "takes."
+)
 
 
 def judge(evidence: Evidence) -> Statement | None:
@@ -35,16 +41,25 @@ def judge(evidence: Evidence) -> Statement | None:
     largest = ranked[0]
     named = [f"{words.duration_text(seconds[name])} {PARTS[name]}" for name in ranked if seconds[name] > LARGE * pause]
     most = f", most of it {PARTS[largest]}" if seconds[largest] > 0.5 * pause else ""
+    advice, graphs = ADVICE.get(largest, ""), ""
+    if largest == "evaluation" and _keeps_graphs(seen):
+        graphs, advice = KEPT, f"{WITHOUT_GRADIENTS} {advice}"
+        figures["passes_with_graph"] = float(seen.with_graph)
     return Statement(
         sentence=(
             f"The pause between two epochs takes {words.duration_text(pause)} ({', '.join(named)}). The steps of one "
-            f"epoch take {words.duration_text(epoch)}, so pauses are {words.share_text(share)} of the time."
+            f"epoch take {words.duration_text(epoch)}, so pauses are {words.share_text(share)} of the time.{graphs}"
         ),
         figures=figures,
         weight=share,
         clause=f"spends {words.share_text(share)} of the time between epochs{most}",
-        advice=ADVICE.get(largest, ""),
+        advice=advice,
     )
+
+
+def _keeps_graphs(pause: EpochPause) -> bool:
+    """Whether evaluations keep what only a backward pass would need, which was seen more than once."""
+    return pause.passes >= SEEN_OFTEN and pause.with_graph == pause.passes
 
 
 RULE = Rule(

@@ -13,13 +13,15 @@ import importlib
 import pkgutil
 from typing import Any, Callable, Dict, Optional, Tuple
 
+from ..loop.evaluated import Evaluated
 from ..loop.pauses import EpochPauses
 from ..loop.steps import Steps
 
 
 class GuestContext:
-    """What knobs and modes may use: the loop's device and root modules, the current feed, the last batch served, and
-    the pauses between epochs so far. `made_anew`: the script makes a new loader for every epoch."""
+    """What knobs and modes may use: the loop's device and root modules, the current feed, the last batch served, the
+    pauses between epochs so far, and what the model computed in them. `made_anew`: the script makes a new loader for
+    every epoch."""
 
     def __init__(self, steps: Steps, device: str) -> None:
         self.steps = steps
@@ -27,6 +29,7 @@ class GuestContext:
         self.feed: Any = None
         self.batch: Any = None
         self.pauses = EpochPauses()
+        self.evaluated = Evaluated(steps)
         self.made_anew = False
 
 

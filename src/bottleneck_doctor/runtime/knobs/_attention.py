@@ -39,6 +39,8 @@ class Pending(torch.Tensor):
     keys: torch.Tensor
     scale: float
     mask: Optional[torch.Tensor]
+    filled: Optional[float]
+    """What the program filled its masked places with; None where it filled none."""
     weighed: bool
     dropout: float
     written: List[Tuple[Callable[..., Any], Tuple[Any, ...], Dict[str, Any]]]
@@ -60,7 +62,7 @@ class Pending(torch.Tensor):
             device=queries.device,
             requires_grad=torch.is_grad_enabled() and (queries.requires_grad or keys.requires_grad),
         )
-        made.queries, made.keys, made.scale, made.mask = queries, keys, 1.0, None
+        made.queries, made.keys, made.scale, made.mask, made.filled = queries, keys, 1.0, None, None
         made.weighed, made.dropout, made.computed = False, 0.0, None
         return made  # type: ignore[no-any-return]
 
@@ -120,21 +122,28 @@ class Pending(torch.Tensor):
 
     def _copy(self) -> Pending:
         made = Pending._new(self.queries, self.keys)
-        made.scale, made.mask, made.weighed, made.dropout = self.scale, self.mask, self.weighed, self.dropout
+        made.scale, made.mask, made.filled = self.scale, self.mask, self.filled
+        made.weighed, made.dropout = self.weighed, self.dropout
         return made
 
     def _take(self, name: str, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
         if name in SCALES | MULTIPLIES and len(args) == 1 and not kwargs:
             factor = _number(args[0])
-            if self.weighed or self.mask is not None or not factor:
+            if self.weighed or not factor:
                 raise Unfit
-            self.scale = self.scale / factor if name in SCALES else self.scale * factor
+            factor = 1 / factor if name in SCALES else factor
+            if self.mask is not None:
+                # What was filled in is scaled, too, and may then hide less. So would be a mask that was added.
+                if self.filled is None or factor < 0 or self.filled * factor > MASKED:
+                    raise Unfit
+                self.filled *= factor
+            self.scale *= factor
         elif name == "masked_fill" and not self.weighed:
             given = {**dict(zip(("mask", "value"), args)), **kwargs}
             mask, value = given.get("mask"), _number(given.get("value"))
             if self.mask is not None or not isinstance(mask, torch.Tensor) or value > MASKED:
                 raise Unfit
-            self.mask = mask.logical_not()
+            self.mask, self.filled = mask.logical_not(), value
         elif name in ADDS and len(args) == 1 and not kwargs and not self.weighed:
             mask = args[0]
             if self.mask is not None or type(mask) is not torch.Tensor or mask.dtype != self.queries.dtype:

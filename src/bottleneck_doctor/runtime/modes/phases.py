@@ -10,7 +10,7 @@ Hooks are on only while the window runs. The result, with times in seconds:
 - `frozen`: what the model's frozen parts take (see `FrozenParts.detail`)
 - `loading` (see `LoadingRecorder.detail`) or None, and then `loading_missing` says why
 - `timeline`: `seconds`, `events` of `[lane, kind, start, seconds, batch]`, or None
-- `epoch_pause`: totals since the process began (see `EpochPauses`)
+- `epoch_pause`: totals since the process began (see `EpochPauses` and `Evaluated`)
 """
 
 from __future__ import annotations
@@ -302,7 +302,7 @@ class Phases(Mode, Watch):
             "exchanges": None if exchanges is None else {**exchanges, "updates": self._updates},
             "frozen": self._frozen.detail(),
             "timeline": timeline,
-            "epoch_pause": self.context.pauses.totals(),
+            "epoch_pause": {**self.context.pauses.totals(), **self.context.evaluated.totals()},
             **loading,
         }
 

@@ -99,6 +99,7 @@ class LoaderServer:
     def request(self, iterator: Any) -> Any:
         """The user requests the next training batch. Raises `StopIteration` at the end of the user's epoch."""
         requested = now()
+        self._context.evaluated.end()
         self._liveness.step()
         self._pause_over(requested)
         if iterator is not self._iterator and iterator._num_yielded:
@@ -122,7 +123,7 @@ class LoaderServer:
         if length is not None and self._delivered >= length and not self._windows.measures_epoch():
             self._training.stream.epoch_over()
             self._end_epoch(None)
-            self._context.pauses.began(requested, now(), as_written)
+            self._epoch_ended(requested, as_written)
             raise StopIteration
         while True:
             try:
@@ -130,7 +131,7 @@ class LoaderServer:
                 break
             except StopIteration:
                 self._end_epoch(requested)
-                self._context.pauses.began(requested, now(), as_written)
+                self._epoch_ended(requested, as_written)
                 raise
             except WindowFailed as failure:
                 self._windows.fail(str(failure), mid_epoch=self._delivered > 0)
@@ -143,10 +144,14 @@ class LoaderServer:
         self._training.position += 1
         iterator._num_yielded += 1
         if self._delivered == self._stops_after:
-            delivered = now()
-            self._context.pauses.began(delivered, delivered, as_written)
+            self._epoch_ended(now(), as_written)
             self._liveness.away()
         return batch
+
+    def _epoch_ended(self, requested: float, as_written: bool) -> None:
+        """The last batch of an epoch was handed out, or more was asked for at `requested`."""
+        self._context.pauses.began(requested, now(), as_written)
+        self._context.evaluated.begin()
 
     def _near_the_end(self) -> None:
         """Leave the last batch of an epoch untimed if the loop will not show when its step ends."""
