@@ -15,6 +15,8 @@ from bottleneck_doctor.runtime.knobs.fused_attention import FusedAttention
 BY_HAND = {"in place", "masked by name", "einsum", "the same type", "shapes asked", "kept, not read"}
 """What of `FUSED` the edit leaves to the user."""
 
+IF_X = "s = q @ k.mT\nif x is not None:\n"
+
 HEAD = """import math
 import torch
 import torch.nn.functional as F
@@ -87,6 +89,21 @@ def edited(body: str) -> str | None:
             ").transpose(1, 2)\nreturn out",
         ),
         (
+            "s = q @ k.mT / 8\nif mask is not None:\n    s = s.masked_fill(mask == 0, -1e9)\nreturn s.softmax(-1) @ v",
+            "return F.scaled_dot_product_attention(\n    q,\n    k,\n    v,\n"
+            "    attn_mask=mask != 0 if mask is not None else None,\n    scale=1 / 8,\n)",
+        ),
+        (
+            "s = q @ k.mT\nif mask is not None:\n    part = mask[:, :6]\n    s = s + part\nreturn s.softmax(-1) @ v",
+            "if mask is not None:\n    part = mask[:, :6]\nreturn F.scaled_dot_product_attention(\n    q,\n    k,\n"
+            "    v,\n    attn_mask=part if mask is not None else None,\n    scale=1.0,\n)",
+        ),
+        (
+            "s = q @ k.mT\nif self.causal:\n    s.masked_fill_(mask, -torch.inf)\nreturn (s / 8).softmax(-1) @ v",
+            "return F.scaled_dot_product_attention(\n    q,\n    k,\n    v,\n"
+            "    attn_mask=~mask if self.causal else None,\n    scale=1 / 8,\n)",
+        ),
+        (
             "s = (q @ k.mT).masked_fill(mask, -1e9) * 0.5\nreturn s.softmax(-1) @ v",
             "return F.scaled_dot_product_attention(q, k, v, attn_mask=~mask, scale=0.5)",
         ),
@@ -101,7 +118,16 @@ def test_the_whole_chain_becomes_one_call(body: str, expected: str) -> None:
     [
         "w = (q @ k.mT).softmax(-1)\nreturn w @ v, w",
         "s = q @ k.mT\nw = s.softmax(-1)\nself.seen = s\nreturn w @ v",
-        "s = q @ k.mT\nif mask is not None:\n    s = s.masked_fill(mask, -1e9)\nw = s.softmax(-1)\nreturn w @ v",
+        "s = q @ k.mT\nif mask is not None:\n    s = s * 2\nw = s.softmax(-1)\nreturn w @ v",
+        IF_X + "    s = s + x\nelse:\n    s = s + 1\nreturn s.softmax(-1) @ v",
+        "s = q @ k.mT\nif s.any():\n    s = s.masked_fill(mask, -1e9)\nw = s.softmax(-1)\nreturn w @ v",
+        IF_X + "    q = q + 1\n    s = s.masked_fill(mask, -1e9)\nreturn s.softmax(-1) @ v",
+        IF_X + "    x = None\n    s = s.masked_fill(mask, -1e9)\nreturn s.softmax(-1) @ v",
+        IF_X + "    z = s\n    s = s.masked_fill(mask, -1e9)\nreturn s.softmax(-1) @ v",
+        "s = q @ k.mT\nif mask is not None:\n    s = s + mask\nmask = None\nreturn s.softmax(-1) @ v",
+        IF_X + "    s = s + x\nif mask is not None:\n    s = s + mask\nreturn s.softmax(-1) @ v",
+        "w = (q @ k.mT).softmax(-1)\nif mask is not None:\n    w = w.masked_fill(mask, -1e9)\nreturn w @ v",
+        "w = (q @ k.mT).softmax(-1)\nreturn w @ (w @ v)",
         "s = q @ k.mT\nq = q + 1\nw = s.softmax(-1)\nreturn w @ v",
         "s = q @ k.mT\nq.add_(1)\nw = s.softmax(-1)\nreturn w @ v",
         "s = q @ k.mT\ns /= 8\nw = s.softmax(-1)\nreturn w @ v",

@@ -48,6 +48,10 @@ FUSED = {
     "scaled behind a mask in place": "scores = q @ k.transpose(2, 3)\nhidden = mask.bool()[:6, :6]\n"
     "scores.masked_fill_(hidden, -torch.inf)\nweights = torch.softmax(scores / k.shape[-1]**0.5, dim=-1)\n"
     "weights = self.dropout(weights)\nout = (weights @ v).transpose(1, 2)\nreturn out.transpose(1, 2)",
+    "masked if there is a mask": "s = q @ k.mT / 2\nif mask is not None:\n    s = s.masked_fill(mask == 1, -1e9)\n"
+    "return s.softmax(-1) @ v",
+    "a part of a mask": "s = q @ k.mT\nif mask is not None:\n    part = mask[:, :6].float() * -1e9\n    s = s + part\n"
+    "return s.softmax(-1) @ v",
     "a sum as mask": "s = (q @ k.mT) / 2 + mask.float() * -1e4\nreturn self.softmax(s) @ v",
     "dropout": "return self.dropout(self.softmax(q @ k.mT)) @ v",
     "einsum": "s = torch.einsum('b h i d, b h j d -> b h i j', q, k)\n"

@@ -18,6 +18,7 @@ from bottleneck_doctor.edits.arguments import LONGEST_LINE
 from bottleneck_doctor.edits.diff import ChangeText, as_change
 from bottleneck_doctor.edits.tree import (
     SCOPES,
+    STATEMENTS,
     Edit,
     SourceTree,
     Statement,
@@ -105,6 +106,25 @@ def _factors(node: cst.CSTNode) -> tuple[cst.BaseExpression, cst.BaseExpression]
     return (values[0], values[1]) if len(values) == 2 else None
 
 
+@dataclass(frozen=True)
+class _Condition:
+    """An `if` whose last statement masks. The others stay."""
+
+    whole: cst.If
+    others: tuple[Statement, ...]
+    last: Statement
+
+    @classmethod
+    def of(cls, statement: Statement, name: str) -> _Condition | None:
+        """The condition under which a statement masks the tensor of this name; None if it does anything else."""
+        if not isinstance(statement, cst.If) or statement.orelse is not None:
+            return None
+        body = [each for each in statement.body.body if isinstance(each, STATEMENTS)]
+        if not body or name not in (*_assigned(body[-1]), _filled(body[-1])):
+            return None
+        return cls(statement, tuple(body[:-1]), body[-1])
+
+
 @dataclass
 class _Chain:
     """From the second product back to the first. `taken`: the statements that nothing but the chain needs."""
@@ -112,9 +132,9 @@ class _Chain:
     tree: SourceTree
     product: cst.BaseExpression
     taken: list[Statement] = field(default_factory=list)
+    condition: _Condition | None = None
+    """That of the mask, one of those taken."""
     softmaxes: list[cst.CSTNode] = field(default_factory=list)
-    reads: list[str] = field(default_factory=list)
-    """The names through which it was followed, once for each time."""
     uses: list[tuple[cst.CSTNode, Statement]] = field(default_factory=list)
     """What the new call takes (queries, keys, mask, scale), and where it stood. All is computed later than it was."""
 
@@ -130,14 +150,16 @@ class _Chain:
         if dropout is not None:
             assert isinstance(weights, cst.Call)
             weights = self._followed(weights.args[0].value)
-        scores = self._followed(self._softmax(weights))
+        scores = self._followed(self._softmax(weights), masks=True)
         mask, scale = "", ""
         behind = self._scale_behind_mask(scores)
         if behind is not None:
             scale, scores = behind
         masked = self._mask(scores, scaled=bool(scale))
+        if masked is None and self.condition is not None:
+            raise _Unknown
         if masked is not None:
-            mask, scores = masked[0], self._followed(masked[1])
+            mask, scores = self._conditional(masked[0]), self._followed(masked[1])
         scaled = None if scale else self._scale(scores)
         if scaled is not None:
             scale, scores = scaled[0], self._followed(scaled[1])
@@ -163,13 +185,15 @@ class _Chain:
             isinstance(each, _LATER) for each in self.tree.around(self.product) if self.tree.holds(self._last, each)
         ):
             return False
-        if any(not isinstance(small(each), cst.Assign) and not _filled(each) for each in self.taken):
+        gone = [each for each in self.taken if self.condition is None or each is not self.condition.whole]
+        gone += [] if self.condition is None else [self.condition.last]
+        if any(not _assigned(each) and not _filled(each) for each in gone):
             return False
-        targets = {name for each in self.taken for name in self._assigned(each)}
-        for name in targets:
-            named = [each for each in self.tree.nodes(cst.Name, within=function) if each.value == name]
-            assigned = sum(name in self._assigned(each) for each in self.taken)
-            if len(named) != assigned + self.reads.count(name):
+        targets = {name for each in gone for name in _assigned(each)}
+        factors = _factors(self.product)
+        assert factors is not None
+        for each in self.tree.nodes(cst.Name, within=function):
+            if each.value in targets and not any(self.tree.holds(part, each) for part in (*gone, factors[0])):
                 return False
         return not any(self._changes(node, stood, targets) for node, stood in self.uses)
 
@@ -177,6 +201,9 @@ class _Chain:
         """Whether what the new call takes may be another by then than where it stood."""
         needed = {each.value for each in self.tree.nodes(cst.Name, within=node)}
         between = [each for each in self._block[self._block.index(stood) : self._at] if each not in self.taken]
+        condition = self.condition
+        if condition is not None and not self.tree.holds(condition.last, node):
+            between += condition.others
         return bool(needed & targets) or any(
             isinstance(each, SCOPES)
             or needed & _written_names(self.tree, each)
@@ -193,7 +220,10 @@ class _Chain:
         # Around a product, parentheses say what an attribute is of.
         alone = isinstance(next(self.tree.around(self.product)), cst.Attribute)
         edits: dict[cst.CSTNode, Edit] = {self.product: (lambda node: new) if alone else put(new)}
-        return self.tree.edited(edits | {each: lambda node: cst.RemoveFromParent() for each in self.taken})
+        gone: list[cst.CSTNode] = list(self.taken)
+        if self.condition is not None and self.condition.others:
+            gone[self.taken.index(self.condition.whole)] = self.condition.last
+        return self.tree.edited(edits | {each: lambda node: cst.RemoveFromParent() for each in gone})
 
     # -- following -----------------------------------------------------------------------------------------------------
 
@@ -209,32 +239,41 @@ class _Chain:
             raise _Unknown
         return block
 
-    def _followed(self, node: cst.BaseExpression) -> cst.BaseExpression:
-        """What an expression is: of a name, the value that the block assigned to it last."""
+    def _followed(self, node: cst.BaseExpression, *, masks: bool = False) -> cst.BaseExpression:
+        """What an expression is: of a name, the value that the block assigned to it last. `masks`: that may be a mask,
+        under a condition."""
         while isinstance(node, cst.Name):
             end = self._block.index(self.taken[-1]) if self.taken else self._at
             name = node.value
-            before = reversed(self._block[:end])
-            found = next((each for each in before if name in self._assigned(each) or _filled(each) == name), None)
-            inner = None if found is None else small(found)
-            if found is None or not isinstance(inner, (cst.Assign, cst.Expr)):
+            condition = None
+            for found in reversed(self._block[:end]):
+                condition = _Condition.of(found, name) if masks else None
+                if condition is not None or name in (*_assigned(found), _filled(found)):
+                    break
+            else:
                 raise _Unknown
-            self.reads.append(name)
+            inner = small(found if condition is None else condition.last)
+            if not isinstance(inner, (cst.Assign, cst.Expr)):
+                raise _Unknown
             self.taken.append(found)
             node = inner.value
+            if condition is not None:
+                self.condition = condition
+                break
         return node
 
     def _use(self, node: cst.CSTNode) -> None:
         """The new call takes this, which stood where it was followed to."""
-        self.uses.append((node, self._statement(node)))
+        stood = next((each for each in (node, *self.tree.around(node)) if each in self._block), None)
+        assert isinstance(stood, STATEMENTS)
+        self.uses.append((node, stood))
 
-    @staticmethod
-    def _assigned(statement: Statement) -> list[str]:
-        """The one name that a statement assigns, if it does nothing else."""
-        inner = small(statement)
-        if isinstance(inner, cst.Assign) and len(inner.targets) == 1 and isinstance(inner.targets[0].target, cst.Name):
-            return [inner.targets[0].target.value]
-        return []
+    def _conditional(self, mask: str) -> str:
+        """The mask under its condition, if it has one."""
+        if self.condition is None:
+            return mask
+        self._use(self.condition.whole.test)
+        return f"{mask} if {code(_bare(self.condition.whole.test))} else None"
 
     # -- what lies between ---------------------------------------------------------------------------------------------
 
@@ -291,15 +330,15 @@ class _Chain:
         if not isinstance(node, cst.BinaryOperation) or isinstance(node.operator, cst.Add):
             return None
         # Whether it was masked is known once it is followed, and what else it may be is followed in another order.
-        taken, reads, uses = list(self.taken), list(self.reads), list(self.uses)
+        taken, uses, condition = list(self.taken), list(self.uses), self.condition
         scaled = self._scale(node)
         if scaled is not None:
             with contextlib.suppress(_Unknown):
-                scores = self._followed(scaled[1])
+                scores = self._followed(scaled[1], masks=True)
                 number = constant(self.uses[-1][0])
                 if _is_fill(scores) and (number is None or _is_positive(number[0])):
                     return scaled[0], scores
-        self.taken, self.reads, self.uses = taken, reads, uses
+        self.taken, self.uses, self.condition = taken, uses, condition
         return None
 
     def _scale(self, node: cst.BaseExpression) -> tuple[str, cst.BaseExpression] | None:
@@ -321,6 +360,14 @@ class _Chain:
 def _is_fill(node: cst.CSTNode) -> bool:
     """Whether it is a call that fills masked places, in the same tensor or a new one."""
     return isinstance(node, cst.Call) and last_name(node.func) in ("masked_fill", "masked_fill_")
+
+
+def _assigned(statement: Statement) -> list[str]:
+    """The one name that a statement assigns, if it does nothing else."""
+    inner = small(statement)
+    if isinstance(inner, cst.Assign) and len(inner.targets) == 1 and isinstance(inner.targets[0].target, cst.Name):
+        return [inner.targets[0].target.value]
+    return []
 
 
 def _filled(statement: Statement) -> str:
