@@ -20,7 +20,6 @@ from bottleneck_doctor.measure import phases
 from bottleneck_doctor.runtime.modes import stopwatch
 from bottleneck_doctor.runtime.modes.files import OpenCount, file_system
 from bottleneck_doctor.runtime.modes.loading import bytes_of
-from bottleneck_doctor.runtime.modes.patches import Patches
 from bottleneck_doctor.runtime.modes.sites import fetch_site, function_site
 from bottleneck_doctor.runtime.modes.stopwatch import (
     BACKWARD,
@@ -33,6 +32,7 @@ from bottleneck_doctor.runtime.modes.stopwatch import (
     Stopwatch,
 )
 from bottleneck_doctor.runtime.modes.transforms import Chains
+from bottleneck_doctor.runtime.process.patches import Patches
 
 
 def detail(**changes: Any) -> dict[str, Any]:

@@ -8,17 +8,16 @@ since it was copied is copied again, and so is one that is moved twice, since no
 
 from __future__ import annotations
 
-import functools
 import threading
 from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 import torch
 
 from ..loop.batches import tensors_of
+from ..process.patches import Patches
 from . import GuestContext, Knob
 
 NAME = "device_prefetch"
-_MOVING = ("to", "cuda")
 
 
 class _Copied(NamedTuple):
@@ -37,7 +36,7 @@ class DevicePrefetch(Knob):
         self._there: Dict[int, _Copied] = {}
         """Copies of the batch that the loop has, by the identities of its tensors."""
         self._served = 0
-        self._put: List[Any] = []
+        self._patches = Patches()
         self._stream: Any = None
         self._device = torch.device("cpu")
 
@@ -48,21 +47,11 @@ class DevicePrefetch(Knob):
         if self._device.type == "cuda":
             self._stream = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
         thread = threading.get_ident()
-        for name in _MOVING:
-            own = vars(torch.Tensor).get(name)
-            put = self._moving(getattr(torch.Tensor, name), _TARGETS[name], thread)
-            self._put.append((name, own, put))
-            setattr(torch.Tensor, name, put)
+        self._patches.put(torch.Tensor, "to", lambda original: self._moving(original, _target_of_to, thread))
+        self._patches.put(torch.Tensor, "cuda", lambda original: self._moving(original, _target_of_cuda, thread))
 
     def revert(self, context: GuestContext) -> None:
-        for name, own, put in reversed(self._put):
-            if vars(torch.Tensor).get(name) is not put:
-                continue
-            if own is None:
-                delattr(torch.Tensor, name)
-            else:
-                setattr(torch.Tensor, name, own)
-        self._put.clear()
+        self._patches.take_off()
         self._there.clear()
 
     def fetching(self, value: Any, fetch: Callable[[], Any], context: GuestContext) -> Callable[[], Any]:
@@ -103,7 +92,6 @@ class DevicePrefetch(Knob):
     def _moving(self, original: Any, target: Callable[..., Any], thread: int) -> Any:
         is_compiling = torch.compiler.is_compiling
 
-        @functools.wraps(original)
         def move(tensor: Any, *args: Any, **kwargs: Any) -> Any:
             if not self._there or is_compiling() or threading.get_ident() != thread:
                 return original(tensor, *args, **kwargs)
@@ -175,9 +163,6 @@ def _target_of_cuda(device: Any = None, *_: Any, **__: Any) -> Any:
     if device is None:
         return torch.device("cuda")
     return torch.device("cuda", device) if isinstance(device, int) else torch.device(device)
-
-
-_TARGETS = {"to": _target_of_to, "cuda": _target_of_cuda}
 
 
 def _index(device: Any) -> Any:

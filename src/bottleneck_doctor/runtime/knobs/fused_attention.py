@@ -16,6 +16,7 @@ import torch
 
 from ..loop.steps import Steps
 from ..process.originals import get_frame
+from ..process.patches import Patches
 from ..process.source_trees import SourceTrees, first_line, functions
 from ..process.user_code import is_users_file
 from ..process.uses import functions_in, functions_of, globals_of
@@ -50,7 +51,7 @@ class FusedAttention(Knob):
     def __init__(self) -> None:
         self._fused = 0
         self._places: Set[Place] = set()
-        self._put: List[Tuple[Any, str, bool, Any, Any]] = []
+        self._patches = Patches()
 
     @classmethod
     def facts(cls, steps: Steps, device: str, loader: Any = None) -> Any:
@@ -73,21 +74,10 @@ class FusedAttention(Knob):
         if not self._places:
             raise Refused("no attention was found in the program's own functions")
         for owner, name in _OWNERS:
-            original = getattr(owner, name)
-            had = name in vars(owner)
-            new = self._einsum(original) if name == "einsum" else self._product(original)
-            self._put.append((owner, name, had, original, new))
-            setattr(owner, name, new)
+            self._patches.put(owner, name, self._einsum if name == "einsum" else self._product)
 
     def revert(self, context: GuestContext) -> None:
-        while self._put:
-            owner, name, had, original, new = self._put.pop()
-            if vars(owner).get(name) is not new:
-                continue
-            if had:
-                setattr(owner, name, original)
-            else:
-                delattr(owner, name)
+        self._patches.take_off()
 
     def effect(self, value: Any, context: GuestContext) -> Optional[bool]:
         return self._fused > 0 if value else None

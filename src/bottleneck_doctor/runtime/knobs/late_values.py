@@ -8,16 +8,16 @@ nothing is decided by what they take, and of these, only calls by the thread tha
 
 from __future__ import annotations
 
-import functools
 import os
 import threading
 from types import CodeType, FrameType
-from typing import Any, Dict, List, Optional, Set, Tuple
+from typing import Any, Dict, Optional, Set, Tuple
 
 import torch
 
 from ..loop.steps import Steps
 from ..process.originals import get_frame
+from ..process.patches import Patches
 from ..process.recorded_values import taken_values
 from ..process.source_trees import SourceTrees
 from . import GuestContext, Knob, Refused
@@ -35,7 +35,7 @@ class LateValues(Knob):
     def __init__(self) -> None:
         self._early = 0
         self._known: Dict[Tuple[CodeType, int], Any] = {}
-        self._put: List[Tuple[str, Any, Any]] = []
+        self._patches = Patches()
 
     @classmethod
     def facts(cls, steps: Steps, device: str, loader: Any = None) -> Any:
@@ -56,21 +56,12 @@ class LateValues(Knob):
         lines: Set[Line] = context.steps.noted.get(NAME) or set()
         if not lines:
             raise Refused("no line was seen that takes a number out of a tensor only to record it")
+        thread = threading.get_ident()
         for name in _TAKING:
-            own = vars(torch.Tensor).get(name)
-            put = self._taking(getattr(torch.Tensor, name), lines, threading.get_ident())
-            self._put.append((name, own, put))
-            setattr(torch.Tensor, name, put)
+            self._patches.put(torch.Tensor, name, lambda original: self._taking(original, lines, thread))
 
     def revert(self, context: GuestContext) -> None:
-        for name, own, put in reversed(self._put):
-            if vars(torch.Tensor).get(name) is not put:
-                continue
-            if own is None:
-                delattr(torch.Tensor, name)
-            else:
-                setattr(torch.Tensor, name, own)
-        self._put.clear()
+        self._patches.take_off()
         self._known.clear()
 
     def effect(self, value: Any, context: GuestContext) -> Optional[bool]:
@@ -79,7 +70,6 @@ class LateValues(Knob):
     def _taking(self, original: Any, lines: Set[Line], thread: int) -> Any:
         known, is_compiling = self._known, torch.compiler.is_compiling
 
-        @functools.wraps(original)
         def take(tensor: Any, *args: Any, **kwargs: Any) -> Any:
             if is_compiling() or not waits(tensor) or threading.get_ident() != thread:
                 return original(tensor, *args, **kwargs)

@@ -6,12 +6,12 @@ calls of all modules are watched instead, until a few of the model's own were se
 
 from __future__ import annotations
 
-import functools
 import sys
 from typing import Any, Dict, List, Optional, Tuple
 
 import torch
 
+from ..process.patches import Patches
 from .batches import tensors_of
 from .steps import Steps
 
@@ -30,10 +30,10 @@ class Evaluated:
         self.with_graph = 0
         self._steps = steps
         self._pauses = 0
+        self._watches = False
         self._seen: List[Tuple[int, bool]] = []
         """Backward passes so far at a pass of the model, and whether its output could be differentiated."""
-        self._own: Any = None
-        self._put: Any = None
+        self._patches = Patches()
 
     def begin(self) -> None:
         """An epoch is over."""
@@ -41,9 +41,8 @@ class Evaluated:
         if self._pauses >= MOST_PAUSES or not self._steps.roots or _compiled():
             return
         self._pauses += 1
-        self._own = torch.nn.Module.__call__
-        self._put = self._watching(self._own)
-        torch.nn.Module.__call__ = self._put  # type: ignore[method-assign]
+        self._watches = True
+        self._patches.put(torch.nn.Module, "__call__", self._watching)
 
     def end(self) -> None:
         """The loop asks for its next batch, before anything else is switched."""
@@ -59,17 +58,15 @@ class Evaluated:
         return {"passes": self.passes, "with_graph": self.with_graph}
 
     def _take_off(self) -> None:
-        own, put, self._own, self._put = self._own, self._put, None, None
-        if put is not None and torch.nn.Module.__call__ is put:
-            torch.nn.Module.__call__ = own  # type: ignore[method-assign]
+        self._watches = False
+        self._patches.take_off()
 
     def _watching(self, original: Any) -> Any:
         roots, is_compiling = {id(root) for root in self._steps.roots}, torch.compiler.is_compiling
 
-        @functools.wraps(original)
         def call(module: Any, /, *args: Any, **kwargs: Any) -> Any:
             made = original(module, *args, **kwargs)
-            if id(module) in roots and not is_compiling() and self._put is not None:
+            if id(module) in roots and not is_compiling() and self._watches:
                 graph = _has_graph(made)
                 if graph is not None:
                     self._seen.append((self._steps.backwards, graph))

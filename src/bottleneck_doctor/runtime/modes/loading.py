@@ -27,10 +27,10 @@ from ..loader.attributes import construction_site
 from ..loop.batches import batch_samples
 from ..loop.padding import Padding, padding_of
 from ..process.originals import getpid, now, processor_time
+from ..process.patches import Patches
 from ..wire.channel import VARIABLE
 from .files import OpenCount, file_system
 from .made import made_sites
-from .patches import Patches
 from .sites import as_json, fetch_site, function_name, function_site
 from .transforms import Chains
 from .waiting import delayed

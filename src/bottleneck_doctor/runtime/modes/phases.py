@@ -26,11 +26,11 @@ from ..knobs import GuestContext
 from ..loader.feed import READY_SECONDS
 from ..loop.steps import Watch
 from ..process.originals import get_frame, now
+from ..process.patches import Patches
 from . import Mode
 from .communication import Communication
 from .frozen import FrozenParts
 from .loading import LoadingRecorder
-from .patches import Patches
 from .stopwatch import (
     BACKWARD,
     BETWEEN,

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional, Tuple
 
+from ..process.patches import Patches
 from ..wire.messages import Site
-from .patches import Patches
 from .reach import ABSENT, Group, Spot, find
 from .sites import as_json, class_site, function_site, plain_function
 from .timed import Clock, TimedMethod, seconds_of, timed

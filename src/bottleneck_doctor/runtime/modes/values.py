@@ -11,8 +11,8 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 import torch
 
 from ..process.originals import get_frame, now
+from ..process.patches import Patches
 from ..process.user_code import is_users_file
-from .patches import Patches
 
 _NAMES = {
     "item": ".item()",

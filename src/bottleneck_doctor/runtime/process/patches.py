@@ -1,4 +1,4 @@
-"""Attributes replaced in place while a window runs, and restored after it."""
+"""Attributes replaced in place for a while, as for a window, and restored after it."""
 
 from __future__ import annotations
 
