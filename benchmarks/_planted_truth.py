@@ -255,6 +255,12 @@ SUITE = (
         never=(*FILES, "training-data-evaluated", "evaluation-waits"),
         place=False,
     ),
+    Planted(
+        name="frequent_evaluation",
+        expected=("frequent-evaluation",),
+        never=(*FILES, "slow-epoch-turn", "training-data-evaluated"),
+        place=False,
+    ),
     Planted(name="evaluation_waits", expected=("evaluation-waits",), never=(*FILES, "training-data-evaluated")),
     Planted(name="evaluated_again", expected=("training-data-evaluated",), never=FILES, place=False),
     Planted(
@@ -278,6 +284,7 @@ SUITE = (
     _computes("short_evaluation", "slow-epoch-turn", "work-between-steps", arguments=("--output", SCRATCH)),
     _computes("tuned_first_steps", "slow-epoch-turn", "slow-start", "memory-growth"),
     _computes("long_epochs", "slow-epoch-turn", "slow-start"),
+    _computes("unlabelled_batches", "frequent-evaluation", "slow-epoch-turn"),
 )
 
 INPUT = (

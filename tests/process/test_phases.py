@@ -351,6 +351,10 @@ def test_pauses_are_no_part_of_a_step(guest: StartGuest) -> None:
         assert shares.between == pytest.approx(0.45, abs=2 * POINTS)
         assert shares.forward < POINTS
         details.append(done.detail)
+    within = phases.interruption(details[-1:])
+    assert within is not None
+    assert within.every == pytest.approx(7, abs=0.5)
+    assert within.seconds in lasting(0.06, abs=0.015)
     pause = phases.epoch_pause(details[-1:])
     assert pause is not None
     assert pause.seen >= 2

@@ -482,8 +482,10 @@ def _told(
         "timeline": None,
         "epoch_pause": {
             **dict.fromkeys(("seen", "evaluation", "of_training", "saving", "rest", "first_batch", "first_batches"), 0),
+            **dict.fromkeys(("passes", "with_graph"), 0),
             "waiting": [],
         },
+        "interruptions": {"seen": 0, "batches": 0, "seconds": []},
     }
 
 

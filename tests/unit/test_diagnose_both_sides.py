@@ -55,6 +55,7 @@ from bottleneck_doctor.documents.report import (
     Exchanges,
     FileUse,
     GarbageCollection,
+    Interruption,
     Noise,
     Operator,
     PaddingUse,
@@ -367,6 +368,12 @@ PAIRS: dict[str, Pair] = {
         (0.15, 0.7),
     ),
     "slow-epoch-turn": Pair("seconds between epochs of 10 s", evaluated, (2.0, 60.0), (0.0, 0.6)),
+    "frequent-evaluation": Pair(
+        "seconds of an evaluation after each 50 steps of 0.1 s",
+        lambda amount, _: healthy(interruption=Interruption(seen=3, seconds=amount, every=50.0)),
+        (0.7, 60.0),
+        (0.0, 0.4),
+    ),
     "evaluation-waits": Pair(
         "seconds of waiting for data, of 10 of evaluation between epochs of 10 s",
         evaluation_waiting,

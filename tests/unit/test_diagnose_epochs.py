@@ -20,6 +20,8 @@ from tests.unit.diagnosable import (
 from bottleneck_doctor.diagnose import diagnose
 from bottleneck_doctor.documents.report import (
     EpochPause,
+    Interruption,
+    PhaseTable,
 )
 
 
@@ -116,6 +118,25 @@ def test_an_evaluation_is_told_to_leave_gradients_out_only_if_it_has_them() -> N
     )
     assert saved is not None
     assert "inference_mode" not in saved.advice
+
+
+def test_an_evaluation_within_an_epoch_that_was_seen_once_is_not_taken_for_all() -> None:
+    assert finding("frequent-evaluation", healthy(interruption=Interruption(seen=1, seconds=9.0, every=5.0))) is None
+    assert healthy(interruption=Interruption(seen=1, seconds=9.0, every=5.0)).in_steps == 1.0
+
+
+def test_evaluations_within_epochs_and_between_them_are_parts_of_one_time() -> None:
+    """Epochs of 10 s, with 10 evaluations of 1 s and a pause of 20 s."""
+    both = healthy(
+        epoch_pause=pause(evaluation=20.0), interruption=Interruption(seen=9, seconds=1.0, every=10.0), windows=[]
+    )
+    within, between = finding("frequent-evaluation", both), finding("slow-epoch-turn", both)
+    assert within is not None
+    assert between is not None
+    assert (within.weight, between.weight, both.in_steps) == pytest.approx((0.25, 0.5, 0.25))
+    half = finding("work-between-steps", replace(both, phases=PhaseTable(baseline=shares(between=0.4))))
+    assert half is not None
+    assert half.weight == pytest.approx(0.1, abs=0.001)
 
 
 def test_pauses_between_epochs_make_what_steps_lose_weigh_less() -> None:

@@ -66,6 +66,7 @@ from bottleneck_doctor.documents.report import (
     EvaluationLoader,
     Exchanges,
     GarbageCollection,
+    Interruption,
     Noise,
     PaddingUse,
     Site,
@@ -435,6 +436,12 @@ CASES: dict[str, Case] = {
         ),
         weight=0.5,
         words=("The pause between two epochs takes 10 s (7.0 s evaluating, 2.0 s saving)", "50 % of the time"),
+    ),
+    "frequent-evaluation": Case(
+        fires=healthy(interruption=Interruption(seen=4, seconds=1.0, every=20.0)),
+        silent=healthy(interruption=Interruption(seen=4, seconds=0.1, every=20.0)),
+        weight=1 / 3,
+        words=("evaluates about once in 20 steps, for 1.0 s", "These steps take 2.0 s", "33 % of the time"),
     ),
     "evaluation-waits": Case(
         fires=healthy(epoch_pause=WAITED),

@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch.utils.data import ConcatDataset, Dataset, Subset
 
-from bottleneck_doctor.documents.report import EvaluationLoader, Exchanges, FrozenPart, Site
+from bottleneck_doctor.documents.report import EvaluationLoader, Exchanges, FrozenPart, Interruption, Site
 from bottleneck_doctor.measure import phases
 from bottleneck_doctor.runtime.modes import stopwatch
 from bottleneck_doctor.runtime.modes.files import OpenCount, file_system
@@ -91,12 +91,26 @@ def detail(**changes: Any) -> dict[str, Any]:
             "rest": 3.0,
             "first_batch": 0.5,
             "first_batches": 1,
+            "passes": 4,
+            "with_graph": 3,
         },
+        "interruptions": {"seen": 3, "batches": 20, "seconds": [1.0, 4.0, 2.0]},
     }
     return {**found, **changes}
 
 
 # -- merging ---------------------------------------------------------------------------------------------------------
+
+
+def test_evaluations_in_the_midst_of_epochs_are_counted_over_all_processes() -> None:
+    again = detail(interruptions={"seen": 2, "batches": 10, "seconds": [3.0, 3.0]})
+    once = detail(interruptions={"seen": 1, "batches": 0, "seconds": [50.0]})
+    found = phases.interruption([detail(), again, once, {}])
+    assert found == Interruption(seen=5, seconds=3.0, every=10.0)
+    assert phases.interruption([once, detail(interruptions={"seen": 0, "batches": 0, "seconds": []})]) is None
+    pause = phases.epoch_pause([detail(), detail()])
+    assert pause is not None
+    assert (pause.passes, pause.with_graph) == (8, 6)
 
 
 def test_shares_of_several_windows_are_of_their_summed_time() -> None:

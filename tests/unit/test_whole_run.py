@@ -11,7 +11,7 @@ from tests.unit.diagnosable import FOUND, healthy, window
 
 from bottleneck_doctor.diagnose import diagnose, whole_run
 from bottleneck_doctor.diagnose._evidence import Evidence
-from bottleneck_doctor.documents.report import EpochPause, Result, WholeRun, from_json, to_json
+from bottleneck_doctor.documents.report import EpochPause, Interruption, Result, WholeRun, from_json, to_json
 from bottleneck_doctor.render import html, terminal
 from bottleneck_doctor.wording import ranking, run_words, words
 
@@ -137,7 +137,7 @@ def test_it_is_kept_and_shown() -> None:
 # -- beside pauses -----------------------------------------------------------------------------------------------------
 
 
-def beside(seconds: float, name: str = "pets", **changes: Any) -> str:
+def beside(seconds: float, name: str = "pets", within: Interruption | None = None, **changes: Any) -> str:
     """What is said where evaluations of so many seconds follow epochs of ten seconds."""
     result = invented(name)
     baseline = invented("pets").baseline
@@ -146,7 +146,8 @@ def beside(seconds: float, name: str = "pets", **changes: Any) -> str:
         seen=3, seconds=seconds, evaluation=seconds, saving=0.0, first_batch=0.0, rest=0.0, first_batches_seen=3
     )
     epochs = replace(baseline, epoch_batches=100, step_ms=100.0)
-    return run_words.sentence(replace(result, whole_run=None, baseline=epochs, epoch_pause=replace(pause, **changes)))
+    paused = replace(result, interruption=within, epoch_pause=replace(pause, **changes))
+    return run_words.sentence(replace(paused, whole_run=None, baseline=epochs))
 
 
 def test_a_promise_is_told_with_what_it_is_worth_beside_long_pauses() -> None:
@@ -159,6 +160,26 @@ def test_a_promise_is_told_with_what_it_is_worth_beside_long_pauses() -> None:
         "80 % of the time goes by between epochs, which was not measured. If that takes as long as before, training as "
         f"a whole is about {whole:.2f}× as fast."
     )
+
+
+def test_evaluations_within_epochs_are_beside_a_promise_too() -> None:
+    within = Interruption(seen=4, seconds=1.0, every=10.0)
+    said = beside(0.0, within=within)
+    assert "of the time goes by in evaluations, which was not measured." in said
+    said = beside(10.0, within=within)
+    assert "of the time goes by between epochs and in evaluations" in said
+    assert beside(0.0, within=replace(within, seen=1)) == ""
+
+
+def test_evaluations_within_epochs_are_a_part_of_the_whole_run() -> None:
+    run = whole_run(replace(long_run(run_epochs=20), interruption=Interruption(seen=4, seconds=2.0, every=50.0)))
+    assert run is not None
+    assert run.evaluations == pytest.approx(20 * 2 * 2.0)
+    assert run_words.seconds(run, 2.0) == pytest.approx(run.start + run.training / 2 + 40.0 + 80.0)
+    said = run_words.sentence(with_run(run, "undecided"))
+    assert said.endswith("Of that, evaluations within epochs take 1 min 20 s.")
+    steps = replace(run, epochs=None, between=None)
+    assert run_words.sentence(with_run(steps, "undecided")).endswith(run_words.OTHER_PAUSES)
 
 
 def test_nothing_is_said_of_short_pauses_or_of_what_was_seen_once_or_where_nothing_is_promised() -> None:

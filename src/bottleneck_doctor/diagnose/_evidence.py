@@ -22,6 +22,7 @@ from bottleneck_doctor.documents.report import (
     FixOutcome,
     FrozenPart,
     GarbageCollection,
+    Interruption,
     LineProfile,
     Loading,
     Noise,
@@ -57,6 +58,7 @@ class Evidence:
     phases: PhaseTable | None = None
     steps: StepTimes | None = None
     epoch_pause: EpochPause | None = None
+    interruption: Interruption | None = None
     loading: Sequence[Loading] = ()
     utilization: Utilization | None = None
     profiles: Profiles | None = None
@@ -212,11 +214,35 @@ class Evidence:
         return self.pause.seconds if self.pause is not None else None
 
     @property
+    def evaluating_seconds(self) -> float:
+        """Seconds of evaluation in the midst of epochs for each step; 0 unless it was seen often enough."""
+        seen = self.interruption
+        if seen is None or seen.seen < SEEN_OFTEN or seen.every <= 0:
+            return 0.0
+        return max(0.0, seen.seconds) / seen.every
+
+    @property
+    def seconds_of_a_step(self) -> float:
+        """Seconds that the training as a whole takes for each step, with all that lies between its steps; 0 where that
+        is not known."""
+        if not self.step_ms:
+            return 0.0
+        turn = 0.0
+        if self.pause_seconds is not None and self.epoch_seconds:
+            turn = self.pause_seconds * self.step_ms / 1000 / self.epoch_seconds
+        return self.step_ms / 1000 + turn + self.evaluating_seconds
+
+    @property
+    def whole_epoch_seconds(self) -> float | None:
+        """Seconds from the start of an epoch to that of the next."""
+        return self.epoch_seconds / self.in_steps if self.epoch_seconds else None
+
+    @property
     def in_steps(self) -> float:
-        """The part of the training's time that lies inside steps; the rest are pauses between epochs."""
-        if self.pause_seconds is None or not self.epoch_seconds:
-            return 1.0
-        return self.epoch_seconds / (self.epoch_seconds + self.pause_seconds)
+        """The part of the training's time that lies inside steps; the rest are pauses between epochs, and evaluations
+        within them."""
+        whole = self.seconds_of_a_step
+        return self.step_ms / 1000 / whole if self.step_ms and whole > 0 else 1.0
 
 
 def missing(name: str, evidence: Evidence) -> str:

@@ -31,4 +31,5 @@ def whole_run(evidence: Evidence) -> WholeRun | None:
         training=steps * baseline.step_ms / 1000 + turns,
         between=between,
         may_end_sooner=found.run_may_end_sooner,
+        evaluations=steps * evidence.evaluating_seconds,
     )

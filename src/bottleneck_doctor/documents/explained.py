@@ -78,13 +78,22 @@ class EpochPause:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Interruption:
+    """Evaluations in the midst of an epoch. `seen` of them, `seconds` each (median), one every so many batches."""
+
+    seen: int
+    seconds: float
+    every: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class WholeRun:
     """How long the program will take in all, if it trains for as long as it says. Seconds, as written.
 
     `epochs` and `steps` (batches; steps without a loader) of the whole run; `epochs` is None where the program counts
     steps. `start`: until the first step. `training`: steps and the starts of epochs, which is what fixes make faster.
     `between`: evaluating, saving and all else between epochs; None where that was not seen twice, or where the program
-    counts steps and may pause at any.
+    counts steps and may pause at any. `evaluations`: those in the midst of epochs, as far as they were seen.
     `may_end_sooner`: the program can leave its loops before their end.
     """
 
@@ -94,6 +103,7 @@ class WholeRun:
     training: float
     between: float | None
     may_end_sooner: bool
+    evaluations: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)

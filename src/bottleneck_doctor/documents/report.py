@@ -23,6 +23,7 @@ from bottleneck_doctor.documents.explained import (
     Finding,
     FrozenPart,
     GarbageCollection,
+    Interruption,
     Loading,
     NotJudged,
     PaddingUse,
@@ -110,6 +111,7 @@ __all__ = [
     "FrozenPart",
     "GarbageCollection",
     "HotFunction",
+    "Interruption",
     "LadderStep",
     "LineCost",
     "LineListing",
@@ -279,6 +281,8 @@ class Result:
     method: Method
     steps: StepTimes | None = None
     epoch_pause: EpochPause | None = None
+    interruption: Interruption | None = None
+    """None where no evaluation in the midst of an epoch was seen twice in a process."""
     loading: list[Loading] = field(default_factory=list)
     timelines: list[Timeline] = field(default_factory=list)
     synchronising: list[SynchronisingCall] = field(default_factory=list)

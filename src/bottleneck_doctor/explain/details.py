@@ -134,6 +134,17 @@ class Pauses(TypedDict):
     rest: float
     first_batch: float
     first_batches: int
+    passes: int
+    with_graph: int
+
+
+class Interrupted(TypedDict):
+    """Evaluations in the midst of epochs: how many since the process began, the batches from the first to the last, and
+    seconds of the latest."""
+
+    seen: int
+    batches: int
+    seconds: list[float]
 
 
 class PhaseSeconds(TypedDict):
@@ -191,6 +202,7 @@ class PhasesDetail(TypedDict):
     loading_missing: str
     timeline: Timeline | None
     epoch_pause: Pauses
+    interruptions: Interrupted
 
 
 class Function(TypedDict):

@@ -13,6 +13,7 @@ from bottleneck_doctor.documents.report import (
     Exchanges,
     FrozenPart,
     GarbageCollection,
+    Interruption,
     LineProfile,
     Loading,
     PhaseTable,
@@ -39,6 +40,7 @@ class Explanation:
     phases: PhaseTable | None = None
     steps: StepTimes | None = None
     epoch_pause: EpochPause | None = None
+    interruption: Interruption | None = None
     loading: list[Loading] = field(default_factory=list)
     timelines: list[Timeline] = field(default_factory=list)
     synchronising: list[SynchronisingCall] | None = None
@@ -107,6 +109,7 @@ class Explanation:
         overheads = [window.turn_seconds for window in windows if window.label == BASELINE]
         known = [each for each in overheads if each is not None]
         self.epoch_pause = phases.epoch_pause(list(self.pauses.values()), sum(known) / len(known) if known else None)
+        self.interruption = phases.interruption(list(self.pauses.values()))
 
     def miss(self, *, slug: str, sentence: str) -> None:
         """Say that a part could not be had, once."""

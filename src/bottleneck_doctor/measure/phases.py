@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
 from typing import Any
 
 from bottleneck_doctor.documents.report import (
@@ -19,6 +20,7 @@ from bottleneck_doctor.documents.report import (
     FileUse,
     FrozenPart,
     GarbageCollection,
+    Interruption,
     Loading,
     PaddingUse,
     Phases,
@@ -113,6 +115,16 @@ def epoch_pause(details: Sequence[Detail], epoch_overhead: float | None = None) 
         passes=int(totals["passes"]),
         with_graph=int(totals["with_graph"]),
     )
+
+
+def interruption(details: Sequence[Detail]) -> Interruption | None:
+    """Evaluations in the midst of epochs. None if no process saw two of them. `details`: as for `epoch_pause`."""
+    told = [detail["interruptions"] for detail in details if detail.get("interruptions", {}).get("seen", 0) > 1]
+    between = sum(each["seen"] - 1 for each in told)
+    batches, seconds = sum(each["batches"] for each in told), [every for each in told for every in each["seconds"]]
+    if batches < 1 or not seconds:
+        return None
+    return Interruption(seen=sum(each["seen"] for each in told), seconds=median(seconds), every=batches / between)
 
 
 def _longest(waited: Mapping[tuple[int, str, int], float]) -> EvaluationLoader | None:

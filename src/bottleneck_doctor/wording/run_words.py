@@ -9,6 +9,7 @@ from bottleneck_doctor.wording import durations, ranking, words
 
 BETWEEN_EPOCHS = "What happens between epochs is not in these figures: fewer than two ends of epochs were seen."
 PAUSES = "Pauses for evaluating and saving are not in these figures."
+OTHER_PAUSES = "Pauses other than these evaluations are not in these figures."
 
 SEEN_OFTEN = 2
 """How many ends of epochs have to be seen before anything is said of them."""
@@ -24,7 +25,7 @@ def sentence(result: Result) -> str:
 
 def _beside_pauses(result: Result) -> str:
     """`81 % of the time goes by between epochs …`, where something is promised and that is much of the time."""
-    promised, share = ranking.promise(result), between_share(result)
+    promised, share = ranking.promise(result), beside_share(result)
     if promised is None or promised.speedup is None or share is None or share < MUCH_BETWEEN:
         return ""
     ratio = promised.speedup.estimate
@@ -32,20 +33,39 @@ def _beside_pauses(result: Result) -> str:
         return ""
     whole = words.at_most_text(1 / (share + (1 - share) / ratio))
     return (
-        f"{words.share_text(share)} of the time goes by between epochs, which was not measured. If that takes as long "
-        f"as before, training as a whole is about {whole} as fast."
+        f"{words.share_text(share)} of the time goes by {_where(result)}, which was not measured. If that takes as "
+        f"long as before, training as a whole is about {whole} as fast."
     )
 
 
-def between_share(result: Result) -> float | None:
-    """The part of the time that evaluating, saving and other work between epochs take, which is in no window; None
-    where fewer than two ends of epochs were seen."""
+def _where(result: Result) -> str:
+    between, within = _between(result), _within(result)
+    return "between epochs" if not within else "between epochs and in evaluations" if between else "in evaluations"
+
+
+def beside_share(result: Result) -> float | None:
+    """The part of the time that evaluating, saving and other work take, between epochs and within them, which is in no
+    window; None where neither was seen often enough."""
+    between, within, baseline = _between(result), _within(result), result.baseline
+    if baseline is None or (between is None and within is None):
+        return None
+    beside, step = (between or 0.0) + (within or 0.0), baseline.step_ms / 1000
+    return beside / (beside + step) if step > 0 and math.isfinite(beside + step) else None
+
+
+def _between(result: Result) -> float | None:
+    """Seconds between epochs, for each step; None where fewer than two ends of epochs were seen."""
     pause, baseline = result.epoch_pause, result.baseline
     if pause is None or pause.seen < SEEN_OFTEN or baseline is None or not baseline.epoch_batches:
         return None
     between = max(0.0, pause.evaluation) + max(0.0, pause.saving) + max(0.0, pause.rest)
-    steps = baseline.epoch_batches * baseline.step_ms / 1000
-    return between / (between + steps) if steps > 0 and math.isfinite(between + steps) else None
+    return between / baseline.epoch_batches
+
+
+def _within(result: Result) -> float | None:
+    """Seconds of evaluation in the midst of epochs, for each step; None where that was not seen twice."""
+    seen = result.interruption
+    return None if seen is None or seen.seen < SEEN_OFTEN or seen.every <= 0 else max(0.0, seen.seconds) / seen.every
 
 
 def _whole_run(result: Result) -> str:
@@ -61,14 +81,16 @@ def _whole_run(result: Result) -> str:
         first = 0.0 if promised is None or promised.preparation is None else promised.preparation.seconds
         said += f", and about {_text(seconds(run, ratio) + first)} with the change"
     said += ", if it does not end sooner." if run.may_end_sooner else "."
+    if run.evaluations:
+        said += f" Of that, evaluations within epochs take {_text(run.evaluations)}."
     if run.between is None:
-        said += f" {PAUSES if run.epochs is None else BETWEEN_EPOCHS}"
+        said += f" {BETWEEN_EPOCHS if run.epochs is not None else OTHER_PAUSES if run.evaluations else PAUSES}"
     return said
 
 
 def seconds(run: WholeRun, ratio: float = 1.0) -> float:
     """How long the run takes where training is `ratio` times as fast as it is written."""
-    return run.start + run.training / ratio + (run.between or 0.0)
+    return run.start + run.training / ratio + (run.between or 0.0) + run.evaluations
 
 
 def _text(length: float) -> str:

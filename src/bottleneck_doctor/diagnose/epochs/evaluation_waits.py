@@ -17,10 +17,9 @@ LOADED_IN_WORKERS = f"{KEEP} Or keep the workers of its loader alive (`persisten
 
 
 def judge(evidence: Evidence) -> Statement | None:
-    epoch, pause = evidence.epoch_seconds, evidence.pause
-    if not epoch or pause is None or pause.waited_for is None or not pause.evaluation:
+    whole, pause = evidence.whole_epoch_seconds, evidence.pause
+    if not whole or pause is None or pause.waited_for is None or not pause.evaluation:
         return None
-    whole = epoch + pause.seconds
     share, part = pause.waiting / whole, min(1.0, pause.waiting / pause.evaluation)
     if share < LARGE or part < MOST:
         return None

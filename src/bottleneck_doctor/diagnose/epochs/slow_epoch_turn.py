@@ -27,11 +27,11 @@ WITHOUT_GRADIENTS = (
 
 
 def judge(evidence: Evidence) -> Statement | None:
-    epoch, seen = evidence.epoch_seconds, evidence.pause
-    if not epoch or seen is None:
+    epoch, whole, seen = evidence.epoch_seconds, evidence.whole_epoch_seconds, evidence.pause
+    if not epoch or not whole or seen is None:
         return None
     pause = seen.seconds
-    share = pause / (epoch + pause)
+    share = pause / whole
     if share < LARGE:
         return None
     figures = {"pause_share": share, "pause_seconds": pause, "epoch_seconds": epoch}

@@ -8,11 +8,11 @@ from bottleneck_doctor.wording import words
 
 
 def judge(evidence: Evidence) -> Statement | None:
-    epoch, pause = evidence.epoch_seconds, evidence.pause
-    if not epoch or pause is None:
+    epoch, whole, pause = evidence.epoch_seconds, evidence.whole_epoch_seconds, evidence.pause
+    if not epoch or not whole or pause is None:
         return None
     again = pause.of_training
-    share = again / (epoch + pause.seconds)
+    share = again / whole
     if share < MATTERS:
         return None
     return Statement(

@@ -14,14 +14,15 @@ import pkgutil
 from typing import Any, Callable, Dict, Optional, Tuple
 
 from ..loop.evaluated import Evaluated
+from ..loop.interruptions import Interruptions
 from ..loop.pauses import EpochPauses
 from ..loop.steps import Steps
 
 
 class GuestContext:
     """What knobs and modes may use: the loop's device and root modules, the current feed, the last batch served, the
-    pauses between epochs so far, and what the model computed in them. `made_anew`: the script makes a new loader for
-    every epoch."""
+    pauses between epochs so far, what the model computed in them, and evaluations in the midst of epochs. `made_anew`:
+    the script makes a new loader for every epoch."""
 
     def __init__(self, steps: Steps, device: str) -> None:
         self.steps = steps
@@ -30,6 +31,7 @@ class GuestContext:
         self.batch: Any = None
         self.pauses = EpochPauses()
         self.evaluated = Evaluated(steps)
+        self.interruptions = Interruptions()
         self.made_anew = False
 
 

@@ -84,6 +84,7 @@ class LoaderServer:
         self._context.pauses.asked(now())
         if not self._training.has_companion(loader) and self._paused_at is None:
             self._paused_at = now()
+            self._context.interruptions.began(self._steps.backwards)
             self._liveness.away()
             if self._windows.run is not None:
                 self._windows.run.mode.interrupted(self._paused_at)
@@ -101,7 +102,7 @@ class LoaderServer:
         requested = now()
         self._context.evaluated.end()
         self._liveness.step()
-        self._pause_over(requested)
+        self._pause_over(requested, same_epoch=iterator is self._iterator)
         if iterator is not self._iterator and iterator._num_yielded:
             # The loop goes on where it was before it looked at another, or takes from two in turn.
             if iterator not in self._begun:  # That is from before it was found.
@@ -211,9 +212,16 @@ class LoaderServer:
             self._windows.run.loop_left()
         self._windows.epoch_ends()
 
-    def _pause_over(self, requested: float) -> None:
+    def _pause_over(self, requested: float, *, same_epoch: bool) -> None:
         began, self._paused_at = self._paused_at, None
-        if began is None or self._over:
+        if began is None:
+            return
+        # A loop may leave its epoch before the end, and evaluate then.
+        mid_epoch = same_epoch and not self._over and self._delivered > 0
+        self._context.interruptions.ended(
+            requested - began, self._training.position, self._steps.backwards, mid_epoch=mid_epoch
+        )
+        if self._over:
             return
         if isinstance(self._windows.run, SteadyRun):
             # Evaluation begins when a step's own work is done: that step counts, the time after `began` does not.
