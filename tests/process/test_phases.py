@@ -445,7 +445,7 @@ def test_evaluation_with_gradients_is_known(guest: StartGuest, under: str) -> No
     around = "        for rows, _ in held_out:\n            model(rows)\n"
     program = WAITING.replace("0.01), batch", "0.0), batch").replace("            time.sleep(0.03)\n", "")
     for text in (program, program.replace(around, within)):
-        script = guest(text.replace("    with torch.no_grad():", f"    with {under}:"), "0")
+        script = guest(text.replace("\n    with torch.no_grad():", f"\n    with {under}:"), "0")
         script.found()
         done = script.window({}, mode="phases", epochs=3, lead_in=0)
         pause = phases.epoch_pause([done.detail])
