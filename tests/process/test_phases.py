@@ -355,6 +355,8 @@ def test_pauses_are_no_part_of_a_step(guest: StartGuest) -> None:
     assert within is not None
     assert within.every == pytest.approx(7, abs=0.5)
     assert within.seconds in lasting(0.06, abs=0.015)
+    assert within.passes >= 2
+    assert within.with_graph == 0
     pause = phases.epoch_pause(details[-1:])
     assert pause is not None
     assert pause.seen >= 2

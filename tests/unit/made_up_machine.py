@@ -485,7 +485,7 @@ def _told(
             **dict.fromkeys(("passes", "with_graph"), 0),
             "waiting": [],
         },
-        "interruptions": {"seen": 0, "batches": 0, "seconds": []},
+        "interruptions": {"seen": 0, "batches": 0, "seconds": [], "passes": 0, "with_graph": 0},
     }
 
 

@@ -125,6 +125,16 @@ def test_an_evaluation_within_an_epoch_that_was_seen_once_is_not_taken_for_all()
     assert healthy(interruption=Interruption(seen=1, seconds=9.0, every=5.0)).in_steps == 1.0
 
 
+def test_an_evaluation_within_an_epoch_is_told_to_leave_gradients_out_if_it_has_them() -> None:
+    often = Interruption(seen=9, seconds=1.0, every=10.0, passes=4, with_graph=4)
+    for seen, has in ((often, True), (replace(often, with_graph=3), False), (replace(often, passes=0), False)):
+        found = finding("frequent-evaluation", healthy(interruption=seen, windows=[]))
+        assert found is not None
+        assert ("keeps what a backward pass would need" in found.sentence) is has
+        assert ("torch.inference_mode()" in found.advice) is has
+        assert "eval_steps" in found.advice
+
+
 def test_evaluations_within_epochs_and_between_them_are_parts_of_one_time() -> None:
     """Epochs of 10 s, with 10 evaluations of 1 s and a pause of 20 s."""
     both = healthy(

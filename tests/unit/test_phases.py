@@ -94,7 +94,7 @@ def detail(**changes: Any) -> dict[str, Any]:
             "passes": 4,
             "with_graph": 3,
         },
-        "interruptions": {"seen": 3, "batches": 20, "seconds": [1.0, 4.0, 2.0]},
+        "interruptions": {"seen": 3, "batches": 20, "seconds": [1.0, 4.0, 2.0], "passes": 4, "with_graph": 4},
     }
     return {**found, **changes}
 
@@ -103,11 +103,13 @@ def detail(**changes: Any) -> dict[str, Any]:
 
 
 def test_evaluations_in_the_midst_of_epochs_are_counted_over_all_processes() -> None:
-    again = detail(interruptions={"seen": 2, "batches": 10, "seconds": [3.0, 3.0]})
-    once = detail(interruptions={"seen": 1, "batches": 0, "seconds": [50.0]})
+    looked: dict[str, Any] = {"passes": 2, "with_graph": 1}
+    again = detail(interruptions={"seen": 2, "batches": 10, "seconds": [3.0, 3.0], **looked})
+    once = detail(interruptions={"seen": 1, "batches": 0, "seconds": [50.0], **looked})
     found = phases.interruption([detail(), again, once, {}])
-    assert found == Interruption(seen=5, seconds=3.0, every=10.0)
-    assert phases.interruption([once, detail(interruptions={"seen": 0, "batches": 0, "seconds": []})]) is None
+    assert found == Interruption(seen=5, seconds=3.0, every=10.0, passes=6, with_graph=5)
+    none = detail(interruptions={"seen": 0, "batches": 0, "seconds": [], "passes": 0, "with_graph": 0})
+    assert phases.interruption([once, none]) is None
     pause = phases.epoch_pause([detail(), detail()])
     assert pause is not None
     assert (pause.passes, pause.with_graph) == (8, 6)

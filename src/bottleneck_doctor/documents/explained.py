@@ -79,11 +79,14 @@ class EpochPause:
 
 @dataclass(frozen=True, kw_only=True)
 class Interruption:
-    """Evaluations in the midst of an epoch. `seen` of them, `seconds` each (median), one every so many batches."""
+    """Evaluations in the midst of an epoch. `seen` of them, `seconds` each (median), one every so many batches.
+    `passes` and `with_graph`: as in an `EpochPause`."""
 
     seen: int
     seconds: float
     every: float
+    passes: int = 0
+    with_graph: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -145,6 +145,8 @@ class Interrupted(TypedDict):
     seen: int
     batches: int
     seconds: list[float]
+    passes: int
+    with_graph: int
 
 
 class PhaseSeconds(TypedDict):

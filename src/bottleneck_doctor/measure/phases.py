@@ -124,7 +124,13 @@ def interruption(details: Sequence[Detail]) -> Interruption | None:
     batches, seconds = sum(each["batches"] for each in told), [every for each in told for every in each["seconds"]]
     if batches < 1 or not seconds:
         return None
-    return Interruption(seen=sum(each["seen"] for each in told), seconds=median(seconds), every=batches / between)
+    return Interruption(
+        seen=sum(each["seen"] for each in told),
+        seconds=median(seconds),
+        every=batches / between,
+        passes=sum(each["passes"] for each in told),
+        with_graph=sum(each["with_graph"] for each in told),
+    )
 
 
 def _longest(waited: Mapping[tuple[int, str, int], float]) -> EvaluationLoader | None:

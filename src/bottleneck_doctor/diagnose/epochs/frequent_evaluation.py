@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from bottleneck_doctor.diagnose._evidence import SEEN_OFTEN, Evidence
 from bottleneck_doctor.diagnose._rule import CAUSE, LARGE, Rule, Statement
+from bottleneck_doctor.diagnose.epochs._gradients import KEPT, WITHOUT_GRADIENTS, keeps_graphs
 from bottleneck_doctor.wording import words
+
+ADVICE = (
+    "Evaluate after more steps, or on fewer batches. In transformers, raise `eval_steps`; in Lightning, "
+    "`val_check_interval`, or lower `limit_val_batches`."
+)
 
 
 def judge(evidence: Evidence) -> Statement | None:
@@ -15,11 +21,12 @@ def judge(evidence: Evidence) -> Statement | None:
     if share < LARGE:
         return None
     steps = words.count_text(round(seen.every), "step")
+    kept = keeps_graphs(seen)
     return Statement(
         sentence=(
             f"Within an epoch, the program evaluates about once in {steps}, for {words.duration_text(seen.seconds)}. "
             f"These steps take {words.duration_text(seen.every * step / 1000)}, so evaluations are "
-            f"{words.share_text(share)} of the time."
+            f"{words.share_text(share)} of the time.{KEPT if kept else ''}"
         ),
         figures={
             "evaluation_share": share,
@@ -28,6 +35,7 @@ def judge(evidence: Evidence) -> Statement | None:
             "evaluations_seen": float(seen.seen),
         },
         weight=share,
+        advice=f"{WITHOUT_GRADIENTS} {ADVICE}" if kept else ADVICE,
         clause=f"spends {words.share_text(share)} of the time in evaluations within its epochs",
     )
 
@@ -41,6 +49,5 @@ RULE = Rule(
     judge=judge,
     removable=True,
     source="https://docs.pytorch.org/tutorials/beginner/introyt/trainingyt.html",
-    advice="Evaluate after more steps, or on fewer batches. In transformers, raise `eval_steps`; in Lightning, "
-    "`val_check_interval`, or lower `limit_val_batches`.",
+    advice=ADVICE,
 )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bottleneck_doctor.diagnose._evidence import SEEN_OFTEN, Evidence
+from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._rule import CAUSE, LARGE, Rule, Statement
-from bottleneck_doctor.documents.report import EpochPause
+from bottleneck_doctor.diagnose.epochs._gradients import KEPT, WITHOUT_GRADIENTS, keeps_graphs
 from bottleneck_doctor.wording import words
 
 PARTS = {
@@ -19,11 +19,6 @@ ADVICE = {
     "first_batch": "Keep workers alive with `persistent_workers=True`, and make starting them cheap: a small dataset "
     "object that opens its files when it is first used.",
 }
-KEPT = " The evaluation keeps what a backward pass would need, and none comes."
-WITHOUT_GRADIENTS = (
-    "Evaluate under `with torch.inference_mode():`. This saves memory, and the time that keeping intermediate results "
-    "takes."
-)
 
 
 def judge(evidence: Evidence) -> Statement | None:
@@ -42,7 +37,7 @@ def judge(evidence: Evidence) -> Statement | None:
     named = [f"{words.duration_text(seconds[name])} {PARTS[name]}" for name in ranked if seconds[name] > LARGE * pause]
     most = f", most of it {PARTS[largest]}" if seconds[largest] > 0.5 * pause else ""
     advice, graphs = ADVICE.get(largest, ""), ""
-    if largest == "evaluation" and _keeps_graphs(seen):
+    if largest == "evaluation" and keeps_graphs(seen):
         graphs, advice = KEPT, f"{WITHOUT_GRADIENTS} {advice}"
         figures["passes_with_graph"] = float(seen.with_graph)
     return Statement(
@@ -55,11 +50,6 @@ def judge(evidence: Evidence) -> Statement | None:
         clause=f"spends {words.share_text(share)} of the time between epochs{most}",
         advice=advice,
     )
-
-
-def _keeps_graphs(pause: EpochPause) -> bool:
-    """Whether evaluations keep what only a backward pass would need, which was seen more than once."""
-    return pause.passes >= SEEN_OFTEN and pause.with_graph == pause.passes
 
 
 RULE = Rule(

@@ -21,7 +21,7 @@ from ..loop.steps import Steps
 
 class GuestContext:
     """What knobs and modes may use: the loop's device and root modules, the current feed, the last batch served, the
-    pauses between epochs so far, what the model computed in them, and evaluations in the midst of epochs. `made_anew`:
+    pauses between epochs so far, evaluations in the midst of epochs, and what the model computed in both. `made_anew`:
     the script makes a new loader for every epoch."""
 
     def __init__(self, steps: Steps, device: str) -> None:
@@ -31,6 +31,7 @@ class GuestContext:
         self.batch: Any = None
         self.pauses = EpochPauses()
         self.evaluated = Evaluated(steps)
+        self.evaluated_within = Evaluated(steps)
         self.interruptions = Interruptions()
         self.made_anew = False
 

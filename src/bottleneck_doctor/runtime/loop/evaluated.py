@@ -1,7 +1,7 @@
-"""Whether a model that computes between epochs keeps what a backward pass would need, which an evaluation needs not.
+"""Whether a model that computes between steps keeps what a backward pass would need, which an evaluation needs not.
 
-No hook is put on the user's modules, because a program may save or copy its model between epochs, with all hooks. The
-calls of all modules are watched instead, until a few of the model's own were seen.
+No hook is put on the user's modules, because a program may save or copy its model meanwhile, with all hooks. The calls
+of all modules are watched instead, until a few of the model's own were seen.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from .batches import tensors_of
 from .steps import Steps
 
 MOST_PAUSES = 4
-"""Pauses that are looked at: an evaluation computes in the same way after each epoch."""
+"""Pauses that are looked at: a program evaluates in the same way each time."""
 MOST_PASSES = 4
 """Passes of a pause that are looked at."""
 
 
 class Evaluated:
-    """`passes`: how many of the model's passes between epochs were looked at; `with_graph`: those of them whose output
-    could be differentiated, although no backward pass followed."""
+    """`passes`: how many of the model's passes from `begin` to `end` were looked at; `with_graph`: those of them whose
+    output could be differentiated, although no backward pass followed."""
 
     def __init__(self, steps: Steps) -> None:
         self.passes = 0
@@ -36,7 +36,7 @@ class Evaluated:
         self._patches = Patches()
 
     def begin(self) -> None:
-        """An epoch is over."""
+        """The loop makes no step for a while."""
         self.end()
         if self._pauses >= MOST_PAUSES or not self._steps.roots or _compiled():
             return

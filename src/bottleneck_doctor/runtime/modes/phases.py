@@ -10,7 +10,7 @@ Hooks are on only while the window runs. The result, with times in seconds:
 - `frozen`: what the model's frozen parts take (see `FrozenParts.detail`)
 - `loading` (see `LoadingRecorder.detail`) or None, and then `loading_missing` says why
 - `timeline`: `seconds`, `events` of `[lane, kind, start, seconds, batch]`, or None
-- `interruptions`: evaluations in the midst of epochs since the process began (see `Interruptions`)
+- `interruptions`: evaluations in the midst of epochs since the process began (see `Interruptions` and `Evaluated`)
 - `epoch_pause`: totals since the process began (see `EpochPauses` and `Evaluated`)
 """
 
@@ -304,7 +304,7 @@ class Phases(Mode, Watch):
             "frozen": self._frozen.detail(),
             "timeline": timeline,
             "epoch_pause": {**self.context.pauses.totals(), **self.context.evaluated.totals()},
-            "interruptions": self.context.interruptions.told(),
+            "interruptions": {**self.context.interruptions.told(), **self.context.evaluated_within.totals()},
             **loading,
         }
 

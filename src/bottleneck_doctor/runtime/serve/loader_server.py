@@ -85,6 +85,8 @@ class LoaderServer:
         if not self._training.has_companion(loader) and self._paused_at is None:
             self._paused_at = now()
             self._context.interruptions.began(self._steps.backwards)
+            if not self._over:
+                self._context.evaluated_within.begin()
             self._liveness.away()
             if self._windows.run is not None:
                 self._windows.run.mode.interrupted(self._paused_at)
@@ -100,6 +102,7 @@ class LoaderServer:
     def request(self, iterator: Any) -> Any:
         """The user requests the next training batch. Raises `StopIteration` at the end of the user's epoch."""
         requested = now()
+        self._context.evaluated_within.end()
         self._context.evaluated.end()
         self._liveness.step()
         self._pause_over(requested, same_epoch=iterator is self._iterator)
