@@ -17,7 +17,7 @@ def main():
     labelled = DataLoader(TensorDataset(inputs, inputs[:, :5].argmax(1)), batch_size=32, shuffle=True)
     unlabelled = DataLoader(TensorDataset(torch.randn(12800, 64)), batch_size=128, shuffle=True)
     others = iter(unlabelled)
-    model = nn.Sequential(nn.Linear(64, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 5))
+    model = nn.Sequential(nn.Linear(64, 2048), nn.ReLU(), nn.Linear(2048, 2048), nn.ReLU(), nn.Linear(2048, 5))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     for epoch in range(1, options.epochs + 1):
         for step, (batch, labels) in enumerate(labelled):
