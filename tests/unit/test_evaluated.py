@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch import nn
 
+from bottleneck_doctor.runtime.loop import evaluated
 from bottleneck_doctor.runtime.loop.evaluated import MOST_PASSES, MOST_PAUSES, Evaluated
 from bottleneck_doctor.runtime.loop.steps import Steps
 
@@ -43,8 +44,10 @@ class Program:
 
 
 @pytest.fixture
-def program() -> Iterator[Program]:
+def program(monkeypatch: pytest.MonkeyPatch) -> Iterator[Program]:
     before = nn.Module.__call__
+    # Another test of this process may have compiled something.
+    monkeypatch.setattr(evaluated, "_compiled", lambda: False)
     made = Program()
     yield made
     made.evaluated.end()
@@ -110,6 +113,16 @@ def test_a_model_that_is_saved_or_copied_meanwhile_is_as_it_was(program: Program
     assert copy.deepcopy(program.model).state_dict().keys() == program.model.state_dict().keys()
     assert b"evaluated" not in pickle.dumps(program.model)
     program.evaluated.end()
+
+
+def test_nothing_is_watched_where_something_is_compiled(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluated, "_compiled", lambda: True)
+    before = nn.Module.__call__
+    program.evaluated.begin()
+    assert nn.Module.__call__ is before
+    program.model(BATCH)
+    program.evaluated.end()
+    assert program.told() == (0, 0)
 
 
 def test_an_output_without_tensors_tells_nothing(program: Program) -> None:

@@ -191,6 +191,19 @@ def slow(index: int) -> Any:
     return picture(index)
 
 
+def test_a_first_sample_that_imports_is_tried_once_more() -> None:
+    asked: list[int] = []
+
+    def first_imports(index: int) -> Any:
+        asked.append(index)
+        time.sleep(0.15 if len(asked) == 1 else 0.0)
+        return picture(index)
+
+    chain = transforms.Compose([transforms.RandomHorizontalFlip(), *LAST])
+    assert look(DataLoader(Pictures(chain, first_imports), batch_size=2))["obstacle"] == ""
+    assert asked[:2] == [0, 0]
+
+
 @pytest.mark.parametrize(
     ("data", "why"),
     [
