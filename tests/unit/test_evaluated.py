@@ -47,7 +47,7 @@ class Program:
 def program(monkeypatch: pytest.MonkeyPatch) -> Iterator[Program]:
     before = nn.Module.__call__
     # Another test of this process may have compiled something.
-    monkeypatch.setattr(evaluated, "_compiled", lambda: False)
+    monkeypatch.setattr(evaluated, "compiled_graphs", lambda: 0)
     made = Program()
     yield made
     made.evaluated.end()
@@ -116,7 +116,7 @@ def test_a_model_that_is_saved_or_copied_meanwhile_is_as_it_was(program: Program
 
 
 def test_nothing_is_watched_where_something_is_compiled(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluated, "_compiled", lambda: True)
+    monkeypatch.setattr(evaluated, "compiled_graphs", lambda: 1)
     before = nn.Module.__call__
     program.evaluated.begin()
     assert nn.Module.__call__ is before

@@ -216,10 +216,7 @@ class Evidence:
     @property
     def evaluating_seconds(self) -> float:
         """Seconds of evaluation in the midst of epochs for each step; 0 unless it was seen often enough."""
-        seen = self.interruption
-        if seen is None or seen.seen < SEEN_OFTEN or seen.every <= 0:
-            return 0.0
-        return max(0.0, seen.seconds) / seen.every
+        return 0.0 if self.interruption is None else self.interruption.seconds_of_a_step
 
     @property
     def seconds_of_a_step(self) -> float:

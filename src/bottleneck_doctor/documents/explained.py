@@ -88,6 +88,11 @@ class Interruption:
     passes: int = 0
     with_graph: int = 0
 
+    @property
+    def seconds_of_a_step(self) -> float:
+        """Seconds for each step of the training; 0 unless two evaluations were seen."""
+        return max(0.0, self.seconds) / self.every if self.seen > 1 and self.every > 0 else 0.0
+
 
 @dataclass(frozen=True, kw_only=True)
 class WholeRun:

@@ -14,7 +14,7 @@ import libcst as cst
 from bottleneck_doctor.edits.diff import ChangeText
 from bottleneck_doctor.edits.loader_target import makes_loader
 from bottleneck_doctor.edits.module_level import defined_above
-from bottleneck_doctor.edits.tree import SCOPES, SourceTree, code, constant, dotted, put
+from bottleneck_doctor.edits.tree import SourceTree, code, constant, dotted, put
 
 NAME = "copied_ahead"
 
@@ -40,8 +40,7 @@ def copied_ahead_change(source: str, line: int) -> ChangeText | None:
 def _loop(tree: SourceTree, line: int) -> cst.For | None:
     """The innermost loop around a line, if it is a plain `for`."""
     statement = tree.innermost(line)
-    around = () if statement is None else tree.around(statement)
-    loop = next((each for each in around if isinstance(each, (cst.For, cst.While, *SCOPES))), None)
+    loop = None if statement is None else tree.loop(statement)
     return loop if isinstance(loop, cst.For) and loop.asynchronous is None else None
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import libcst as cst
 
 from bottleneck_doctor.edits.diff import ChangeText, as_change
-from bottleneck_doctor.edits.tree import SCOPES, Edit, SourceTree, has_comment, put, small
+from bottleneck_doctor.edits.tree import Edit, SourceTree, has_comment, put, small
 
 
 def recorded_value_change(source: str, line: int) -> ChangeText | None:
@@ -20,7 +20,7 @@ def recorded_value_change(source: str, line: int) -> ChangeText | None:
     inner = None if statement is None else small(statement)
     if tree is None or inner is None:
         return None
-    loop = next((each for each in tree.around(inner) if isinstance(each, (cst.For, cst.While, *SCOPES))), None)
+    loop = tree.loop(inner)
     if not isinstance(loop, cst.For) or loop.orelse is not None or _hands_over(tree, loop):
         return None
     kept = _summed(inner) or _listed(tree, inner, loop)

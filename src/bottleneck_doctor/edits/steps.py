@@ -105,10 +105,8 @@ def steps_of(setting: Setting, found: Found, running: Running) -> Steps:
             change = attention_change if isinstance(edit, AttentionCall) else recorded_value_change
             how = f"{edit.how[:1].upper()}{edit.how[1:]}."
             made.steps += [_at(site, change, how) for site in edit.places(found)]
-        elif isinstance(edit, CopiedAhead) and found.forward_site is not None:
-            made.steps.append(_at(found.forward_site, copied_ahead_change, f"{_AHEAD[0].upper()}{_AHEAD[1:]}."))
         elif isinstance(edit, CopiedAhead):
-            made.notes.append(f"And {_AHEAD}.")
+            _add(made, _copied_ahead(found), _AHEAD)
         elif isinstance(edit, BeforeLoop):
             made.steps += _before_loop(edit, edit.of(value), found)
         elif isinstance(edit, Variables):
@@ -315,6 +313,12 @@ _AHEAD = (
     "fetch one batch more than the loop has, copy it to the device under `with torch.cuda.stream(...)` with "
     "`non_blocking=True`, and let the training's stream wait for that stream before the batch is used"
 )
+
+
+def _copied_ahead(found: Found) -> Step | None:
+    if found.forward_site is None:
+        return None
+    return _at(found.forward_site, copied_ahead_change, f"{_AHEAD[0].upper()}{_AHEAD[1:]}.")
 
 
 def _formatted(name: str) -> str:

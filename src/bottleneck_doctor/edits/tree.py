@@ -118,6 +118,11 @@ class SourceTree:
         """The innermost function around a node."""
         return next((each for each in self.around(node) if isinstance(each, cst.FunctionDef)), None)
 
+    def loop(self, node: cst.CSTNode) -> cst.For | cst.While | None:
+        """The innermost loop around a node, in the same function or class."""
+        found = next((each for each in self.around(node) if isinstance(each, (*LOOPS, *SCOPES))), None)
+        return found if isinstance(found, LOOPS) else None
+
     def scope(self, node: cst.CSTNode) -> Scope | None:
         """Where the names in a node are looked up."""
         return self._scopes.get(node)

@@ -81,6 +81,15 @@ def knob_obstacle(found: Found, knob: str) -> NotApplicable | None:
     return NotApplicable(reason) if reason else None
 
 
+def copies_obstacle(found: Found) -> NotApplicable | None:
+    """Why no loader's batches are copied to a CUDA device in this loop, if none are."""
+    if not found.has_loader:
+        return NotApplicable("no torch DataLoader feeds this loop")
+    if not found.device.startswith("cuda"):
+        return NotApplicable(f"the model trains on the {found.device.upper()}, and nothing is copied to a device")
+    return None
+
+
 def workers_obstacle(found: Found) -> NotApplicable | None:
     """Why workers can't be added to this loop at all, if they can't."""
     if not found.has_loader:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer
+from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer, copies_obstacle
 from bottleneck_doctor.knobs import device_prefetch
 from bottleneck_doctor.runtime.wire.messages import Found
 
 
 def propose(found: Found) -> Offer | NotApplicable:
-    if not found.has_loader:
-        return NotApplicable("no torch DataLoader feeds this loop")
-    if not found.device.startswith("cuda"):
-        return NotApplicable(f"the model trains on the {found.device.upper()}, and nothing is copied to a device")
+    obstacle = copies_obstacle(found)
+    if obstacle is not None:
+        return obstacle
     # Only a copy from pinned memory runs beside what the device computes.
     pinned = {} if found.pin_memory else {"pin_memory": True}
     return Offer(({**pinned, device_prefetch.NAME: True},))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer
+from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer, copies_obstacle
 from bottleneck_doctor.runtime.wire.messages import Found
 
 
 def propose(found: Found) -> Offer | NotApplicable:
-    if not found.has_loader:
-        return NotApplicable("no torch DataLoader feeds this loop")
-    if not found.device.startswith("cuda"):
-        return NotApplicable(f"the model trains on the {found.device.upper()}, and nothing is copied to a device")
+    obstacle = copies_obstacle(found)
+    if obstacle is not None:
+        return obstacle
     if found.pin_memory:
         return NotApplicable("already on")
     return Offer(({"pin_memory": True},))

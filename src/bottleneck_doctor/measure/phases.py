@@ -121,7 +121,7 @@ def interruption(details: Sequence[Detail]) -> Interruption | None:
     """Evaluations in the midst of epochs. None if no process saw two of them. `details`: as for `epoch_pause`."""
     told = [detail["interruptions"] for detail in details if detail.get("interruptions", {}).get("seen", 0) > 1]
     between = sum(each["seen"] - 1 for each in told)
-    batches, seconds = sum(each["batches"] for each in told), [every for each in told for every in each["seconds"]]
+    batches, seconds = sum(each["batches"] for each in told), [length for each in told for length in each["seconds"]]
     if batches < 1 or not seconds:
         return None
     return Interruption(

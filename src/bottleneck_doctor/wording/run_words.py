@@ -47,9 +47,9 @@ def beside_share(result: Result) -> float | None:
     """The part of the time that evaluating, saving and other work take, between epochs and within them, which is in no
     window; None where neither was seen often enough."""
     between, within, baseline = _between(result), _within(result), result.baseline
-    if baseline is None or (between is None and within is None):
+    if baseline is None or (between is None and not within):
         return None
-    beside, step = (between or 0.0) + (within or 0.0), baseline.step_ms / 1000
+    beside, step = (between or 0.0) + within, baseline.step_ms / 1000
     return beside / (beside + step) if step > 0 and math.isfinite(beside + step) else None
 
 
@@ -62,10 +62,9 @@ def _between(result: Result) -> float | None:
     return between / baseline.epoch_batches
 
 
-def _within(result: Result) -> float | None:
-    """Seconds of evaluation in the midst of epochs, for each step; None where that was not seen twice."""
-    seen = result.interruption
-    return None if seen is None or seen.seen < SEEN_OFTEN or seen.every <= 0 else max(0.0, seen.seconds) / seen.every
+def _within(result: Result) -> float:
+    """Seconds of evaluation in the midst of epochs, for each step; 0 where that was not seen twice."""
+    return 0.0 if result.interruption is None else result.interruption.seconds_of_a_step
 
 
 def _whole_run(result: Result) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bottleneck_doctor.diagnose._evidence import SEEN_OFTEN, Evidence
+from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.diagnose._rule import CAUSE, LARGE, Rule, Statement
 from bottleneck_doctor.diagnose.epochs._gradients import KEPT, WITHOUT_GRADIENTS, keeps_graphs
 from bottleneck_doctor.wording import words
@@ -15,7 +15,7 @@ ADVICE = (
 
 def judge(evidence: Evidence) -> Statement | None:
     seen, step = evidence.interruption, evidence.step_ms
-    if seen is None or seen.seen < SEEN_OFTEN or not step:
+    if seen is None or not step:
         return None
     share = evidence.evaluating_seconds / evidence.seconds_of_a_step
     if share < LARGE:

@@ -20,12 +20,6 @@ def is_compiled(module: Any) -> bool:
     return type(module).__name__ == "OptimizedModule" or getattr(module, "_compiled_call_impl", None) is not None
 
 
-def compiled_graphs() -> int:
-    """How many graphs torch has compiled in this process so far."""
-    utils = sys.modules.get("torch._dynamo.utils")
-    return 0 if utils is None else int(utils.counters["stats"]["unique_graphs"])
-
-
 def recompiled() -> List[Dict[str, Any]]:
     """The functions that torch had to compile again in this process: `name`, `file`, `line`, how many `times`, and the
     last `reason` in torch's words. The one that was compiled most often comes first."""

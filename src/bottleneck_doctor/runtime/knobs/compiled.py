@@ -13,8 +13,9 @@ import sys
 from typing import Any, Dict, List, Optional, Tuple
 
 from ..loop.steps import Steps
+from ..process.compiled import compiled_graphs
 from . import GuestContext, Knob
-from ._modules import compiled_graphs, is_compiled
+from ._modules import is_compiled
 
 AGAIN = "torch compiled the model again in the middle of the window, because a batch had another shape"
 

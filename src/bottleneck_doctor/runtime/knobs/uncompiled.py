@@ -12,9 +12,10 @@ from typing import Any, Literal, Optional
 import torch
 
 from ..loop.steps import Steps
+from ..process.compiled import compiled_graphs
 from . import GuestContext, Knob, Refused
 from ._memory import MemoryLimit
-from ._modules import compiled_graphs, most_versions, recompiled
+from ._modules import most_versions, recompiled
 
 EAGER: Literal["force_eager"] = "force_eager"
 _MOST_TOLD = 3

@@ -6,11 +6,11 @@ of all modules are watched instead, until a few of the model's own were seen.
 
 from __future__ import annotations
 
-import sys
 from typing import Any, Dict, List, Optional, Tuple
 
 import torch
 
+from ..process.compiled import compiled_graphs
 from ..process.patches import Patches
 from .batches import tensors_of
 from .steps import Steps
@@ -38,14 +38,17 @@ class Evaluated:
     def begin(self) -> None:
         """The loop makes no step for a while."""
         self.end()
-        if self._pauses >= MOST_PAUSES or not self._steps.roots or _compiled():
+        # What was compiled may have to be compiled again where the calls of modules change.
+        if self._pauses >= MOST_PAUSES or not self._steps.roots or compiled_graphs():
             return
         self._pauses += 1
         self._watches = True
         self._patches.put(torch.nn.Module, "__call__", self._watching)
 
     def end(self) -> None:
-        """The loop asks for its next batch, before anything else is switched."""
+        """The loop asks for its next batch, before anything else is switched. Costs nothing where nothing was begun."""
+        if not self._watches and not self._seen:
+            return
         self._take_off()
         seen, self._seen = self._seen, []
         # What a backward pass followed was training: a loop that fetches ahead does its last step here.
@@ -81,9 +84,3 @@ def _has_graph(made: Any) -> Optional[bool]:
     """Whether what a model returned could be differentiated; None if no tensor is seen in it."""
     tensors = tensors_of(made)
     return any(tensor.requires_grad for tensor in tensors) if tensors else None
-
-
-def _compiled() -> bool:
-    """Whether torch has compiled anything, which may have to be compiled again where the calls of modules change."""
-    utils = sys.modules.get("torch._dynamo.utils")
-    return utils is not None and bool(utils.counters["stats"]["unique_graphs"])
