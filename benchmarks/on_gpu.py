@@ -43,8 +43,8 @@ from _common import (
 FORMAT = 1
 PROGRAMS = Path(__file__).resolve().parent / "gpu"
 AS_WRITTEN = "as written"
-EPOCHS = 6
-WARM = 3
+EPOCHS = 5
+WARM = 2
 """Epochs of a start that are not counted: the first compiles, and the allocator and cuDNN settle in those after it."""
 LIMIT = 900.0
 

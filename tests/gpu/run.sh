@@ -3,4 +3,4 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 nvidia-smi --query-gpu=name,memory.total,driver_version --format=csv
-python -m pytest tests/gpu -rA -p no:cacheprovider "$@"
+python -m pytest tests/gpu -rA -p no:cacheprovider -p no:benchmark "$@"

@@ -83,6 +83,9 @@ for batch in loader:
 """
 
 
+EPOCHS = "for batch in (each for _ in range(10000) for each in loader):"
+
+
 def profiled(folder: Path, text: str) -> DeviceProfile:
     script, trace = folder / "train.py", folder / "trace.json.gz"
     script.write_text(text)
@@ -120,6 +123,14 @@ def test_a_device_that_waits_for_launches(tmp_path: Path) -> None:
     assert profile.kernels_per_step > 400
     assert profile.kernel_mean_us is not None
     assert profile.kernel_mean_us < 20
+
+
+def test_epochs_that_are_shorter_than_a_trace(tmp_path: Path) -> None:
+    """A second profiler in the process spoils what the first one has not told yet."""
+    epochs = script("Rows", "Large").replace("return 100000", "return 64").replace("for batch in loader:", EPOCHS)
+    profile = profiled(tmp_path, epochs)
+    assert profile.idle_share is not None
+    assert profile.steps in (3, 4)
 
 
 @pytest.mark.parametrize("mixed", [True, False])

@@ -448,8 +448,8 @@ def test_fixes_lists_the_catalogue_and_explains_one(doctor: Run) -> None:
     assert [line.split()[0] for line in listed.stdout.splitlines()] == [fix.id for fix in catalogue()]
     for fix in catalogue():
         assert fix.title in listed.stdout
-    assert "Compile the model (on request)" in listed.stdout
-    assert "tried   on request: compiling takes" in doctor("fixes", "compile").stdout
+    assert "Train on larger batches (on request)" in listed.stdout
+    assert "tried   on request: larger batches" in doctor("fixes", "batch-size").stdout
     explained = doctor("fixes", "workers")
     assert "https://" in explained.stdout
     unknown = doctor("fixes", "worker")

@@ -247,6 +247,7 @@ def test_a_model_is_compiled_where_that_is_asked_for() -> None:
     assert "`--only compile`" in unasked.reason
     compiled = fix.proposed(replace(FOUND, obstacles={"compiled": "already on: the model is compiled"}), named=False)
     assert compiled == NotApplicable("already on: the model is compiled")
+    assert isinstance(fix.proposed(replace(found, device="cuda:0"), named=False), Offer)
 
 
 def test_what_is_on_already_is_taken_back() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from bottleneck_doctor.runtime.knobs import GuestContext
+from bottleneck_doctor.runtime.knobs import GuestContext, kinds
 from bottleneck_doctor.runtime.knobs.device_prefetch import DevicePrefetch
 from bottleneck_doctor.runtime.loop.steps import Steps
 
@@ -139,3 +139,21 @@ def test_off_is_as_written(applied: Callable[..., Any]) -> None:
     knob, following = applied(fetch, value=False)
     assert following is fetch
     assert knob.effect(False, GuestContext(Steps(), "meta")) is None
+
+
+def test_copies_that_do_not_wait_leave_it_its_moves() -> None:
+    """`pin_memory`, which is tried with it, puts its own `to` and `cuda` on top."""
+    context = GuestContext(Steps(), "meta")
+    tensor = torch.ones(2)
+    both = {name: kinds()[name]() for name in ("device_prefetch", "pin_memory")}
+    before = vars(torch.Tensor).get("to")
+    for knob in both.values():
+        knob.apply(True, context)
+    try:
+        following = both["device_prefetch"].fetching(True, iter([tensor]).__next__, context)
+        assert following().to("meta").device.type == "meta"
+        assert both["device_prefetch"].effect(True, context) is True
+    finally:
+        for knob in reversed(both.values()):
+            knob.revert(context)
+    assert vars(torch.Tensor).get("to") is before

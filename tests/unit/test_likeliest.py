@@ -43,6 +43,16 @@ def test_ceilings_come_last_and_other_numbers_of_workers_behind_other_fixes(sele
     assert keys.index("intra_op_threads=1,num_workers=2") < keys.index("num_workers=1") < keys.index(AMP)
 
 
+def test_on_a_gpu_computing_in_fewer_bits_comes_first_and_compiling_last() -> None:
+    facts = {"float32_precision": {"levels": ["high"], "matrices": 4, "contradictory": False, "own": "highest"}}
+    found = replace(FOUND, device="cuda:0", obstacles={**FOUND.obstacles, "compiled": ""}, facts=facts)
+    selection = Selection(Measurements(found), frozenset(), frozenset())
+    probes = selection.probes(1, first_block=True)
+    keys = [each.key for each in in_turn(probes, selection.candidates, {}, COMPUTES, found)]
+    assert keys[:2] == [AMP, "float32_precision=high"]
+    assert keys.index("num_workers=2") < keys.index("compiled=True") < keys.index("replay=True")
+
+
 def test_what_was_fastest_so_far_stays_first_and_what_has_lost_is_out(selection: Selection) -> None:
     speeds = {"num_workers=2": 1.05, AMP: 1.3, "num_workers=1": 0.9}
     assert order(selection, WAITS, speeds)[:2] == [AMP, "num_workers=2"]

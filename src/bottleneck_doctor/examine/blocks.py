@@ -208,6 +208,8 @@ class Blocks:
     def _is_scarce(self, live: Live) -> bool:
         """Whether time is too short for a block of all settings in as many processes as a claim needs."""
         probes = self.selection.probes(live.session.number, first_block=True)
+        # What takes long to try is left out where it does not fit, and changes nothing for the rest.
+        probes = [each for each in probes if not likeliest.is_dear(each)]
         if not any(map(likeliest.is_candidate, probes)):
             return False
         block = schedule.block_seconds(probes, self._expected(probes), self.prober.costs.baseline())
@@ -229,7 +231,7 @@ class Blocks:
         baseline = costs.baseline()
         counts = Counter(window.label for window in self._measured.windows if ev.usable(window))
         if not self._scarce:
-            return schedule.fitting(probes, costs.seconds, baseline, left, counts)
+            return schedule.fitting(probes, self._expected(probes), baseline, left, counts)
         found, selection = self.selection.found, self.selection
         if exploring:
             probes = selection.news(probes) or probes

@@ -67,7 +67,8 @@ def in_turn(
             return (Turn.TOGETHER,)
         count = num_workers.alone(each.as_setting())
         off = 0.0 if count is None or likely is None else abs(math.log2(max(1, count) / likely))
-        return (Turn.NEW, _of_target(candidate, supply), float(off > 0), candidate.fix.order, off)
+        order = candidate.fix.order_on(found.device)
+        return (Turn.NEW, is_dear(each), _of_target(candidate, supply), float(off > 0), order, off)
 
     ordered = sorted(probes, key=place)
     going = [each for each in ordered if place(each)[0] != Turn.LOST]
@@ -85,6 +86,11 @@ def all_lost(candidates: Sequence[Candidate], speeds: Mapping[str, float]) -> bo
 def is_candidate(each: Probe) -> bool:
     """Whether it is a setting that a user could choose, and not a ceiling."""
     return each.mode == "timed" and not knobs.is_ceiling(each.as_setting())
+
+
+def is_dear(each: Probe) -> bool:
+    """Whether its first window in a process takes much longer than others."""
+    return knobs.usual_first_step_seconds(each.as_setting()) > 0
 
 
 def _of_target(candidate: Candidate, supply: Supply | None) -> int:

@@ -60,9 +60,15 @@ class Fix:
     on_request: str = ""
     """Why it is not tried unless it is named; "" if it is tried wherever it applies."""
     order: int = 50
+    device_order: int | None = None
+    """The order where the model computes on a GPU; None if it is the same there."""
     acts_on: tuple[Part, ...] = ()
     undoes: tuple[str, ...] = ()
     """Ids of fixes that are on already where this one applies. What it costs is what they are worth."""
+
+    def order_on(self, device: str) -> int:
+        """Its place among others where the model computes on this device."""
+        return self.order if self.device_order is None or not device.startswith("cuda") else self.device_order
 
     def proposed(self, found: Found, *, named: bool) -> Offer | NotApplicable:
         """What is tried on this loop. `named`: whether the user asked for this fix by its id."""

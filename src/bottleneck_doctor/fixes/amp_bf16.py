@@ -21,5 +21,6 @@ FIX = Fix(
     target="compute",
     propose=propose,
     order=50,
+    device_order=38,
     acts_on=AUTOCAST_PARTS,
 )

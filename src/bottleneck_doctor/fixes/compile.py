@@ -8,7 +8,13 @@ from bottleneck_doctor.runtime.wire.messages import Found
 
 
 def propose(found: Found) -> Offer | NotApplicable:
-    return knob_obstacle(found, compiled.NAME) or Offer(({compiled.NAME: True},))
+    asked_for = "" if found.device.startswith("cuda") else _ON_CPU
+    return knob_obstacle(found, compiled.NAME) or Offer(({compiled.NAME: True},), on_request=asked_for)
+
+
+_ON_CPU = (
+    "compiling for a CPU takes up to a minute or more in each process, so it is tried if `--only compile` asks for it"
+)
 
 
 FIX = Fix(
@@ -16,7 +22,8 @@ FIX = Fix(
     title="Compile the model",
     why=(
         "A model that runs operation by operation starts a kernel for each, and every one reads and writes its tensors "
-        "in memory. `torch.compile` puts many of them into one kernel."
+        "in memory. `torch.compile` puts many of them into one kernel. Compiling takes a while in each process; on a "
+        "CPU it takes so long that it is tried on request only."
     ),
     source="https://docs.pytorch.org/tutorials/intermediate/torch_compile_tutorial.html",
     risk="numerics",
@@ -28,5 +35,4 @@ FIX = Fix(
     propose=propose,
     order=60,
     acts_on=("forward", "between", "backward"),
-    on_request="compiling takes up to a minute or more in each process, so it is tried if `--only compile` asks for it",
 )

@@ -57,4 +57,5 @@ FIX = Fix(
     target="compute",
     propose=propose,
     order=48,
+    device_order=39,
 )

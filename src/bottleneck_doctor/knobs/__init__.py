@@ -96,6 +96,11 @@ def first_step_seconds(setting: Setting) -> float:
     return sum(each.first_step_seconds for each in knobs_of(setting))
 
 
+def usual_first_step_seconds(setting: Setting) -> float:
+    """Seconds that it usually takes beyond what others take, to plan with."""
+    return sum(each.usual_first_step_seconds for each in knobs_of(setting))
+
+
 def may_crash(setting: Setting) -> bool:
     """Whether a process that dies under this setting died of it."""
     return any(each.may_crash for each in knobs_of(setting))

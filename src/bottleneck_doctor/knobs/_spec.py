@@ -383,6 +383,8 @@ class KnobSpec:
     what is timed, however long."""
     first_step_seconds: float = 0.0
     """Seconds that its first step in each process may take beyond what a step takes otherwise, and is no hang."""
+    usual_first_step_seconds: float = 0.0
+    """The same, as it usually is: nothing but the order in which settings are tried depends on it."""
     may_crash: bool = False
     """Whether a process that dies under it died of it, so that it is not tried a second time."""
     only_loads: bool = False

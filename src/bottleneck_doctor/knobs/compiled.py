@@ -12,5 +12,6 @@ KNOB = KnobSpec(
     options=("compile", "compile-model", "torch-compile", "torchcompile", "use-compile"),
     needs_settling=True,
     first_step_seconds=180.0,
+    usual_first_step_seconds=30.0,
     may_crash=True,
 )

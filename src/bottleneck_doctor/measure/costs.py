@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from bottleneck_doctor import knobs
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import Setting, Window
@@ -147,8 +148,9 @@ class Costs:
         return known if known is not None else self.measuring(schedule.probe(BASELINE, {}))
 
     def measuring(self, each: Probe, seconds: float | None = None) -> float:
-        """Seconds that a window that counts would take with its lead-in, about."""
-        return self.whole(each, self.size(each, seconds or self.window_seconds))
+        """Seconds that a window that counts would take with its lead-in, about. It is the first of its process."""
+        begins = knobs.usual_first_step_seconds(each.as_setting())
+        return begins + self.whole(each, self.size(each, seconds or self.window_seconds))
 
     def explaining(
         self, each: Probe, seconds: float, *, most_steps: int | None = None, most_seconds: float = math.inf

@@ -3,12 +3,15 @@ run only after this many new objects (the value). The effect is checked by the c
 
 This is what a user would write before the loop: collect, freeze, and set a threshold that steps rarely reach. The
 collector stays on, so cyclic garbage is collected at the threshold, and the memory that it holds until then is bounded.
+
+The number of frozen objects doesn't say that somebody froze them: Python 3.12 puts immortal objects beside them, at its
+start and whenever it collects. So a list of our own tells it, which the collector no longer shows once it is frozen.
 """
 
 from __future__ import annotations
 
 import gc
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from ..loop.steps import Steps
 from ..process.originals import now
@@ -21,9 +24,11 @@ _collect = gc.collect
 
 
 class Collections:
-    """How long the collector ran since training began, until the loop is found."""
+    """How long the collector ran since training began, until the loop is found. `witness`: a list that is as old as the
+    script."""
 
     def __init__(self) -> None:
+        self.witness: List[Any] = []
         self.count = 0
         self.seconds = 0.0
         self._began: Optional[float] = None
@@ -45,7 +50,7 @@ class _Stopwatch:
 
     def __call__(self, moment: str, info: Dict[str, int]) -> None:
         if self._steps.started is not None:
-            self._steps.noted.setdefault(NAME, Collections()).told(moment)
+            _watched(self._steps).told(moment)
 
 
 class GcFreeze(Knob):
@@ -55,12 +60,15 @@ class GcFreeze(Knob):
         self._before: Optional[Tuple[int, int, int]] = None
         self._wanted = 0
         self._frozen = 0
+        self._newer: List[Any] = []
+        """A list that is made once everything is frozen."""
         self._memory: Optional[MemoryLimit] = None
 
     # -- before the loop is found ------------------------------------------------------------------------------------
 
     @classmethod
     def watch(cls, steps: Steps) -> None:
+        _watched(steps)
         gc.callbacks.append(_Stopwatch(steps))
 
     @classmethod
@@ -68,12 +76,12 @@ class GcFreeze(Knob):
         gc.callbacks[:] = [each for each in gc.callbacks if not isinstance(each, _Stopwatch)]
         if steps.started is None:
             return None
-        ran = steps.noted.get(NAME) or Collections()
+        ran = _watched(steps)
         return {
             "share": ran.seconds / max(1e-9, now() - steps.started),
             "collections": ran.count,
             "on": _is_on(),
-            "frozen": gc.get_freeze_count() > 0,
+            "frozen": _is_frozen(ran.witness),
         }
 
     # -- in a window -------------------------------------------------------------------------------------------------
@@ -81,12 +89,13 @@ class GcFreeze(Knob):
     def apply(self, value: Any, context: GuestContext) -> None:
         if not _is_on():
             raise Refused("the script has switched the garbage collector off")
-        if gc.get_freeze_count():
+        if _is_frozen(_watched(context.steps).witness):
             raise Refused("the script has called gc.freeze() itself")
         self._memory = MemoryLimit(context.device)
         _collect()
         gc.freeze()
         self._frozen = gc.get_freeze_count()
+        self._newer = []
         self._before = gc.get_threshold()
         self._wanted = max(int(value), self._before[0])
         gc.set_threshold(self._wanted)
@@ -105,11 +114,23 @@ class GcFreeze(Knob):
             return
         if gc.get_threshold()[0] == self._wanted:  # Unless the script has set its own meanwhile.
             gc.set_threshold(*before)
-        if gc.get_freeze_count() <= self._frozen:  # Or has frozen more.
+        if gc.get_freeze_count() <= self._frozen or not _is_frozen(self._newer):  # Or has frozen more.
             gc.unfreeze()
 
     def effect(self, value: Any, context: GuestContext) -> Optional[bool]:
-        return gc.get_freeze_count() > 0 and _is_on() and gc.get_threshold()[0] == self._wanted
+        frozen = _is_frozen(_watched(context.steps).witness)
+        return frozen and _is_on() and gc.get_threshold()[0] == self._wanted
+
+
+def _watched(steps: Steps) -> Collections:
+    found: Optional[Collections] = steps.noted.get(NAME)
+    if found is None:
+        found = steps.noted[NAME] = Collections()
+    return found
+
+
+def _is_frozen(witness: List[Any]) -> bool:
+    return gc.get_freeze_count() > 0 and not any(each is witness for each in gc.get_objects())
 
 
 def _is_on() -> bool:

@@ -6,12 +6,12 @@ pinned sources only, which is what the user would write by hand.
 
 from __future__ import annotations
 
-import functools
 from typing import Any, Optional
 
 import torch
 
 from ..loop.batches import tensors_of
+from ..process.patches import Patches
 from . import GuestContext, Knob
 
 
@@ -21,42 +21,43 @@ class PinMemory(Knob):
     argument = True
 
     def __init__(self) -> None:
-        self._to = torch.Tensor.to
-        self._cuda = torch.Tensor.cuda
+        self._patches = Patches()
 
     def apply(self, value: Any, context: GuestContext) -> None:
-        if not value:
-            return
-        original_to, original_cuda = self._to, self._cuda
-
-        @functools.wraps(original_to)
-        def to(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
-            if tensor.device.type == "cpu" and tensor.is_pinned():
-                kwargs.setdefault("non_blocking", True)
-                try:
-                    return original_to(tensor, *args, **kwargs)
-                except TypeError:  # The user gave it as a positional argument.
-                    del kwargs["non_blocking"]
-            return original_to(tensor, *args, **kwargs)
-
-        @functools.wraps(original_cuda)
-        def cuda(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
-            if len(args) < 2 and tensor.is_pinned():
-                kwargs.setdefault("non_blocking", True)
-            return original_cuda(tensor, *args, **kwargs)
-
-        torch.Tensor.to = to  # type: ignore[assignment]
-        torch.Tensor.cuda = cuda  # type: ignore[assignment]
+        if value:
+            self._patches.put(torch.Tensor, "to", _not_waiting_to)
+            self._patches.put(torch.Tensor, "cuda", _not_waiting_cuda)
 
     def revert(self, context: GuestContext) -> None:
-        torch.Tensor.to = self._to  # type: ignore[method-assign]
-        torch.Tensor.cuda = self._cuda  # type: ignore[method-assign]
+        self._patches.take_off()
 
     def effect(self, value: Any, context: GuestContext) -> Optional[bool]:
         tensors = tensors_of(context.batch)
         if not tensors:
             return None
         return all(tensor.is_pinned() for tensor in tensors) == bool(value)
+
+
+def _not_waiting_to(original: Any) -> Any:
+    def to(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        if tensor.device.type == "cpu" and tensor.is_pinned():
+            kwargs.setdefault("non_blocking", True)
+            try:
+                return original(tensor, *args, **kwargs)
+            except TypeError:  # The user gave it as a positional argument.
+                del kwargs["non_blocking"]
+        return original(tensor, *args, **kwargs)
+
+    return to
+
+
+def _not_waiting_cuda(original: Any) -> Any:
+    def cuda(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        if len(args) < 2 and tensor.is_pinned():
+            kwargs.setdefault("non_blocking", True)
+        return original(tensor, *args, **kwargs)
+
+    return cuda
 
 
 KNOB = PinMemory

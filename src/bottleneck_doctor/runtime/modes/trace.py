@@ -41,9 +41,8 @@ class Trace(Mode):
         self._began = 0.0
         self._last = 0.0
         self._steps = 0
-        self._kept: Any = None
         self._kept_steps = 0
-        self._kept_seconds = 0.0
+        self._kept: Dict[str, Any] = {}
 
     def apply(self) -> None:
         _refuse_running_profiler()
@@ -71,26 +70,31 @@ class Trace(Mode):
         self._open_bare_step()
 
     def suspend(self) -> None:
-        """Of several stretches of steps the longest is kept, because traces can't be joined."""
+        """Of several stretches of steps the longest is kept, because traces can't be joined. It is read and written at
+        once: the next profiler of the process takes the times out of the kernels of this one."""
+        profiler = self._stopped()
+        if profiler is not None and self._steps > self._kept_steps:
+            self._kept_steps = self._steps
+            self._kept = self._read(profiler)
+
+    def _stopped(self) -> Any:
+        """The profiler that ran, if one did, now stopped."""
         profiler, self._profiler = self._profiler, None
         atexit.unregister(self.revert)
-        if profiler is None:
-            return
-        self._close_ranges()
-        with _quiet():
-            profiler.stop()
-        if self._steps > self._kept_steps:
-            self._kept, self._kept_steps, self._kept_seconds = profiler, self._steps, self._last - self._began
+        if profiler is not None:
+            self._close_ranges()
+            with _quiet():
+                profiler.stop()
+        return profiler
 
     def interrupted(self, at: float) -> None:
         self.suspend()
 
     def revert(self) -> None:
         try:
-            self.suspend()
+            self._stopped()
         except Exception:  # It failed already, or the user stopped it; either way it is off.
             self._profiler = None
-        self._kept = None
 
     def fetching(self) -> None:
         if self._profiler is not None:
@@ -115,22 +119,22 @@ class Trace(Mode):
             self._open_bare_step()
 
     def detail(self) -> Dict[str, Any]:
-        if self._kept is None:
-            return {"steps": 0, "seconds": 0.0, "device": self._on_device, "operators": [], "waiting": WAITING}
+        nothing = {"steps": 0, "seconds": 0.0, "operators": []}
+        return {"device": self._on_device, "waiting": WAITING, **(self._kept or nothing)}
+
+    def _read(self, profiler: Any) -> Dict[str, Any]:
         path, trouble = str(self.options.get("chrome_trace", "")), ""
         with _quiet():
-            operators = _operators(self._kept.key_averages())
+            operators = _operators(profiler.key_averages())
             if path:
                 try:
-                    self._kept.export_chrome_trace(path)
+                    profiler.export_chrome_trace(path)
                 except (OSError, RuntimeError) as error:
                     path, trouble = "", f"{type(error).__name__}: {error}"
         return {
-            "steps": self._kept_steps,
-            "seconds": self._kept_seconds,
-            "device": self._on_device,
+            "steps": self._steps,
+            "seconds": self._last - self._began,
             "operators": operators,
-            "waiting": WAITING,
             "chrome_trace": path,
             "trouble": trouble,
         }
