@@ -14,6 +14,7 @@ from tests.process.driver import PRELUDE, Guest, wait_until
 from tests.process.known_programs import PROGRAMS
 from tests.quiet import lasting
 
+from bottleneck_doctor.measure import phases
 from bottleneck_doctor.measure.schedule import typical_step
 from bottleneck_doctor.runtime.wire import messages
 from bottleneck_doctor.runtime.wire.seen import Counts
@@ -323,3 +324,57 @@ def test_an_evaluation_before_training_is_no_rollout(guest: StartGuest) -> None:
     found = script.found()
     assert (found.period, found.periodic) == (1, True)
     assert len(script.notes("steps")) < 250, "a rhythm was waited for, but not for long"
+
+
+EVALUATES = (
+    PRELUDE
+    + """
+rows = torch.ones(4, 4)
+model = nn.Sequential(model, nn.Dropout())
+steps = 0
+while True:
+    time.sleep(0.01)
+    train_on([rows])
+    steps += 1
+    if steps % 100 == 0:
+        model.eval()
+        for _ in range(5):
+            with torch.no_grad():
+                model(rows)
+            time.sleep(0.1)
+        model.train()
+"""
+)
+
+
+@pytest.mark.alone
+def test_evaluations_now_and_then_belong_to_no_step(guest: StartGuest) -> None:
+    script = guest(EVALUATES)
+    found = script.found()
+    assert (found.period, found.has_loader) == (1, False)
+    for mode in ("timed", "phases"):
+        done = script.window(mode=mode, lead_in=2, steps=250)  # Two evaluations of half a second at least.
+        assert done.status == "ok", done.reason
+        assert done.steps == 250
+        assert done.seconds / done.steps in lasting(0.0105, rel=0.2)
+    within = phases.interruption([done.detail])
+    assert within is not None
+    assert within.by_mode
+    assert within.every == pytest.approx(100)
+    assert within.seconds in lasting(0.5, abs=0.1)
+    assert (within.passes >= 4, within.with_graph) == (True, 0)
+    shares = phases.phases([done.detail])
+    assert shares is not None
+    assert shares.between > 0.85
+
+
+@pytest.mark.alone
+def test_a_model_that_trains_in_evaluation_mode_is_timed_as_any(guest: StartGuest) -> None:
+    script = guest(EVALUATES.replace("        model.train()\n", ""))
+    script.found()
+    for mode in ("timed", "phases"):
+        done = script.window(mode=mode, lead_in=2, steps=120)
+        assert (done.status, done.steps) == ("ok", 120)
+        # One evaluation at most is seen, as a part of a step.
+        assert done.seconds / done.steps in lasting(0.0105 + 0.5 / 100, rel=0.5)
+    assert phases.interruption([done.detail]) is None

@@ -367,6 +367,57 @@ def test_pauses_are_no_part_of_a_step(guest: StartGuest) -> None:
     assert pause.seconds == pytest.approx(pause.evaluation + pause.rest + pause.first_batch + pause.saving)
 
 
+GENERATES = (
+    PRELUDE
+    + """
+loader = DataLoader(Rows(1000), batch_size=4)
+steps = 0
+while True:
+    for batch in loader:
+        ahead = sys.argv[1] == "ahead" and steps % 30 == 29
+        if ahead:
+            model.eval()
+            for _ in range(3):
+                with torch.no_grad():
+                    model(batch[0])
+                time.sleep(0.1)
+            model.train()
+        time.sleep(0.01)
+        train_on(batch)
+        steps += 1
+        if steps % 30 == 0 and not ahead:
+            model.eval()
+            for _ in range(3):
+                with torch.no_grad():
+                    model(batch[0])
+                time.sleep(0.1)
+            model.train()
+"""
+)
+
+
+@pytest.mark.parametrize(("place", "whole"), [("behind", 0.0105), ("ahead", 0.0205)])
+def test_what_a_model_makes_in_evaluation_mode_is_no_part_of_a_step_behind_it(
+    guest: StartGuest, place: str, whole: float
+) -> None:
+    """It lies behind every 30th step or, as labels that are computed, within it."""
+    script = guest(GENERATES, place)
+    script.found()
+    for mode in ("timed", "phases"):
+        done = script.window({}, mode=mode, steps=150, lead_in=2)
+        assert (done.status, done.steps) == ("ok", 150)
+        if mode == "timed":
+            assert done.seconds / done.steps in lasting(whole, rel=0.25)
+    within = phases.interruption([done.detail])
+    if place == "ahead":
+        assert within is None
+        return
+    assert within is not None
+    assert within.by_mode
+    assert within.every == pytest.approx(30)
+    assert within.seconds in lasting(0.3, abs=0.06)
+
+
 REPEATED = (
     PRELUDE
     + """

@@ -481,11 +481,13 @@ def _told(
         "loading_missing": "nobody looked" if load is None else "",
         "timeline": None,
         "epoch_pause": {
-            **dict.fromkeys(("seen", "evaluation", "of_training", "saving", "rest", "first_batch", "first_batches"), 0),
+            **dict.fromkeys(
+                ("seen", "evaluation", "of_training", "saving", "rest", "in_mode", "first_batch", "first_batches"), 0
+            ),
             **dict.fromkeys(("passes", "with_graph"), 0),
             "waiting": [],
         },
-        "interruptions": {"seen": 0, "batches": 0, "seconds": [], "passes": 0, "with_graph": 0},
+        "interruptions": {"seen": 0, "by_mode": 0, "batches": 0, "seconds": [], "passes": 0, "with_graph": 0},
     }
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from bottleneck_doctor.runtime.loop.ladder import Loop
 from bottleneck_doctor.runtime.loop.steps import Steps
 from bottleneck_doctor.runtime.serve.bare_server import BareServer
 from bottleneck_doctor.runtime.wire.liveness import Liveness
@@ -26,7 +27,8 @@ def test_a_window_that_fails_as_it_begins_leaves_nothing_of_it(tmp_path: Path) -
         reports.append(report)
         return next(grants, Grant(window=2, setting={}, mode="timed", lead_in=1, steps=1))
 
-    BareServer(steps, "optimizer step", ask, "cpu", Liveness(str(tmp_path))).step_ended()
+    loop = Loop("optimizer step", 1, True, None)
+    BareServer(steps, loop, ask, "cpu", Liveness(str(tmp_path))).step_ended()
     failed = reports[1]
     assert failed is not None
     assert (failed.status, failed.reason) == ("failed", "ValueError: the optimizer has one group of parameters")

@@ -120,6 +120,15 @@ def test_an_evaluation_is_told_to_leave_gradients_out_only_if_it_has_them() -> N
     assert "inference_mode" not in saved.advice
 
 
+def test_samples_that_a_model_makes_between_epochs_are_told_from_other_work() -> None:
+    for in_mode, told in ((5.6, "computing with the model in evaluation mode"), (1.0, "other work of the loop")):
+        seen = replace(pause(rest=6.0, saving=1.0), in_mode=in_mode)
+        found = finding("slow-epoch-turn", healthy(epoch_pause=seen, windows=[]))
+        assert found is not None
+        assert f"6.0 s {told}" in found.sentence
+        assert ("fewer" in found.advice) is (in_mode > 3.0)
+
+
 def test_an_evaluation_within_an_epoch_that_was_seen_once_is_not_taken_for_all() -> None:
     assert finding("frequent-evaluation", healthy(interruption=Interruption(seen=1, seconds=9.0, every=5.0))) is None
     assert healthy(interruption=Interruption(seen=1, seconds=9.0, every=5.0)).in_steps == 1.0
@@ -133,6 +142,17 @@ def test_an_evaluation_within_an_epoch_is_told_to_leave_gradients_out_if_it_has_
         assert ("keeps what a backward pass would need" in found.sentence) is has
         assert ("torch.inference_mode()" in found.advice) is has
         assert "eval_steps" in found.advice
+
+
+def test_what_is_only_known_by_the_mode_of_the_model_need_not_be_an_evaluation() -> None:
+    seen = Interruption(seen=9, seconds=1.0, every=10.0, by_mode=True, passes=4, with_graph=4)
+    found = finding("frequent-evaluation", healthy(interruption=seen, windows=[]))
+    assert found is not None
+    assert found.sentence.startswith(
+        "About once in 10 steps, the program puts its model into evaluation mode, for 1.0 s."
+    )
+    assert "If it evaluates there" in found.advice
+    assert "torch.inference_mode()" in found.advice
 
 
 def test_evaluations_within_epochs_and_between_them_are_parts_of_one_time() -> None:

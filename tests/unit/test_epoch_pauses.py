@@ -59,3 +59,21 @@ def test_pauses_under_a_setting_and_evaluations_in_the_midst_of_an_epoch_do_not_
     pauses.began(20.0, 20.0, True)
     pauses.ended(21.0, 22.0, False, 0.0)
     assert (pauses.seen, pauses.of_training) == (1, 0.0)
+
+
+def test_a_model_in_evaluation_mode_computes_beside_what_another_loader_gives() -> None:
+    """3 s of evaluation by a loader, and 4 s of samples, within 8 s in the mode; the rest is 3 s of other work."""
+    pauses = EpochPauses()
+    pauses.evaluation_mode(-9.0, on=True)  # In the midst of the epoch.
+    pauses.evaluation_mode(-5.0, on=False)
+    pauses.began(0.0, 0.0, True)
+    pauses.evaluation_mode(1.0, on=True)
+    pauses.foreign(1.5, training=False, begins=True)
+    pauses.foreign(4.5, training=False)
+    pauses.evaluation_mode(9.0, on=False)
+    pauses.ended(10.0, 11.0, False, 0.0)
+    assert (pauses.evaluation, pauses.rest, pauses.in_mode) == (3.0, 7.0, 5.0)
+    pauses.began(20.0, 20.0, True)
+    pauses.evaluation_mode(22.0, on=True)  # It goes on in this mode until the next epoch.
+    pauses.ended(25.0, 26.0, False, 0.0)
+    assert (pauses.rest, pauses.in_mode) == (12.0, 8.0)

@@ -79,7 +79,7 @@ def test_burn_in_is_no_longer_than_it_has_to_be() -> None:
     assert timed[0].began - first.began < 0.2 * (DEFAULT_BUDGET + ALLOWANCE)
 
 
-@pytest.mark.parametrize(("step", "epoch", "whole"), [(0.1, 8, True), (1.1, 8, True), (3.0, 8, False)])
+@pytest.mark.parametrize(("step", "epoch", "whole"), [(0.1, 8, True), (0.9, 8, True), (1.1, 8, False), (3.0, 8, False)])
 def test_short_epochs_are_timed_whole_where_they_fit(step: float, epoch: int, whole: bool) -> None:
     """What is measured of long steps is better than nothing, where whole epochs would not end in time."""
     examined = Examined(Machine(step=step, start=10.0, epoch=epoch), budget=75.0).expects("phases", "sampled")

@@ -28,7 +28,6 @@ def anything_is_frozen() -> bool:
     return gc.get_freeze_count() > EVERYTHING
 
 
-
 @pytest.fixture(autouse=True)
 def _as_before() -> Iterator[None]:
     before, on = gc.get_threshold(), gc.isenabled()

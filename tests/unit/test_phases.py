@@ -89,12 +89,20 @@ def detail(**changes: Any) -> dict[str, Any]:
             ],
             "saving": 1.0,
             "rest": 3.0,
+            "in_mode": 1.5,
             "first_batch": 0.5,
             "first_batches": 1,
             "passes": 4,
             "with_graph": 3,
         },
-        "interruptions": {"seen": 3, "batches": 20, "seconds": [1.0, 4.0, 2.0], "passes": 4, "with_graph": 4},
+        "interruptions": {
+            "seen": 3,
+            "by_mode": 3,
+            "batches": 20,
+            "seconds": [1.0, 4.0, 2.0],
+            "passes": 4,
+            "with_graph": 4,
+        },
     }
     return {**found, **changes}
 
@@ -104,11 +112,11 @@ def detail(**changes: Any) -> dict[str, Any]:
 
 def test_evaluations_in_the_midst_of_epochs_are_counted_over_all_processes() -> None:
     looked: dict[str, Any] = {"passes": 2, "with_graph": 1}
-    again = detail(interruptions={"seen": 2, "batches": 10, "seconds": [3.0, 3.0], **looked})
-    once = detail(interruptions={"seen": 1, "batches": 0, "seconds": [50.0], **looked})
+    again = detail(interruptions={"seen": 2, "by_mode": 1, "batches": 10, "seconds": [3.0, 3.0], **looked})
+    once = detail(interruptions={"seen": 1, "by_mode": 0, "batches": 0, "seconds": [50.0], **looked})
     found = phases.interruption([detail(), again, once, {}])
     assert found == Interruption(seen=5, seconds=3.0, every=10.0, passes=6, with_graph=5)
-    none = detail(interruptions={"seen": 0, "batches": 0, "seconds": [], "passes": 0, "with_graph": 0})
+    none = detail(interruptions={"seen": 0, "by_mode": 0, "batches": 0, "seconds": [], "passes": 0, "with_graph": 0})
     assert phases.interruption([once, none]) is None
     pause = phases.epoch_pause([detail(), detail()])
     assert pause is not None

@@ -212,13 +212,17 @@ def test_short_epochs_are_summed_over_many_steps() -> None:
     [
         (25, 0.1, True),  # 2.5 s: as long as the window of one second should be, or nearly
         (26, 0.1, False),
-        (8, 10.0, True),  # so few batches that a queue would never settle
+        (8, 0.9, True),
+        (8, 10.0, False),  # some long steps fit into an epoch
+        (3, 10.0, True),
         (9, 10.0, False),
         (100_000, 0.001, False),
     ],
 )
 def test_windows_of_whole_epochs_where_epochs_are_about_as_long(batches: int, step: float, whole: bool) -> None:
     assert whole_epochs(replace(SHAPE, epoch_batches=batches, usable_cpus=1), step, 1.0) is whole
+    if batches == 8:  # So few batches that a queue would never settle.
+        assert whole_epochs(replace(SHAPE, epoch_batches=batches, usable_cpus=1, num_workers=2), step, 1.0)
 
 
 def test_no_whole_epochs_without_a_known_end_or_a_loader() -> None:

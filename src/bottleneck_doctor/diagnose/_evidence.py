@@ -192,6 +192,7 @@ class Evidence:
             waited_for=seen.waited_for if seen is not None else None,
             passes=seen.passes if seen is not None else 0,
             with_graph=seen.with_graph if seen is not None else 0,
+            in_mode=max(0.0, seen.in_mode) if seen is not None else 0.0,
         )
 
     @property

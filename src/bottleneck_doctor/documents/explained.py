@@ -57,10 +57,11 @@ class EpochPause:
     """Mean seconds from an epoch's last step to the next one's first batch, and their parts; `seen` epochs.
 
     `first_batches_seen`: how many first batches were timed in the training's own pauses. Where it is 0, `first_batch`
-    is what starting an epoch cost in windows. `of_training`: the part of `evaluation` that goes through the training
-    data once more. `waiting`: the part of `evaluation` in which it waits for its loaders; `waited_for`: the one that it
-    waits for longest. `passes`: how many of the model's passes between epochs were looked at; the output of
-    `with_graph` of them could be differentiated, and nothing did so.
+    is what starting an epoch cost in windows. `in_mode`: the part of `rest` in which the model was in evaluation mode,
+    although no other loader was asked, as to generate samples. `of_training`: the part of `evaluation` that goes
+    through the training data once more. `waiting`: the part of `evaluation` in which it waits for its loaders;
+    `waited_for`: the one that it waits for longest. `passes`: how many of the model's passes between epochs were looked
+    at; the output of `with_graph` of them could be differentiated, and nothing did so.
     """
 
     seen: int
@@ -75,18 +76,21 @@ class EpochPause:
     waited_for: EvaluationLoader | None = None
     passes: int = 0
     with_graph: int = 0
+    in_mode: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Interruption:
     """Evaluations in the midst of an epoch. `seen` of them, `seconds` each (median), one every so many batches.
-    `passes` and `with_graph`: as in an `EpochPause`."""
+    `passes` and `with_graph`: as in an `EpochPause`. `by_mode`: they are only known by the model's evaluation mode, so
+    the program may also generate with it, or collect what it trains on."""
 
     seen: int
     seconds: float
     every: float
     passes: int = 0
     with_graph: int = 0
+    by_mode: bool = False
 
     @property
     def seconds_of_a_step(self) -> float:

@@ -132,6 +132,7 @@ class Pauses(TypedDict):
     waiting: list[Waited]
     saving: float
     rest: float
+    in_mode: float
     first_batch: float
     first_batches: int
     passes: int
@@ -139,10 +140,11 @@ class Pauses(TypedDict):
 
 
 class Interrupted(TypedDict):
-    """Evaluations in the midst of epochs: how many since the process began, the batches from the first to the last, and
-    seconds of the latest."""
+    """Evaluations in the midst of epochs: how many since the process began, how many of these are only known by the
+    model's evaluation mode, the batches from the first to the last, and seconds of the latest."""
 
     seen: int
+    by_mode: int
     batches: int
     seconds: list[float]
     passes: int

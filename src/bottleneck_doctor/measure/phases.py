@@ -109,6 +109,7 @@ def epoch_pause(details: Sequence[Detail], epoch_overhead: float | None = None) 
         first_batch=first,
         rest=rest,
         first_batches_seen=int(totals["first_batches"]),
+        in_mode=totals["in_mode"] / seen,
         of_training=totals["of_training"] / seen,
         waiting=math.fsum(waited.values()) / seen,
         waited_for=_longest(waited),
@@ -130,6 +131,7 @@ def interruption(details: Sequence[Detail]) -> Interruption | None:
         every=batches / between,
         passes=sum(each["passes"] for each in told),
         with_graph=sum(each["with_graph"] for each in told),
+        by_mode=all(each["by_mode"] == each["seen"] for each in told),
     )
 
 

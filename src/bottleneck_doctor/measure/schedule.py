@@ -27,6 +27,8 @@ PLAIN_LEAD_IN = 2
 LONG_LEAD_IN = 1.0
 """If a step takes this many seconds or more, one step of lead-in is enough."""
 
+SHORT_EPOCH = 8
+"""Batches of an epoch up to which a window is a whole one."""
 LEAST_STEPS = 6
 LEAST_LONG_STEPS = 3
 LONG_STEPS_SECONDS = 3.0
@@ -114,8 +116,11 @@ def whole_epochs(shape: LoopShape, step_seconds: float, target_seconds: float) -
     if shape.epoch_batches is None or not shape.served:
         return False
     seconds = shape.epoch_batches * step_seconds
-    if seconds <= 2.5 * target_seconds or shape.epoch_batches <= 8:
+    if seconds <= 2.5 * target_seconds:
         return True
+    if shape.epoch_batches <= SHORT_EPOCH:
+        # Without a queue to fill, a few steps of a second each fit into one epoch, and a whole one would take long.
+        return shape.num_workers > 0 or step_seconds < LONG_LEAD_IN or shape.epoch_batches <= LEAST_LONG_STEPS
     # If the lead-in of a queue took most of an epoch, windows inside epochs would hardly ever be timed.
     settled = shape.usable_cpus * (DEFAULT_PREFETCH + 1) + max(LEAST_STEPS, target_seconds / step_seconds)
     return shape.epoch_batches < 2 * settled and seconds <= 4 * target_seconds

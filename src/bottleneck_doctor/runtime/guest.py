@@ -239,7 +239,7 @@ class Guest:
         liveness = Liveness(json.loads(self._invitation).get("scratch", ""))  # There before anybody looks for it.
         self._channel.send(found)
         if loop.record is None:
-            self._server = BareServer(self._steps, loop.rung, self._ask, device, liveness)
+            self._server = BareServer(self._steps, loop, self._ask, device, liveness)
         else:
             self._server = LoaderServer(
                 self._steps, loop, iterator, loader, iterator._num_yielded, self._ask, device, liveness

@@ -81,7 +81,8 @@ def _whole_run(result: Result) -> str:
         said += f", and about {_text(seconds(run, ratio) + first)} with the change"
     said += ", if it does not end sooner." if run.may_end_sooner else "."
     if run.evaluations:
-        said += f" Of that, evaluations within epochs take {_text(run.evaluations)}."
+        within = " within epochs" if run.epochs is not None else ""
+        said += f" Of that, evaluations{within} take {_text(run.evaluations)}."
     if run.between is None:
         said += f" {BETWEEN_EPOCHS if run.epochs is not None else OTHER_PAUSES if run.evaluations else PAUSES}"
     return said

@@ -12,6 +12,9 @@ ADVICE = (
     "`val_check_interval`, or lower `limit_val_batches`."
 )
 
+ADVICE_BY_MODE = "If it evaluates there, let it do so after more steps, or on fewer batches."
+"""Where it may also generate samples, or collect what it trains on next."""
+
 
 def judge(evidence: Evidence) -> Statement | None:
     seen, step = evidence.interruption, evidence.step_ms
@@ -21,11 +24,15 @@ def judge(evidence: Evidence) -> Statement | None:
     if share < LARGE:
         return None
     steps = words.count_text(round(seen.every), "step")
-    kept = keeps_graphs(seen)
+    kept, long = keeps_graphs(seen), words.duration_text(seen.seconds)
+    does = f"Within an epoch, the program evaluates about once in {steps}, for {long}."
+    what, where, advice = "evaluations are", "in evaluations within its epochs", ADVICE
+    if seen.by_mode:
+        does = f"About once in {steps}, the program puts its model into evaluation mode, for {long}."
+        what, where, advice = "that is", "with the model in evaluation mode", ADVICE_BY_MODE
     return Statement(
         sentence=(
-            f"Within an epoch, the program evaluates about once in {steps}, for {words.duration_text(seen.seconds)}. "
-            f"These steps take {words.duration_text(seen.every * step / 1000)}, so evaluations are "
+            f"{does} These steps take {words.duration_text(seen.every * step / 1000)}, so {what} "
             f"{words.share_text(share)} of the time.{KEPT if kept else ''}"
         ),
         figures={
@@ -35,8 +42,8 @@ def judge(evidence: Evidence) -> Statement | None:
             "evaluations_seen": float(seen.seen),
         },
         weight=share,
-        advice=f"{WITHOUT_GRADIENTS} {ADVICE}" if kept else ADVICE,
-        clause=f"spends {words.share_text(share)} of the time in evaluations within its epochs",
+        advice=f"{WITHOUT_GRADIENTS} {advice}" if kept else advice,
+        clause=f"spends {words.share_text(share)} of the time {where}",
     )
 
 

@@ -18,7 +18,9 @@ ADVICE = {
     "saving": "Save less often, only what is needed, or in another thread.",
     "first_batch": "Keep workers alive with `persistent_workers=True`, and make starting them cheap: a small dataset "
     "object that opens its files when it is first used.",
+    "in_mode": "If it generates samples there, let it make fewer, or less often.",
 }
+IN_MODE = "computing with the model in evaluation mode"
 
 
 def judge(evidence: Evidence) -> Statement | None:
@@ -32,11 +34,12 @@ def judge(evidence: Evidence) -> Statement | None:
     figures = {"pause_share": share, "pause_seconds": pause, "epoch_seconds": epoch}
     seconds = {name: getattr(seen, name) for name in PARTS}
     figures |= {f"{name}_seconds": value for name, value in seconds.items()}
+    parts = {**PARTS, "rest": IN_MODE} if seen.in_mode > 0.5 * seen.rest else PARTS
     ranked = sorted(seconds, key=lambda name: -seconds[name])
     largest = ranked[0]
-    named = [f"{words.duration_text(seconds[name])} {PARTS[name]}" for name in ranked if seconds[name] > LARGE * pause]
-    most = f", most of it {PARTS[largest]}" if seconds[largest] > 0.5 * pause else ""
-    advice, graphs = ADVICE.get(largest, ""), ""
+    named = [f"{words.duration_text(seconds[name])} {parts[name]}" for name in ranked if seconds[name] > LARGE * pause]
+    most = f", most of it {parts[largest]}" if seconds[largest] > 0.5 * pause else ""
+    advice, graphs = ADVICE.get("in_mode" if parts[largest] == IN_MODE else largest, ""), ""
     if largest == "evaluation" and keeps_graphs(seen):
         graphs, advice = KEPT, f"{WITHOUT_GRADIENTS} {advice}"
         figures["passes_with_graph"] = float(seen.with_graph)

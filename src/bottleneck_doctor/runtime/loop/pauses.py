@@ -26,6 +26,8 @@ class EpochPauses:
         """Seconds of evaluation in which each other loader was waited for."""
         self.saving = 0.0
         self.rest = 0.0
+        self.in_mode = 0.0
+        """The part of the rest in which the model was in evaluation mode."""
         self.first_batch = 0.0
         self.first_batches = 0
         self._since: Optional[float] = None
@@ -37,6 +39,8 @@ class EpochPauses:
         """Whether the other loader that was used last goes through the training data."""
         self._of_training = 0.0
         self._waiting: Dict[Described, float] = {}
+        self._mode_from: Optional[float] = None
+        self._in_mode = 0.0
         self._asked: Optional[float] = None
         """Since when another loader is waited for."""
 
@@ -48,6 +52,13 @@ class EpochPauses:
         self._foreign_from = None
         self._of_training = 0.0
         self._waiting = {}
+        self._in_mode = 0.0
+
+    def evaluation_mode(self, at: float, *, on: bool) -> None:
+        """The model was put into evaluation mode (`on`), or trains again."""
+        if self._mode_from is not None:
+            self._in_mode += at - self._mode_from
+        self._mode_from = at if on else None
 
     def asked(self, at: float) -> None:
         """Another loader is being started, or is asked for a batch."""
@@ -84,7 +95,12 @@ class EpochPauses:
         for loader, waited in self._waiting.items():
             self.waiting[loader] = self.waiting.get(loader, 0.0) + waited
         self.saving += saving
-        self.rest += max(0.0, requested - since - evaluation - saving)
+        rest = max(0.0, requested - since - evaluation - saving)
+        self.rest += rest
+        if self._mode_from is not None:
+            self._in_mode += requested - max(since, self._mode_from)
+            self._mode_from = None
+        self.in_mode += min(rest, max(0.0, self._in_mode - evaluation))
         if timed:
             self.first_batch += self._loader_ending + delivered - requested
             self.first_batches += 1
@@ -101,6 +117,7 @@ class EpochPauses:
             ],
             "saving": self.saving,
             "rest": self.rest,
+            "in_mode": self.in_mode,
             "first_batch": self.first_batch,
             "first_batches": self.first_batches,
         }

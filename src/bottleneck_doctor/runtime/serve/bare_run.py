@@ -16,6 +16,8 @@ class BareRun(Run):
         self._lead_left = self.grant.lead_in
         self._timing = False
         self._began = 0.0
+        self._away = 0.0
+        """Seconds since `_began` in which the loop did no step."""
         self._left = self.grant.lead_in + self.grant.steps
 
     def step_ended(self) -> bool:
@@ -36,10 +38,25 @@ class BareRun(Run):
             return self.grant.together and self._left <= 0
         self.steps += 1
         self.samples += 1.0
-        late = self.late(now() - self._began)
+        late = self.late(now() - self._began - self._away)
         if self._left > 0 if self.grant.together else self.steps < self.grant.steps and not late:
             return False
-        self.seconds = self.clock() - self._began
+        self.seconds = self.clock() - self._began - self._away
         self.mode.suspend()
         self.around.end()
         return True
+
+    def pause(self, at: float) -> None:
+        """The loop does no step from `at` (seconds of `now`) on, in the midst of one."""
+        self.loop_left()
+        if self._timing:
+            self.mode.interrupted(at)
+            self.mode.suspend()
+            self.around.end()
+
+    def resume(self, seconds: float) -> None:
+        """It goes on with its step, after so many seconds that belong to none."""
+        if self._timing:
+            self.around.begin()
+            self.mode.resume()
+            self._away += seconds

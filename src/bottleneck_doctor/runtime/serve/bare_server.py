@@ -1,4 +1,5 @@
-"""Serves windows at the step boundaries of a loop without a loader."""
+"""Serves windows at the step boundaries of a loop without a loader. What the program does now and then with its model
+in evaluation mode belongs to no step."""
 
 from __future__ import annotations
 
@@ -6,7 +7,10 @@ from dataclasses import replace
 from typing import Optional
 
 from ..knobs import GuestContext, needs_loader
+from ..loop.evaluation_mode import EvaluationMode
+from ..loop.ladder import Loop
 from ..loop.steps import Steps
+from ..process.originals import now
 from ..wire.liveness import Liveness
 from ..wire.messages import WindowDone
 from .bare_run import BareRun
@@ -17,20 +21,28 @@ class BareServer:
     """Serves a loop without a loader, after the optimizer's steps or, depending on its `rung`, after backward
     passes."""
 
-    def __init__(self, steps: Steps, rung: str, ask: Ask, device: str, liveness: Liveness) -> None:
-        self.rung = rung
+    def __init__(self, steps: Steps, loop: Loop, ask: Ask, device: str, liveness: Liveness) -> None:
+        self.rung = loop.rung
         self._liveness = liveness
         self._context = GuestContext(steps, device)
         self._synchronise = synchroniser(device)
         self._ask = ask
         self._run: Optional[BareRun] = None
-        self._position = steps.bare_position(rung)
+        self._position = steps.bare_position(loop.rung)
+        self._steps = steps
+        self._paused_at: Optional[float] = None
+        """When the model was put into evaluation mode; None while it trains."""
+        self._evaluation = EvaluationMode(steps, self._evaluation_begins, self._evaluation_ended)
+        if loop.period == 1:  # Where other work comes in a rhythm, windows hold whole periods.
+            self._evaluation.watch()
         self._failure = ""
 
     def step_ended(self) -> None:
         """A step of the user's loop is done."""
         self._liveness.step()
         report: Optional[WindowDone] = None
+        if self._paused_at is not None:
+            self._trains_in_evaluation_mode()
         self._position += self._run is not None
         if self._run is not None:
             if not self._run.step_ended():
@@ -61,6 +73,38 @@ class BareServer:
                     self._run = BareRun(rest, self._context, self._synchronise)
                     continue
                 report = WindowDone(window=grant.window, status="failed", reason=str(failure), position=self._position)
+
+    # -- evaluation mode -------------------------------------------------------------------------------------------
+
+    def _evaluation_begins(self) -> None:
+        self._liveness.away()
+        self._synchronise()  # What is still computed is a step's.
+        self._paused_at = now()
+        self._context.interruptions.began(self._steps.backwards)
+        if self._run is not None:
+            self._run.pause(self._paused_at)
+        self._context.evaluated_within.begin()
+
+    def _evaluation_ended(self) -> None:
+        self._context.evaluated_within.end()
+        self._synchronise()
+        began, self._paused_at = self._paused_at, None
+        assert began is not None
+        seconds = now() - began
+        trained = self._context.interruptions.ended(
+            seconds, self._position, self._steps.backwards, mid_epoch=True, by_mode=True
+        )
+        if self._run is not None:
+            self._run.resume(0.0 if trained else seconds)
+
+    def _trains_in_evaluation_mode(self) -> None:
+        """A step has ended, so the model is in this mode for another reason, such as frozen statistics."""
+        self._paused_at = None
+        self._evaluation.give_up()
+        self._context.evaluated_within.end()
+        self._context.interruptions.forget()
+        if self._run is not None:
+            self._run.resume(0.0)
 
     def kill_workers(self) -> None:
         """No workers here."""

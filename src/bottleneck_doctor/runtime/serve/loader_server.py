@@ -10,6 +10,7 @@ import torch
 from ..knobs import GuestContext
 from ..loader.attributes import construction_site
 from ..loader.iterators import retire, shell
+from ..loop.evaluation_mode import EvaluationMode
 from ..loop.ladder import Loop
 from ..loop.pauses import Described
 from ..loop.steps import Steps
@@ -55,6 +56,9 @@ class LoaderServer:
         """Number of batches after which the loop last began a new epoch without requesting one more, as trainers do
         that count batches. Then no request ends an epoch's last step."""
         self._paused_at: Optional[float] = None
+        self._by_mode = False
+        """Whether nothing but the model's evaluation mode tells of that pause. It may be a part of a step."""
+        EvaluationMode(steps, self._evaluation_begins, self._evaluation_ended).watch()
         self._ended_at = 0.0
         self._steps_begun = self._steps_ended = steps.optimizer_steps
         self._trailing = 0.0
@@ -82,15 +86,31 @@ class LoaderServer:
     def foreign_request(self, loader: Any) -> None:
         """Another loader begins or is asked for a batch: unless it trains alongside, the loop is evaluating."""
         self._context.pauses.asked(now())
-        if not self._training.has_companion(loader) and self._paused_at is None:
-            self._paused_at = now()
-            self._context.interruptions.began(self._steps.backwards)
-            if not self._over:
-                self._context.evaluated_within.begin()
-            self._liveness.away()
-            if self._windows.run is not None:
-                self._windows.run.mode.interrupted(self._paused_at)
-                self._windows.run.loop_left()
+        if not self._training.has_companion(loader):
+            self._by_mode = False
+            self._pause_begins()
+
+    def _evaluation_begins(self) -> None:
+        """The model is put into evaluation mode: no loader need be asked for what it evaluates."""
+        self._context.pauses.evaluation_mode(now(), on=True)
+        if self._paused_at is None and not self._over:
+            self._by_mode = True
+            self._pause_begins()
+
+    def _evaluation_ended(self) -> None:
+        self._context.pauses.evaluation_mode(now(), on=False)
+
+    def _pause_begins(self) -> None:
+        if self._paused_at is not None:
+            return
+        self._paused_at = now()
+        self._context.interruptions.began(self._steps.backwards)
+        if not self._over:
+            self._context.evaluated_within.begin()
+        self._liveness.away()
+        if self._windows.run is not None:
+            self._windows.run.mode.interrupted(self._paused_at)
+            self._windows.run.loop_left()
 
     def foreign_answered(self, loader: Any) -> None:
         """The other loader gave its batch, or ended."""
@@ -221,9 +241,12 @@ class LoaderServer:
             return
         # A loop may leave its epoch before the end, and evaluate then.
         mid_epoch = same_epoch and not self._over and self._delivered > 0
-        self._context.interruptions.ended(
-            requested - began, self._training.position, self._steps.backwards, mid_epoch=mid_epoch
+        by_mode, self._by_mode = self._by_mode, False
+        trained = self._context.interruptions.ended(
+            requested - began, self._training.position, self._steps.backwards, mid_epoch=mid_epoch, by_mode=by_mode
         )
+        if by_mode and trained:
+            began = requested
         if self._over:
             return
         if isinstance(self._windows.run, SteadyRun):

@@ -1,0 +1,76 @@
+"""When a model is put into evaluation mode and back, and when that is a part of its steps."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+from torch import nn
+
+from bottleneck_doctor.runtime.loop.evaluation_mode import RARE, EvaluationMode
+from bottleneck_doctor.runtime.loop.steps import Steps
+
+
+class Watched:
+    def __init__(self) -> None:
+        self.steps = Steps()
+        self.model = nn.Sequential(nn.Dropout(), nn.Sequential(nn.Dropout()))
+        self.steps.roots.append(self.model)
+        self.told: list[str] = []
+        self.mode = EvaluationMode(self.steps, lambda: self.told.append("began"), lambda: self.told.append("ended"))
+        self.mode.watch()
+
+    def trains(self, passes: int = RARE) -> None:
+        self.steps.own_backwards += passes
+
+
+@pytest.fixture
+def watched() -> Iterator[Watched]:
+    before = nn.Module.train
+    made = Watched()
+    yield made
+    made.mode.give_up()
+    assert nn.Module.train is before
+
+
+def test_it_is_told_between_steps(watched: Watched) -> None:
+    for _ in range(2):
+        watched.trains()
+        watched.model.eval()
+        watched.model.eval()  # As the functions do that it calls.
+        assert not watched.model[1].training
+        watched.model.train()
+        assert watched.model[1].training
+    assert watched.told == ["began", "ended"] * 2
+
+
+def test_a_model_that_changes_in_every_step_is_not_told(watched: Watched) -> None:
+    for _ in range(4 * RARE):
+        watched.model.eval()
+        watched.model.train()
+        watched.trains(1)
+    assert watched.told == []
+
+
+def test_other_models_and_parts_are_not_told(watched: Watched) -> None:
+    watched.trains()
+    nn.Dropout().eval()
+    watched.model[1].eval()
+    watched.model.train()
+    other = threading.Thread(target=watched.model.eval)
+    other.start()
+    other.join()
+    assert watched.told == []
+
+
+def test_one_that_goes_on_in_evaluation_mode_is_told_once(watched: Watched) -> None:
+    watched.trains()
+    watched.model.eval()
+    for _ in range(3):
+        watched.trains()
+        watched.model.eval()
+    assert watched.told == ["began"]
+    watched.mode.give_up()
+    watched.model.train()
+    assert watched.told == ["began"]
