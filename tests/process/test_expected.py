@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.process.driver import LOOP, PRELUDE, Guest, write
 
 from bottleneck_doctor.knobs import cached_samples, gc_freeze
-from bottleneck_doctor.runtime.wire.expected import Expected
+from bottleneck_doctor.runtime.wire.expected import BARE_STEPS, Expected
 from bottleneck_doctor.runtime.wire.messages import Found
 from bottleneck_doctor.session.session import Command
 
@@ -35,6 +35,18 @@ ACCUMULATED = PRELUDE + (
     "            optimizer.step()\n"
 )
 """An optimizer step after every fourth batch."""
+
+BARE = PRELUDE + (
+    "rows = torch.ones(4, 4)\n"
+    "with torch.no_grad():\n"
+    "    for _ in range(20):\n"
+    "        model(rows)\n"
+    "        time.sleep(0.01)\n"
+    "while True:\n"
+    "    train_on([rows])\n"
+    "    time.sleep(0.01)\n"
+)
+"""What is computed before the first step might come again, as rollouts do, so the first process waits for that."""
 
 
 def found_in(folder: Path, text: str, expected: Expected | None) -> Found:
@@ -92,3 +104,12 @@ def test_a_loop_that_repeats_otherwise_than_expected_is_found_as_it_is(tmp_path:
     known = expected_of(found_in(tmp_path, ACCUMULATED, None))
     wrong = replace(known, period=3)
     assert found_in(tmp_path, ACCUMULATED, wrong).period == 4
+
+
+def test_a_loop_without_a_loader_is_not_waited_for_again(tmp_path: Path) -> None:
+    first = found_in(tmp_path, BARE, None)
+    assert (first.has_loader, first.period, first.periodic) == (False, 1, True)
+    again = found_in(tmp_path, BARE, expected_of(first))
+    assert again.position == BARE_STEPS < first.position
+    assert same(again) == same(first)
+    assert found_in(tmp_path, LOOP, expected_of(first)).has_loader, "another program is found as it is"

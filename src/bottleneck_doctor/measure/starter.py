@@ -23,7 +23,7 @@ from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.waiting import await_event
 from bottleneck_doctor.protection.protector import Protector
 from bottleneck_doctor.runtime.wire import messages
-from bottleneck_doctor.runtime.wire.expected import REPEATS, Expected
+from bottleneck_doctor.runtime.wire.expected import Expected
 from bottleneck_doctor.runtime.wire.seen import Counts
 from bottleneck_doctor.session import launch
 from bottleneck_doctor.session.ending import Ending, SessionOver, ended
@@ -139,7 +139,7 @@ class Starter:
         if live is None or expected is None:
             return 0.0
         steps = live.loop.step_seconds
-        return max(0, len(steps) - REPEATS * expected.period - 1) * median(steps)
+        return max(0, len(steps) - expected.least_steps) * median(steps)
 
     @contextlib.contextmanager
     def live(self, sides: Sequence[Side], *, what: str, patience: Callable[[], float]) -> Iterator[list[Live]]:
@@ -204,12 +204,14 @@ class Starter:
             ) from error
 
     def _expected(self, side: Side) -> Expected | None:
-        """The loop that the side's last process had, where its steps are so long that finding it again takes time."""
+        """The loop that the side's last process had, where finding it again takes time: steps are long, or no loader
+        says what a step is."""
         last = self.last.get(side.name)
         if last is None or last.found is None or last.session.ranks:
             return None
         steps = last.found.step_seconds
-        return Expected.of(last.found) if steps and median(steps) >= LONG_STEP else None
+        takes_time = not last.found.has_loader or (steps and median(steps) >= LONG_STEP)
+        return Expected.of(last.found) if takes_time else None
 
     def _await_loops(self, lives: Sequence[Live], what: str, patience: float) -> None:
         """Wait until all stand at their loops. If one fails, wait for the others, to know whether it failed alone."""

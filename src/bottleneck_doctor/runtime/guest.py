@@ -188,7 +188,7 @@ class Guest:
         if self._off or (threading.current_thread() is not threading.main_thread() and self._server is None):
             return
         if self._server is None:
-            loop = look(self._steps)
+            loop = look(self._steps, self._expected)
             if loop is not None and loop.record is None:
                 self._begin(loop, None, None)
         self._step_ended("optimizer step")

@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import DataLoader
 
 from ..process.originals import now
-from ..wire.expected import Expected
+from ..wire.expected import BARE_STEPS, Expected
 from .period import MINIMUM_STEPS, Signature, find_period, find_rhythm, long_gaps, repeats_within_epochs
 from .records import Alone, LoaderRecord
 from .steps import Steps
@@ -50,17 +50,19 @@ class Loop:
 def look(steps: Steps, expected: Optional[Expected] = None) -> Optional[Loop]:
     """The loop, as soon as enough was seen; None until then.
 
-    `expected`: the loop that the loader in use had in another process; None where that is not known.
+    `expected`: the loop that the loader in use had in another process, or that one without a loader had there; None
+    where that is not known.
     """
     if steps.started is None:
         return None
     record = _training_record(steps)
     if record is not None and record.credited:
-        if expected is not None and expected.is_seen("optimizer step", _signatures(record)):
+        if expected is not None and expected.loader and expected.is_seen("optimizer step", _signatures(record)):
             return Loop("optimizer step", expected.period, True, record)
         return _loader_loop(record, "optimizer step", "optimizer")
-    if steps.bare_steps.count >= 2 * MINIMUM_STEPS:
-        return _bare_loop(steps, "optimizer step", steps.bare_steps)
+    slow = steps.bare_steps.lasted() > RHYTHM_SECONDS
+    if steps.bare_steps.count >= (MINIMUM_STEPS if slow else BARE_STEPS):
+        return _bare_loop(steps, "optimizer step", steps.bare_steps, expected)
     patient = now() - steps.started > PATIENCE_SECONDS
     if record is not None and (record.batches >= PATIENCE_BATCHES or (patient and record.batches >= 12)):
         for rung, event in (("gradient scaler", "scaler"), ("backward", "backward"), ("batches", "")):
@@ -99,13 +101,16 @@ def _signatures(record: LoaderRecord) -> List[Signature]:
     return [entry[2] for entry in record.requests][1:]
 
 
-def _bare_loop(steps: Steps, rung: str, row: Alone) -> Optional[Loop]:
+def _bare_loop(steps: Steps, rung: str, row: Alone, expected: Optional[Expected] = None) -> Optional[Loop]:
     if row.count > 4 * LOOKS_EVERY and row.count % LOOKS_EVERY:
         return None
     signatures = [entry[1] for entry in row.steps]
     period = find_period(signatures)
     if period is None and len(signatures) < 3 * 64:
         return None
+    known = expected is not None and not expected.loader and expected.rung == rung
+    if known and expected is not None and period is not None and expected.period % period == 0:
+        return Loop(rung, expected.period, True, None)
     gaps = row.gaps()
     rhythm = find_rhythm(gaps)
     if rhythm is not None and period is not None:

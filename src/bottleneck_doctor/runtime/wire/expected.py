@@ -1,7 +1,8 @@
 """The loop that an earlier process of the same program had. A guest that is told of it finds it again in fewer steps.
 
 It is a part of the invitation. Where a step takes seconds, the six or more steps that say what a loop repeats are half
-a minute, and each process would take them again.
+a minute, and each process would take them again. In a loop without a loader, other work may come in a rhythm, and each
+process would wait for as long as it takes to see that.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ NAME = "expected"
 """Its key in the invitation."""
 REPEATS = 2
 """How often the work of a period must be seen to be the one that was expected."""
+BARE_STEPS = 12
+"""Steps after which a loop without a loader is looked at."""
 
 
 @dataclass(frozen=True)
 class Expected:
-    """`loader`: what `likeness` says of it. `period`: in batches, as in `Found`."""
+    """`loader`: what `likeness` says of it; [] where none feeds the loop. `period`: in batches, as in `Found`."""
 
     rung: str
     period: int
@@ -27,8 +30,10 @@ class Expected:
 
     @classmethod
     def of(cls, found: Found) -> Optional[Expected]:
-        """What another process may expect. None where no loader feeds the loop, its work does not repeat, or something
-        else may come before it."""
+        """What another process may expect. None where the loop's work does not repeat, something else may come before
+        it, or there is neither a loader nor an optimizer to know it by."""
+        if not found.has_loader:
+            return cls(found.rung, found.period, []) if found.periodic and found.rung == "optimizer step" else None
         if not (found.has_loader and found.periodic and found.seen_alone) or found.loader_site is None:
             return None
         loader = likeness(
@@ -40,6 +45,11 @@ class Expected:
     def read(cls, told: Any) -> Optional[Expected]:
         """From what the invitation holds under `NAME`; None where that is nothing."""
         return cls(told["rung"], told["period"], told["loader"]) if isinstance(told, dict) else None
+
+    @property
+    def least_steps(self) -> int:
+        """Steps after which the loop is found."""
+        return REPEATS * self.period + 1 if self.loader else BARE_STEPS
 
     def told(self) -> Dict[str, Any]:
         return asdict(self)
