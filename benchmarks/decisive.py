@@ -45,10 +45,12 @@ ANSWERS = ("right", "other", "wrong", "open", "failed")
 @dataclass(frozen=True, kw_only=True)
 class Program:
     """`best`: fixes of which each makes, alone or with others, what is best by editing; () where nothing helps.
+    `small`: fixes that bring a little there all the same, by editing on two cores: to claim them is right, too.
     `scratch`: the option that names a folder for its files."""
 
     file: str
     best: tuple[str, ...] = ()
+    small: tuple[str, ...] = ()
     scratch: str = ""
 
     @property
@@ -68,8 +70,8 @@ PROGRAMS = (
     Program(file="workloads/parsed_lines.py", best=("workers",)),
     Program(file="workloads/two_bottlenecks.py", best=("workers", "cleanup-calls")),
     Program(file="workloads/residual.py", best=("channels-last",)),
-    Program(file="planted/python_metrics.py"),
-    Program(file="planted/logging_between_steps.py"),
+    Program(file="planted/python_metrics.py", small=("fused-optimizer",)),
+    Program(file="planted/logging_between_steps.py", small=("threads",)),
     Program(file="planted/item_loop.py"),
 )
 
@@ -106,6 +108,7 @@ def examine(program: Program, kind: str) -> dict[str, Any]:
         "revision": revision(),
         "taken": time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
         "wall": wall,
+        "sure": (report.get("method") or {}).get("sure_after_seconds"),
         "failure": failure.replace(folder, "."),
         "claimed": sorted(set(claimed)),
         "claims": bool(claimed) or bool(verdict.get("together")),
@@ -120,7 +123,7 @@ def answer(program: Program, record: dict[str, Any]) -> str:
         return "failed"
     if record["claims"]:
         if not program.best:
-            return "wrong"
+            return "right" if set(record["claimed"]) <= set(program.small) else "wrong"
         return "right" if set(program.best) & set(record["claimed"]) else "other"
     return "open" if program.best or record["undecided"] else "right"
 
@@ -142,11 +145,18 @@ def report_text(records: dict[str, list[dict[str, Any]]], programs: Sequence[Pro
                     f"{len(taken)}{short}",
                     *(str(answers.count(each) or "") for each in ANSWERS),
                     f"{median(each['wall'] for each in taken):.0f}",
+                    _sure(taken),
                     ", ".join(claimed) or "-",
                 ]
             )
-    head = ["program", "beside", "examined", *ANSWERS, "median s", "claimed"]
+    head = ["program", "beside", "examined", *ANSWERS, "median s", "sure after", "claimed"]
     return table(head, lines, left=2) + "\n\n" + "\n".join(sums(records, programs))
+
+
+def _sure(taken: Sequence[dict[str, Any]]) -> str:
+    """Median seconds after which nothing more could change what was claimed, of the examinations that said so."""
+    known = [each["sure"] for each in taken if each.get("sure") is not None]
+    return f"{median(known):.0f}" if known else "-"
 
 
 def sums(records: dict[str, list[dict[str, Any]]], programs: Sequence[Program]) -> Iterator[str]:

@@ -336,9 +336,9 @@ while True:
     time.sleep(0.01)
     train_on([rows])
     steps += 1
-    if steps % 100 == 0:
+    if steps % 40 == 0:
         model.eval()
-        for _ in range(5):
+        for _ in range(3):
             with torch.no_grad():
                 model(rows)
             time.sleep(0.1)
@@ -353,15 +353,15 @@ def test_evaluations_now_and_then_belong_to_no_step(guest: StartGuest) -> None:
     found = script.found()
     assert (found.period, found.has_loader) == (1, False)
     for mode in ("timed", "phases"):
-        done = script.window(mode=mode, lead_in=2, steps=250)  # Two evaluations of half a second at least.
+        done = script.window(mode=mode, lead_in=2, steps=100)  # Two evaluations at least.
         assert done.status == "ok", done.reason
-        assert done.steps == 250
+        assert done.steps == 100
         assert done.seconds / done.steps in lasting(0.0105, rel=0.2)
     within = phases.interruption([done.detail])
     assert within is not None
     assert within.by_mode
-    assert within.every == pytest.approx(100)
-    assert within.seconds in lasting(0.5, abs=0.1)
+    assert within.every == pytest.approx(40)
+    assert within.seconds in lasting(0.3, abs=0.06)
     assert (within.passes >= 4, within.with_graph) == (True, 0)
     shares = phases.phases([done.detail])
     assert shares is not None
@@ -373,8 +373,8 @@ def test_a_model_that_trains_in_evaluation_mode_is_timed_as_any(guest: StartGues
     script = guest(EVALUATES.replace("        model.train()\n", ""))
     script.found()
     for mode in ("timed", "phases"):
-        done = script.window(mode=mode, lead_in=2, steps=120)
-        assert (done.status, done.steps) == ("ok", 120)
-        # One evaluation at most is seen, as a part of a step.
-        assert done.seconds / done.steps in lasting(0.0105 + 0.5 / 100, rel=0.5)
+        done = script.window(mode=mode, lead_in=2, steps=80)
+        assert (done.status, done.steps) == ("ok", 80)
+        # What it evaluates is a part of its steps then.
+        assert done.seconds / done.steps in lasting(0.0105 + 0.3 / 40, rel=0.4)
     assert phases.interruption([done.detail]) is None

@@ -404,8 +404,8 @@ def test_what_a_model_makes_in_evaluation_mode_is_no_part_of_a_step_behind_it(
     script = guest(GENERATES, place)
     script.found()
     for mode in ("timed", "phases"):
-        done = script.window({}, mode=mode, steps=150, lead_in=2)
-        assert (done.status, done.steps) == ("ok", 150)
+        done = script.window({}, mode=mode, steps=90, lead_in=2)
+        assert (done.status, done.steps) == ("ok", 90)
         if mode == "timed":
             assert done.seconds / done.steps in lasting(whole, rel=0.25)
     within = phases.interruption([done.detail])

@@ -114,6 +114,29 @@ def test_the_whole_chain_becomes_one_call(body: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("made", "known"),
+    [
+        ("k = self.key(x)\nk = k.view(b, n, self.heads, 8)\nk = k.transpose(1, 2)\n", True),
+        ("k = (self.key(x).reshape(b, n, 4, 8)).transpose(1, 2)\n", True),
+        ("k = self.key(x).view(b, n, 4, 8)\nif turned:\n    k = k.transpose(1, 2)\n", False),
+        ("k = self.key(x).view(b, n, 4, 8)\nk.squeeze_(0)\n", False),
+        ("k = self.key(x).view(1, b, n, 4, 8)\n", False),
+        ("k = self.key(x).view(*shape, n, 4, 8)\n", False),
+        ("k = self.key(x).transpose(1, 2)\n", False),
+        ("", False),
+    ],
+)
+def test_the_last_two_of_four_dimensions_may_be_told_from_the_front(made: str, known: bool) -> None:
+    keys = "k" if known else "k.transpose(2, 3).transpose(-2, -1)"
+    body = f"{made}s = q @ k.transpose(2, 3)\nreturn (s / 8).softmax(-1) @ v"
+    found = edited(body)
+    assert found is not None
+    assert "".join(found.split()) == "".join(
+        f"{made}return F.scaled_dot_product_attention(q, {keys}, v, scale=1 / 8)".split()
+    )
+
+
+@pytest.mark.parametrize(
     "body",
     [
         "w = (q @ k.mT).softmax(-1)\nreturn w @ v, w",

@@ -36,7 +36,9 @@ def watched() -> Iterator[Watched]:
 
 def test_it_is_told_between_steps(watched: Watched) -> None:
     for _ in range(2):
-        watched.trains()
+        for _ in range(RARE):
+            watched.model.train()  # As trainers do in each step.
+            watched.trains(1)
         watched.model.eval()
         watched.model.eval()  # As the functions do that it calls.
         assert not watched.model[1].training

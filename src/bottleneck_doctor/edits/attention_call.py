@@ -40,7 +40,8 @@ _PLAIN = (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.Integer, cst.Flo
 """What needs no parentheses, whatever stands around it."""
 _LAST: Sequence[set[object]] = ({-1, -2},)
 _LAST_OF_THREE: Sequence[set[object]] = (*_LAST, {1, 2})
-"""How the last two dimensions may be told, in general and of what has three."""
+_LAST_OF_FOUR: Sequence[set[object]] = (*_LAST, {2, 3})
+"""How the last two dimensions may be told, in general and of what has three or four."""
 _LATER = (cst.BaseComp, cst.Lambda)
 """What is in these is computed later, or several times."""
 
@@ -168,7 +169,8 @@ class _Chain:
             raise _Unknown
         queries, turned = found
         # What `bmm` takes has three dimensions.
-        keys = _turned_back(turned, _LAST_OF_THREE if _is_bmm(scores) else _LAST)
+        last = _LAST_OF_THREE if _is_bmm(scores) else _LAST_OF_FOUR if self._is_view_of_four(turned) else _LAST
+        keys = _turned_back(turned, last)
         self._use(queries)
         self._use(turned)
         given = [code(_bare(queries)), keys, code(_bare(values))]
@@ -261,6 +263,28 @@ class _Chain:
                 self.condition = condition
                 break
         return node
+
+    def _is_view_of_four(self, node: cst.BaseExpression) -> bool:
+        """Whether a tensor surely has four dimensions: it is a view of so many, perhaps turned."""
+        end = next((at for at, each in enumerate(self._block) if self.tree.holds(each, node)), 0)
+        while True:
+            node = _bare(node)
+            if isinstance(node, cst.Name):
+                name = node.value
+                written = (at for at in reversed(range(end)) if name in _written_names(self.tree, self._block[at]))
+                end = next(written, -1)
+                made = small(self._block[end]) if end >= 0 and name in _assigned(self._block[end]) else None
+                if not isinstance(made, cst.Assign):
+                    return False
+                node = made.value
+                continue
+            if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
+                return False
+            method = node.func.attr.value
+            if method != "transpose":
+                plain = all(each.keyword is None and not each.star for each in node.args)
+                return method in ("view", "reshape") and plain and len(node.args) == 4
+            node = node.func.value
 
     def _use(self, node: cst.CSTNode) -> None:
         """The new call takes this, which stood where it was followed to."""

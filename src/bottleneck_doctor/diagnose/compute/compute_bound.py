@@ -68,8 +68,8 @@ RULE = Rule(
     needs=("phases",),
     judge=judge,
     source="https://horace.io/brrr_intro.html",
-    advice="Only less computing or a faster machine helps: lower precision, a compiled model (`--only compile` "
-    "measures it), another memory layout, or another model.",
+    advice="Only less computing or a faster machine helps: lower precision, a compiled model (on a CPU, "
+    "`--only compile` measures it), another memory layout, or another model.",
     fixes=(
         "amp-bf16",
         "amp-fp16",

@@ -46,7 +46,8 @@ class EvaluationMode:
 
         def train(module: Any, mode: bool = True) -> Any:
             # Every module of the model comes by here, and some trainers say in each step that they train.
-            if id(module) not in models or threading.get_ident() != self._thread:
+            changes = id(module) in models and module.training is not bool(mode)
+            if not changes or threading.get_ident() != self._thread:
                 return original(module, mode)
             if not mode:
                 self._leaves(module)
@@ -58,7 +59,7 @@ class EvaluationMode:
         return train
 
     def _leaves(self, model: Any) -> None:
-        if self._model is not None or not model.training:
+        if self._model is not None:
             return
         before, self._backwards = self._backwards, self._steps.own_backwards
         if self._backwards - before >= RARE:

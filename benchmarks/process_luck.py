@@ -1,0 +1,162 @@
+"""How much processes differ in what they say of one setting, over kept examinations of unlike programs.
+
+    python benchmarks/process_luck.py REPORTS... --json benchmarks/process_luck.json
+    python benchmarks/process_luck.py --json benchmarks/process_luck.json --table
+
+REPORTS are reports (`report.json`) or folders of them. Of every setting that was measured in three processes or more,
+the corpus keeps the mean log speedup of each process; nothing else of a report is kept but the name of its entrypoint
+and the kind of device. A setting's variance between processes is drawn from a distribution of its own, a scaled inverse
+chi-square one, which is fitted to all of them (as in `statistics.spread`). The table shows what that would promise of a
+setting that was seen in one process, and how often the mean of its other processes lies there. Each program is judged
+by what was fitted to the others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, median, variance
+from typing import Any
+
+from _common import save, table, taken_up
+
+from bottleneck_doctor.documents.labels import CONTROL
+from bottleneck_doctor.documents.report import from_json
+from bottleneck_doctor.errors import DoctorError
+from bottleneck_doctor.measure import pairing
+from bottleneck_doctor.statistics.distributions import digamma, student_t_quantile, trigamma, trigamma_inverse
+
+FORMAT = 1
+LEAST = 3
+"""Processes that a setting needs to be kept."""
+LEVELS = (0.5, 0.8, 0.95)
+SMALLEST = 1e-6
+"""Variances below this are not believed: a tenth of a percent, squared."""
+
+
+@dataclass(frozen=True)
+class Prior:
+    """Of the variance of a log speedup between processes: its typical size, and how many degrees of freedom say so."""
+
+    variance: float
+    degrees: float
+
+    def half_width(self, level: float) -> float:
+        """Of an interval around what one process says."""
+        return student_t_quantile((1 + level) / 2, self.degrees) * math.sqrt(self.variance)
+
+
+def kept(report: Path) -> dict[str, Any] | None:
+    """What the corpus keeps of a report; None where no setting has its processes."""
+    result = from_json(report.read_bytes(), source=str(report))
+    batches = result.baseline.epoch_batches if result.baseline is not None else None
+    means: dict[str, dict[int, list[float]]] = {}
+    for pair in pairing.pairs(result.windows, batches):
+        if pair.key != CONTROL and not pair.key.startswith(("replay", "loader_only")):
+            means.setdefault(pair.key, {}).setdefault(pair.session, []).append(pair.promised)
+    settings = {
+        key: [round(fmean(values), 5) for values in sessions.values()]
+        for key, sessions in sorted(means.items())
+        if len(sessions) >= LEAST
+    }
+    if not settings or result.baseline is None:
+        return None
+    return {
+        "program": next((Path(each).name for each in result.entrypoint.argv if each.endswith(".py")), ""),
+        "device": result.baseline.device.split(":")[0],
+        "settings": settings,
+    }
+
+
+def reports_in(places: Sequence[Path]) -> Iterator[Path]:
+    for place in places:
+        yield from [place] if place.is_file() else sorted(place.rglob("report.json"))
+
+
+def variances(examinations: Sequence[dict[str, Any]]) -> list[tuple[float, int]]:
+    """Of each setting, between its processes, with its degrees of freedom."""
+    rows = [values for each in examinations for values in each["settings"].values()]
+    return [(max(SMALLEST, variance(values)), len(values) - 1) for values in rows]
+
+
+def fitted(examinations: Sequence[dict[str, Any]]) -> Prior:
+    """The prior of these examinations' variances, by the moments of their logs (limma's `fitFDist`)."""
+    seen = variances(examinations)
+    logs = [math.log(value) - digamma(degrees / 2) + math.log(degrees / 2) for value, degrees in seen]
+    beyond = variance(logs) - fmean(trigamma(degrees / 2) for _, degrees in seen)
+    degrees = 2 * trigamma_inverse(beyond) if beyond > 0 else 100.0
+    return Prior(math.exp(fmean(logs) + digamma(degrees / 2) - math.log(degrees / 2)), degrees)
+
+
+def coverage(examinations: Sequence[dict[str, Any]], level: float) -> tuple[int, int]:
+    """How many processes were near enough to the mean of the others of their setting, and of how many."""
+    inside = seen = 0
+    for each in examinations:
+        others = [other for other in examinations if other["program"] != each["program"]]
+        half = fitted(others).half_width(level)
+        for values in each["settings"].values():
+            for index, value in enumerate(values):
+                rest = values[:index] + values[index + 1 :]
+                # The mean of the others has luck of its own, which one process's interval need not hold.
+                inside += abs(value - fmean(rest)) <= half * math.sqrt(1 + 1 / len(rest))
+                seen += 1
+    return inside, seen
+
+
+def show(document: dict[str, Any]) -> None:
+    examinations: list[dict[str, Any]] = document["examinations"]
+    lines = []
+    for device in sorted({each["device"] for each in examinations}):
+        mine = [each for each in examinations if each["device"] == device]
+        seen = variances(mine)
+        if len({each["program"] for each in mine}) < LEAST or len(seen) < 2 * LEAST:
+            lines.append([device, str(len(mine)), str(len(seen)), *["too few"] * (2 + len(LEVELS))])
+            continue
+        prior = fitted(mine)
+        found = [coverage(mine, level) for level in LEVELS]
+        lines.append(
+            [
+                device,
+                str(len(mine)),
+                str(len(seen)),
+                f"{median(math.sqrt(value) for value, _ in seen):.1%}",
+                f"{math.sqrt(prior.variance):.1%}, {prior.degrees:.1f}",
+                *(
+                    f"±{math.expm1(prior.half_width(level)):.0%}: {inside / count:.0%} of {count}"
+                    for level, (inside, count) in zip(LEVELS, found, strict=True)
+                ),
+            ]
+        )
+    head = ["device", "programs", "settings", "median spread", "typical spread, degrees"]
+    print(table([*head, *(f"one process at {level:.0%}" for level in LEVELS)], lines))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    parser.add_argument("reports", nargs="*", type=Path, metavar="REPORTS")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="the corpus; what is added is kept there")
+    parser.add_argument("--table", action="store_true", help="only print what the corpus says")
+    options = parser.parse_args()
+    document = taken_up(options.json, {"format": FORMAT, "examinations": []})
+    for report in reports_in(options.reports):
+        try:
+            found = kept(report)
+        except (DoctorError, ValueError) as error:
+            print(f"{report}: {error}", file=sys.stderr)
+            continue
+        if found is not None and found not in document["examinations"]:
+            document["examinations"].append(found)
+    if options.reports:
+        save(options.json, document)
+    show(document)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
