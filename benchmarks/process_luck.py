@@ -17,9 +17,9 @@ import argparse
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from statistics import fmean, median, variance
+from statistics import fmean, median
 from typing import Any
 
 from _common import save, table, taken_up
@@ -28,26 +28,14 @@ from bottleneck_doctor.documents.labels import CONTROL
 from bottleneck_doctor.documents.report import from_json
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.measure import pairing
-from bottleneck_doctor.statistics.distributions import digamma, student_t_quantile, trigamma, trigamma_inverse
+from bottleneck_doctor.statistics.distributions import student_t_quantile
+from bottleneck_doctor.statistics.spread import MINIMUM_STANDARD_ERROR, Spread, own_spread, typical
 
 FORMAT = 1
 LEAST = 3
 """Processes that a setting needs to be kept."""
 LEVELS = (0.5, 0.8, 0.95)
-SMALLEST = 1e-6
-"""Variances below this are not believed: a tenth of a percent, squared."""
-
-
-@dataclass(frozen=True)
-class Prior:
-    """Of the variance of a log speedup between processes: its typical size, and how many degrees of freedom say so."""
-
-    variance: float
-    degrees: float
-
-    def half_width(self, level: float) -> float:
-        """Of an interval around what one process says."""
-        return student_t_quantile((1 + level) / 2, self.degrees) * math.sqrt(self.variance)
+MOST_DEGREES = 100.0
 
 
 def kept(report: Path) -> dict[str, Any] | None:
@@ -77,19 +65,15 @@ def reports_in(places: Sequence[Path]) -> Iterator[Path]:
         yield from [place] if place.is_file() else sorted(place.rglob("report.json"))
 
 
-def variances(examinations: Sequence[dict[str, Any]]) -> list[tuple[float, int]]:
-    """Of each setting, between its processes, with its degrees of freedom."""
-    rows = [values for each in examinations for values in each["settings"].values()]
-    return [(max(SMALLEST, variance(values)), len(values) - 1) for values in rows]
+def settings_spreads(examinations: Sequence[dict[str, Any]]) -> list[Spread]:
+    """Of each setting, between its processes."""
+    found = [own_spread(values) for each in examinations for values in each["settings"].values()]
+    return [replace(each, variance=max(MINIMUM_STANDARD_ERROR**2, each.variance)) for each in found]
 
 
-def fitted(examinations: Sequence[dict[str, Any]]) -> Prior:
-    """The prior of these examinations' variances, by the moments of their logs (limma's `fitFDist`)."""
-    seen = variances(examinations)
-    logs = [math.log(value) - digamma(degrees / 2) + math.log(degrees / 2) for value, degrees in seen]
-    beyond = variance(logs) - fmean(trigamma(degrees / 2) for _, degrees in seen)
-    degrees = 2 * trigamma_inverse(beyond) if beyond > 0 else 100.0
-    return Prior(math.exp(fmean(logs) + digamma(degrees / 2) - math.log(degrees / 2)), degrees)
+def half_width(prior: Spread, level: float) -> float:
+    """Of an interval around what one process says."""
+    return student_t_quantile((1 + level) / 2, prior.degrees_of_freedom) * math.sqrt(prior.variance)
 
 
 def coverage(examinations: Sequence[dict[str, Any]], level: float) -> tuple[int, int]:
@@ -97,7 +81,7 @@ def coverage(examinations: Sequence[dict[str, Any]], level: float) -> tuple[int,
     inside = seen = 0
     for each in examinations:
         others = [other for other in examinations if other["program"] != each["program"]]
-        half = fitted(others).half_width(level)
+        half = half_width(typical(settings_spreads(others), MOST_DEGREES), level)
         for values in each["settings"].values():
             for index, value in enumerate(values):
                 rest = values[:index] + values[index + 1 :]
@@ -112,21 +96,21 @@ def show(document: dict[str, Any]) -> None:
     lines = []
     for device in sorted({each["device"] for each in examinations}):
         mine = [each for each in examinations if each["device"] == device]
-        seen = variances(mine)
+        seen = settings_spreads(mine)
         if len({each["program"] for each in mine}) < LEAST or len(seen) < 2 * LEAST:
             lines.append([device, str(len(mine)), str(len(seen)), *["too few"] * (2 + len(LEVELS))])
             continue
-        prior = fitted(mine)
+        prior = typical(seen, MOST_DEGREES)
         found = [coverage(mine, level) for level in LEVELS]
         lines.append(
             [
                 device,
                 str(len(mine)),
                 str(len(seen)),
-                f"{median(math.sqrt(value) for value, _ in seen):.1%}",
-                f"{math.sqrt(prior.variance):.1%}, {prior.degrees:.1f}",
+                f"{median(math.sqrt(each.variance) for each in seen):.1%}",
+                f"{math.sqrt(prior.variance):.1%}, {prior.degrees_of_freedom:.1f}",
                 *(
-                    f"±{math.expm1(prior.half_width(level)):.0%}: {inside / count:.0%} of {count}"
+                    f"±{math.expm1(half_width(prior, level)):.0%}: {inside / count:.0%} of {count}"
                     for level, (inside, count) in zip(LEVELS, found, strict=True)
                 ),
             ]

@@ -370,28 +370,26 @@ def test_pauses_are_no_part_of_a_step(guest: StartGuest) -> None:
 GENERATES = (
     PRELUDE
     + """
+def computed(rows):
+    model.eval()
+    for _ in range(3):
+        with torch.no_grad():
+            model(rows)
+        time.sleep(0.1)
+    model.train()
+
+
 loader = DataLoader(Rows(1000), batch_size=4)
 steps = 0
 while True:
     for batch in loader:
-        ahead = sys.argv[1] == "ahead" and steps % 30 == 29
-        if ahead:
-            model.eval()
-            for _ in range(3):
-                with torch.no_grad():
-                    model(batch[0])
-                time.sleep(0.1)
-            model.train()
+        if sys.argv[1] == "ahead" and steps % 30 == 29:
+            computed(batch[0])
         time.sleep(0.01)
         train_on(batch)
         steps += 1
-        if steps % 30 == 0 and not ahead:
-            model.eval()
-            for _ in range(3):
-                with torch.no_grad():
-                    model(batch[0])
-                time.sleep(0.1)
-            model.train()
+        if sys.argv[1] == "behind" and steps % 30 == 0:
+            computed(batch[0])
 """
 )
 

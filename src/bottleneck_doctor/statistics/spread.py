@@ -172,32 +172,39 @@ def _own_luck(
 def moderate(spreads: Sequence[Spread]) -> list[Spread]:
     """Variances drawn up towards what is typical of them all.
 
-    Empirical Bayes with a scaled inverse chi-square prior fitted to the logs of the variances (G. K. Smyth, Linear
-    models and empirical Bayes methods for assessing differential expression, 2004, section 6.2; `fitFDist` of limma).
-    Because the variances are few and unlike, three things differ. Logs weigh by their precision, since degrees of
-    freedom differ (R. DerSimonian & N. Laird, Meta-analysis in clinical trials, 1986). The prior weighs at most
+    Because the variances are few and unlike, two things differ from limma's `squeezeVar`. The prior weighs at most
     `LARGEST_PRIOR_DF`. A variance above the typical one stays as it is, with its own degrees of freedom: a variance
     that is small by chance is dangerous, but a large one may be true of that setting.
     """
     total = math.fsum(each.degrees_of_freedom for each in spreads)
     smallest = max(MINIMUM_STANDARD_ERROR**2, 1e-3 * median(each.variance for each in spreads))
     raised = [Spread(max(smallest, each.variance), each.degrees_of_freedom) for each in spreads]
-    halves = [each.degrees_of_freedom / 2 for each in raised]
-    logs = [math.log(e.variance) - digamma(h) + math.log(h) for e, h in zip(raised, halves, strict=True)]
+    prior = typical(raised, LARGEST_PRIOR_DF)
+
+    moderated = []
+    for each in raised:
+        df = each.degrees_of_freedom
+        if each.variance > prior.variance:
+            moderated.append(Spread(each.variance, max(1.0, df)))
+        else:
+            drawn = (prior.degrees_of_freedom * prior.variance + df * each.variance) / (prior.degrees_of_freedom + df)
+            moderated.append(Spread(drawn, min(prior.degrees_of_freedom + df, total)))
+    return moderated
+
+
+def typical(spreads: Sequence[Spread], most_degrees: float) -> Spread:
+    """What is typical of variances, and how many degrees of freedom say so, `most_degrees` at most.
+
+    A scaled inverse chi-square prior, fitted to the logs of the variances (G. K. Smyth, Linear models and empirical
+    Bayes methods for assessing differential expression, 2004, section 6.2; `fitFDist` of limma). Logs weigh by their
+    precision, since degrees of freedom differ (R. DerSimonian & N. Laird, Meta-analysis in clinical trials, 1986).
+    """
+    halves = [each.degrees_of_freedom / 2 for each in spreads]
+    logs = [math.log(e.variance) - digamma(h) + math.log(h) for e, h in zip(spreads, halves, strict=True)]
     weights = [1 / trigamma(h) for h in halves]
     weight = math.fsum(weights)
     centre = math.fsum(w * x for w, x in zip(weights, logs, strict=True)) / weight
     scatter = math.fsum(w * (x - centre) ** 2 for w, x in zip(weights, logs, strict=True))
     excess = (scatter - (len(logs) - 1)) / (weight - math.fsum(w * w for w in weights) / weight)
-    prior_df = LARGEST_PRIOR_DF if excess <= 0 else min(LARGEST_PRIOR_DF, 2 * trigamma_inverse(excess))
-    typical = math.exp(centre + digamma(prior_df / 2) - math.log(prior_df / 2))
-
-    moderated = []
-    for each in raised:
-        df = each.degrees_of_freedom
-        if each.variance > typical:
-            moderated.append(Spread(each.variance, max(1.0, df)))
-        else:
-            drawn = (prior_df * typical + df * each.variance) / (prior_df + df)
-            moderated.append(Spread(drawn, min(prior_df + df, total)))
-    return moderated
+    degrees = most_degrees if excess <= 0 else min(most_degrees, 2 * trigamma_inverse(excess))
+    return Spread(math.exp(centre + digamma(degrees / 2) - math.log(degrees / 2)), degrees)

@@ -59,7 +59,6 @@ class GcFreeze(Knob):
     def __init__(self) -> None:
         self._before: Optional[Tuple[int, int, int]] = None
         self._wanted = 0
-        self._frozen = 0
         self._newer: List[Any] = []
         """A list that is made once everything is frozen."""
         self._memory: Optional[MemoryLimit] = None
@@ -94,7 +93,6 @@ class GcFreeze(Knob):
         self._memory = MemoryLimit(context.device)
         _collect()
         gc.freeze()
-        self._frozen = gc.get_freeze_count()
         self._newer = []
         self._before = gc.get_threshold()
         self._wanted = max(int(value), self._before[0])
@@ -114,7 +112,7 @@ class GcFreeze(Knob):
             return
         if gc.get_threshold()[0] == self._wanted:  # Unless the script has set its own meanwhile.
             gc.set_threshold(*before)
-        if gc.get_freeze_count() <= self._frozen or not _is_frozen(self._newer):  # Or has frozen more.
+        if not _is_frozen(self._newer):  # Or has frozen more.
             gc.unfreeze()
 
     def effect(self, value: Any, context: GuestContext) -> Optional[bool]:

@@ -57,7 +57,7 @@ def look(steps: Steps, expected: Optional[Expected] = None) -> Optional[Loop]:
         return None
     record = _training_record(steps)
     if record is not None and record.credited:
-        if expected is not None and expected.loader and expected.is_seen("optimizer step", _signatures(record)):
+        if expected is not None and expected.is_seen("optimizer step", _signatures(record)):
             return Loop("optimizer step", expected.period, True, record)
         return _loader_loop(record, "optimizer step", "optimizer")
     slow = steps.bare_steps.lasted() > RHYTHM_SECONDS
@@ -108,8 +108,7 @@ def _bare_loop(steps: Steps, rung: str, row: Alone, expected: Optional[Expected]
     period = find_period(signatures)
     if period is None and len(signatures) < 3 * 64:
         return None
-    known = expected is not None and not expected.loader and expected.rung == rung
-    if known and expected is not None and period is not None and expected.period % period == 0:
+    if expected is not None and period is not None and expected.is_seen_bare(rung, period):
         return Loop(rung, expected.period, True, None)
     gaps = row.gaps()
     rhythm = find_rhythm(gaps)

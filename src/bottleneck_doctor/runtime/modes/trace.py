@@ -41,8 +41,7 @@ class Trace(Mode):
         self._began = 0.0
         self._last = 0.0
         self._steps = 0
-        self._kept_steps = 0
-        self._kept: Dict[str, Any] = {}
+        self._kept: Dict[str, Any] = {"steps": 0, "seconds": 0.0, "operators": []}
 
     def apply(self) -> None:
         _refuse_running_profiler()
@@ -56,7 +55,7 @@ class Trace(Mode):
             first.stop()
 
     def resume(self) -> None:
-        if self._kept_steps >= MOST_STEPS:
+        if self._kept["steps"] >= MOST_STEPS:
             return
         _refuse_running_profiler()
         self.synchronise()
@@ -73,8 +72,7 @@ class Trace(Mode):
         """Of several stretches of steps the longest is kept, because traces can't be joined. It is read and written at
         once: the next profiler of the process takes the times out of the kernels of this one."""
         profiler = self._stopped()
-        if profiler is not None and self._steps > self._kept_steps:
-            self._kept_steps = self._steps
+        if profiler is not None and self._steps > self._kept["steps"]:
             self._kept = self._read(profiler)
 
     def _stopped(self) -> Any:
@@ -119,8 +117,7 @@ class Trace(Mode):
             self._open_bare_step()
 
     def detail(self) -> Dict[str, Any]:
-        nothing = {"steps": 0, "seconds": 0.0, "operators": []}
-        return {"device": self._on_device, "waiting": WAITING, **(self._kept or nothing)}
+        return {"device": self._on_device, "waiting": WAITING, **self._kept}
 
     def _read(self, profiler: Any) -> Dict[str, Any]:
         path, trouble = str(self.options.get("chrome_trace", "")), ""

@@ -34,7 +34,7 @@ class Expected:
         it, or there is neither a loader nor an optimizer to know it by."""
         if not found.has_loader:
             return cls(found.rung, found.period, []) if found.periodic and found.rung == "optimizer step" else None
-        if not (found.has_loader and found.periodic and found.seen_alone) or found.loader_site is None:
+        if not (found.periodic and found.seen_alone) or found.loader_site is None:
             return None
         loader = likeness(
             found.loader_site, found.loader_type, found.dataset_type, found.batch_size, found.epoch_batches
@@ -55,10 +55,16 @@ class Expected:
         return asdict(self)
 
     def is_seen(self, rung: str, signatures: Sequence[Any]) -> bool:
-        """Whether the last steps repeat as expected. `signatures`: what happened in each step, oldest first."""
+        """Whether the last steps over a loader repeat as expected. `signatures`: what happened in each step, oldest
+        first."""
         span = REPEATS * self.period
         tail = list(signatures[-span:])
-        return rung == self.rung and len(tail) == span and tail[self.period :] == tail[: -self.period]
+        known = bool(self.loader) and rung == self.rung
+        return known and len(tail) == span and tail[self.period :] == tail[: -self.period]
+
+    def is_seen_bare(self, rung: str, period: int) -> bool:
+        """Whether a loop without a loader, whose steps look alike after `period` of them, is the one expected."""
+        return not self.loader and rung == self.rung and self.period % period == 0
 
 
 def likeness(
