@@ -313,9 +313,7 @@ class Blocks:
         follows = bool(windows) and windows[-1].label == BASELINE and windows[-1].session == live.session.number
         # So the likeliest has been measured between two baselines even if the time ends before the block does.
         parts = [probes[:1], probes[1:]] if self._scarce and len(probes) > 1 else [probes]
-        order: list[Probe] = []
-        for part in parts:
-            order += schedule.block(part, probe(BASELINE, {}), self._generator, after_baseline=follows or bool(order))
+        order = schedule.blocks(parts, probe(BASELINE, {}), self._generator, after_baseline=follows)
         for each in order:
             cost = self.prober.costs.seconds.get(each.key, self.prober.costs.baseline())
             if self._budget.left() < 0.5 * cost and self.prober.has_baseline():

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import fmean, median, pstdev
@@ -205,6 +205,17 @@ def block(
         start = gap * len(shuffled) // gaps
         end = (gap + 1) * len(shuffled) // gaps
         order += [*shuffled[start:end], baseline]
+    return order
+
+
+def blocks(
+    parts: Iterable[Sequence[Probe]], baseline: Probe, generator: random.Random, *, after_baseline: bool
+) -> list[Probe]:
+    """A block of each part in turn. A baseline window between two of them serves both. `after_baseline`: as in
+    `block`."""
+    order: list[Probe] = []
+    for part in parts:
+        order += block(part, baseline, generator, after_baseline=after_baseline or bool(order))
     return order
 
 
