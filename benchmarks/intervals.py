@@ -7,7 +7,7 @@ by itself) and the window's (of the setting, and of the baseline of the block, w
 shares no luck of the session: the baseline is compared with itself. `tests/truth/test_stats_coverage.py` runs a
 small version of the same grid.
 
-The last table is of whole examinations, which look after each process from the third on whether that is enough:
+The last table is of whole examinations, which look after each process from the second on whether that is enough:
 windows go through the judge and the rule that ends it (`examine/looks.py`). `tests/unit/test_looks.py` runs a small
 version.
 """
@@ -376,7 +376,7 @@ def main() -> None:
     started = time.monotonic()
     if not options.looks:
         print_intervals(options.replications, options.seed)
-    print("\nexaminations that look after each process from the third on, and end once they are sure")
+    print("\nexaminations that look after each process from the second on, and end once they are sure")
     each = max(1, options.replications // 2)
     print(looked_table(looking(scenario, each, options.seed + i) for i, scenario in enumerate(looked_grid())))
     print(f"\n{options.replications} replications, {time.monotonic() - started:.0f} s")

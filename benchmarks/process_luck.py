@@ -6,9 +6,10 @@
 REPORTS are reports (`report.json`) or folders of them. Of every setting that was measured in three processes or more,
 the corpus keeps the mean log speedup of each process; nothing else of a report is kept but the name of its entrypoint
 and the kind of device. A setting's variance between processes is drawn from a distribution of its own, a scaled inverse
-chi-square one, which is fitted to all of them (as in `statistics.spread`). The table shows what that would promise of a
-setting that was seen in one process, and how often the mean of its other processes lies there. Each program is judged
-by what was fitted to the others.
+chi-square one, which is fitted to all of them (as in `statistics.spread`). The first table shows what that would
+promise of a setting that was seen in one process, and how often the mean of its other processes lies there. The second
+is of the intervals that doctor makes of two processes, with and without what it knows of other programs, and of three.
+Each program is judged by what was fitted to the others.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean, median, quantiles
 from typing import Any
 
 from _common import save, table, taken_up
@@ -29,7 +30,14 @@ from bottleneck_doctor.documents.report import from_json
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.measure import pairing
 from bottleneck_doctor.statistics.distributions import student_t_quantile
-from bottleneck_doctor.statistics.spread import MINIMUM_STANDARD_ERROR, Spread, own_spread, typical
+from bottleneck_doctor.statistics.spread import (
+    MINIMUM_STANDARD_ERROR,
+    Spread,
+    own_spread,
+    spreads,
+    typical,
+    with_others,
+)
 
 FORMAT = 1
 LEAST = 3
@@ -91,6 +99,49 @@ def coverage(examinations: Sequence[dict[str, Any]], level: float) -> tuple[int,
     return inside, seen
 
 
+def few_processes(
+    examinations: Sequence[dict[str, Any]], first: int, level: float, *, others_lend: bool
+) -> tuple[list[float], int]:
+    """Half the width of each interval that is made of `first` processes, and how many hold the mean of the rest. From
+    each examination, up to three groups of processes are taken."""
+    halves: list[float] = []
+    inside = 0
+    for each in examinations:
+        rows = {key: values for key, values in each["settings"].items() if len(values) > first}
+        if not rows:
+            continue
+        others = [other for other in examinations if other["program"] != each["program"]]
+        prior = typical(settings_spreads(others), MOST_DEGREES)
+        for start in range(LEAST):
+            turned = {key: values[start:] + values[:start] for key, values in rows.items()}
+            found = spreads({key: dict(enumerate(values[:first])) for key, values in turned.items()})
+            for key, values in turned.items():
+                spread = with_others(found[key], prior) if others_lend else found[key]
+                error = max(MINIMUM_STANDARD_ERROR, math.sqrt(spread.variance / first))
+                half = student_t_quantile((1 + level) / 2, spread.degrees_of_freedom) * error
+                rest = values[first:]
+                halves.append(half)
+                # The mean of the rest has luck of its own, which the interval need not hold.
+                allowed = half * math.sqrt(1 + first / len(rest))
+                inside += abs(fmean(values[:first]) - fmean(rest)) <= allowed
+    return halves, inside
+
+
+def show_few(examinations: Sequence[dict[str, Any]]) -> None:
+    lines = []
+    for name, first, lend in (
+        ("two processes alone", 2, False),
+        ("two processes and other programs", 2, True),
+        ("three processes alone", 3, False),
+    ):
+        told = [few_processes(examinations, first, level, others_lend=lend) for level in (0.95, 0.99)]
+        halves = told[0][0]
+        widest = quantiles(halves, n=10)[-1]
+        held = (f"{inside / len(halves):.1%} of {len(halves)}" for halves, inside in told)
+        lines.append([name, f"{math.expm1(median(halves)):.0%}", f"{math.expm1(widest):.0%}", *held])
+    print(table(["interval from", "median width to either side", "a tenth has", "held at 95 %", "held at 99 %"], lines))
+
+
 def show(document: dict[str, Any]) -> None:
     examinations: list[dict[str, Any]] = document["examinations"]
     lines = []
@@ -117,6 +168,10 @@ def show(document: dict[str, Any]) -> None:
         )
     head = ["device", "programs", "settings", "median spread", "typical spread, degrees"]
     print(table([*head, *(f"one process at {level:.0%}" for level in LEVELS)], lines))
+    cpu = [each for each in examinations if each["device"] == "cpu"]
+    if len({each["program"] for each in cpu}) >= LEAST:
+        print()
+        show_few(cpu)
 
 
 def main() -> int:

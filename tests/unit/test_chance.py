@@ -58,7 +58,10 @@ def test_a_larger_gain_never_has_the_smaller_chance(
 @given(gain=st.floats(1.03, 3), windows=st.floats(0.01, 1), more=st.floats(1.01, 5))
 def test_more_noise_makes_no_likely_gain_surer(gain: float, windows: float, more: float) -> None:
     known = worth(seen(gain), Spread(windows))
-    noisier = [worth(seen(gain), Spread(windows * more)), worth(seen(gain), Spread(windows, 0.03 * more))]
+    noisier = [
+        worth(seen(gain), Spread(windows * more)),
+        worth(seen(gain), Spread(windows, chance.PROCESS_SPREAD * more)),
+    ]
     assert max(noisier) <= max(known, 0.5)
 
 
@@ -84,6 +87,25 @@ def test_two_processes_that_agree_by_luck_are_no_surer_than_their_windows() -> N
     lucky = seen(1.06, sessions=2, error=0.001)
     assert worth(lucky, Spread(windows=0.2)) < 0.3
     assert worth(lucky, Spread(windows=0.002)) > worth(lucky, Spread(windows=0.2))
+
+
+# -- what one process is sure of --------------------------------------------------------------------------------------
+
+
+def test_one_process_is_sure_of_what_no_luck_of_a_process_explains() -> None:
+    quantile = float(reference.t.ppf(0.975, chance.PROCESS_DF))
+    least = chance.at_least(seen(2.0, pairs=4), QUIET, floor=0.01)
+    assert least == pytest.approx(2.0 * math.exp(-quantile * chance.PROCESS_SPREAD))
+    noisy = chance.at_least(seen(4.0, pairs=4), Spread(windows=0.4), floor=0.01)
+    assert noisy == pytest.approx(4.0 * math.exp(-quantile * 0.2))
+
+
+def test_more_tries_are_less_sure_and_small_gains_are_not() -> None:
+    many = [chance.at_least(seen(3.0), QUIET, floor=0.01, fixes_tried=tried) or 0.0 for tried in (1, 4, 12)]
+    assert many == sorted(many, reverse=True)
+    assert chance.at_least(seen(1.2), QUIET, floor=0.01) is None
+    assert chance.at_least(seen(2.0, pairs=4), QUIET, floor=0.9) is None
+    assert chance.at_least(seen(2.0, sessions=2), QUIET, floor=0.01) is None
 
 
 # -- what an examination says of its spread ----------------------------------------------------------------------------

@@ -184,9 +184,8 @@ def test_where_a_claim_takes_longer_it_says_so_and_goes_on(monkeypatch: pytest.M
     shown = [total for _, _, total in machine.said if total is not None]
     assert shown == sorted(shown)
     monkeypatch.setattr(time_wanted, "LONGEST", 0.0)
-    assert fix(Examined(slow(wait=0.1, start=75.0), skip=FEW), "amp-bf16").status == "cannot_tell", (
-        "the default does not suffice"
-    )
+    small = slow(wait=0.1, start=75.0, speeds=dict.fromkeys(BFLOAT, 1.12))
+    assert fix(Examined(small, skip=FEW), "amp-bf16").status == "cannot_tell", "the default does not suffice"
 
 
 def test_where_the_default_suffices_it_stays() -> None:

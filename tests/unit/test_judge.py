@@ -177,14 +177,33 @@ def test_gain_within_the_noise_cannot_be_told() -> None:
     assert bf16.more_blocks is None or bf16.more_blocks > 0
 
 
+def test_two_processes_allow_a_claim_of_what_is_large() -> None:
+    judgement = judged(Experiment(timed([(BF16, 2.0)]), sessions=2).windows, [amp()])
+    assert outcome(judgement, "amp-bf16").status == "faster"
+    assert "make" in judgement.verdict.sentence
+    assert judgement.verdict.fix == "amp-bf16"
+
+
+def test_one_process_says_how_much_a_gain_is_at_least() -> None:
+    judgement = judged(Experiment(timed([(BF16, 2.0)]), sessions=1).windows, [amp()])
+    bf16 = outcome(judgement, "amp-bf16")
+    assert bf16.status == "cannot_tell"
+    assert bf16.at_least is not None
+    assert 1.3 < bf16.at_least < 2.0
+    assert re.search(r"makes training at least 1\.\d× faster: it was 2\.\d+×", judgement.verdict.sentence)
+    assert judgement.verdict.fix is None
+    started = judged(Experiment(timed([(BF16, 1.1)]), sessions=1).windows, [amp()])
+    assert outcome(started, "amp-bf16").at_least is None
+
+
 @pytest.mark.parametrize("sessions", [1, 2])
-def test_few_processes_allow_no_claim(sessions: int) -> None:
-    judgement = judged(Experiment(timed([(BF16, 2.0)]), sessions=sessions).windows, [amp()])
+def test_few_processes_allow_no_claim_of_what_is_small(sessions: int) -> None:
+    judgement = judged(Experiment(timed([(BF16, 1.08)]), sessions=sessions).windows, [amp()])
     bf16 = outcome(judgement, "amp-bf16")
     assert bf16.status == "cannot_tell"
     assert f"{sessions} process" in bf16.reason
     assert bf16.more_blocks
-    assert "Cannot tell" in judgement.verdict.sentence
+    assert ("Cannot tell" if sessions > 1 else "Nothing that was tried is likely to help") in judgement.verdict.sentence
     assert judgement.verdict.fix is None
 
 
@@ -401,14 +420,22 @@ def test_rung_is_held_against_the_one_below_it_in_the_same_processes() -> None:
 
 
 def test_fixes_together_speak_where_none_of_them_may_by_itself() -> None:
-    """The fix below was measured in two processes only; the rung above it, in all."""
+    """The fix below was measured in one process only; the rung above it, in all."""
     both: Setting = {**WORKERS_2, **BF16}
-    experiment = Experiment(timed([(WORKERS_2, 2.0), (both, 2.6)]), only_in={key_of(WORKERS_2): [1, 2]})
+    experiment = Experiment(timed([(WORKERS_2, 2.0), (both, 2.6)]), only_in={key_of(WORKERS_2): [1]})
     rungs = [("workers", WORKERS_2), ("amp-bf16", both)]
     judgement = judged(experiment.windows, [workers(WORKERS_2)], rungs=rungs)
     assert [each.status for each in judgement.fixes] == ["cannot_tell"]
     assert (judgement.verdict.together, judgement.verdict.fix) == (True, None)
     assert "make training 2.60× faster" in judgement.verdict.sentence
+
+
+def test_fixes_together_need_no_more_processes_than_the_fix_that_they_build_on() -> None:
+    both: Setting = {**WORKERS_2, **BF16}
+    experiment = Experiment(timed([(WORKERS_2, 2.0), (both, 2.6)]), only_in={key_of(WORKERS_2): [1, 2]})
+    rungs = [("workers", WORKERS_2), ("amp-bf16", both)]
+    verdict = judged(experiment.windows, [workers(WORKERS_2)], rungs=rungs).verdict
+    assert "make training 2.60× faster" in verdict.sentence
 
 
 @pytest.mark.parametrize(("more", "together"), [(1.0, False), (1.004, False), (1.1, True)])

@@ -145,4 +145,4 @@ def test_looking_costs_hardly_any_false_claim_or_interval(name: str) -> None:
 def test_the_looks_end_an_examination_as_soon_as_it_is_sure() -> None:
     quiet = simulation.Scenario("quiet", 0.005, 0.003, 0.003, sessions=8, settings=4)
     ended = [simulation.looked(quiet, [math.log(1.5), 0, 0, 0], random.Random(seed)) for seed in range(10)]
-    assert [end.processes for end in ended] == [3] * 10
+    assert {end.processes for end in ended} == {2, 3}

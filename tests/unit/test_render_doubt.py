@@ -47,10 +47,13 @@ def test_a_better_chance_has_no_weaker_word(one: float, other: float) -> None:
 
 
 def test_one_process_is_said_with_the_figure() -> None:
-    def looked(estimate: float, sessions: int) -> str:
-        return doubt.looked_text(Speedup(estimate=estimate, low=0.0, high=1e4, pairs=2, sessions=sessions))
+    def looked(estimate: float, sessions: int, at_least: float | None = None) -> str:
+        figure = Speedup(estimate=estimate, low=0.0, high=1e4, pairs=2, sessions=sessions)
+        return doubt.looked_text(replace(undecided().fixes[0], speedup=figure, at_least=at_least))
 
     assert looked(1.85, 1) == "looked 1.85× in 1 process"
+    assert looked(2.31, 1, 1.499) == "looked 2.3× in 1 process, so at least 1.4×"
+    assert looked(1.3, 1, 1.079) == "looked 1.30× in 1 process, so at least 1.07×"
     assert looked(1.4, 2) == "looked 1.40× in 2 processes"
     assert looked(1.54, 3) == "about 1.54× in 3 processes"
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 from statistics import median, stdev
 
 import pytest
@@ -17,7 +19,9 @@ from scipy import stats as reference
 
 from bottleneck_doctor.statistics import distributions, speedups
 from bottleneck_doctor.statistics.speedups import Observation, SpeedupEstimate
+from bottleneck_doctor.statistics.spread import OF_PROCESSES, own_spread, typical
 
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 DEGREES = [0.3, 0.7, 1, 1.33, 2, 3.7, 10, 100, 1e4]
 
 
@@ -207,7 +211,8 @@ def test_a_setting_that_left_the_race_is_judged_by_its_own_sessions() -> None:
 def test_settings_that_hardly_overlap_fall_back_on_their_own_spread() -> None:
     chain = {"x": (0, 1), "y": (1, 2), "z": (2, 3)}
     seen = [Observation(s, 0, name, 0.1 * s) for name, sessions in chain.items() for s in sessions]
-    assert {e.degrees_of_freedom for e in speedups.estimate_all(seen).values()} == {1}
+    degrees = {e.degrees_of_freedom for e in speedups.estimate_all(seen).values()}
+    assert degrees == {1 + OF_PROCESSES.degrees_of_freedom}
 
 
 @pytest.mark.parametrize("fixes", [1, 2, 5])
@@ -227,6 +232,58 @@ def test_identical_values_still_have_an_interval(fixes: int, sessions: int) -> N
         assert estimate.standard_error >= speedups.MINIMUM_STANDARD_ERROR
         assert estimate.low < estimate.estimate < estimate.high
         assert 0 < estimate.p_value < 0.01
+
+
+# Two sessions, with what other programs lend
+
+
+def test_what_two_sessions_lend_is_what_the_kept_examinations_show() -> None:
+    corpus = json.loads((BENCHMARKS / "process_luck.json").read_text())
+    cpu = [each["settings"].values() for each in corpus["examinations"] if each["device"] == "cpu"]
+    fitted = typical([own_spread(values) for settings in cpu for values in settings], 100.0)
+    assert math.sqrt(fitted.variance) == pytest.approx(math.sqrt(OF_PROCESSES.variance), abs=0.001)
+    assert fitted.degrees_of_freedom == pytest.approx(OF_PROCESSES.degrees_of_freedom, abs=0.1)
+
+
+@pytest.mark.parametrize("values", [[0.70, 0.71], [0.3, 1.1]])
+def test_two_sessions_are_no_surer_than_other_programs_and_no_surer_than_they_look(values: list[float]) -> None:
+    estimate = speedups.estimate_all(observed({"x": values}))["x"]
+    own, degrees = stdev(values) ** 2, 1 + OF_PROCESSES.degrees_of_freedom
+    drawn = (OF_PROCESSES.degrees_of_freedom * OF_PROCESSES.variance + own) / degrees
+    half = float(reference.t.ppf(0.975, degrees)) * math.sqrt(max(own, drawn) / 2)
+    assert estimate.lent
+    assert math.log(estimate.high) == pytest.approx(sum(values) / 2 + half)
+    assert math.log(estimate.low) == pytest.approx(sum(values) / 2 - half)
+
+
+def test_only_two_sessions_of_windows_are_lent_anything() -> None:
+    table = {"two": [0.5, 0.52], "three": [0.5, 0.52, 0.49], "aa": [0.01, 0.0]}
+    started = [Observation(100 + s, 0, "started", value, of_processes=True) for s, value in enumerate((0.5, 0.52))]
+    estimates = speedups.estimate_all([*observed(table), *started])
+    assert [name for name, each in estimates.items() if each.lent] == ["two"]
+    assert estimates["started"].degrees_of_freedom == 1
+
+
+@pytest.mark.parametrize(("ratio", "expected"), [(1.05, "cannot_tell"), (2.0, "faster"), (0.5, "slower")])
+def test_two_sessions_claim_what_is_large(ratio: float, expected: str) -> None:
+    table = {"x": [math.log(ratio) + 0.02, math.log(ratio) - 0.02]}
+    estimate = speedups.estimate_all(observed(table))["x"]
+    assert speedups.verdict(estimate, adjusted_p=min(1.0, 10 * estimate.p_value), floor=0.01) == expected
+
+
+@pytest.mark.parametrize("typical_luck", [0.005, 0.03, 0.057, 0.08])
+def test_two_sessions_hold_the_truth(typical_luck: float) -> None:
+    """Where programs differ in how much their processes differ, as they do. Wilder programs than those known: above."""
+    rng = random.Random(3)
+    inside = 0
+    for _ in range(2000):
+        degrees = OF_PROCESSES.degrees_of_freedom
+        luck = typical_luck * math.sqrt(degrees / rng.gammavariate(degrees / 2, 2))
+        shared = [rng.gauss(0, 0.7 * luck) for _ in range(2)]
+        table = {f"fix {k}": [0.3 + value + rng.gauss(0, 0.7 * luck) for value in shared] for k in range(3)}
+        estimate = speedups.estimate_all(observed(table))["fix 0"]
+        inside += estimate.low <= math.exp(0.3) <= estimate.high
+    assert inside / 2000 >= 0.94
 
 
 def test_nothing_in_nothing_out() -> None:
@@ -281,7 +338,7 @@ def test_a_constant_moves_every_estimate_and_no_spread(seen: list[Observation], 
 
 
 @settings(deadline=None)
-@given(st.integers(0, 10_000), st.floats(1, 5), st.integers(1, 9), st.integers(2, 6))
+@given(st.integers(0, 10_000), st.floats(1, 5), st.integers(1, 9), st.integers(3, 6))
 def test_scaling_log_ratios_scales_everything(seed: int, factor: float, fixes: int, sessions: int) -> None:
     rng = random.Random(seed)
     table = {f"fix {k}": [rng.gauss(0.1, 0.3) for _ in range(sessions)] for k in range(fixes)}
@@ -379,7 +436,7 @@ def test_a_difference_needs_the_corrected_p_value() -> None:
     assert speedups.verdict(an_estimate(0.7, 0.9), adjusted_p=0.051, floor=0.01) == "cannot_tell"
 
 
-def test_every_claim_needs_three_sessions() -> None:
+def test_a_claim_by_its_own_spread_needs_three_sessions() -> None:
     for low, high in [(1.05, 1.3), (0.7, 0.9), (0.99, 1.01)]:
         assert speedups.verdict(an_estimate(low, high, sessions=2), adjusted_p=0.0, floor=0.01) == "cannot_tell"
         assert speedups.verdict(an_estimate(low, high, sessions=3), adjusted_p=0.0, floor=0.01) != "cannot_tell"

@@ -129,6 +129,10 @@ class FixOutcome:
 
     peak_memory: list[PeakMemory] | None = None
 
+    at_least: float | None = None
+    """How many times as fast training surely is with a fix that is still open because it was measured in one process
+    only; None where that may be no faster."""
+
     worth: Speedup | None = None
     """What a fix that is not applicable since it is on already brings, by a fix that takes it back; None where none was
     measured surely enough."""

@@ -214,7 +214,7 @@ class Beside:
             self.windows += [replace(window, label=key, setting=dict(setting)) for window in sample.windows]
             both = PairSample(number=number, base=base, head=sample)
             if len(both.rounds()) >= LEAST_ROUNDS:
-                self.observations.append(Observation(_APART + number, 1, key, -both.ratio().log))
+                self.observations.append(Observation(_APART + number, 1, key, -both.ratio().log, of_processes=True))
 
     def _sample(self, pair: SideBySide, name: str) -> SideSample:
         live = pair.live(name)

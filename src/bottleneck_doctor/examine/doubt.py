@@ -38,7 +38,7 @@ class Doubt:
     def told(self, outcome: FixOutcome) -> FixOutcome:
         """An outcome with its chance and, if it is still open, with what would settle it."""
         candidate = self._candidate(outcome)
-        outcome = replace(outcome, chance=self._chance(outcome, candidate))
+        outcome = replace(outcome, chance=self._chance(outcome, candidate), at_least=self._at_least(outcome, candidate))
         if outcome.status != "cannot_tell":
             return outcome
         wanted = self._open(outcome, candidate)
@@ -89,6 +89,15 @@ class Doubt:
             added = self._estimates.added[key]
             worth = min(worth, chance.chance_worth(added, self._spread.of_differences(), least=least))
         return worth
+
+    def _at_least(self, outcome: FixOutcome, candidate: Candidate) -> float | None:
+        """How much faster it surely is, where that rests on one process. What other programs show is how windows differ
+        from process to process, so it says nothing of a setting that a process is started with."""
+        key = key_of(outcome.setting)
+        if outcome.status != "cannot_tell" or outcome.speedup is None or candidate.starts:
+            return None
+        seen, tried = self._estimates.promised[key], len(self._tried())
+        return chance.at_least(seen, self._spread, floor=self._estimates.floor, fixes_tried=tried)
 
     def _open(self, outcome: FixOutcome, candidate: Candidate) -> Open | None:
         """What it takes to decide it; None if more time would not help."""

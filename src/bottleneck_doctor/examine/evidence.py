@@ -116,7 +116,7 @@ class Estimates:
     def adds(self, whole: Setting, part: Setting) -> bool:
         """Whether it is sure that a setting is faster than a part of it."""
         more = self.over(whole, part)
-        return more is not None and more.sessions >= speedups.MINIMUM_SESSIONS and more.low > 1
+        return more is not None and (more.lent or more.sessions >= speedups.MINIMUM_SESSIONS) and more.low > 1
 
 
 def speedup(estimate: speedups.SpeedupEstimate) -> Speedup:

@@ -22,7 +22,7 @@ from bottleneck_doctor.examine.settling import Settling
 from bottleneck_doctor.statistics import speedups
 from bottleneck_doctor.wording import words
 
-FIRST = speedups.MINIMUM_SESSIONS
+FIRST = speedups.SESSIONS_OF_A_LARGE_CLAIM
 """Processes before the first look: with fewer, nothing is claimed."""
 PATIENT = 5
 """Processes in which a quiet machine decides everything that a noisy one may never decide."""
@@ -118,7 +118,7 @@ def _may_beat(seen: speedups.SpeedupEstimate | None, best: Speedup) -> bool:
         return False
     if seen is None:
         return True
-    if seen.sessions < FIRST:
+    if seen.sessions < speedups.MINIMUM_SESSIONS:
         speed = min(seen.high, MOST_LUCK * seen.estimate)
         return speed > best.estimate and _saves(speed, best)
     return seen.estimate > WORTH_WAITING * best.estimate and _saves(seen.estimate, best)

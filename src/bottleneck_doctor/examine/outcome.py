@@ -328,7 +328,7 @@ def _weak_evidence(judged: judge.Judgement) -> list[Warning]:
             Warning(
                 slug="few-processes",
                 sentence=f"Only {sessions} of {schedule.LEAST_SESSIONS} processes could be measured; processes differ, "
-                "so nothing is claimed yet. Give more time with `--budget`.",
+                "so only large speedups can be sure. Give more time with `--budget`.",
             )
         )
     return found

@@ -30,7 +30,7 @@ MUCH = 1.5
 """Ours: rounding to bfloat16 changes the loss of a network that can learn in it by a few percent."""
 MOST_ERRORS = 5.0
 LEAST_WINDOWS = 2
-"""A claim takes three processes, so what is claimed has as many."""
+"""A claim takes two processes, so what is claimed has as many."""
 MOSTLY = 0.5
 
 

@@ -1,7 +1,7 @@
 """How much time an examination needs, once its first process has shown what leads, and what windows and starts take.
 
-Pure: costs in seconds and rough speeds come in, seconds go out. A claim needs at least three processes (`speedups`). If
-starts or steps are long, three of them don't fit the time that is otherwise enough.
+Pure: costs in seconds and rough speeds come in, seconds go out. A claim of a small difference needs at least three
+processes (`speedups`). If starts or steps are long, three of them don't fit the time that is otherwise enough.
 """
 
 from __future__ import annotations

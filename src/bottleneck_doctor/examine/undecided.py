@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from bottleneck_doctor.documents.report import FixOutcome, Speedup
 from bottleneck_doctor.statistics import speedups
-from bottleneck_doctor.wording import doubt, ranking, words
+from bottleneck_doctor.wording import doubt, promise_words, ranking, words
 
 MOST_DIGITS = 6
 WORTH_A_WORD = 0.5
@@ -126,7 +126,8 @@ def sentence(unsettled: Sequence[FixOutcome], others: Sequence[FixOutcome], devi
     if leading is not None and leading.speedup is not None and not hardly:
         if _in_vain(leading):
             return f"Nothing that was tried is sure to help{_likeliest(leading, device)}.{rest}"
-        return " ".join(filter(None, (_leads(leading, leading.speedup, device), doubt.is_likely_text(leading.chance))))
+        likely = doubt.is_likely_text(leading.chance) if leading.at_least is None else ""
+        return " ".join(filter(None, (_leads(leading, leading.speedup, device), likely)))
     if hardly and measured:
         return f"Nothing that was tried is likely to help{_likeliest(leading, device)}.{rest}"
     few = [outcome for outcome in measured if _sessions(outcome) < speedups.MINIMUM_SESSIONS]
@@ -150,6 +151,12 @@ def _in_vain(leading: FixOutcome) -> bool:
 def _leads(leading: FixOutcome, figure: Speedup, device: str) -> str:
     """What may be said about the fix that has the best chance."""
     name = words.setting_code(leading.setting, device)
+    if leading.at_least is not None:
+        return (
+            f"{promise_words.subject(leading.setting, device)} training at least {words.bound_text(leading.at_least)} "
+            f"faster: it was {words.estimate_text(figure)} as fast in the one process that was measured, and processes "
+            "differ."
+        )
     if figure.sessions < speedups.MINIMUM_SESSIONS:
         return (
             f"Cannot tell yet: {name} looked {words.estimate_text(figure)} as fast in "

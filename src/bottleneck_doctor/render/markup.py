@@ -64,7 +64,6 @@ def environment(cwd: str, device: str = "", sources: Sources | None = None) -> j
         clip=lambda text, limit=CODE_LIMIT: words.clipped(text, limit),
         risk_words=words.RISK_WORDS,
         finite=math.isfinite,
-        sure_sessions=ranking.SURE_SESSIONS,
     )
     return made
 

@@ -176,7 +176,7 @@ def _open_table(fixes: list[FixOutcome], result: Result) -> Table:
         table.add_row(
             Text(doubt.chance_text(fix), style=f"bold {ACCENT}" if fix.chance and fix.chance >= ranking.LIKELY else ""),
             Text(words.visible(_change(fix, result))),
-            Text(doubt.looked_text(fix.speedup) if fix.speedup is not None else ""),
+            Text(doubt.looked_text(fix)),
         )
     return table
 

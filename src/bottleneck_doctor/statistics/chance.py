@@ -13,21 +13,23 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from statistics import fmean, median
 
-from bottleneck_doctor.statistics.distributions import student_t_density, student_t_tail
+from bottleneck_doctor.statistics.distributions import student_t_density, student_t_quantile, student_t_tail
 from bottleneck_doctor.statistics.speedups import (
     EQUIVALENCE,
     MINIMUM_SESSIONS,
     MINIMUM_STANDARD_ERROR,
+    SIGNIFICANCE,
     Observation,
     SpeedupEstimate,
     sessions_needed,
 )
+from bottleneck_doctor.statistics.spread import OF_PROCESSES
 
-PROCESS_SPREAD = 0.03
-"""Scale of the random deviation of a process, on the log scale, if a setting was measured in one process only."""
-PROCESS_DF = 2.0
-"""Degrees of freedom of that deviation. With two, Student's t puts six processes in ten within 3 %, where most were
-seen, and three in a hundred beyond 17 %. Two identical processes were once seen to differ by that much."""
+PROCESS_SPREAD = math.sqrt(OF_PROCESSES.variance)
+"""Scale of the random deviation of a process, on the log scale, if a setting was measured in one process only. Its
+windows have a part in it."""
+PROCESS_DF = OF_PROCESSES.degrees_of_freedom
+"""Degrees of freedom of that deviation."""
 USELESS = 0.5
 """Part of all settings that are assumed to change nothing. Most loops are slow for one reason, and most fixes are for
 another."""
@@ -90,7 +92,7 @@ def spread(
     known = [
         each.standard_error * math.sqrt(each.sessions)
         for setting, each in estimates.items()
-        if each.sessions >= 2 and setting != control
+        if each.sessions >= 2 and not each.lent and setting != control
     ]
     return Spread(
         windows=math.sqrt(math.fsum(sorted(squares)) / degrees),
@@ -118,6 +120,19 @@ def chance_worth(estimate: SpeedupEstimate, spread: Spread, *, least: float = EQ
     return something / (something + nothing) * (1 - tail if distance > 0 else tail)
 
 
+def at_least(estimate: SpeedupEstimate, spread: Spread, *, floor: float, fixes_tried: int = 1) -> float | None:
+    """How many times as fast a setting surely is that was measured in one session; None if it may be no faster.
+
+    As sure as a claim among `fixes_tried`: it leaves more to chance than a session of any program is likely to differ
+    by.
+    """
+    if estimate.sessions != 1:
+        return None
+    quantile = student_t_quantile(1 - SIGNIFICANCE / (2 * max(1, fixes_tried)), PROCESS_DF)
+    least = estimate.log_mean - quantile * _assumed(estimate, spread)
+    return math.exp(least) if least > math.log1p(floor) else None
+
+
 def sessions_to_settle(
     estimate: SpeedupEstimate, spread: Spread, *, floor: float, fixes_tried: int = 1, most: int = MOST_SESSIONS
 ) -> int | None:
@@ -134,5 +149,6 @@ def sessions_to_settle(
 
 
 def _assumed(estimate: SpeedupEstimate, spread: Spread) -> float:
-    """Scale of the error of an estimate from one process: the deviation of the process, and that of its windows."""
-    return math.hypot(spread.processes, spread.windows / math.sqrt(estimate.pairs))
+    """Scale of the error of an estimate from one process: the deviation of the process, and no less than that of its
+    windows."""
+    return max(spread.processes, spread.windows / math.sqrt(estimate.pairs))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import bisect
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist, fmean, median, variance
 from typing import Literal
@@ -26,10 +26,14 @@ from bottleneck_doctor.statistics.spread import (
     groups_sharing_sessions,
     spread_of_difference,
     spreads,
+    with_others,
 )
 
 MINIMUM_SESSIONS = 3
-"""Sessions that a setting needs before anything is claimed about it."""
+"""Sessions that a setting needs before its own spread allows any claim about it."""
+
+SESSIONS_OF_A_LARGE_CLAIM = 2
+"""Sessions that are enough for a claim of a change that is large beside what processes of other programs differ by."""
 
 MINIMUM_FLOOR = 0.01
 """Deviations from 1 below this are never claimed, however well windows repeat."""
@@ -54,13 +58,15 @@ Verdict = Literal["faster", "slower", "no_difference", "cannot_tell"]
 class Observation:
     """One window of a setting against the baseline around it in the same process.
 
-    `log_ratio` is log(speed of the setting / speed of the baseline): above 0 is faster.
+    `log_ratio` is log(speed of the setting / speed of the baseline): above 0 is faster. `of_processes`: it compares two
+    processes instead, one started with the setting and one without.
     """
 
     session: int
     block: int
     setting: str
     log_ratio: float
+    of_processes: bool = False
 
 
 @dataclass(frozen=True)
@@ -69,7 +75,8 @@ class SpeedupEstimate:
 
     `p_value` is two-sided, for the hypothesis that the ratio is 1. It is below 1 - level exactly if the interval
     excludes 1. `log_mean` and `standard_error` are on the log scale. With one session, nothing is known of the spread
-    between sessions: the interval is (0, infinity), the p-value 1 and the degrees of freedom 0.
+    between sessions: the interval is (0, infinity), the p-value 1 and the degrees of freedom 0. `lent`: there were two
+    sessions, so the spread is also that of other programs (`spread.OF_PROCESSES`).
     """
 
     setting: str
@@ -82,23 +89,31 @@ class SpeedupEstimate:
     standard_error: float
     degrees_of_freedom: float
     p_value: float
+    lent: bool = False
 
 
 def estimate_all(
-    observations: Iterable[Observation], level: float = 0.95, control: str = "aa"
+    observations: Collection[Observation], level: float = 0.95, control: str = "aa"
 ) -> dict[str, SpeedupEstimate]:
     """The worth of every setting, by name, each with its confidence interval at `level`.
 
     The control (the baseline judged as if it were a fix) is estimated from its own sessions alone. The deviation of a
     process cancels if the baseline is compared with itself, so the control says nothing of how the others deviate.
-    Raises ValueError for a log ratio that is not finite or a level outside (0, 1).
+    With two sessions, the spread between them is also learnt from other programs. Raises ValueError for a log ratio
+    that is not finite or a level outside (0, 1).
     """
     means, windows = _session_means(observations, level)
     found: dict[str, Spread] = {}
     for group in groups_sharing_sessions(means, control):
         found.update(spreads({setting: means[setting] for setting in group}))
+    few = {setting for setting, sessions in means.items() if len(sessions) == SESSIONS_OF_A_LARGE_CLAIM}
+    # What is known of other programs is how windows of a process deviate from those of another one.
+    few -= {control, *(seen.setting for seen in observations if seen.of_processes)}
+    found.update({setting: with_others(found[setting]) for setting in few})
     return {
-        setting: _estimate(setting, list(sessions.values()), windows[setting], found.get(setting), level)
+        setting: _estimate(
+            setting, list(sessions.values()), windows[setting], found.get(setting), level, lent=setting in few
+        )
         for setting, sessions in means.items()
     }
 
@@ -121,7 +136,11 @@ def differences(
         group = next((each for each in groups if setting in each and base in each), [])
         spread = spread_of_difference({each: means[each] for each in group}, setting, base) if group else None
         values = [means[setting][session] - means[base][session] for session in both]
-        found[setting] = _estimate(setting, values, min(windows[setting], windows[base]), spread, level)
+        few = spread is not None and len(both) == SESSIONS_OF_A_LARGE_CLAIM
+        if spread is not None and few:
+            # Settings differ less from one another than from the training as written, so this is lent too much spread.
+            spread = with_others(spread)
+        found[setting] = _estimate(setting, values, min(windows[setting], windows[base]), spread, level, lent=few)
     return found
 
 
@@ -191,7 +210,7 @@ def verdict(
     An interval inside 1 ± `equivalence` is no difference, even if it excludes 1: such a difference is too small to
     matter. The lower bound is 1 / (1 + equivalence), so that faster and slower are judged alike.
     """
-    if estimate.sessions < MINIMUM_SESSIONS:
+    if estimate.sessions < MINIMUM_SESSIONS and not estimate.lent:
         return "cannot_tell"
     if 1 / (1 + equivalence) <= estimate.low and estimate.high <= 1 + equivalence:
         return "no_difference"
@@ -241,6 +260,8 @@ def sessions_needed(
     if estimate.sessions < 2:
         return least
     spread = estimate.standard_error * math.sqrt(estimate.sessions)
+    # From three sessions on, nothing is learnt from other programs.
+    degrees = estimate.sessions - 1 if estimate.lent else estimate.degrees_of_freedom
     distance = abs(estimate.log_mean)
     normal = NormalDist().inv_cdf((1 + level) / 2)
     for more in range(least, limit + 1):
@@ -250,7 +271,7 @@ def sessions_needed(
         far, near = distance - normal * error > math.log1p(floor), distance + normal * error <= math.log1p(equivalence)
         if not (far or near):
             continue
-        df = estimate.degrees_of_freedom * (sessions - 1) / (estimate.sessions - 1)
+        df = degrees * (sessions - 1) / (estimate.sessions - 1)
         half_width = student_t_quantile((1 + level) / 2, df) * error
         corrected = student_t_quantile(1 - SIGNIFICANCE / (2 * max(1, fixes_tried)), df) * error
         if distance + half_width <= math.log1p(equivalence):
@@ -316,7 +337,7 @@ def baseline_at(times: Sequence[float], costs: Sequence[float], at: float) -> fl
 
 
 def _estimate(
-    setting: str, session_means: Sequence[float], pairs: int, spread: Spread | None, level: float
+    setting: str, session_means: Sequence[float], pairs: int, spread: Spread | None, level: float, *, lent: bool = False
 ) -> SpeedupEstimate:
     # Sessions count alike, however many windows each has: sessions vary more than their windows do. The spread of
     # unweighted means is an unbiased measure of the error of their mean, even if some of them are noisier.
@@ -338,6 +359,7 @@ def _estimate(
         standard_error=error,
         degrees_of_freedom=df,
         p_value=min(1.0, 2 * student_t_tail(abs(log_mean) / error, df)),
+        lent=lent,
     )
 
 

@@ -34,6 +34,11 @@ class Spread:
     degrees_of_freedom: float
 
 
+OF_PROCESSES = Spread(0.057**2, 2.7)
+"""How much processes of one program differ in what they say of a setting: the typical variance of session means, and
+how many degrees of freedom say so. Fitted to 175 settings of 29 programs (`benchmarks/process_luck.py`)."""
+
+
 def groups_sharing_sessions(means: Means, control: str) -> list[list[str]]:
     """Settings seen in two sessions or more, grouped so that no two groups share a session.
 
@@ -190,6 +195,17 @@ def moderate(spreads: Sequence[Spread]) -> list[Spread]:
             drawn = (prior.degrees_of_freedom * prior.variance + df * each.variance) / (prior.degrees_of_freedom + df)
             moderated.append(Spread(drawn, min(prior.degrees_of_freedom + df, total)))
     return moderated
+
+
+def with_others(few: Spread, prior: Spread = OF_PROCESSES) -> Spread:
+    """The spread that few sessions show, with what is known of other programs' processes.
+
+    A small variance is drawn up, since two sessions may agree by chance. A large one is kept, since it may be true of
+    this program. As much is known of both as their degrees of freedom say together.
+    """
+    df = prior.degrees_of_freedom + few.degrees_of_freedom
+    drawn = (prior.degrees_of_freedom * prior.variance + few.degrees_of_freedom * few.variance) / df
+    return Spread(max(few.variance, drawn), df)
 
 
 def typical(spreads: Sequence[Spread], most_degrees: float) -> Spread:

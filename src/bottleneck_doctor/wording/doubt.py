@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from bottleneck_doctor.documents.report import FixOutcome, Settle, Speedup
+from bottleneck_doctor.documents.report import FixOutcome, Settle
 from bottleneck_doctor.statistics.speedups import MINIMUM_SESSIONS
 from bottleneck_doctor.wording import durations, words
 from bottleneck_doctor.wording.ranking import HARDLY, LIKELY
@@ -30,10 +30,14 @@ def chance_text(fix: FixOutcome) -> str:
     return f"{band(fix.chance)} ({percent_text(fix.chance)})"
 
 
-def looked_text(speedup: Speedup) -> str:
-    """What it seems to be worth: `looked 1.85× in 1 process`, `about 1.54× in 3 processes`."""
-    verb = "looked" if speedup.sessions < MINIMUM_SESSIONS else "about"
-    return f"{verb} {words.estimate_text(speedup)} in {words.count_text(speedup.sessions, 'process')}"
+def looked_text(fix: FixOutcome) -> str:
+    """What it seems to be worth: `looked 1.85× in 1 process, so at least 1.3×`, `about 1.54× in 3 processes`; "" where
+    it was not measured."""
+    if fix.speedup is None:
+        return ""
+    verb = "looked" if fix.speedup.sessions < MINIMUM_SESSIONS else "about"
+    least = f", so at least {words.bound_text(fix.at_least)}" if fix.at_least is not None else ""
+    return f"{verb} {words.estimate_text(fix.speedup)} in {words.count_text(fix.speedup.sessions, 'process')}{least}"
 
 
 def is_likely_text(chance: float | None) -> str:

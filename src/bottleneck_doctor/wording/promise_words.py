@@ -61,7 +61,7 @@ def memory(confirmation: Confirmation) -> str:
 def claim(setting: Setting, figure: Speedup, device: str) -> str:
     """The verdict's sentence: `num_workers=2` makes training 1.63× faster (95 % 1.60–1.66, 27 pairs)."""
     what = words.speedup_text(figure).replace("× (", "× faster (", 1)
-    return f"{_subject(setting, device)} training {what}."
+    return f"{subject(setting, device)} training {what}."
 
 
 def needless(combination: Combination | None, device: str) -> str:
@@ -106,7 +106,7 @@ def preparing(preparation: Preparation | None) -> str:
 
 def confirmed_claim(setting: Setting, figure: Speedup, device: str, by: ConfirmedBy) -> str:
     """The same by the program with the change made."""
-    return f"{_subject(setting, device)} training {_figure(figure, 'faster')}, measured {CHANGED[by]}."
+    return f"{subject(setting, device)} training {_figure(figure, 'faster')}, measured {CHANGED[by]}."
 
 
 def same_losses(steps: int) -> str:
@@ -181,7 +181,8 @@ def missing(reason: str, command: str = "") -> str:
     return f"The program {CHANGED['edit']} was not measured. {reason}{how}"
 
 
-def _subject(setting: Setting, device: str) -> str:
+def subject(setting: Setting, device: str) -> str:
+    """How a sentence begins that says what a setting makes of training: ``pin_memory=True` makes`."""
     make = "makes" if len(words.setting_parts(setting, device)) == 1 else "make"
     return f"{words.setting_code(setting, device)} {make}"
 

@@ -24,7 +24,7 @@ from bottleneck_doctor.documents.report import (
     Workers,
 )
 from bottleneck_doctor.knobs import num_workers, of_layer, only_loads
-from bottleneck_doctor.statistics.speedups import MINIMUM_SESSIONS
+from bottleneck_doctor.statistics.speedups import SESSIONS_OF_A_LARGE_CLAIM
 from bottleneck_doctor.wording import words
 
 LIKELY = 0.8
@@ -173,7 +173,7 @@ def best_words(result: Result, setting: Setting) -> str:
     return f"Best is {named}, which is not known to be faster than the training as written."
 
 
-SURE_SESSIONS = MINIMUM_SESSIONS
+SURE_SESSIONS = SESSIONS_OF_A_LARGE_CLAIM
 """Processes that a claim rests on at least."""
 
 

@@ -203,6 +203,12 @@ def ratio_text(ratio: float, digits: int = 2) -> str:
     return f"{ratio:.{digits}f}{TIMES}" if math.isfinite(ratio) else DASH
 
 
+def bound_text(ratio: float) -> str:
+    """A ratio that is reached at least, so rounded down: `1.4×`, and near to 1 `1.04×`."""
+    digits = 1 if ratio >= 1.2 else 2
+    return ratio_text(math.floor(ratio * 10**digits + 1e-9) / 10**digits, digits)
+
+
 def estimate_text(speedup: Speedup) -> str:
     """The estimate alone: `3.4×`."""
     return ratio_text(speedup.estimate, ratio_digits(speedup))

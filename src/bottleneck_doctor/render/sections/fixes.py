@@ -108,7 +108,7 @@ def open_cards(result: Result) -> list[OpenCard]:
             fix=fix,
             band=doubt.band(fix.chance),
             percent=doubt.percent_text(fix.chance or 0.0),
-            looked=doubt.looked_text(fix.speedup) if fix.speedup is not None else "",
+            looked=doubt.looked_text(fix),
             mark=bars.interval_mark(fix.speedup, reach, result.method.equivalence, fix.title)
             if fix.speedup in intervals and fix.speedup is not None
             else Markup(""),
