@@ -6,9 +6,9 @@ from bottleneck_doctor.documents.report import Setting, Speedup
 from bottleneck_doctor.examine.headline import Claim, named
 
 
-def claim(setting: Setting, low: float) -> Claim:
+def claim(setting: Setting, low: float, *, alone: bool = True) -> Claim:
     figure = Speedup(estimate=low * 1.05, low=low, high=low * 1.1, pairs=9, sessions=3)
-    return Claim(setting, figure, "identical", "+".join(setting))
+    return Claim(setting, figure, "identical", "+".join(setting), alone)
 
 
 def never(whole: Setting, part: Setting) -> bool:
@@ -59,3 +59,11 @@ def test_what_adds_to_what_is_asked_of_the_right_pairs() -> None:
 
     assert named([ONE, BOTH, ALL], adds) is BOTH
     assert asked == [(ALL.setting, ONE.setting), (ALL.setting, BOTH.setting), (BOTH.setting, ONE.setting)]
+
+
+def test_part_that_chance_explains_among_many_takes_the_place_of_what_adds_nothing_to_it() -> None:
+    part = claim({"a": 1}, 1.05, alone=False)
+    assert named([part], never) is None
+    assert named([part, OTHER], never) is OTHER
+    assert named([part, BOTH], never) is part
+    assert named([part, BOTH], always) is BOTH

@@ -449,6 +449,29 @@ def test_no_change_is_asked_for_without_need(more: float, together: bool) -> Non
     assert ("autocast" in verdict.sentence) == together
 
 
+@pytest.mark.parametrize(("luck", "named"), [(0.09, True), (0.16, False)])
+def test_a_part_that_may_do_is_named_or_at_least_mentioned(luck: float, named: bool) -> None:
+    """Workers and fewer threads are claimed. Workers alone are as fast, and differ more from process to process."""
+    threads: Setting = {**WORKERS_2, "intra_op_threads": 1}
+    useless: list[Setting] = [{"flag": number} for number in range(8)]
+    speeds = [(WORKERS_2, 1.3), (threads, 1.3), *((setting, 1.0) for setting in useless)]
+    wild = [
+        replace(window, seconds=window.seconds * (1 + luck * (window.session - 2.5)))
+        if window.label == key_of(WORKERS_2)
+        else window
+        for window in Experiment(timed(speeds), sessions=4).windows
+    ]
+    tried = [Candidate(BY_ID["gc-freeze"], settings=[setting]) for setting in useless]
+    judgement = judged(wild, [workers(WORKERS_2), Candidate(BY_ID["intra-op-threads"], settings=[threads]), *tried])
+    sentence = judgement.verdict.sentence
+    assert outcome(judgement, "intra-op-threads").status == "faster"
+    assert outcome(judgement, "workers").status == ("faster" if named else "cannot_tell")
+    if named:
+        assert "`num_workers=2` makes training" in sentence
+    else:
+        assert re.search(r"`num_workers=2` alone measured 1\.\d+× \(.*\), and may be enough", sentence)
+
+
 def test_the_ladder_is_climbed_as_far_as_each_rung_adds_something_sure() -> None:
     """The third rung adds nothing; the second does."""
     settings: list[Setting] = [WORKERS_2, {**WORKERS_2, **BF16}, {**WORKERS_2, **BF16, "pin_memory": True}]

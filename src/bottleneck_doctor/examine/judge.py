@@ -19,7 +19,6 @@ from bottleneck_doctor.documents.report import (
     FixOutcome,
     LadderStep,
     Noise,
-    Risk,
     Setting,
     Speedup,
     Status,
@@ -74,7 +73,9 @@ def judge(evidence: JudgeEvidence) -> Judgement:
     control = estimates.promised.get(CONTROL)
     noise = Noise(aa_ratio=speedup(control) if control else None, floor=estimates.floor)
     workers = _workers(evidence, estimates, baseline)
-    leading = headline.named(_claims(evidence, outcomes, surely, ladder), estimates.adds)
+    leading = headline.named(headline.claims(evidence, outcomes, surely, ladder, estimates), estimates.adds)
+    if leading is not None and not leading.alone:
+        outcomes = [headline.as_claimed(each) if each.id == leading.fix else each for each in outcomes]
     combination = _combination(evidence, estimates, ladder, leading)
     needed = MemoryUse(evidence.windows)
     outcomes, combination = [needed.fix(outcome) for outcome in outcomes], needed.together(combination)
@@ -115,27 +116,6 @@ def _outcomes(
         == "faster"
     ]
     return outcomes, surely
-
-
-def _claims(
-    evidence: JudgeEvidence,
-    outcomes: Sequence[FixOutcome],
-    surely: Sequence[LadderStep],
-    ladder: Sequence[LadderStep],
-) -> list[Claim]:
-    """Everything that may be claimed to be faster. `surely`: the rungs of the ladder that may."""
-    claims = [
-        Claim(outcome.setting, outcome.speedup, outcome.risk, outcome.id)
-        for outcome in outcomes
-        if outcome.status == "faster" and outcome.speedup is not None
-    ]
-    claims += [Claim(rung.setting, rung.speedup, _gravest(evidence, _up_to(ladder, rung.setting))) for rung in surely]
-    return claims
-
-
-def _up_to(ladder: Sequence[LadderStep], setting: Setting) -> list[str]:
-    """The fixes that make up a setting of the ladder."""
-    return [rung.fix for rung in ladder if rung.setting.items() <= setting.items()]
 
 
 def _best_setting(candidate: Candidate, estimates: Estimates, best_workers: Setting) -> Setting | None:
@@ -375,7 +355,7 @@ def _combination(
         speedup=top.speedup,
         confirmed=speedup(confirmed) if confirmed and confirmed.sessions >= 2 else None,
         ladder=list(ladder),
-        risk=_gravest(evidence, _up_to(ladder, top.setting)),
+        risk=headline.gravest(evidence, headline.up_to(ladder, top.setting)),
         changes=_changes(top.setting, evidence),
         preparation=preparation(top.setting, evidence.found),
     )
@@ -383,13 +363,6 @@ def _combination(
 
 def _changes(setting: Setting, evidence: JudgeEvidence) -> list[Change]:
     return changes_for(setting, evidence.found, evidence.entrypoint) if evidence.edits else []
-
-
-def _gravest(evidence: JudgeEvidence, fixes: Sequence[str]) -> Risk:
-    """The gravest risk of several fixes."""
-    order: tuple[Risk, ...] = ("identical", "order", "numerics", "semantics")
-    risks = [candidate.risk for candidate in evidence.candidates if candidate.fix.id in fixes]
-    return max(risks, key=order.index, default="identical")
 
 
 def _verdict(
@@ -407,11 +380,13 @@ def _verdict(
         return Verdict(sentence="Cannot tell: the training as written could not be measured.")
     opening = _opening(baseline)
     if leading is not None:
+        part = headline.may_do(leading, outcomes, estimates.adds)
         sentence = f"{opening} {promise_words.claim(leading.setting, leading.figure, evidence.found.device)}"
         single = leading.fix or _best_single(outcomes)
         told = (
             sentence,
             promise_words.needless(together, evidence.found.device),
+            promise_words.may_do(part.setting, part.speedup, evidence.found.device) if part and part.speedup else "",
             promise_words.kept_memory(leading.setting),
             promise_words.preparing(preparation(leading.setting, evidence.found)),
             promise_words.RISK_TOLD[leading.risk],

@@ -82,6 +82,11 @@ def needless(combination: Combination | None, device: str) -> str:
     )
 
 
+def may_do(part: Setting, figure: Speedup, device: str) -> str:
+    """That a part of a promise may do by itself, as a sentence: nothing shows that the rest adds anything to it."""
+    return f"{words.setting_code(part, device)} alone measured {words.speedup_text(figure)}, and may be enough."
+
+
 def kept_memory(setting: Setting) -> str:
     """Why variables that keep memory in the process belong to a setting that makes tensors smaller, as a sentence; ""
     where they don't."""
