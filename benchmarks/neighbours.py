@@ -9,8 +9,11 @@ every window of a setting beside one of the training as written at the same mome
 
 Three ways to make pairs: `plain`, which knows no neighbours; `got`, adjusted for what others got of the CPUs; `wanted`,
 adjusted for what they wanted, as `measure.pairing` does: by what is seen of it, and by what they got. And a fourth:
-windows that were disturbed are taken again, as `measure.quiet` does. `tests/unit/test_neighbours.py` runs a small
-version.
+windows that were disturbed are taken again, as `measure.quiet` does.
+
+The last table is of a neighbour that stays during the first process only: all pairs, and those that the judge keeps
+(`pairing.undisturbed`). There, the truth is that of the machine without the neighbour. `tests/unit/test_neighbours.py`
+runs a small version.
 """
 
 from __future__ import annotations
@@ -58,6 +61,8 @@ class Scenario:
     sessions: int = 3
     blocks: int = 2
     seconds: float = 2.0
+    first_only: bool = False
+    """Whether the neighbour is there during the first process only."""
     overcounted: float = 0.0
     """Threads of others that looks at the run queue see too many, for each thread of ours beyond the first."""
 
@@ -141,6 +146,8 @@ def _process(scenario: Scenario, session: int, generator: random.Random, again: 
     loads: list[float] = []
 
     def there(at: float) -> float:
+        if scenario.first_only and session > 1:
+            return 0.0
         return scenario.threads if (at + phase) % scenario.every < scenario.busy else 0.0
 
     def lasts(at: float, wants: float) -> tuple[float, float, float]:
@@ -225,6 +232,40 @@ def rows(
     return made
 
 
+FIRST_ONLY = tuple(
+    Scenario(
+        f"{threads:g} threads beside the first of {sessions}", threads, busy=20.0, first_only=True, sessions=sessions
+    )
+    for threads in (0.0, 1.0, 4.0)
+    for sessions in (4, 6)
+)
+
+
+def kept(scenario: Scenario, replications: int, seed: int) -> tuple[Row, Row]:
+    """Simulate so many examinations. Returns the rows of all pairs and of those that the judge keeps, for the first
+    setting, against the machine without a neighbour."""
+    generator = random.Random(seed)
+    truth = math.log(scenario.alone[0])
+    found: tuple[list[speedups.SpeedupEstimate], list[speedups.SpeedupEstimate]] = ([], [])
+    for _ in range(replications):
+        taken = [
+            each
+            for session in range(1, scenario.sessions + 1)
+            for each in _process(scenario, session, generator, again=False)
+        ]
+        windows = [each.window("wanted", scenario.cpus) for each in taken]
+        made = pairing.pairs(windows, None)
+        for place, pairs in zip(found, (made, pairing.undisturbed(made, windows)), strict=True):
+            place.append(speedups.estimate_all(pairing.observations(pairs))["s0"])
+    rows = []
+    for estimates in found:
+        errors = [each.log_mean - truth for each in estimates]
+        held = [math.log(each.low) <= truth <= math.log(each.high) for each in estimates]
+        widths = sorted(math.log(each.high / each.low) for each in estimates)
+        rows.append(Row(fmean(errors), stdev(errors), fmean(held), widths[len(widths) // 2]))
+    return rows[0], rows[1]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--replications", type=int, default=2000)
@@ -240,6 +281,13 @@ def main() -> None:
         cells = [
             f"{row.bias:>+8.2%} {row.spread:>7.1%} {row.coverage:>7.1%} {row.width:>8.1%}"
             for row in (*made.values(), *calm.values())
+        ]
+        print(f"{scenario.name:40}" + "".join(cells), flush=True)
+    print(f"\n{'neighbour':40}{'all pairs':>33}{'those kept':>33}")
+    for scenario in FIRST_ONLY:
+        cells = [
+            f"{row.bias:>+8.2%} {row.spread:>7.1%} {row.coverage:>7.1%} {row.width:>8.1%}"
+            for row in kept(scenario, options.replications, options.seed)
         ]
         print(f"{scenario.name:40}" + "".join(cells), flush=True)
 

@@ -52,3 +52,16 @@ def test_a_window_is_over_in_time_where_epochs_are_mostly_their_starts(guest: St
     assert 3.0 <= time.monotonic() - begun < 9.0
     # Whoever comes next is timed as planned.
     assert script.window(lead_in=2, steps=6).steps == 6
+
+
+WORKED = LOOP.replace("batch_size=4", "batch_size=4, num_workers=2").replace("Rows()", "Rows(64, 0.002)")
+"""Epochs of sixteen batches, which two workers make."""
+
+
+def test_a_window_that_begins_near_the_end_of_an_epoch_leads_in_as_long_as_any(guest: StartGuest) -> None:
+    """How few steps were left of that epoch says nothing of the next one."""
+    script = guest(WORKED + "        time.sleep(0.01)\n")
+    script.found()
+    led = [script.window(lead_in=4, steps=5).lead_in_steps for _ in range(12)]
+    assert min(led) >= 4
+    assert max(led) > 4, "none of them met the end of an epoch in its lead-in"

@@ -121,6 +121,38 @@ def test_nothing_is_adjusted_where_a_load_is_not_known(unknown: Surroundings | N
     assert ratios([*rest, known]) == pytest.approx([2**0.5], rel=0.01)
 
 
+def by_session(loads: dict[int, float], ratio: dict[int, float]) -> list[Window]:
+    """Processes in which others want so many CPUs, and a setting is so many times as fast."""
+    made: list[Window] = []
+    for session, wanted in loads.items():
+        seen: dict[str, Any] = {"session": session, "around": beside(wanted)}
+        made += [window(at=0, **seen), window("fast", seconds=1 / ratio[session], at=5, **seen), window(at=10, **seen)]
+    return made
+
+
+def kept(windows: list[Window]) -> set[int]:
+    return {pair.session for pair in pairing.undisturbed(pairing.pairs(windows, None), windows)}
+
+
+def test_what_a_passing_neighbour_disturbed_is_left_out_where_the_rest_is_enough() -> None:
+    ratio = dict.fromkeys(range(1, 7), 1.5)
+    assert kept(by_session({1: 1.0, 2: 0, 3: 0, 4: 0}, ratio)) == {2, 3, 4}
+    assert kept(by_session({1: 1.0, 2: 0, 3: 0}, ratio)) == {1, 2, 3}, "too few would be left"
+    assert kept(by_session({1: 1, 2: 1, 3: 1, 4: 0, 5: 0, 6: 0}, ratio)) == set(range(1, 7)), "there half of the time"
+    assert kept(by_session(dict.fromkeys(range(1, 5), 1.0), ratio)) == {1, 2, 3, 4}, "one that stays"
+    assert kept(by_session({1: 0.2, 2: 0, 3: 0, 4: 0}, ratio)) == {1, 2, 3, 4}, "hardly a load"
+
+
+@given(ratios=st.lists(st.floats(0.2, 5.0), min_size=5, max_size=5))
+def test_only_the_load_decides_what_is_left_out(ratios: list[float]) -> None:
+    assert kept(by_session({1: 0, 2: 0, 3: 2.0, 4: 0, 5: 0}, dict(enumerate(ratios, 1)))) == {1, 2, 4, 5}
+
+
+def test_what_is_not_known_to_be_disturbed_is_kept() -> None:
+    windows = by_session({1: 1.0, 2: 0, 3: 0, 4: 0}, dict.fromkeys(range(1, 5), 1.5))
+    assert kept([replace(each, around=None) if each.session == 1 else each for each in windows]) == {1, 2, 3, 4}
+
+
 def test_outside_its_baselines_a_window_takes_the_nearest() -> None:
     windows = [window("fast", at=0), window(seconds=2.0, at=10), window(seconds=4.0, at=20), window("fast", at=30)]
     assert ratios(windows) == pytest.approx([2.0, 4.0])

@@ -119,3 +119,11 @@ def test_windows_taken_again_narrow_intervals_where_a_setting_alone_is_slowed() 
     assert again.width < 0.7 * once.width
     assert again.coverage >= 0.94
     assert abs(again.bias) <= 0.005
+
+
+def test_a_neighbour_of_the_first_process_alone_has_no_part_in_the_figures() -> None:
+    scenario = next(each for each in simulated.FIRST_ONLY if each.name == "1 threads beside the first of 6")
+    everything, kept = simulated.kept(scenario, 100, 6)
+    assert kept.width < 0.5 * everything.width
+    assert kept.coverage >= 0.93
+    assert abs(kept.bias) <= 0.005 < abs(everything.bias)

@@ -88,7 +88,7 @@ class Estimates:
     """Estimates of every setting by key: promised, steady, confirmed, and what each adds to its base."""
 
     def __init__(self, evidence: JudgeEvidence) -> None:
-        made = ev.pairs(evidence.windows, evidence.epoch_batches)
+        made = ev.undisturbed(ev.pairs(evidence.windows, evidence.epoch_batches), evidence.windows)
         self.pairs = made
         self._level = level = 1 - evidence.significance
         self.promised = speedups.estimate_all([*ev.observations(made), *evidence.beside], level)

@@ -2,7 +2,8 @@
 
 Pure. Windows as measured come in, log ratios for `statistics.speedups` go out. Every pair has two ratios: the *steady*
 one counts steps alone; the *promised* one adds what an epoch's start and end cost, at the real epoch length. The
-baseline is worked out for the load of other programs that the window met (`statistics.neighbours`).
+baseline is worked out for the load of other programs that the window met (`statistics.neighbours`). Pairs beside a
+program that was there for a smaller part of the examination can be left out (`undisturbed`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from bottleneck_doctor.documents.labels import BASELINE, CONTROL
 from bottleneck_doctor.documents.report import Setting, Window
 from bottleneck_doctor.knobs import of_layer
 from bottleneck_doctor.statistics import neighbours
-from bottleneck_doctor.statistics.speedups import Observation, baseline_at, promised_log_ratio
+from bottleneck_doctor.statistics.speedups import MINIMUM_SESSIONS, Observation, baseline_at, promised_log_ratio
 
 QUEUE_TOLERANCE = 0.02
 COUNTED = ("timed", "loader_only")
@@ -26,13 +27,15 @@ COUNTED = ("timed", "loader_only")
 
 @dataclass(frozen=True)
 class Pair:
-    """One window against the baseline around it: logs of (its speed / the baseline's)."""
+    """One window against the baseline around it: logs of (its speed / the baseline's). `load`: the mean load of other
+    programs during all of these windows (`neighbours.load`); None if that was not seen."""
 
     key: str
     session: int
     block: int
     promised: float
     steady: float
+    load: float | None = None
 
 
 def usable(window: Window) -> bool:
@@ -137,7 +140,7 @@ def pairs(windows: Sequence[Window], epoch_batches: int | None) -> list[Pair]:
         own_overhead = overheads.get((session, _loader_part({})), overheads.get((None, _loader_part({})), 0.0))
         for window in baseline[1:-1]:
             ratio = math.log(base_for(window) / step_cost(window, per_step))
-            made.append(Pair(CONTROL, session, window.block, ratio, ratio))
+            made.append(Pair(CONTROL, session, window.block, ratio, ratio, _load_of_pair(window, baseline)))
         for window in mine:
             if window.label == BASELINE:
                 continue
@@ -152,8 +155,36 @@ def pairs(windows: Sequence[Window], epoch_batches: int | None) -> list[Pair]:
                 promised = promised_log_ratio(
                     epoch_batches, base, max(lowest, own_overhead), cost, max(lowest, overhead)
                 )
-            made.append(Pair(window.label, session, window.block, promised, steady))
+            load = _load_of_pair(window, baseline)
+            made.append(Pair(window.label, session, window.block, promised, steady, load))
     return made
+
+
+def _load_of_pair(window: Window, baseline: Sequence[Window]) -> float | None:
+    """The mean load during a window and the baseline windows just before and after it. `baseline`: by time."""
+    at = middle(window)
+    before = [each for each in baseline if each is not window and middle(each) <= at][-1:]
+    after = [each for each in baseline if each is not window and middle(each) > at][:1]
+    loads = [load_beside(each) for each in (window, *before, *after)]
+    known = [load for load in loads if load is not None]
+    return fmean(known) if len(known) == len(loads) else None
+
+
+def undisturbed(made: Sequence[Pair], windows: Iterable[Window]) -> list[Pair]:
+    """The pairs, without those beside much more load than usual, as the windows that they were made of show it. A
+    setting keeps all of its pairs if fewer sessions than a claim needs would be left: then what was measured beside
+    other programs is better than nothing.
+
+    The load alone decides, and no setting changes what other programs want. So no setting is favoured.
+    """
+    usual = [load for each in windows if usable(each) and (load := load_beside(each)) is not None]
+    calm = [each for each in made if each.load is None or not neighbours.disturbed(each.load, usual)]
+    sessions: dict[str, set[int]] = defaultdict(set)
+    for each in calm:
+        sessions[each.key].add(each.session)
+    enough = {key for key, seen in sessions.items() if len(seen) >= MINIMUM_SESSIONS}
+    kept = {id(each) for each in calm}
+    return [each for each in made if each.key not in enough or id(each) in kept]
 
 
 def quick_speeds(windows: Sequence[Window], epoch_batches: int | None) -> dict[str, float]:

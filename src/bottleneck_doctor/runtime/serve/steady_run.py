@@ -36,6 +36,7 @@ class SteadyRun(FedRun):
         self._segments = 0
         self._broken = False
         self._held = False
+        self._paused = False
         self._opening = 0.0
         self._led_without_pause = not self._open  # Workers that are at work say nothing of what starting them costs.
         self._first_lead: Optional[LeadIn] = None
@@ -142,10 +143,12 @@ class SteadyRun(FedRun):
         """
         if self._timing:
             self._stop_timing(self.clock() if at is None else at)
-        elif self._led + self._asked and not self._held:
+        elif self._led + self._asked and not self._held and self._paused:
             # The lead-in outlasts what the user runs at a stretch: half of that has to do, or nothing is ever timed.
+            # The first stretch of a window says nothing, since the window began somewhere within it.
             self._lead_in = min(self._lead_in, (self._led + self._asked) // 2)
         self._led_without_pause = False
+        self._paused = True
         if epoch_over and self._open and not self.feed.persistent:
             self.feed.close()
             self._open = False
