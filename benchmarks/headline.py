@@ -1,12 +1,17 @@
 """How true the verdict's headline is: whole examinations on a machine that is made up, whose truth is known.
 
-    python benchmarks/headline.py --examinations 1000
+    python benchmarks/headline.py --examinations 1000 --json headline.json
+    python benchmarks/headline.py --json headline.json --table
 
 Everything of an examination is ours and real here: which setting is measured when, what is dropped, when it ends, the
 judge and the sentence. Only processes and the clock are made up. Each process has luck of its own for each setting,
 each window has noise, and a neighbour may come and go. The verdict names one setting out of all that were tried, so its
 interval has to hold for the best of them, not for one that was chosen beforehand. `tests/truth/test_headline.py` runs
 a small version.
+
+All rows grow together, some examinations at a time. With `--json` each row keeps what it has counted: run the same
+command again, and it goes on where it was interrupted, until each row has as many as are asked for. The table says
+which revisions counted.
 """
 
 from __future__ import annotations
@@ -15,11 +20,13 @@ import argparse
 import math
 import random
 import sys
-import time
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from statistics import fmean, median
+from typing import Any
+
+from _common import machine, machine_line, save, table, taken_up
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -30,6 +37,9 @@ from bottleneck_doctor.documents.report import Result, Setting, Speedup
 from bottleneck_doctor.runtime.wire.messages import Grant
 from bottleneck_doctor.wording import ranking
 
+FORMAT = 1
+AT_ONCE = 25
+"""Examinations of a row before the next one has its turn."""
 WORTH_NOTHING = 1.005
 """A change that is worth less than this in truth is named without need."""
 AS_GOOD = 0.97
@@ -156,41 +166,46 @@ def told(row: Row, seed: int) -> Told:
 
 @dataclass(frozen=True)
 class Summary:
-    """Shares over the examinations of a row.
+    """What was counted over the examinations of a row.
 
     `right`: what was named is as good as the best there is, or nothing was named where nothing helps. `wrong`: what was
-    named is no faster. `named`: how many named something. `held`, `bias`: of those, the share of intervals that hold
-    the truth, and the mean error of the figure (a log); None where none did.
+    named is no faster. `needless`: a part of it is worth nothing. `named`: something was named, and of those, `held`
+    intervals hold the truth, and `off` is the sum of the errors of the figures (logs). `seconds`: the sum of how long
+    they took.
     """
 
-    row: Row
-    examinations: int
-    right: float
-    wrong: float
-    needless: float
-    named: int
-    held: float | None
-    bias: float | None
-    seconds: float
+    examinations: int = 0
+    right: int = 0
+    wrong: int = 0
+    needless: int = 0
+    named: int = 0
+    held: int = 0
+    off: float = 0.0
+    seconds: float = 0.0
+
+    @property
+    def bias(self) -> float | None:
+        """The mean error of the figures; None where nothing was named."""
+        return self.off / self.named if self.named else None
+
+    def with_more(self, more: Summary) -> Summary:
+        return Summary(**{name: value + getattr(more, name) for name, value in asdict(self).items()})
 
 
 def summary(row: Row, examinations: int, seed: int) -> Summary:
-    """So many examinations of a row."""
+    """So many examinations of a row, from this seed on."""
     all_told = [told(row, seed + number) for number in range(examinations)]
-    named = [each for each in all_told if each.figure is not None]
+    figures = [(each.figure, each.worth) for each in all_told if each.figure is not None]
     best = _best(row.worth)
-    right = [each.figure is None if best < WORTH_NOTHING else each.worth >= AS_GOOD * best for each in all_told]
-    figures = [(each.figure, each.worth) for each in named if each.figure is not None]
     return Summary(
-        row=row,
         examinations=examinations,
-        right=fmean(right),
-        wrong=fmean(each.figure is not None and each.worth < WORTH_NOTHING for each in all_told),
-        needless=fmean(each.needless for each in all_told),
-        named=len(named),
-        held=fmean(figure.low <= worth <= figure.high for figure, worth in figures) if figures else None,
-        bias=fmean(math.log(figure.estimate / worth) for figure, worth in figures) if figures else None,
-        seconds=median(each.seconds for each in all_told),
+        right=sum(each.figure is None if best < WORTH_NOTHING else each.worth >= AS_GOOD * best for each in all_told),
+        wrong=sum(each.figure is not None and each.worth < WORTH_NOTHING for each in all_told),
+        needless=sum(each.needless for each in all_told),
+        named=len(figures),
+        held=sum(figure.low <= worth <= figure.high for figure, worth in figures),
+        off=math.fsum(math.log(figure.estimate / worth) for figure, worth in figures),
+        seconds=math.fsum(each.seconds for each in all_told),
     )
 
 
@@ -200,37 +215,61 @@ def _best(worth: Worth) -> float:
     return math.prod(max(1.0, *(speed for (name, _), speed in worth.items() if name == knob)) for knob in knobs)
 
 
-def table(summaries: Iterable[Summary]) -> str:
-    """Markdown, a row each."""
-    lines = [
-        "| truth; noise | examinations | right | wrong | needless | named | intervals hold | bias | seconds |",
-        "|---|--:|--:|--:|--:|--:|--:|--:|--:|",
+def line(name: str, each: Summary) -> list[str]:
+    """A row of the table."""
+    shares = [f"{count / each.examinations:.1%}" for count in (each.right, each.wrong, each.needless)]
+    held = f"{each.held / each.named:.1%}" if each.named else ""
+    bias = "" if each.bias is None else f"{each.bias:+.1%}"
+    return [
+        name,
+        f"{each.examinations}",
+        *shares,
+        f"{each.named}",
+        held,
+        bias,
+        f"{each.seconds / each.examinations:.0f}",
     ]
-    for each in summaries:
-        held = "" if each.held is None else f"{each.held:.1%}"
-        bias = "" if each.bias is None else f"{each.bias:+.1%}"
-        lines.append(
-            f"| {each.row.name} | {each.examinations} | {each.right:.1%} | {each.wrong:.1%} | {each.needless:.1%} | "
-            f"{each.named} | {held} | {bias} | {each.seconds:.0f} |"
-        )
-    return "\n".join(lines)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--examinations", type=int, default=200, help="of each row")
+def show(document: dict[str, Any]) -> None:
+    for each in document["machines"]:
+        print(machine_line(each))
+    head = ["truth; noise", "examinations", "right", "wrong", "needless", "named", "held", "bias", "mean seconds"]
+    counted = {name: Summary(**each) for name, each in document["rows"].items()}
+    print(table(head, [line(name, each) for name, each in counted.items() if each.examinations]))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    parser.add_argument("--examinations", type=int, default=200, help="of each row, in all")
     parser.add_argument("--only", metavar="TEXT", default="", help="rows whose name holds this")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1, help="how many to simulate at once")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="what is counted is kept there")
+    parser.add_argument("--table", action="store_true", help="only print what was counted")
     options = parser.parse_args()
-    started = time.monotonic()
-    done = []
-    for row in rows():
-        if options.only in row.name:
-            done.append(summary(row, options.examinations, options.seed))
-            print(table(done[-1:]).splitlines()[-1], file=sys.stderr, flush=True)
-    print(table(done))
-    print(f"\n{options.examinations} examinations a row, {time.monotonic() - started:.0f} s")
+    document = taken_up(options.json, {"format": FORMAT, "machines": [], "rows": {}})
+    if options.table:
+        show(document)
+        return 0
+    document["machines"].append(machine())
+    chosen = {row.name: row for row in rows() if options.only in row.name}
+    with ProcessPoolExecutor(options.jobs) as pool:
+        while short := [row for row in chosen.values() if _counted(document, row).examinations < options.examinations]:
+            begun = [_counted(document, row).examinations for row in short]
+            counts = [min(AT_ONCE, options.examinations - done) for done in begun]
+            for row, more in zip(short, pool.map(summary, short, counts, (1 + done for done in begun)), strict=True):
+                document["rows"][row.name] = asdict(_counted(document, row).with_more(more))
+                save(options.json, document)
+            print(f"{min(begun) + AT_ONCE} examinations a row", file=sys.stderr, flush=True)
+    show(document)
+    return 0
+
+
+def _counted(document: dict[str, Any], row: Row) -> Summary:
+    return Summary(**document["rows"].get(row.name, {}))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

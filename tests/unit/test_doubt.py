@@ -244,7 +244,7 @@ def test_modules_and_commands_are_named_as_given() -> None:
 
 @pytest.mark.parametrize(
     ("step", "start", "budget"),
-    [(0.02, 8.0, 25.0), (0.3, 20.0, 80.0), (1.0, 40.0, 100.0), (2.0, 20.0, 110.0), (5.0, 30.0, 180.0)],
+    [(0.02, 8.0, 25.0), (0.3, 20.0, 55.0), (1.0, 40.0, 100.0), (2.0, 20.0, 110.0), (5.0, 30.0, 180.0)],
 )
 def test_the_command_settles_what_was_open(step: float, start: float, budget: float) -> None:
     speeds = {key_of(each): 1.8 for each in (WORKERS_1, WORKERS_2, WORKERS_4)}

@@ -216,16 +216,27 @@ def test_nothing_is_not_waited_for_longer_than_ten_minutes() -> None:
 
 
 def test_what_no_ten_minutes_would_settle_is_said() -> None:
-    examined = Examined(slow(step=7.0, start=90.0, speeds=WORKERS))
+    examined = Examined(slow(step=9.0, start=150.0, speeds=WORKERS))
     assert len(examined.totals) == 1
     (said,) = notes(examined, "minutes")
     assert said.startswith(
-        "num_workers=2 looks 2.50× as fast so far. A step takes 7.0 s and starting the script 1 min 58 s: "
+        "num_workers=2 looks 2.50× as fast so far. A step takes 9.0 s and starting the script 3 min 06 s: "
     )
     minutes = int(said.rpartition("--budget ")[2].removesuffix("m"))
     assert f"a sure result would take about {minutes} minutes. For that, give --budget {minutes}m" in said
-    longer = Examined(slow(step=7.0, start=90.0, speeds=WORKERS), budget=60.0 * minutes)
+    longer = Examined(slow(step=9.0, start=150.0, speeds=WORKERS), budget=60.0 * minutes)
     assert fix(longer, "workers").status == "faster", "it was enough"
+
+
+def test_a_large_gain_is_worth_the_time_of_a_second_process() -> None:
+    """Three processes would take more than ten minutes."""
+    examined = Examined(slow(step=7.0, start=90.0, speeds=WORKERS))
+    assert max(examined.totals) <= time_wanted.LONGEST
+    assert len(examined.totals) == 2
+    workers = fix(examined, "workers")
+    assert workers.status == "faster"
+    assert workers.speedup is not None
+    assert workers.speedup.sessions == 2
 
 
 def test_a_small_gain_takes_more_processes() -> None:

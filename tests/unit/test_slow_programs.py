@@ -167,3 +167,14 @@ def test_steps_that_are_not_alike_are_timed_by_more_than_two() -> None:
     ran = examined(2.5, 5.0, BARE, cold=40.0, warming=2.0)
     timed = [window for window in ran.result.windows if window.label == "baseline"]
     assert {window.steps for window in timed} == {3}
+
+
+def test_fixes_are_measured_together_before_what_is_slower_than_the_best_of_them() -> None:
+    """Several numbers of workers and what builds on them are faster, too, and would take all of the time."""
+    counts = {f"num_workers={count}": 1.6 for count in (1, 2, 4)}
+    riders = {f"num_workers=2,{rider}": 1.6 for rider in ("persistent_workers=True", "prefetch_factor=4")}
+    speeds = {**counts, **riders, "intra_op_threads=1,num_workers=2": 1.6}
+    speeds |= {f"autocast=bfloat16,{key}": 2.08 for key in counts}
+    ran = examined(1.5, 15.0, {"wait": 0.5}, speeds=speeds)
+    assert ran.result.verdict.together
+    assert "make training 2.08× faster" in ran.result.verdict.sentence

@@ -234,6 +234,25 @@ def test_identical_values_still_have_an_interval(fixes: int, sessions: int) -> N
         assert 0 < estimate.p_value < 0.01
 
 
+# Two settings that need not share sessions
+
+
+@pytest.mark.parametrize(("ratio", "sure"), [(1.05, False), (1.5, True), (0.7, False)])
+def test_one_setting_is_surely_faster_than_another_of_other_sessions(ratio: float, sure: bool) -> None:
+    one, other = [0.03, -0.03, 0.01, -0.01], [0.04, -0.04, 0.02]
+    seen = [Observation(s, 0, "one", math.log(ratio) + value) for s, value in enumerate(one)]
+    seen += [Observation(10 + s, 0, "other", value) for s, value in enumerate(other)]
+    made = speedups.estimate_all(seen)
+    assert speedups.surely_faster(made["one"], made["other"]) == sure
+    welch = reference.ttest_ind([math.log(ratio) + value for value in one], other, equal_var=False)
+    assert (welch.pvalue < 0.05 and ratio > 1) == sure
+
+
+def test_a_setting_of_one_session_is_not_surely_slower_than_any() -> None:
+    made = speedups.estimate_all(observed({"one": [0.7, 0.7, 0.7], "other": [0.0]}))
+    assert not speedups.surely_faster(made["one"], made["other"])
+
+
 # Two sessions, with what other programs lend
 
 

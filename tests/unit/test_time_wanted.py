@@ -71,3 +71,11 @@ def test_the_budget_for_a_claim_is_in_whole_minutes() -> None:
     want = Wanted(3, 0.0, 300.0, 0.0)
     assert time_wanted.budget_for(want, 75.0, 40.0, 0.25) == 540.0
     assert time_wanted.budget_for(want, 75.0, 40.0, 0.0) == 420.0
+
+
+@pytest.mark.parametrize(
+    ("speed", "spread", "tried", "processes"),
+    [(2.0, 0.02, 8, 2), (1.1, 0.02, 8, 3), (1.4, 0.02, 1, 2), (1.4, 0.3, 1, 3), (1.0, 0.0, 1, 3), (0.5, 0.0, 1, 3)],
+)
+def test_two_processes_do_for_what_is_large(speed: float, spread: float, tried: int, processes: int) -> None:
+    assert time_wanted.fewest_for(speed, spread, tried) == processes

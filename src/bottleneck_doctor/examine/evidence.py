@@ -116,7 +116,10 @@ class Estimates:
     def adds(self, whole: Setting, part: Setting) -> bool:
         """Whether it is sure that a setting is faster than a part of it."""
         more = self.over(whole, part)
-        return more is not None and (more.lent or more.sessions >= speedups.MINIMUM_SESSIONS) and more.low > 1
+        if more is None or more.sessions < speedups.SESSIONS_OF_A_LARGE_CLAIM:
+            # Few processes measured both, so each is known beside the training as written only.
+            return speedups.surely_faster(self.promised[key_of(whole)], self.promised[key_of(part)], self._level)
+        return more.low > 1
 
 
 def speedup(estimate: speedups.SpeedupEstimate) -> Speedup:

@@ -19,6 +19,7 @@ from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.examine import no_result, outcome
 from bottleneck_doctor.examine.blocks import Blocks
 from bottleneck_doctor.examine.fresh import fresh_runs
+from bottleneck_doctor.examine.going_on import Leading
 from bottleneck_doctor.examine.request import ExaminationOutcome as ExaminationOutcome
 from bottleneck_doctor.examine.request import ExaminationRequest as ExaminationRequest
 from bottleneck_doctor.examine.selection import Selection
@@ -249,7 +250,7 @@ class _Examination:
         explainer, blocks = self.explainer, self.blocks
         if explainer is None or blocks is None or not explainer.done or self.request.fresh_runs:
             return
-        lacking = schedule.LEAST_SESSIONS - blocks.held() if self._has_baseline() else 0
+        lacking = Leading.of(blocks.selection).fewest() - blocks.held() if self._has_baseline() else 0
         if lacking > 0 and blocks.wanted() and blocks.selection.promising():
             best = blocks.selection.probes(self.starter.number + 1, first_block=True)[0].key
             cost = blocks.least_session() + blocks.prober.costs.seconds.get(best, 0.0)

@@ -4,8 +4,11 @@ tells the user why. Not used if the user set a budget.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.labels import BASELINE
+from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.examine import telling, time_wanted
 from bottleneck_doctor.examine.ladder import WORTH_TRYING
 from bottleneck_doctor.examine.selection import Selection
@@ -36,6 +39,30 @@ def kept(budget: Budget, processes: int, start_seconds: float, windows_seconds: 
     return max(0.0, processes * least - spare)
 
 
+@dataclass(frozen=True)
+class Leading:
+    """What leads so far, None if nothing does; how many times as fast it looks; how much windows of the training as
+    written differ; and how many fixes are tried."""
+
+    setting: Setting | None
+    speed: float
+    spread: float
+    tried: int
+
+    @classmethod
+    def of(cls, selection: Selection) -> Leading:
+        measured = selection.measured
+        setting = measured.fastest(WORTH_TRYING) if selection.promising() else None
+        key = labels.key_of(setting) if setting else BASELINE
+        spread = time_wanted.window_spread(pairing.pairs(measured.windows, measured.epoch_batches))
+        tried = sum(bool(candidate.settings) for candidate in selection.candidates)
+        return cls(setting, selection.speeds().get(key, 1.0), spread, tried)
+
+    def fewest(self) -> int:
+        """The fewest processes with which it could be claimed."""
+        return time_wanted.fewest_for(self.speed, self.spread, self.tried)
+
+
 def ask_for_time(
     selection: Selection, costs: Costs, starter: Starter, *, held: int, sessions: int | None, explains: bool
 ) -> None:
@@ -46,18 +73,15 @@ def ask_for_time(
     comparison. `sessions`: how many the user asked for; None if doctor decides. `explains`: whether a part of a budget
     that the user sets goes to explaining.
     """
-    budget, setup, baseline, measured = starter.budget, starter.setup(), costs.baseline(), selection.measured
-    setting = measured.fastest(WORTH_TRYING) if selection.promising() else None
+    budget, setup, baseline, leading = starter.budget, starter.setup(), costs.baseline(), Leading.of(selection)
+    setting = leading.setting
     lead = probe(labels.key_of(setting), setting) if setting else probe(BASELINE, {})
-    speed = selection.speeds().get(lead.key, 1.0)
-    spread = time_wanted.window_spread(pairing.pairs(measured.windows, measured.epoch_batches))
-    tried = sum(bool(candidate.settings) for candidate in selection.candidates)
     probes = selection.probes(starter.number + 1, first_block=True, settled=setting is not None)
     unknown = setting is None and not selection.explored()
 
-    def wanted(start_seconds: float) -> time_wanted.Wanted:
+    def wanted(start_seconds: float, fewest: int) -> time_wanted.Wanted:
         return time_wanted.wanted(
-            sessions or time_wanted.processes_for(speed, spread, tried),
+            sessions or time_wanted.processes_for(leading.speed, leading.spread, leading.tried),
             (0 if selection.unmeasured() else held, 0 if unknown else held),
             start_seconds,
             baseline,
@@ -65,14 +89,15 @@ def ask_for_time(
                 schedule.block_seconds(probes, costs.seconds, baseline),
                 schedule.block_seconds([lead], costs.seconds, baseline),
             ),
-            spread,
+            leading.spread,
+            fewest=fewest,
             asked=sessions is not None,
         )
 
-    want = wanted(setup)
+    want = wanted(setup, sessions or leading.fewest())
     total = budget.total or budget.elapsed() + budget.left()
     more = time_wanted.extension(want, budget.left(), total, promising=setting is not None or unknown)
-    named = telling.so_far(setting, speed, selection.found.device) if setting else ""
+    named = telling.so_far(setting, leading.speed, selection.found.device) if setting else ""
     if more:
         budget.extend(more)
         starter.progress.note(named + telling.longer(want, costs.baseline_step, setup, total + more))
@@ -80,5 +105,6 @@ def ask_for_time(
         share = ALLOWANCE_SHARE if explains else 0.0
         # What is named has to be enough: no start takes longer than the first, whose process does not know its loop.
         first = next(iter(starter.setups.values()))
-        needed = time_wanted.budget_for(wanted(first), budget.spent(), first, share)
+        whole = wanted(first, schedule.LEAST_SESSIONS)
+        needed = time_wanted.budget_for(whole, budget.spent(), first, share)
         starter.progress.note(named + telling.too_long(costs.baseline_step, setup, needed))

@@ -31,14 +31,16 @@ Place = tuple[float, ...]
 class Turn(IntEnum):
     """Groups of probes, in the order of their turns."""
 
-    MEASURED = 0
+    LEADING = 0
+    """The fastest so far."""
     TOGETHER = 1
-    """A combination of what was measured."""
-    NEW = 2
-    IDLE = 3
+    """A combination of what was measured: the only one that may be faster by a lot."""
+    MEASURED = 2
+    NEW = 3
+    IDLE = 4
     """What seems to bring nothing."""
-    CEILING = 4
-    LOST = 5
+    CEILING = 5
+    LOST = 6
 
 
 def in_turn(
@@ -56,12 +58,16 @@ def in_turn(
     """
     of = {labels.key_of({**each.base, **setting}): each for each in candidates for setting in each.settings}
     likely = likely_workers(candidates, supply, found)
+    known = [each for each in probes if is_candidate(each) and each.key in speeds]
+    leading = max(known, key=lambda each: speeds[each.key]).key if known else ""
 
     def place(each: Probe) -> Place:
         if not is_candidate(each):
             return (Turn.CEILING,)
         speed, candidate = speeds.get(each.key), of.get(each.key)
         if speed is not None:
+            if each.key == leading and speed >= WORTH_TRYING:
+                return (Turn.LEADING,)
             return (Turn.MEASURED if speed >= WORTH_TRYING else Turn.IDLE if speed >= LOST else Turn.LOST, -speed)
         if candidate is None:
             return (Turn.TOGETHER,)

@@ -15,7 +15,9 @@ from bottleneck_doctor.documents.labels import CONTROL
 from bottleneck_doctor.measure import schedule
 from bottleneck_doctor.measure.pairing import Pair
 from bottleneck_doctor.statistics import speedups
+from bottleneck_doctor.statistics.distributions import student_t_quantile
 from bottleneck_doctor.statistics.speedups import SpeedupEstimate
+from bottleneck_doctor.statistics.spread import Spread, with_others
 
 LONGEST = 600.0
 """Most seconds that everything takes if the user set no budget, unless the first start takes most of them."""
@@ -61,6 +63,16 @@ def processes_for(speed: float, spread: float, fixes_tried: int) -> int:
     return most if more is None else min(least + more, most)
 
 
+def fewest_for(speed: float, spread: float, fixes_tried: int) -> int:
+    """The fewest processes with which a setting could be claimed that looks `speed` times as fast as written: two if
+    that is large beside what processes of other programs differ by, else three. `spread`: see `Wanted`."""
+    seen = with_others(Spread(math.hypot(PROCESS_LUCK, spread) ** 2, 1.0))
+    quantile = student_t_quantile(1 - speedups.SIGNIFICANCE / (2 * max(1, fixes_tried)), seen.degrees_of_freedom)
+    two = speedups.SESSIONS_OF_A_LARGE_CLAIM
+    low = math.log(speed) - quantile * math.sqrt(seen.variance / two) if speed > 1 else 0.0
+    return two if low > math.log1p(speedups.MINIMUM_FLOOR) else schedule.LEAST_SESSIONS
+
+
 def wanted(
     processes: int,
     held: tuple[int, int],
@@ -69,14 +81,15 @@ def wanted(
     blocks: tuple[float, float],
     spread: float,
     *,
+    fewest: int = schedule.LEAST_SESSIONS,
     asked: bool = False,
 ) -> Wanted:
-    """The time for `processes` in all. `held`: how many of them have already measured everything worth measuring, and
-    how many the leading setting. `blocks`: seconds of a block with everything, and with the leading setting alone.
-    `start_seconds` and `baseline_seconds`: what a start and a window as written take."""
+    """The time for `processes` in all, `fewest` at least. `held`: how many of them have already measured everything
+    worth measuring, and how many the leading setting. `blocks`: seconds of a block with everything, and with the
+    leading setting alone. `start_seconds` and `baseline_seconds`: what a start and a window as written take."""
     all_of_it, least = (MARGIN * (start_seconds + baseline_seconds + block) for block in blocks)
-    more, fewest = max(0, processes - held[0]), max(0, schedule.LEAST_SESSIONS - held[1])
-    return Wanted(processes, more * all_of_it, fewest * least, spread, asked)
+    more, lacking = max(0, processes - held[0]), max(0, fewest - held[1])
+    return Wanted(processes, more * all_of_it, lacking * least, spread, asked)
 
 
 def extension(want: Wanted, left: float, total: float, *, promising: bool) -> float | None:

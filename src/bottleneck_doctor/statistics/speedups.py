@@ -222,6 +222,19 @@ def verdict(
     return "cannot_tell"
 
 
+def surely_faster(one: SpeedupEstimate, other: SpeedupEstimate, level: float = 0.95) -> bool:
+    """Whether the interval of `one` over `other` lies above 1, for two estimates that need not come from the same
+    sessions. In sessions that measured both, `differences` knows more."""
+    variances = [each.standard_error**2 for each in (one, other)]
+    if not all(map(math.isfinite, variances)):
+        return False
+    df = sum(variances) ** 2 / sum(
+        value**2 / each.degrees_of_freedom for value, each in zip(variances, (one, other), strict=True)
+    )
+    half_width = student_t_quantile((1 + level) / 2, df) * math.sqrt(sum(variances))
+    return one.log_mean - other.log_mean > half_width
+
+
 def difference(first: Sequence[float], second: Sequence[float], level: float = 0.95) -> tuple[float, float] | None:
     """Mean of `first` minus mean of `second`, and the half width of its interval at `level`.
 
