@@ -18,7 +18,9 @@ class Watched:
         self.model = nn.Sequential(nn.Dropout(), nn.Sequential(nn.Dropout()))
         self.steps.roots.append(self.model)
         self.told: list[str] = []
-        self.mode = EvaluationMode(self.steps, lambda: self.told.append("began"), lambda: self.told.append("ended"))
+        self.between = False
+        began, ended = (lambda said=said: self.told.append(said) for said in ("began", "ended"))
+        self.mode = EvaluationMode(self.steps, began, ended, lambda: self.between)
         self.mode.watch()
 
     def trains(self, passes: int = RARE) -> None:
@@ -53,6 +55,17 @@ def test_a_model_that_changes_in_every_step_is_not_told(watched: Watched) -> Non
         watched.model.train()
         watched.trains(1)
     assert watched.told == []
+
+
+def test_between_epochs_it_is_told_however_few_steps_an_epoch_has(watched: Watched) -> None:
+    """As where samples are shown at the end of each epoch, just behind the last evaluation."""
+    for _ in range(3):
+        watched.trains(1)
+        watched.between = True
+        watched.model.eval()
+        watched.model.train()
+        watched.between = False
+    assert watched.told == ["began", "ended"] * 3
 
 
 def test_other_models_and_parts_are_not_told(watched: Watched) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+import sys
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 import torch
@@ -73,8 +74,8 @@ class FusedAttention(Knob):
         self._places = context.steps.noted.get(NAME) or set()
         if not self._places:
             raise Refused("no attention was found in the program's own functions")
-        for owner, name in _OWNERS:
-            self._patches.put(owner, name, self._einsum if name == "einsum" else self._product)
+        for owner, name, called in [*_imported({path for path, _ in self._places}), *_OWNERS]:
+            self._patches.put(owner, name, self._einsum if called == "einsum" else self._product)
 
     def revert(self, context: GuestContext) -> None:
         self._patches.take_off()
@@ -130,15 +131,29 @@ class FusedAttention(Knob):
 
 KNOB = FusedAttention
 
-_OWNERS: Tuple[Tuple[Any, str], ...] = (
-    (torch, "matmul"),
-    (torch, "bmm"),
-    (torch, "einsum"),
-    (torch.Tensor, "matmul"),
-    (torch.Tensor, "bmm"),
-    (torch.Tensor, "__matmul__"),
+_OWNERS: Tuple[Tuple[Any, str, str], ...] = (
+    (torch, "matmul", "matmul"),
+    (torch, "bmm", "bmm"),
+    (torch, "einsum", "einsum"),
+    (torch.Tensor, "matmul", "matmul"),
+    (torch.Tensor, "bmm", "bmm"),
+    (torch.Tensor, "__matmul__", "matmul"),
 )
-"""What computes a product, by the names under which programs call it."""
+"""What computes a product: who holds it, under which name, and what it is."""
+
+
+def _imported(files: Set[str]) -> Iterator[Tuple[Any, str, str]]:
+    """The same, of the modules of these files that took it out of torch by name (`from torch import einsum`)."""
+    paths = {os.path.abspath(each) for each in files}
+    originals = {id(getattr(owner, name)): called for owner, name, called in _OWNERS if owner is torch}
+    for module in list(sys.modules.values()):
+        # Not by `getattr`: some modules import others once they are asked for anything.
+        names = getattr(module, "__dict__", {})
+        path = names.get("__file__")
+        if isinstance(path, str) and os.path.abspath(path) in paths:
+            for name, value in list(names.items()):
+                if id(value) in originals:
+                    yield module, name, originals[id(value)]
 
 
 def _transformed() -> bool:

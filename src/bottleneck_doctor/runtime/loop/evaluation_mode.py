@@ -20,10 +20,18 @@ RARE = 4
 
 
 class EvaluationMode:
-    """`began` is called before the model changes to evaluation mode, `ended` after it has changed back."""
+    """`began` is called before the model changes to evaluation mode, `ended` after it has changed back. `between`:
+    whether an epoch is over and the next has not begun, so that nothing can be a part of a step."""
 
-    def __init__(self, steps: Steps, began: Callable[[], None], ended: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        steps: Steps,
+        began: Callable[[], None],
+        ended: Callable[[], None],
+        between: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._steps = steps
+        self._between = between
         self._began = began
         self._ended = ended
         self._model: Any = None
@@ -62,7 +70,7 @@ class EvaluationMode:
         if self._model is not None:
             return
         before, self._backwards = self._backwards, self._steps.own_backwards
-        if self._backwards - before >= RARE:
+        if self._backwards - before >= RARE or self._between():
             self._model = model
             self._began()
 

@@ -58,7 +58,7 @@ class LoaderServer:
         self._paused_at: Optional[float] = None
         self._by_mode = False
         """Whether nothing but the model's evaluation mode tells of that pause. It may be a part of a step."""
-        EvaluationMode(steps, self._evaluation_begins, self._evaluation_ended).watch()
+        EvaluationMode(steps, self._evaluation_begins, self._evaluation_ended, lambda: self._over).watch()
         self._ended_at = 0.0
         self._steps_begun = self._steps_ended = steps.optimizer_steps
         self._trailing = 0.0
