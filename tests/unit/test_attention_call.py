@@ -12,7 +12,7 @@ from tests.unit.test_knob_fused_attention import FUSED, steps_of
 from bottleneck_doctor.edits.attention_call import attention_change
 from bottleneck_doctor.runtime.knobs.fused_attention import FusedAttention
 
-BY_HAND = {"in place", "masked by name", "einsum", "the same type", "shapes asked", "kept, not read"}
+BY_HAND = {"in place", "masked by name", "the same type", "shapes asked", "kept, not read"}
 """What of `FUSED` the edit leaves to the user."""
 
 IF_X = "s = q @ k.mT\nif x is not None:\n"
@@ -61,6 +61,17 @@ def edited(body: str) -> str | None:
             "dots = torch.matmul(q, k.transpose(-1, -2)) * self.scale\nattn = self.attend(dots)\n"
             "out = torch.matmul(attn, v)\nreturn out",
             "out = F.scaled_dot_product_attention(q, k, v, scale=self.scale)\nreturn out",
+        ),
+        (
+            'sim = einsum(f"b h i d, b h j d -> b h i j", q, k) * scale\nattn = sim.softmax(dim = -1)\n'
+            "attn = self.attn_dropout(attn)\n"
+            'out = einsum(f"b h i j, b h j d -> b h i d", attn, v)\nreturn out',
+            "out = F.scaled_dot_product_attention(\n    q,\n    k,\n    v,\n"
+            "    dropout_p=self.attn_dropout.p if self.training else 0.0,\n    scale=scale,\n)\nreturn out",
+        ),
+        (
+            "return torch.einsum('nhqk,nhkd->nhqd', (q @ k.mT).softmax(-1), v)",
+            "return F.scaled_dot_product_attention(q, k, v, scale=1.0)",
         ),
         (
             "return torch.softmax(q @ k.mT + mask, -1) @ v",
@@ -139,6 +150,11 @@ def test_the_last_two_of_four_dimensions_may_be_told_from_the_front(made: str, k
     "body",
     [
         "w = (q @ k.mT).softmax(-1)\nreturn w @ v, w",
+        "s = torch.einsum('bhid,bhjd->bhji', q, k)\nreturn s.softmax(-1) @ v",
+        "return torch.einsum('bhij,bhjd->bdhi', (q @ k.mT).softmax(-1), v)",
+        "s = torch.einsum(equation, q, k)\nreturn s.softmax(-1) @ v",
+        "s = torch.einsum(f'b h i d, b h j d -> {order}', q, k)\nreturn s.softmax(-1) @ v",
+        "return torch.einsum('bhid,bhjd->bhij', (q @ k.mT).softmax(-1), v)",
         "s = q @ k.mT\nw = s.softmax(-1)\nself.seen = s\nreturn w @ v",
         "s = q @ k.mT\nif mask is not None:\n    s = s * 2\nw = s.softmax(-1)\nreturn w @ v",
         IF_X + "    s = s + x\nelse:\n    s = s + 1\nreturn s.softmax(-1) @ v",

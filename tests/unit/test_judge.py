@@ -652,8 +652,15 @@ def test_others_are_blamed_only_where_they_were_seen(load: float | None, blamed:
 def test_a_warning_writes_its_share_as_every_other_sentence_does() -> None:
     experiment = Experiment(timed([(BF16, 1.03)]), luck=0.4, noise=1.0, blocks=2)
     judgement = judged(experiment.windows, [amp()])
-    noisy = next(each for each in outcome_module._weak_evidence(judgement) if each.slug == "noisy")
+    noisy = next(each for each in outcome_module._weak_evidence(judgement, sure=False) if each.slug == "noisy")
     assert re.search(r"no difference below \d+ % is claimed", noisy.sentence)
+
+
+@pytest.mark.parametrize("sure", [False, True])
+def test_few_processes_are_a_warning_unless_they_were_enough(sure: bool) -> None:
+    judgement = judged(Experiment(timed([(BF16, 8.0)]), sessions=2).windows, [amp()])
+    slugs = [each.slug for each in outcome_module._weak_evidence(judgement, sure=sure)]
+    assert ("few-processes" in slugs) is not sure
 
 
 def test_threads_are_said_in_torchs_words() -> None:

@@ -17,6 +17,7 @@ from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.examine import judge, looks
 from bottleneck_doctor.examine.evidence import Candidate, JudgeEvidence
 from bottleneck_doctor.statistics import speedups
+from bottleneck_doctor.wording import words
 
 simulation = load("intervals")
 
@@ -101,6 +102,16 @@ def test_a_gain_of_a_hundred_times_need_not_be_told_from_one_of_fifty() -> None:
     ten = evidence([(WORKERS_2, 10.0), (WORKERS_1, 1.3), (BF16, 1.0)], luck=0.01, noise=0.005)
     assert looks.is_enough(ten, {key_of(WORKERS_1)})
     assert not looks.is_enough(ten, {key_of(never)}), "there are 10 % left to be saved"
+
+
+@pytest.mark.parametrize("luck", [0.02, 0.9])
+def test_a_gain_of_a_hundred_times_that_two_processes_show_has_an_interval(luck: float) -> None:
+    seen = evidence([(WORKERS_2, 130.0), (WORKERS_1, 1.3), (BF16, 1.0)], luck=luck, noise=0.02, sessions=2)
+    best = looks.offered(judge.judge(seen))
+    assert best is not None
+    assert best[1].low > 1
+    assert words.lower_end(best[1]) == best[1].low
+    assert looks.is_enough(seen, ()) is (luck < 0.5)
 
 
 def test_that_nothing_helps_is_enough_once_all_is_decided() -> None:

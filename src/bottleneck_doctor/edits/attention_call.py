@@ -31,6 +31,7 @@ from bottleneck_doctor.edits.tree import (
     put,
     small,
 )
+from bottleneck_doctor.runtime.wire.equations import is_product
 
 HIDES = -1e3
 """What is filled with this or less counts for nothing after a softmax."""
@@ -97,11 +98,13 @@ def _factors(node: cst.CSTNode) -> tuple[cst.BaseExpression, cst.BaseExpression]
     """What a product is of; None for anything else."""
     if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.MatrixMultiply):
         return node.left, node.right
-    if not isinstance(node, cst.Call) or last_name(node.func) not in ("matmul", "bmm"):
+    if not isinstance(node, cst.Call) or last_name(node.func) not in ("matmul", "bmm", "einsum"):
         return None
     if any(each.keyword is not None or each.star for each in node.args):
         return None
     values = [each.value for each in node.args]
+    if last_name(node.func) == "einsum":
+        return (values[1], values[2]) if _is_einsum(node) or _is_einsum(node, turned=True) else None
     if len(values) == 1 and isinstance(node.func, cst.Attribute):
         values.insert(0, node.func.value)
     return (values[0], values[1]) if len(values) == 2 else None
@@ -165,12 +168,14 @@ class _Chain:
         if scaled is not None:
             scale, scores = scaled[0], self._followed(scaled[1])
         found = _factors(scores)
-        if found is None:
+        # The rows of the keys are what the queries are multiplied by: `einsum` has them, a product has columns.
+        by_rows = _is_einsum(scores, turned=True)
+        if found is None or _is_einsum(scores) or _is_einsum(self.product, turned=True):
             raise _Unknown
         queries, turned = found
         # What `bmm` takes has three dimensions.
         last = _LAST_OF_THREE if _is_bmm(scores) else _LAST_OF_FOUR if self._is_view_of_four(turned) else _LAST
-        keys = _turned_back(turned, last)
+        keys = code(_bare(turned)) if by_rows else _turned_back(turned, last)
         self._use(queries)
         self._use(turned)
         given = [code(_bare(queries)), keys, code(_bare(values))]
@@ -414,6 +419,18 @@ def _bare(node: cst.BaseExpression) -> cst.BaseExpression:
 def _grouped(node: cst.BaseExpression) -> str:
     bare = _bare(node)
     return code(bare) if isinstance(bare, _PLAIN) else f"({code(bare)})"
+
+
+def _is_einsum(node: cst.BaseExpression, *, turned: bool = False) -> bool:
+    """Whether it is `einsum` of two, whose equation is that of a product (`is_product`)."""
+    if not isinstance(node, cst.Call) or last_name(node.func) != "einsum" or len(node.args) != 3:
+        return False
+    said = node.args[0].value
+    if isinstance(said, cst.FormattedString):
+        texts = [each.value for each in said.parts if isinstance(each, cst.FormattedStringText)]
+        return len(texts) == len(said.parts) and is_product("".join(texts), turned=turned)
+    known = constant(said)
+    return known is not None and isinstance(known[0], str) and is_product(known[0], turned=turned)
 
 
 def _is_bmm(node: cst.BaseExpression) -> bool:

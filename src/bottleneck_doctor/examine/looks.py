@@ -107,6 +107,8 @@ def _is_narrow(worth: Speedup) -> bool:
     """Whether the gain is known well enough."""
     low = words.lower_end(worth)
     gain = max(worth.estimate - 1, 0.0)
+    if low <= 0:
+        return False
     narrow = low >= SURE_OF_ESTIMATE * worth.estimate or 1 / low - 1 / worth.estimate <= SURE_OF_TIME
     return narrow and low >= 1 + SURE_OF_GAIN * gain
 

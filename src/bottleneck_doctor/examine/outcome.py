@@ -233,7 +233,7 @@ def _warnings(gathered: Gathered, judged: judge.Judgement | None) -> list[Warnin
             )
         )
     if judged is not None:
-        found += _weak_evidence(judged)
+        found += _weak_evidence(judged, sure=gathered.sure_after is not None)
     if gathered.selection is not None:
         found += _odd_loop(gathered.selection.found)
     if gathered.missing_ranks:
@@ -310,7 +310,8 @@ def _named(paths: Sequence[str]) -> str:
     return names[0] + (f" (and {len(names) - 1} more)" if len(names) > 1 else "")
 
 
-def _weak_evidence(judged: judge.Judgement) -> list[Warning]:
+def _weak_evidence(judged: judge.Judgement, *, sure: bool) -> list[Warning]:
+    """`sure`: measuring ended because what is known is enough, however few processes that took."""
     found = []
     if judged.floor > NOISY_FLOOR:
         found.append(
@@ -323,7 +324,7 @@ def _weak_evidence(judged: judge.Judgement) -> list[Warning]:
     sessions = judged.baseline.sessions if judged.baseline else 0
     # Fixes that were measured by pairs of processes need no sessions.
     switched = [fix for fix in judged.fixes if not knobs.of_layer(fix.setting, "session")]
-    if sessions < schedule.LEAST_SESSIONS and any(fix.status != "not_applicable" for fix in switched):
+    if not sure and sessions < schedule.LEAST_SESSIONS and any(fix.status != "not_applicable" for fix in switched):
         found.append(
             Warning(
                 slug="few-processes",

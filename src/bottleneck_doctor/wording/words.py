@@ -176,12 +176,17 @@ def command_text(command: Iterable[str]) -> str:
     return shlex.join(command)
 
 
+WIDEST = 20.0
+"""If the upper end of an interval from one or two sessions is this many times the lower one, it says nothing, unless it
+lies above 1."""
+
+
 def has_interval(speedup: Speedup) -> bool:
     """Whether the interval says anything: finite, ordered, and not the endless one that one or two sessions give."""
     values = (speedup.estimate, speedup.low, speedup.high)
     if not all(math.isfinite(value) and value >= 0 for value in values) or speedup.low > speedup.high:
         return False
-    return speedup.sessions >= 3 or (speedup.low > 0.05 and speedup.high < 20)
+    return speedup.sessions >= 3 or speedup.low > 1 or 0 < speedup.high < WIDEST * speedup.low
 
 
 def lower_end(speedup: Speedup | None) -> float:

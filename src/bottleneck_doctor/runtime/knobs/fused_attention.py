@@ -21,6 +21,7 @@ from ..process.patches import Patches
 from ..process.source_trees import SourceTrees, first_line, functions
 from ..process.user_code import is_users_file
 from ..process.uses import functions_in, functions_of, globals_of
+from ..wire.equations import is_product
 from . import GuestContext, Knob, Refused
 from ._attention import PRODUCTS, Pending, Unfit
 from ._modules import is_compiled
@@ -102,10 +103,10 @@ class FusedAttention(Knob):
             if len(operands) == _TWICE and isinstance(equation, str):
                 one, other = operands
                 if isinstance(one, Pending):
-                    if _is_product(equation, turned=False):
+                    if is_product(equation, turned=False):
                         return self._second(one, other, lambda: original(equation, one, other))
                 elif (
-                    _is_product(equation, turned=True)
+                    is_product(equation, turned=True)
                     and _may_be_scores(one, other, turned=True)
                     and self._is_written_out(get_frame(1))
                 ):
@@ -169,19 +170,6 @@ def _may_be_scores(one: Any, other: Any, *, turned: bool = False) -> bool:
         return False
     inner: int = other.shape[-1 if turned else -2]
     return tuple(one.shape[:-2]) == tuple(other.shape[:-2]) and int(one.shape[-1]) == inner
-
-
-def _is_product(equation: str, *, turned: bool) -> bool:
-    """Whether an equation is `bid,bjd->bij` (`turned`) or `bij,bjd->bid`, whatever its letters are."""
-    left, arrow, made = equation.replace(" ", "").partition("->")
-    one, comma, other = left.partition(",")
-    if not arrow or not comma or "," in other or "." in equation or len({len(one), len(other), len(made)}) != 1:
-        return False
-    if len(one) < 3 or one[:-2] != other[:-2] or one[:-2] != made[:-2] or len(set(one)) != len(one):
-        return False
-    row, inner = one[-2], one[-1]
-    shared, column = (other[-1], other[-2]) if turned else (other[-2], other[-1])
-    return shared == inner and made[-2:] == row + column and len({row, inner, column}) == 3
 
 
 # -- which functions ---------------------------------------------------------------------------------------------------
