@@ -140,7 +140,7 @@ class Told:
     seconds: float
 
 
-def told(row: Row, seed: int) -> Told:
+def examined(row: Row, seed: int) -> Examined:
     """One examination of a row."""
     generator = random.Random(f"{row.name} {seed}")
     period, busy, threads = row.neighbour
@@ -153,15 +153,20 @@ def told(row: Row, seed: int) -> Told:
         start=row.start,
         wait=0.5,
     )
-    examined = Examined(machine, seed=seed)
-    result: Result = examined.result
+    return Examined(machine, seed=seed)
+
+
+def told(row: Row, seed: int) -> Told:
+    """What one examination of a row said."""
+    made = examined(row, seed)
+    result: Result = made.result
     promised = ranking.promise(result)
     if promised is None or promised.speedup is None:
-        return Told(None, 1.0, False, machine.now)
+        return Told(None, 1.0, False, made.machine.now)
     worth = truth(row.worth, promised.setting)
     parts = [{name: value for name, value in promised.setting.items() if name != left} for left in promised.setting]
     needless = any(worth < WORTH_NOTHING * truth(row.worth, part) for part in parts)
-    return Told(promised.speedup, worth, needless, machine.now)
+    return Told(promised.speedup, worth, needless, made.machine.now)
 
 
 @dataclass(frozen=True)
