@@ -143,10 +143,11 @@ class SteadyRun(FedRun):
         """
         if self._timing:
             self._stop_timing(self.clock() if at is None else at)
-        elif self._led + self._asked and not self._held and self._paused:
+        elif self._led + self._asked and not self._held:
             # The lead-in outlasts what the user runs at a stretch: half of that has to do, or nothing is ever timed.
-            # The first stretch of a window says nothing, since the window began somewhere within it.
-            self._lead_in = min(self._lead_in, (self._led + self._asked) // 2)
+            # Of the first stretch, only the end is known: the window began somewhere within it.
+            least = 0 if self._paused else 1
+            self._lead_in = min(self._lead_in, max(least, (self._led + self._asked) // 2))
         self._led_without_pause = False
         self._paused = True
         if epoch_over and self._open and not self.feed.persistent:
