@@ -267,7 +267,7 @@ def main() -> int:
             for row, more in zip(short, pool.map(summary, short, counts, (1 + done for done in begun)), strict=True):
                 document["rows"][row.name] = asdict(_counted(document, row).with_more(more))
                 save(options.json, document)
-            print(f"{min(begun) + AT_ONCE} examinations a row", file=sys.stderr, flush=True)
+            print(f"{min(begun) + min(counts)} examinations a row", file=sys.stderr, flush=True)
     show(document)
     return 0
 

@@ -98,9 +98,7 @@ class Examined:
 def run(scenario: Scenario, generator: random.Random, ways: Sequence[Way] = WAYS, *, again: bool = False) -> Examined:
     """Simulate one examination. `again`: windows that were disturbed are taken again, as `measure.quiet` does; what is
     waited for is over when it is."""
-    taken = [
-        each for session in range(1, scenario.sessions + 1) for each in _process(scenario, session, generator, again)
-    ]
+    taken = _examination(scenario, generator, again)
     truths: dict[str, list[float]] = {}
     for each in taken:
         if each.truth is not None and each.counts:
@@ -136,6 +134,13 @@ class _Taken:
             started=self.at, label=self.label, status="ok" if self.counts else "discarded",
             around=None if seen is None else Surroundings(cpus=cpus, others_wanted=seen),
         )  # fmt: skip
+
+
+def _examination(scenario: Scenario, generator: random.Random, again: bool) -> list[_Taken]:
+    """The windows of all processes."""
+    return [
+        each for session in range(1, scenario.sessions + 1) for each in _process(scenario, session, generator, again)
+    ]
 
 
 def _process(scenario: Scenario, session: int, generator: random.Random, again: bool) -> Iterator[_Taken]:
@@ -248,11 +253,7 @@ def kept(scenario: Scenario, replications: int, seed: int) -> tuple[Row, Row]:
     truth = math.log(scenario.alone[0])
     found: tuple[list[speedups.SpeedupEstimate], list[speedups.SpeedupEstimate]] = ([], [])
     for _ in range(replications):
-        taken = [
-            each
-            for session in range(1, scenario.sessions + 1)
-            for each in _process(scenario, session, generator, again=False)
-        ]
+        taken = _examination(scenario, generator, again=False)
         windows = [each.window("wanted", scenario.cpus) for each in taken]
         made = pairing.pairs(windows, None)
         for place, pairs in zip(found, (made, pairing.undisturbed(made, windows)), strict=True):
@@ -264,6 +265,10 @@ def kept(scenario: Scenario, replications: int, seed: int) -> tuple[Row, Row]:
         widths = sorted(math.log(each.high / each.low) for each in estimates)
         rows.append(Row(fmean(errors), stdev(errors), fmean(held), widths[len(widths) // 2]))
     return rows[0], rows[1]
+
+
+def cells(row: Row) -> str:
+    return f"{row.bias:>+8.2%} {row.spread:>7.1%} {row.coverage:>7.1%} {row.width:>8.1%}"
 
 
 def main() -> None:
@@ -278,18 +283,13 @@ def main() -> None:
         each = replace(scenario, sessions=options.sessions)
         made = rows(each, options.replications, options.seed)
         calm = rows(each, options.replications, options.seed + 1, ("wanted",), again=True)
-        cells = [
-            f"{row.bias:>+8.2%} {row.spread:>7.1%} {row.coverage:>7.1%} {row.width:>8.1%}"
-            for row in (*made.values(), *calm.values())
-        ]
-        print(f"{scenario.name:40}" + "".join(cells), flush=True)
+        print(scenario.name.ljust(40) + "".join(map(cells, (*made.values(), *calm.values()))), flush=True)
     print(f"\n{'neighbour':40}{'all pairs':>33}{'those kept':>33}")
     for scenario in FIRST_ONLY:
-        cells = [
-            f"{row.bias:>+8.2%} {row.spread:>7.1%} {row.coverage:>7.1%} {row.width:>8.1%}"
-            for row in kept(scenario, options.replications, options.seed)
-        ]
-        print(f"{scenario.name:40}" + "".join(cells), flush=True)
+        print(
+            scenario.name.ljust(40) + "".join(map(cells, kept(scenario, options.replications, options.seed))),
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -84,12 +84,16 @@ def half_width(prior: Spread, level: float) -> float:
     return student_t_quantile((1 + level) / 2, prior.degrees_of_freedom) * math.sqrt(prior.variance)
 
 
+def prior_without(examinations: Sequence[dict[str, Any]], program: str) -> Spread:
+    """What is fitted to all programs but one."""
+    return typical(settings_spreads([each for each in examinations if each["program"] != program]), MOST_DEGREES)
+
+
 def coverage(examinations: Sequence[dict[str, Any]], level: float) -> tuple[int, int]:
     """How many processes were near enough to the mean of the others of their setting, and of how many."""
     inside = seen = 0
     for each in examinations:
-        others = [other for other in examinations if other["program"] != each["program"]]
-        half = half_width(typical(settings_spreads(others), MOST_DEGREES), level)
+        half = half_width(prior_without(examinations, each["program"]), level)
         for values in each["settings"].values():
             for index, value in enumerate(values):
                 rest = values[:index] + values[index + 1 :]
@@ -110,15 +114,14 @@ def few_processes(
         rows = {key: values for key, values in each["settings"].items() if len(values) > first}
         if not rows:
             continue
-        others = [other for other in examinations if other["program"] != each["program"]]
-        prior = typical(settings_spreads(others), MOST_DEGREES)
+        prior = prior_without(examinations, each["program"])
         for start in range(LEAST):
             turned = {key: values[start:] + values[:start] for key, values in rows.items()}
             found = spreads({key: dict(enumerate(values[:first])) for key, values in turned.items()})
             for key, values in turned.items():
                 spread = with_others(found[key], prior) if others_lend else found[key]
-                error = max(MINIMUM_STANDARD_ERROR, math.sqrt(spread.variance / first))
-                half = student_t_quantile((1 + level) / 2, spread.degrees_of_freedom) * error
+                error = max(MINIMUM_STANDARD_ERROR**2, spread.variance / first)
+                half = half_width(replace(spread, variance=error), level)
                 rest = values[first:]
                 halves.append(half)
                 # The mean of the rest has luck of its own, which the interval need not hold.

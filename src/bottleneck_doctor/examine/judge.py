@@ -380,13 +380,12 @@ def _verdict(
         return Verdict(sentence="Cannot tell: the training as written could not be measured.")
     opening = _opening(baseline)
     if leading is not None:
-        part = headline.may_do(leading, outcomes, estimates.adds)
         sentence = f"{opening} {promise_words.claim(leading.setting, leading.figure, evidence.found.device)}"
         single = leading.fix or _best_single(outcomes)
         told = (
             sentence,
             promise_words.needless(together, evidence.found.device),
-            promise_words.may_do(part.setting, part.speedup, evidence.found.device) if part and part.speedup else "",
+            promise_words.may_do(headline.may_do(leading, outcomes, estimates.adds), evidence.found.device),
             promise_words.kept_memory(leading.setting),
             promise_words.preparing(preparation(leading.setting, evidence.found)),
             promise_words.RISK_TOLD[leading.risk],

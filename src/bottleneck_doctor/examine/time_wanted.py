@@ -69,7 +69,7 @@ def fewest_for(speed: float, spread: float, fixes_tried: int) -> int:
     seen = with_others(Spread(math.hypot(PROCESS_LUCK, spread) ** 2, 1.0))
     quantile = student_t_quantile(1 - speedups.SIGNIFICANCE / (2 * max(1, fixes_tried)), seen.degrees_of_freedom)
     two = speedups.SESSIONS_OF_A_LARGE_CLAIM
-    low = math.log(speed) - quantile * math.sqrt(seen.variance / two) if speed > 1 else 0.0
+    low = math.log(speed) - quantile * math.sqrt(seen.variance / two)
     return two if low > math.log1p(speedups.MINIMUM_FLOOR) else schedule.LEAST_SESSIONS
 
 

@@ -177,14 +177,16 @@ def undisturbed(made: Sequence[Pair], windows: Iterable[Window]) -> list[Pair]:
 
     The load alone decides, and no setting changes what other programs want. So no setting is favoured.
     """
-    usual = [load for each in windows if usable(each) and (load := load_beside(each)) is not None]
-    calm = [each for each in made if each.load is None or not neighbours.disturbed(each.load, usual)]
+    most = neighbours.most_calm([load for each in windows if usable(each) and (load := load_beside(each)) is not None])
+
+    def is_calm(pair: Pair) -> bool:
+        return pair.load is None or pair.load <= most
+
     sessions: dict[str, set[int]] = defaultdict(set)
-    for each in calm:
+    for each in filter(is_calm, made):
         sessions[each.key].add(each.session)
     enough = {key for key, seen in sessions.items() if len(seen) >= MINIMUM_SESSIONS}
-    kept = {id(each) for each in calm}
-    return [each for each in made if each.key not in enough or id(each) in kept]
+    return [each for each in made if each.key not in enough or is_calm(each)]
 
 
 def quick_speeds(windows: Sequence[Window], epoch_batches: int | None) -> dict[str, float]:

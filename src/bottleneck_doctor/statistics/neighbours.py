@@ -98,7 +98,13 @@ def slope(windows: Iterable[Beside]) -> float:
 def disturbed(here: float, usual: Sequence[float]) -> bool:
     """Whether a window with the load `here` met much more than comparable windows, whose loads are `usual`. A neighbour
     that stays, or that always comes and goes, belongs to this machine and disturbs nothing."""
+    return here > most_calm(usual)
+
+
+def most_calm(usual: Sequence[float]) -> float:
+    """The highest load that disturbs no window, if those of comparable windows are `usual`; infinite if there are
+    none."""
     if not usual:
-        return False
+        return math.inf
     centre = median(usual)
-    return here > centre + max(DISTURBED, UNUSUAL * median(abs(each - centre) for each in usual))
+    return centre + max(DISTURBED, UNUSUAL * median(abs(each - centre) for each in usual))

@@ -26,6 +26,7 @@ from bottleneck_doctor.statistics.spread import (
     groups_sharing_sessions,
     spread_of_difference,
     spreads,
+    together,
     with_others,
 )
 
@@ -106,13 +107,11 @@ def estimate_all(
     found: dict[str, Spread] = {}
     for group in groups_sharing_sessions(means, control):
         found.update(spreads({setting: means[setting] for setting in group}))
-    few = {setting for setting, sessions in means.items() if len(sessions) == SESSIONS_OF_A_LARGE_CLAIM}
     # What is known of other programs is how windows of a process deviate from those of another one.
-    few -= {control, *(seen.setting for seen in observations if seen.of_processes)}
-    found.update({setting: with_others(found[setting]) for setting in few})
+    apart = {control, *(seen.setting for seen in observations if seen.of_processes)}
     return {
         setting: _estimate(
-            setting, list(sessions.values()), windows[setting], found.get(setting), level, lent=setting in few
+            setting, list(sessions.values()), windows[setting], found.get(setting), level, lends=setting not in apart
         )
         for setting, sessions in means.items()
     }
@@ -136,11 +135,8 @@ def differences(
         group = next((each for each in groups if setting in each and base in each), [])
         spread = spread_of_difference({each: means[each] for each in group}, setting, base) if group else None
         values = [means[setting][session] - means[base][session] for session in both]
-        few = spread is not None and len(both) == SESSIONS_OF_A_LARGE_CLAIM
-        if spread is not None and few:
-            # Settings differ less from one another than from the training as written, so this is lent too much spread.
-            spread = with_others(spread)
-        found[setting] = _estimate(setting, values, min(windows[setting], windows[base]), spread, level, lent=few)
+        # Settings differ less from one another than from the training as written, so this is lent too much spread.
+        found[setting] = _estimate(setting, values, min(windows[setting], windows[base]), spread, level, lends=True)
     return found
 
 
@@ -225,14 +221,10 @@ def verdict(
 def surely_faster(one: SpeedupEstimate, other: SpeedupEstimate, level: float = 0.95) -> bool:
     """Whether the interval of `one` over `other` lies above 1, for two estimates that need not come from the same
     sessions. In sessions that measured both, `differences` knows more."""
-    variances = [each.standard_error**2 for each in (one, other)]
-    if not all(map(math.isfinite, variances)):
+    errors = [Spread(each.standard_error**2, each.degrees_of_freedom) for each in (one, other)]
+    if not all(math.isfinite(each.variance) for each in errors):
         return False
-    df = sum(variances) ** 2 / sum(
-        value**2 / each.degrees_of_freedom for value, each in zip(variances, (one, other), strict=True)
-    )
-    half_width = student_t_quantile((1 + level) / 2, df) * math.sqrt(sum(variances))
-    return one.log_mean - other.log_mean > half_width
+    return one.log_mean - other.log_mean > _half_width(together(*errors), level)
 
 
 def difference(first: Sequence[float], second: Sequence[float], level: float = 0.95) -> tuple[float, float] | None:
@@ -246,12 +238,13 @@ def difference(first: Sequence[float], second: Sequence[float], level: float = 0
         return None
     # No loop repeats to better than this, whatever the group seems to show.
     least = MINIMUM_STANDARD_ERROR**2
-    errors = [max(least, variance(group) / len(group)) for group in (first, second)]
-    df = sum(errors) ** 2 / sum(
-        error**2 / (len(group) - 1) for error, group in zip(errors, (first, second), strict=True)
-    )
-    half_width = student_t_quantile((1 + level) / 2, df) * math.sqrt(sum(errors))
-    return fmean(first) - fmean(second), half_width
+    errors = [Spread(max(least, variance(group) / len(group)), len(group) - 1) for group in (first, second)]
+    return fmean(first) - fmean(second), _half_width(together(*errors), level)
+
+
+def _half_width(error: Spread, level: float) -> float:
+    """Half the width of an interval at `level`, of an error with this variance."""
+    return student_t_quantile((1 + level) / 2, error.degrees_of_freedom) * math.sqrt(error.variance)
 
 
 def sessions_needed(
@@ -350,14 +343,17 @@ def baseline_at(times: Sequence[float], costs: Sequence[float], at: float) -> fl
 
 
 def _estimate(
-    setting: str, session_means: Sequence[float], pairs: int, spread: Spread | None, level: float, *, lent: bool = False
+    setting: str, session_means: Sequence[float], pairs: int, spread: Spread | None, level: float, *, lends: bool
 ) -> SpeedupEstimate:
+    """`lends`: whether what is known of other programs holds for this."""
     # Sessions count alike, however many windows each has: sessions vary more than their windows do. The spread of
     # unweighted means is an unbiased measure of the error of their mean, even if some of them are noisier.
     sessions = len(session_means)
     log_mean = math.fsum(session_means) / sessions
     if spread is None:
         return SpeedupEstimate(setting, _exp(log_mean), 0.0, math.inf, pairs, sessions, log_mean, math.inf, 0.0, 1.0)
+    lent = lends and sessions == SESSIONS_OF_A_LARGE_CLAIM
+    spread = with_others(spread) if lent else spread
     error = max(MINIMUM_STANDARD_ERROR, math.sqrt(spread.variance / sessions))
     df = spread.degrees_of_freedom
     half_width = student_t_quantile((1 + level) / 2, df) * error

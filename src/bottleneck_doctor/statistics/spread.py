@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, median, variance
 
 from bottleneck_doctor.statistics.distributions import digamma, trigamma, trigamma_inverse
@@ -77,7 +77,7 @@ def spreads(means: Means) -> dict[str, Spread]:
     shared = Spread(max(variance(list(luck.values())), error_of_luck), len(luck) - 1)
     # The variance of the session effects already includes the settings' own deviations once, averaged.
     return {
-        setting: _together(shared, Spread(max(0.0, each.variance - error_of_luck), each.degrees_of_freedom))
+        setting: together(shared, Spread(max(0.0, each.variance - error_of_luck), each.degrees_of_freedom))
         for setting, each in own.items()
     }
 
@@ -95,10 +95,10 @@ def spread_of_difference(means: Means, one: str, other: str) -> Spread | None:
     if found is None:
         return own_spread(seen)
     own, _ = found
-    return _together(own[one], own[other])
+    return together(own[one], own[other])
 
 
-def _together(one: Spread, other: Spread) -> Spread:
+def together(one: Spread, other: Spread) -> Spread:
     """The spread of a sum, with Satterthwaite's degrees of freedom."""
     total = one.variance + other.variance
     degrees = one.variance**2 / one.degrees_of_freedom + other.variance**2 / other.degrees_of_freedom
@@ -192,8 +192,8 @@ def moderate(spreads: Sequence[Spread]) -> list[Spread]:
         if each.variance > prior.variance:
             moderated.append(Spread(each.variance, max(1.0, df)))
         else:
-            drawn = (prior.degrees_of_freedom * prior.variance + df * each.variance) / (prior.degrees_of_freedom + df)
-            moderated.append(Spread(drawn, min(prior.degrees_of_freedom + df, total)))
+            drawn = _drawn(each, prior)
+            moderated.append(replace(drawn, degrees_of_freedom=min(drawn.degrees_of_freedom, total)))
     return moderated
 
 
@@ -203,9 +203,14 @@ def with_others(few: Spread, prior: Spread = OF_PROCESSES) -> Spread:
     A small variance is drawn up, since two sessions may agree by chance. A large one is kept, since it may be true of
     this program. As much is known of both as their degrees of freedom say together.
     """
-    df = prior.degrees_of_freedom + few.degrees_of_freedom
-    drawn = (prior.degrees_of_freedom * prior.variance + few.degrees_of_freedom * few.variance) / df
-    return Spread(max(few.variance, drawn), df)
+    drawn = _drawn(few, prior)
+    return replace(drawn, variance=max(few.variance, drawn.variance))
+
+
+def _drawn(own: Spread, prior: Spread) -> Spread:
+    """A variance drawn towards the prior's, by the degrees of freedom of each, and those of both together."""
+    df = prior.degrees_of_freedom + own.degrees_of_freedom
+    return Spread((prior.degrees_of_freedom * prior.variance + own.degrees_of_freedom * own.variance) / df, df)
 
 
 def typical(spreads: Sequence[Spread], most_degrees: float) -> Spread:

@@ -9,6 +9,7 @@ from bottleneck_doctor.documents.report import (
     Confirmation,
     Confirmed,
     ConfirmedBy,
+    FixOutcome,
     Preparation,
     Risk,
     Setting,
@@ -82,9 +83,13 @@ def needless(combination: Combination | None, device: str) -> str:
     )
 
 
-def may_do(part: Setting, figure: Speedup, device: str) -> str:
-    """That a part of a promise may do by itself, as a sentence: nothing shows that the rest adds anything to it."""
-    return f"{words.setting_code(part, device)} alone measured {words.speedup_text(figure)}, and may be enough."
+def may_do(part: FixOutcome | None, device: str) -> str:
+    """That a part of a promise may do by itself, as a sentence: nothing shows that the rest adds anything to it; ""
+    where there is none."""
+    if part is None or part.speedup is None:
+        return ""
+    name = words.setting_code(part.setting, device)
+    return f"{name} alone measured {words.speedup_text(part.speedup)}, and may be enough."
 
 
 def kept_memory(setting: Setting) -> str:

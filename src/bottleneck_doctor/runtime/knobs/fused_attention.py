@@ -75,8 +75,13 @@ class FusedAttention(Knob):
         self._places = context.steps.noted.get(NAME) or set()
         if not self._places:
             raise Refused("no attention was found in the program's own functions")
-        for owner, name, called in [*_imported({path for path, _ in self._places}), *_OWNERS]:
-            self._patches.put(owner, name, self._einsum if called == "einsum" else self._product)
+        einsum = torch.einsum
+
+        def instead(original: Callable[..., Any]) -> Callable[..., Any]:
+            return self._einsum(original) if original is einsum else self._product(original)
+
+        for owner, name in [*_imported({path for path, _ in self._places}), *_OWNERS]:
+            self._patches.put(owner, name, instead)
 
     def revert(self, context: GuestContext) -> None:
         self._patches.take_off()
@@ -132,21 +137,21 @@ class FusedAttention(Knob):
 
 KNOB = FusedAttention
 
-_OWNERS: Tuple[Tuple[Any, str, str], ...] = (
-    (torch, "matmul", "matmul"),
-    (torch, "bmm", "bmm"),
-    (torch, "einsum", "einsum"),
-    (torch.Tensor, "matmul", "matmul"),
-    (torch.Tensor, "bmm", "bmm"),
-    (torch.Tensor, "__matmul__", "matmul"),
+_OWNERS: Tuple[Tuple[Any, str], ...] = (
+    (torch, "matmul"),
+    (torch, "bmm"),
+    (torch, "einsum"),
+    (torch.Tensor, "matmul"),
+    (torch.Tensor, "bmm"),
+    (torch.Tensor, "__matmul__"),
 )
-"""What computes a product: who holds it, under which name, and what it is."""
+"""What computes a product, by the names under which programs call it."""
 
 
-def _imported(files: Set[str]) -> Iterator[Tuple[Any, str, str]]:
+def _imported(files: Set[str]) -> Iterator[Tuple[Any, str]]:
     """The same, of the modules of these files that took it out of torch by name (`from torch import einsum`)."""
     paths = {os.path.abspath(each) for each in files}
-    originals = {id(getattr(owner, name)): called for owner, name, called in _OWNERS if owner is torch}
+    originals = {id(getattr(owner, name)) for owner, name in _OWNERS if owner is torch}
     for module in list(sys.modules.values()):
         # Not by `getattr`: some modules import others once they are asked for anything.
         names = getattr(module, "__dict__", {})
@@ -154,7 +159,7 @@ def _imported(files: Set[str]) -> Iterator[Tuple[Any, str, str]]:
         if isinstance(path, str) and os.path.abspath(path) in paths:
             for name, value in list(names.items()):
                 if id(value) in originals:
-                    yield module, name, originals[id(value)]
+                    yield module, name
 
 
 def _transformed() -> bool:
