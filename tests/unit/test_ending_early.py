@@ -239,6 +239,13 @@ def test_a_large_gain_is_worth_the_time_of_a_second_process() -> None:
     assert workers.speedup.sessions == 2
 
 
+def test_more_time_is_asked_for_where_it_holds_a_claim_but_not_all_processes_that_the_user_wants() -> None:
+    examined = Examined(slow(), sessions=8)
+    assert max(examined.totals) <= time_wanted.LONGEST
+    assert len(examined.totals) == 2
+    assert "and you asked for 8 processes" in notes(examined, "in all")[0]
+
+
 def test_a_small_gain_takes_more_processes() -> None:
     large, small = (
         Examined(Machine(step=0.3, start=35.0, luck=0.01, wait=0.3, speeds={"autocast=bfloat16": speed}))

@@ -94,7 +94,7 @@ def ask_for_time(
             asked=sessions is not None,
         )
 
-    want = wanted(setup, sessions or leading.fewest())
+    want = wanted(setup, schedule.LEAST_SESSIONS if sessions else leading.fewest())
     total = budget.total or budget.elapsed() + budget.left()
     more = time_wanted.extension(want, budget.left(), total, promising=setting is not None or unknown)
     named = telling.so_far(setting, leading.speed, selection.found.device) if setting else ""
