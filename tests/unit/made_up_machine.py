@@ -58,6 +58,7 @@ class Training:
     with these numbers, counted over all processes from 1. `hangs_from`: the number of the first window in which no
     step is made. `others`: threads of other programs that want a CPU at a moment; steps take longer by as much as they
     would on `cpus` CPUs that all of them share.
+    `device`: where the model computes.
     `luck`: by how much what a setting is worth differs between processes, and `noise`: what a step takes
     between windows; both as standard deviations of logs, and the same in every run.
     """
@@ -86,6 +87,7 @@ class Training:
     cpus: float = 2.0
     optimizer: float = 0.2
     """Part of what is computed in a step that the optimizer takes."""
+    device: str = "cpu"
     able: tuple[str, ...] = ()
     """Knobs that can be applied to this loop, of those that can't be to each."""
     luck: float = 0.0
@@ -316,6 +318,7 @@ class MadeUpSession:
             prefetch_factor=2 if training.workers else None,
             epoch_batches=training.epoch if training.loader else None,
             has_loader=training.loader,
+            device=training.device,
             setup_seconds=training.start,
             obstacles=dict.fromkeys(training.able, ""),
         )

@@ -372,7 +372,7 @@ def test_a_window_that_was_disturbed_is_taken_again_once_the_neighbour_is_gone()
 def test_a_neighbour_that_stays_is_the_machine_as_it_is() -> None:
     assert not taken_again(Examined(Machine(others=lambda now: 2.0)))
     # One that comes and stays costs a try or two in the process that it comes to, and little time.
-    stays = Examined(Machine(others=lambda now: 2.0 if now > 40.0 else 0.0))
+    stays = Examined(Machine(others=lambda now: 2.0 if now > 30.0 else 0.0))
     assert 1 <= len(taken_again(stays)) <= quiet.MOST_AGAIN
     waited = [spent for text, spent, _ in stays.machine.said if "waiting until another program" in text]
     assert len(waited) <= 2 * quiet.MOST_AGAIN * quiet.WAIT_SECONDS / quiet.LOOK_SECONDS

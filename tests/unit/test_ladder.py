@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from tests.unit.test_judge import FOUND
@@ -120,3 +122,57 @@ def test_what_has_nothing_to_do_beside_another_change_is_not_put_on_top_of_it() 
     assert rungs(tried, known, {}, 0) == [("cached-samples", CACHED), ("amp-bf16", {**CACHED, **BF16})]
     known[key_of(batched)] = 4.0
     assert [fix for fix, _ in rungs(tried, known, {}, 0)] == ["batched-transforms", "amp-bf16"]
+
+
+def tried(selection: Selection, worth: Mapping[str, float], session: int, *settings: Setting) -> None:
+    """These settings in a session, each of worth as many times as what they change together."""
+    machine = Machine(selection, lambda setting, mode: math.prod(worth.get(each, 1.0) for each in setting))
+    machine.clock = 20.0 * len(selection.measured.windows)
+    baseline = probe("baseline", {})
+    machine.measure(session, baseline)
+    for setting in settings:
+        machine.measure(session, probe(key_of(setting), setting), baseline)
+
+
+FUSED: Setting = {"fused_optimizer": True}
+MERGED: Setting = {"merged_groups": True}
+WORTH = {"autocast": 2.0, "fused_optimizer": 1.2}
+
+
+def chosen(worth: Mapping[str, float], *settings: Setting) -> Selection:
+    """The ladder of what the first session tried."""
+    selection = Selection(
+        Measurements(replace(FOUND, obstacles=dict.fromkeys((*WORTH, "merged_groups"), ""))), frozenset(), frozenset()
+    )
+    tried(selection, worth, 1, *settings)
+    selection.choose(1)
+    selection.climb()
+    return selection
+
+
+def test_what_a_later_session_tries_for_the_first_time_joins_the_ladder() -> None:
+    selection = chosen(WORTH, BF16)
+    assert not selection.ladder.rungs
+    assert not selection.climb_on(), "nothing is new"
+    tried(selection, WORTH, 2, BF16, FUSED)
+    assert selection.climb_on()
+    assert selection.ladder.rungs == [("amp-bf16", BF16), ("fused-optimizer", {**BF16, **FUSED})]
+    assert not selection.climb_on(), "nothing is new since then"
+
+
+def test_what_seems_to_bring_nothing_joins_no_ladder() -> None:
+    selection = chosen(WORTH, BF16)
+    tried(selection, {**WORTH, "fused_optimizer": 1.01}, 2, BF16, FUSED)
+    assert not selection.climb_on()
+    assert not selection.ladder.rungs
+
+
+def test_the_first_rung_stays() -> None:
+    """What led when the ladder was chosen was measured most, and nothing takes its place for one lucky window."""
+    selection = chosen(WORTH, BF16, FUSED)
+    before = selection.ladder.rungs
+    assert [fix for fix, _ in before] == ["amp-bf16", "fused-optimizer"]
+    slow = {"autocast": 0.4, "fused_optimizer": 1.2, "merged_groups": 1.5}
+    tried(selection, slow, 2, *[BF16] * 4, MERGED)
+    assert not selection.climb_on()
+    assert selection.ladder.rungs == before

@@ -15,7 +15,7 @@ from tests.unit.test_judge import BF16, BY_ID, FOUND, WORKERS_1, WORKERS_2, Expe
 from bottleneck_doctor.documents.labels import key_of
 from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.examine import judge, looks
-from bottleneck_doctor.examine.evidence import Candidate, JudgeEvidence
+from bottleneck_doctor.examine.evidence import Candidate, Estimates, JudgeEvidence
 from bottleneck_doctor.statistics import speedups
 from bottleneck_doctor.wording import words
 
@@ -33,7 +33,11 @@ def evidence(speeds: Sequence[tuple[Setting, float]], **experiment: Any) -> Judg
 
 
 def is_enough(speeds: Sequence[tuple[Setting, float]], coming: Collection[Setting] = (), **experiment: Any) -> bool:
-    return looks.is_enough(evidence(speeds, **experiment), {key_of(setting) for setting in coming})
+    return looks.is_enough(evidence(speeds, **experiment), by_key(*coming))
+
+
+def by_key(*settings: Setting) -> dict[str, Setting]:
+    return {key_of(setting): setting for setting in settings}
 
 
 CLEAR = [(WORKERS_2, 2.0), (WORKERS_1, 1.3), (BF16, 1.0)]
@@ -54,7 +58,7 @@ def test_a_claim_that_the_end_would_make_is_not_enough_for_a_look() -> None:
     seen = evidence([(WORKERS_2, 1.2), (WORKERS_1, 1.0), (BF16, 1.0)], luck=0.1, noise=0.02, sessions=4)
     assert looks.offered(judge.judge(seen)) is not None
     assert looks.offered(judge.judge(replace(seen, significance=speedups.INTERIM_SIGNIFICANCE))) is None
-    assert not looks.is_enough(seen, ())
+    assert not looks.is_enough(seen, {})
 
 
 def test_a_claim_whose_gain_is_hardly_known_is_not_enough() -> None:
@@ -62,7 +66,7 @@ def test_a_claim_whose_gain_is_hardly_known_is_not_enough() -> None:
     best = looks.offered(judge.judge(replace(seen, significance=speedups.INTERIM_SIGNIFICANCE)))
     assert best is not None
     assert best[1].low < looks.SURE_OF_ESTIMATE * best[1].estimate
-    assert not looks.is_enough(seen, ())
+    assert not looks.is_enough(seen, {})
 
 
 def test_what_may_still_win_is_waited_for() -> None:
@@ -73,6 +77,22 @@ def test_what_may_still_win_is_waited_for() -> None:
     assert not is_enough(near, coming=[WORKERS_1], only_in=few), "one process says little"
     assert is_enough(near, coming=[WORKERS_1]), "it had its processes"
     assert is_enough(CLEAR, coming=[WORKERS_1], only_in=few), "so much slower is no luck"
+
+
+def test_what_changes_more_than_what_is_claimed_needs_no_processes_of_its_own() -> None:
+    """Beside it in the same process, it says whether it is faster."""
+    few: Mapping[str, Sequence[int]] = {key_of({**WORKERS_2, **BF16}): (2,)}
+    for speed, enough in ((2.0, True), (2.04, True), (2.3, False)):
+        both: Setting = {**WORKERS_2, **BF16}
+        assert is_enough([(WORKERS_2, 2.0), (both, speed), (WORKERS_1, 1.0)], coming=[both], only_in=few) is enough
+
+
+def test_what_is_claimed_is_not_waited_for_itself() -> None:
+    assert is_enough(CLEAR, coming=[WORKERS_2], luck=0.004, noise=0.002)
+    two = evidence(CLEAR, sessions=2)
+    best = looks.offered(judge.judge(replace(two, significance=speedups.INTERIM_SIGNIFICANCE)))
+    assert best is not None
+    assert not looks._may_beat(Estimates(two), WORKERS_2, *best)
 
 
 def test_what_looks_faster_than_what_is_claimed_is_waited_for() -> None:
@@ -86,8 +106,8 @@ def test_what_looks_faster_than_what_is_claimed_is_waited_for() -> None:
         if window.setting == BF16
     ]
     seen = replace(seen, windows=[*seen.windows, *wild])
-    assert looks.is_enough(seen, {key_of(WORKERS_2)})
-    assert not looks.is_enough(seen, {key_of(WORKERS_2), key_of(WORKERS_1)})
+    assert looks.is_enough(seen, by_key(WORKERS_2))
+    assert not looks.is_enough(seen, by_key(WORKERS_2, WORKERS_1))
 
 
 def test_a_gain_of_a_hundred_times_need_not_be_told_from_one_of_fifty() -> None:
@@ -98,10 +118,10 @@ def test_a_gain_of_a_hundred_times_need_not_be_told_from_one_of_fifty() -> None:
     best = looks.offered(judge.judge(replace(seen, significance=speedups.INTERIM_SIGNIFICANCE)))
     assert best is not None
     assert best[1].low < looks.SURE_OF_ESTIMATE * best[1].estimate
-    assert looks.is_enough(seen, {key_of(never), key_of(WORKERS_1)}), "nothing can save more than 1 % of the time"
+    assert looks.is_enough(seen, by_key(never, WORKERS_1)), "nothing can save more than 1 % of the time"
     ten = evidence([(WORKERS_2, 10.0), (WORKERS_1, 1.3), (BF16, 1.0)], luck=0.01, noise=0.005)
-    assert looks.is_enough(ten, {key_of(WORKERS_1)})
-    assert not looks.is_enough(ten, {key_of(never)}), "there are 10 % left to be saved"
+    assert looks.is_enough(ten, by_key(WORKERS_1))
+    assert not looks.is_enough(ten, by_key(never)), "there are 10 % left to be saved"
 
 
 @pytest.mark.parametrize("luck", [0.02, 0.9])
@@ -111,7 +131,7 @@ def test_a_gain_of_a_hundred_times_that_two_processes_show_has_an_interval(luck:
     assert best is not None
     assert best[1].low > 1
     assert words.lower_end(best[1]) == best[1].low
-    assert looks.is_enough(seen, ()) is (luck < 0.5)
+    assert looks.is_enough(seen, {}) is (luck < 0.5)
 
 
 def test_that_nothing_helps_is_enough_once_all_is_decided() -> None:
@@ -135,7 +155,7 @@ def test_noise_that_decides_nothing_ends_once_hardly_anything_may_help() -> None
 def test_settings_of_a_start_are_decided_by_pairs_of_their_own() -> None:
     seen = evidence([(WORKERS_2, 1.0), (WORKERS_1, 0.6), (BF16, 1.0)], luck=0.0005, noise=0.0005)
     beside = Candidate(BY_ID["allocator"], settings=[{"allocator": "keep"}])
-    assert looks.is_enough(replace(seen, candidates=[*seen.candidates, beside]), ())
+    assert looks.is_enough(replace(seen, candidates=[*seen.candidates, beside]), {})
 
 
 # -- how often it is wrong ---------------------------------------------------------------------------------------------

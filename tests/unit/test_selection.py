@@ -181,6 +181,7 @@ def test_a_fix_climbs_with_the_best_of_its_settings_and_with_what_is_new() -> No
 
 
 def test_losers_are_measured_once_a_session_and_no_more(selection: Selection) -> None:
+    selection.focuses = False
     machine = Machine(selection, io_bound)
     machine.block(1)
     selection.choose(1)
@@ -203,6 +204,7 @@ def test_what_is_known_is_no_news(selection: Selection) -> None:
 
 
 def test_once_settled_only_the_best_of_each_fix_stays(selection: Selection) -> None:
+    selection.focuses = False
     machine = Machine(selection, io_bound)
     machine.block(1)
     selection.choose(1)
@@ -221,6 +223,7 @@ def test_once_settled_only_the_best_of_each_fix_stays(selection: Selection) -> N
 
 
 def test_what_brings_nothing_leaves_its_time_to_what_may(selection: Selection) -> None:
+    selection.focuses = False
     machine = Machine(selection, io_bound)
     machine.block(1)
     selection.choose(1)

@@ -4,13 +4,14 @@ further."""
 from __future__ import annotations
 
 import random
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.labels import BASELINE
+from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.examine import going_on, likeliest, looks, telling
 from bottleneck_doctor.examine.beside import Beside
+from bottleneck_doctor.examine.fitting import LEAST_WINDOWS, Fitting
 from bottleneck_doctor.examine.lifetime import Lifetime
 from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.examine.warming import Warming
@@ -27,8 +28,6 @@ from bottleneck_doctor.system.progress import Progress
 
 EXPLORING_SHARE = 0.45
 """Part of the budget that the first session may take to measure every setting once."""
-LEAST_WINDOWS = 3
-"""Windows that a session needs at least: a setting between two baselines."""
 
 
 class Blocks:
@@ -46,6 +45,7 @@ class Blocks:
         sessions: int | None,
         generator: random.Random,
     ) -> None:
+        selection.focuses = sessions is None
         self.beside = Beside(selection, starter, generator)
         self.selection = selection
         self.prober = prober
@@ -65,8 +65,7 @@ class Blocks:
         self._sessions = sessions
         self._generator = generator
         self._ceilings_known = False
-        self._scarce: bool | None = None
-        """Whether time is too short for a whole block in as many processes as a claim needs; None: not known yet."""
+        self._fitting = Fitting(selection, prober.costs, starter, sessions)
 
     # -- what there is -------------------------------------------------------------------------------------------------
 
@@ -80,6 +79,12 @@ class Blocks:
     def _next_probes(self) -> list[Probe]:
         """What the next session would measure first."""
         return self.selection.probes(self._starter.number + 1, first_block=True)
+
+    def _coming(self) -> dict[str, Setting]:
+        """The settings that the next session would measure, by key, as far as there is time."""
+        probes = list(filter(likeliest.is_candidate, self._next_probes()))
+        late = [each for each in self.selection.news(probes) if likeliest.is_dear(each)]
+        return {each.key: each.as_setting() for each in probes if each not in late or self._fitting.affords(each)}
 
     def held(self) -> int:
         """Sessions that hold a comparison."""
@@ -104,7 +109,7 @@ class Blocks:
         if self.sure_after is None and not more:
             return
         enough = self.held() >= looks.FIRST and looks.is_enough(
-            looks.evidence_of(self.selection, self.beside), {each.key for each in self._next_probes()}
+            looks.evidence_of(self.selection, self.beside), self._coming()
         )
         self.sure_after = self._budget.elapsed() if enough else None
 
@@ -150,23 +155,23 @@ class Blocks:
         if self.selection.chosen_after == 0:
             self.beside.look_at(live)
         self.warming.warm_up(live)
-        if self._scarce is None:
-            self._scarce = self._is_scarce(live)
+        self._fitting.begin(live.session.number)
+        scarce = self._fitting.scarce
         needs_ceilings = self.selection.found.has_loader and not self.selection.without_ceilings
-        if needs_ceilings and not self._ceilings_known and not self._scarce:
+        if needs_ceilings and not self._ceilings_known and not scarce:
             self._measure_ceilings(live)
         exploring = self.selection.chosen_after == 0
         if exploring and self.explainer is not None:
             # After the first timed windows, because they show whether other programs disturbed the window of phases.
             self.selection.heed_phases(self.explainer.shares_as_written())
-        if exploring and self._scarce:
+        if exploring and scarce:
             self._progress.stage("Measuring the most promising settings first")
         first = True
         while True:
             left = min(ends - self._budget.now(), self._budget.left())
             if exploring and not self.selection.explored():
                 left = max(left, EXPLORING_SHARE * self._budget.seconds - self._budget.spent())
-            if exploring and self._scarce:
+            if exploring and scarce:
                 left = min(left + going_on.askable(self._budget, asked=self._asked), self._budget.left())
             left = min(left, self.lifetime.left())
             probes = self.selection.probes(live.session.number, first_block=first)
@@ -177,15 +182,17 @@ class Blocks:
                 # No setting applies to this loop. Its speed, and the reason for it, are reported all the same.
                 for _ in range(LEAST_WINDOWS):
                     self.prober.measure(live.session, probe(BASELINE, {}))
-            if not probes or (not first and left < 2.5 * self.prober.costs.baseline()):
+            late = [] if exploring else self._fitting.deferred(probes, first)
+            if not probes or (not first and not late and left < 2.5 * self.prober.costs.baseline()):
                 break
-            fitting = self._fitting(probes, left, exploring=exploring, first=first)
+            fitting = late or self._fitting.fitting(probes, left, exploring=exploring, first=first, asked=self._asked)
             if not fitting:
                 break
             self._run_block(live, fitting)
             self.selection.ladder.heed_losses(self._measured, self.selection.candidates)
-            if self._scarce:
+            if scarce:
                 self.selection.heed_ceilings()
+            self.selection.heed_waits()
             if not self.selection.chosen_after and self.selection.explored():
                 self.selection.choose(live.session.number)
             first = False
@@ -202,53 +209,10 @@ class Blocks:
                 if not self.wanted():
                     self.explainer.allowance.inherit()
                 self.explainer.explain(live, self._starter.setup())
+        elif self.plan.sessions - self.held() >= looks.FIRST and self.selection.climb_on():
+            pass  # What was tried for the first time in this session joined the ladder.
         elif self.plan.sessions - self.held() >= schedule.LEAST_SESSIONS:
             self.selection.ladder.lighten(self._measured, self.selection.chosen_after)
-
-    def _is_scarce(self, live: Live) -> bool:
-        """Whether time is too short for a block of all settings in as many processes as a claim needs."""
-        probes = self.selection.probes(live.session.number, first_block=True)
-        # What takes long to try is left out where it does not fit, and changes nothing for the rest.
-        probes = [each for each in probes if not likeliest.is_dear(each)]
-        if not any(map(likeliest.is_candidate, probes)):
-            return False
-        block = schedule.block_seconds(probes, self._expected(probes), self.prober.costs.baseline())
-        sessions = min(self._sessions or schedule.LEAST_SESSIONS, schedule.LEAST_SESSIONS)
-        return sessions * block + (sessions - 1) * self._starter.setup() > self._budget.left()
-
-    def _expected(self, probes: Sequence[Probe]) -> dict[str, float]:
-        """Seconds that a window of each probe takes: as measured before, or else as expected."""
-        costs = self.prober.costs
-        return {each.key: costs.seconds.get(each.key) or costs.measuring(each) for each in probes}
-
-    def _fitting(self, probes: list[Probe], left: float, *, exploring: bool, first: bool) -> list[Probe]:
-        """The probes that the next block holds, with `left` seconds for it. The first block is never empty.
-
-        If time is scarce, the likeliest to pay go first. Then the exploring process measures them one at a time between
-        two baselines, as long as the other processes that a claim needs have time to measure the best of them.
-        """
-        costs = self.prober.costs
-        baseline = costs.baseline()
-        counts = Counter(window.label for window in self._measured.windows if ev.usable(window))
-        if not self._scarce:
-            return schedule.fitting(probes, self._expected(probes), baseline, left, counts)
-        found, selection = self.selection.found, self.selection
-        if exploring:
-            probes = selection.news(probes) or probes
-        probes = likeliest.in_turn(probes, selection.candidates, selection.speeds(), costs.supply, found)
-        expected = self._expected(probes)
-        if not exploring:
-            return schedule.fitting(probes, expected, baseline, left, counts)
-        others = max(0, min(self._sessions or schedule.LEAST_SESSIONS, schedule.LEAST_SESSIONS) - 1)
-        kept = going_on.kept(self._budget, others, self._starter.setup(), LEAST_WINDOWS * baseline, asked=self._asked)
-        # If all settings so far have lost, no other process has to confirm them, so all of the time may go into trying
-        # the next ones in this process.
-        lost = likeliest.all_lost(selection.candidates, selection.speeds())
-        left = self._budget.left() if lost else min(left, self._budget.left() - kept)
-        fitting = schedule.fitting(probes, expected, baseline if first else 0.0, left, counts)
-        if not first and expected[fitting[0].key] + baseline > left:
-            return []
-        return fitting[:1]
 
     def script_ended(self) -> None:
         """The script came to its end by itself, so the windows of later processes have to fit into such a life."""
@@ -312,7 +276,7 @@ class Blocks:
         windows = self._measured.windows
         follows = bool(windows) and windows[-1].label == BASELINE and windows[-1].session == live.session.number
         # So the likeliest has been measured between two baselines even if the time ends before the block does.
-        parts = [probes[:1], probes[1:]] if self._scarce and len(probes) > 1 else [probes]
+        parts = [probes[:1], probes[1:]] if self._fitting.scarce and len(probes) > 1 else [probes]
         order = schedule.blocks(parts, probe(BASELINE, {}), self._generator, after_baseline=follows)
         for each in order:
             cost = self.prober.costs.seconds.get(each.key, self.prober.costs.baseline())

@@ -31,6 +31,33 @@ class Ladder:
         self.rungs: Rungs = []
         self._chosen: Rungs = []
         """As they were before changes that brought nothing were left out; empty if none was."""
+        self._known: frozenset[str] = frozenset()
+        """Keys of what had been measured when they were chosen."""
+
+    def climb(self, candidates: Sequence[Candidate], measured: Measurements, workers: Setting) -> None:
+        """Choose the rungs by what is measured so far. `workers`: as for `rungs`."""
+        self._known = frozenset(measured.sessions_by_key())
+        self.rungs = _best(candidates, measured, workers)
+
+    def climb_on(self, candidates: Sequence[Candidate], measured: Measurements, workers: Setting) -> bool:
+        """Choose the rungs again if something that was measured for the first time since then seems to pay. The first
+        rung has to stay a part of them. Returns whether they changed."""
+        speeds = measured.speeds()
+        pays = any(
+            candidate.key(setting) not in self._known
+            and speeds.get(candidate.key(setting), 0.0) >= WORTH_TRYING * speeds.get(labels.key_of(candidate.base), 1.0)
+            for candidate in candidates
+            for setting in candidate.settings
+        )
+        if not pays or self._chosen:
+            return False
+        self._known = frozenset(measured.sessions_by_key())
+        best = _best(candidates, measured, workers)
+        first, last = (self.rungs[0][1], self.rungs[-1][1]) if self.rungs else ({}, {})
+        if not best or best[-1][1].items() <= last.items() or not first.items() <= best[-1][1].items():
+            return False
+        self.rungs = best
+        return True
 
     def heed_losses(self, measured: Measurements, candidates: Sequence[Candidate]) -> None:
         """Leave out what spoils the training, here and among the settings of the candidates."""
@@ -56,6 +83,11 @@ class Ladder:
         sessions = measured.sessions_by_key()
         few = any(len(sessions.get(labels.key_of(each), ())) < schedule.LEAST_SESSIONS for _, each in self.rungs)
         return self._chosen if self._chosen and few else self.rungs
+
+
+def _best(candidates: Sequence[Candidate], measured: Measurements, workers: Setting) -> Rungs:
+    tried = {each.fix.id: [{**each.base, **setting} for setting in each.settings] for each in candidates}
+    return rungs(tried, measured.speeds(), workers, measured.found.num_workers)
 
 
 def rungs(

@@ -22,6 +22,8 @@ from bottleneck_doctor.runtime.wire.messages import Found
 
 WAITING = 0.15
 """If waiting for batches takes this part of the time or more, faster loading promises more than faster computing."""
+LARGE = 1.5
+"""If a setting looks so many times as fast as the training as written, it is confirmed before all else is decided."""
 LOST = 0.93
 """A setting that is below this part of the speed as written in its first pair has lost: others get its time."""
 

@@ -7,10 +7,11 @@ stricter level makes up for that (docs/statistics.md, *Ending early*).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from bottleneck_doctor import knobs
+from bottleneck_doctor.documents.labels import key_of
 from bottleneck_doctor.documents.report import Setting, Speedup
 from bottleneck_doctor.examine import judge
 from bottleneck_doctor.examine.beside import Beside
@@ -79,13 +80,13 @@ def offered(judged: Judgement) -> tuple[Setting, Speedup] | None:
     return next(((fix.setting, fix.speedup) for fix in claimed if fix.speedup is not None), None)
 
 
-def is_enough(evidence: JudgeEvidence, coming: Collection[str]) -> bool:
+def is_enough(evidence: JudgeEvidence, coming: Mapping[str, Setting]) -> bool:
     """Whether another process would change nothing that a user acts on. Needs a counted window as written.
 
     That is so in two cases. Either something is claimed, its interval is narrow enough, and nothing that is still
     measured may beat it. Or everything is decided, and nothing helps; from `PATIENT` processes on, it is enough that
-    what is not decided has hardly a chance to bring much. `coming`: the keys of the settings that the next
-    process would measure. Settings that a process has to be started with don't count here: pairs of processes decide
+    what is not decided has hardly a chance to bring much. `coming`: the settings that the next process would measure,
+    by key. Settings that a process has to be started with don't count here: pairs of processes decide
     about them.
     """
     strict = replace(evidence, significance=speedups.INTERIM_SIGNIFICANCE, edits=False)
@@ -98,9 +99,9 @@ def is_enough(evidence: JudgeEvidence, coming: Collection[str]) -> bool:
             return not still_open
         doubt = Doubt(strict, Estimates(strict))
         return not any(fix.status == "faster" or doubt.worth_waiting(fix) for fix in still_open)
-    _, worth = best
-    estimates = Estimates(strict).promised
-    return _is_narrow(worth) and not any(_may_beat(estimates.get(key), worth) for key in coming)
+    named, worth = best
+    estimates = Estimates(strict)
+    return _is_narrow(worth) and not any(_may_beat(estimates, setting, named, worth) for setting in coming.values())
 
 
 def _is_narrow(worth: Speedup) -> bool:
@@ -113,13 +114,20 @@ def _is_narrow(worth: Speedup) -> bool:
     return narrow and low >= 1 + SURE_OF_GAIN * gain
 
 
-def _may_beat(seen: speedups.SpeedupEstimate | None, best: Speedup) -> bool:
-    """Whether a setting that is still measured may turn out faster than the best one, by so much that it matters. If it
-    already has the processes that a claim needs, it has to look faster by `WORTH_WAITING`."""
-    if 1 / best.estimate <= HARDLY_LEFT:
+def _may_beat(estimates: Estimates, setting: Setting, named: Setting, best: Speedup) -> bool:
+    """Whether a setting that is still measured may turn out faster than the best one, which is `named`, by so much that
+    it matters. If it already has the processes that a claim needs, it has to look faster by `WORTH_WAITING`. So does
+    one that changes more than the best one, beside that one in the same processes: what these did to one of them, they
+    did to the other.
+    """
+    if 1 / best.estimate <= HARDLY_LEFT or setting == named:
         return False
+    seen = estimates.promised.get(key_of(setting))
     if seen is None:
         return True
+    added = estimates.over(setting, named) if named.items() < setting.items() else None
+    if added is not None:
+        return added.estimate > WORTH_WAITING and _saves(added.estimate * best.estimate, best)
     if seen.sessions < speedups.MINIMUM_SESSIONS:
         speed = min(seen.high, MOST_LUCK * seen.estimate)
         return speed > best.estimate and _saves(speed, best)

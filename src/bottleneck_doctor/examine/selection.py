@@ -13,9 +13,10 @@ from enum import IntEnum
 
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.report import Setting
-from bottleneck_doctor.examine import ladder
+from bottleneck_doctor.examine import curve, ladder
 from bottleneck_doctor.examine.evidence import Candidate
 from bottleneck_doctor.examine.ladder import WORTH_TRYING
+from bottleneck_doctor.examine.likeliest import LARGE
 from bottleneck_doctor.explain.explainer import DISTURBED
 from bottleneck_doctor.fixes import Fix, NotApplicable, catalogue
 from bottleneck_doctor.knobs import num_workers, replay
@@ -87,6 +88,8 @@ class Selection:
         self.measured = measured
         self.ladder = ladder.Ladder()
         self.chosen_after = 0
+        self.focuses = True
+        """Whether settings that seem to bring nothing are left out as soon as one of them brings a lot."""
         self.without_ceilings = ""
         """Why no ceiling has to be measured; "" if ceilings have to be measured."""
         self._chosen_workers: int | None = None
@@ -179,6 +182,11 @@ class Selection:
                 candidate.settings = []
                 candidate.refusal = f"{TOO_LITTLE}: {why}"
 
+    def heed_waits(self) -> None:
+        """Drop numbers of workers that can't be faster than one of those measured."""
+        if not self._insist:
+            curve.drop_pointless(self.candidates, self.measured)
+
     def heed_kernel(self, share: float | None) -> None:
         """Drop fixes that can only save time of the kernel, if that time is too short. `share`: the part of the time of
         the training as written in which the kernel works; None if it is not known: then nothing is dropped."""
@@ -218,22 +226,22 @@ class Selection:
         A setting that clearly loses gets one block in each of the sessions that a claim needs, and no more. Only
         settings that may still win get more sessions than that, and further blocks once the choice is made: the best
         setting of each fix, as long as it seems to bring something, and the best rung. Dropping the other settings
-        makes no false claims, because it never makes a setting look faster. `settled`: return the probes as they will
-        be once all settings have the sessions that a claim needs.
+        makes no false claims, because it never makes a setting look faster. Once one of them brings a lot, a single
+        session is enough for those that seem to bring nothing. `settled`: return the probes as they will be once all
+        settings have the sessions that a claim needs.
         """
         speeds = self.speeds()
         sessions = self.measured.sessions_by_key()
-        chosen: list[Probe] = []
-        seen: set[str] = set()
+        focused = self.focuses and self.chosen_after > 0 and self.measured.fastest(LARGE) is not None
+        chosen: dict[str, Probe] = {}
 
         def add(setting: Setting, priority: int) -> None:
             key = labels.key_of(setting)
-            if key not in seen:
-                seen.add(key)
-                chosen.append(probe(key, setting, priority=priority))
+            chosen.setdefault(key, probe(key, setting, priority=priority))
 
-        def enough(key: str) -> bool:
-            return settled or len(sessions.get(key, ())) >= schedule.LEAST_SESSIONS
+        def enough(key: str, standing: Standing = Standing.PROMISING) -> bool:
+            wanted = 1 if focused and standing < Standing.PROMISING else schedule.LEAST_SESSIONS
+            return settled or len(sessions.get(key, ())) >= wanted
 
         rungs = {labels.key_of(setting): setting for _, setting in self.ladder.rungs}
         highest = max(rungs, key=lambda key: speeds.get(key, math.inf), default="")
@@ -250,10 +258,9 @@ class Selection:
         for whole, standing in standings:
             leads = standing >= Standing.LEADING
             again = first_block or leads or (standing is Standing.BEHIND and not self.chosen_after)
-            if again and (standing is winning or not enough(labels.key_of(whole))):
+            if again and (standing is winning or not enough(labels.key_of(whole), standing)):
                 add(whole, self._priority(whole, standing, fastest))
-        chosen += self._ceilings(session, sessions)
-        return [each for each in chosen if self.alive(each)]
+        return [each for each in (*chosen.values(), *self._ceilings(session, sessions)) if self.alive(each)]
 
     def _priority(self, setting: Setting, standing: Standing, fastest: str) -> int:
         """The priority of a setting. `fastest`: the key of the setting that leads, which every answer needs."""
@@ -329,12 +336,12 @@ class Selection:
         Windows of later sessions then confirm a choice that they did not make.
         """
         self.chosen_after = session
-        speeds = self.speeds()
         for candidate in self.candidates:
             if candidate.sweep and candidate.settings:
                 limit = max(WORKER_LIMIT, 4 * self.found.usable_cpus)
-                more = schedule.around_best(self._worker_speeds(speeds), limit)
+                more = schedule.around_best(curve.speeds(self.candidates, self.measured), limit)
                 candidate.settings += [num_workers.setting_of(count) for count in more]
+        self.heed_waits()
         best = self.best_workers()
         workers = num_workers.under(best, self.found.num_workers)
         self._chosen_workers = workers if best else None
@@ -344,19 +351,12 @@ class Selection:
             if workers == 0:
                 candidate.settings = []
                 candidate.refusal = "no number of workers was faster than loading in the main process"
-                if len(self._worker_speeds(speeds)) == 1:
+                if len(curve.speeds(self.candidates, self.measured)) == 1:
                     candidate.refusal = "no number of workers could be measured"
             else:
                 candidate.base = best
-
-    def _worker_speeds(self, speeds: dict[str, float]) -> dict[int, float]:
-        measured = {self.found.num_workers: 1.0}
-        for candidate in self.candidates:
-            for setting in candidate.settings:
-                count = num_workers.alone(setting)
-                if count is not None and labels.key_of(setting) in speeds:
-                    measured[count] = speeds[labels.key_of(setting)]
-        return measured
+        for candidate in curve.hidden(self.candidates, self.measured, best):
+            candidate.base = best
 
     def best_workers(self) -> Setting:
         """The setting of the best number of workers so far; empty if that is the user's own.
@@ -364,7 +364,7 @@ class Selection:
         The number that was chosen stays unless another is clearly better. A choice that kept changing between equal
         numbers would collect the sessions that a claim needs for none of them.
         """
-        measured = self._worker_speeds(self.speeds())
+        measured = curve.speeds(self.candidates, self.measured)
         best = schedule.fewest_workers(measured)
         if self._chosen_workers in measured and measured[self._chosen_workers] > CLEARLY_LOSING * measured[best]:
             best = self._chosen_workers
@@ -374,8 +374,8 @@ class Selection:
 
     def climb(self) -> None:
         """Choose the ladder of the combination."""
-        tried = {
-            candidate.fix.id: [{**candidate.base, **each} for each in candidate.settings]
-            for candidate in self.candidates
-        }
-        self.ladder.rungs = ladder.rungs(tried, self.speeds(), self.best_workers(), self.found.num_workers)
+        self.ladder.climb(self.candidates, self.measured, self.best_workers())
+
+    def climb_on(self) -> bool:
+        """Extend the ladder by what a later session tried for the first time. Returns whether it grew."""
+        return self.ladder.climb_on(self.candidates, self.measured, self.best_workers())

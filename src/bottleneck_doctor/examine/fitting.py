@@ -1,0 +1,126 @@
+"""What the next block of windows holds: everything that fits or, where time is scarce, the likeliest to pay first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from bottleneck_doctor.examine import going_on, likeliest
+from bottleneck_doctor.examine.selection import Selection
+from bottleneck_doctor.measure import pairing, schedule
+from bottleneck_doctor.measure.costs import Costs
+from bottleneck_doctor.measure.schedule import Probe
+from bottleneck_doctor.measure.starter import Starter
+
+LEAST_WINDOWS = 3
+"""Windows that a session needs at least: a setting between two baselines."""
+EXPLORED = 20.0
+"""Seconds for which the first process goes on trying if it knows a setting with a large gain, or as long as a start
+takes. Then other processes confirm that setting, and try the rest, where windows cost the same."""
+
+GROUP_SECONDS = 8.0
+"""Most seconds of windows between two windows as written while settings are tried, unless a single one takes longer:
+what they show decides what is tried next."""
+
+
+class Fitting:
+    """Chooses the probes of blocks. `sessions`: how many processes the user asked for; None if doctor decides."""
+
+    def __init__(self, selection: Selection, costs: Costs, starter: Starter, sessions: int | None) -> None:
+        self.scarce: bool | None = None
+        """Whether time is too short for a whole block in as many processes as a claim needs; None: not known yet."""
+        self._selection = selection
+        self._costs = costs
+        self._starter = starter
+        self._budget = starter.budget
+        self._least_sessions = min(sessions or schedule.LEAST_SESSIONS, schedule.LEAST_SESSIONS)
+        self._began = 0.0
+
+    def begin(self, session: int) -> None:
+        """The first windows of this session are next. Only the first session tells whether time is scarce."""
+        self._began = self._budget.now()
+        if self.scarce is None:
+            self.scarce = self._is_scarce(session)
+
+    def _is_scarce(self, session: int) -> bool:
+        probes = self._selection.probes(session, first_block=True)
+        # What takes long to try is left out where it does not fit, and changes nothing for the rest.
+        probes = [each for each in probes if not likeliest.is_dear(each)]
+        if not any(map(likeliest.is_candidate, probes)):
+            return False
+        block = schedule.block_seconds(probes, self._expected(probes), self._costs.baseline())
+        sessions = self._least_sessions
+        return sessions * block + (sessions - 1) * self._starter.setup() > self._budget.left()
+
+    def _expected(self, probes: Sequence[Probe]) -> dict[str, float]:
+        """Seconds that a window of each probe takes: as measured before, or else as expected."""
+        costs = self._costs
+        return {each.key: costs.seconds.get(each.key) or costs.measuring(each) for each in probes}
+
+    def leads_by_far(self) -> bool:
+        """Whether a setting looks so much faster that it is confirmed before the rest is tried."""
+        return self._selection.measured.fastest(likeliest.LARGE) is not None
+
+    def deferred(self, probes: Sequence[Probe], first: bool) -> list[Probe]:
+        """A setting that takes long to try, and was left to later processes, if there is time for it and for another
+        process. `first`: whether a block of this process comes first; then it waits."""
+        late = [each for each in self._selection.news(probes) if likeliest.is_dear(each)]
+        return late[:1] if not first and late and self.affords(late[0]) else []
+
+    def affords(self, each: Probe) -> bool:
+        """Whether there is time to try a setting in a process that stands, and to confirm it in another one."""
+        takes = self._expected([each])[each.key]
+        least = self._starter.setup() + (LEAST_WINDOWS + 1) * self._costs.baseline()
+        return self._budget.left() > 2 * takes + least
+
+    def fitting(self, probes: list[Probe], left: float, *, exploring: bool, first: bool, asked: bool) -> list[Probe]:
+        """The probes that the next block holds, with `left` seconds for it. The first block is never empty.
+
+        The exploring process tries the likeliest to pay first, a few at a time, so that what they show decides what is
+        tried next. If time is scarce, it leaves enough for the other processes that a claim needs. `asked`: whether
+        more time was asked for.
+        """
+        costs, selection = self._costs, self._selection
+        baseline = costs.baseline()
+        counts = Counter(window.label for window in selection.measured.windows if pairing.usable(window))
+        news = selection.news(probes) if exploring else []
+        if not self.scarce and not news:
+            return schedule.fitting(probes, self._expected(probes), baseline, left, counts)
+        probes = news or probes
+        if exploring and not first and self.leads_by_far():
+            probes = [each for each in probes if not likeliest.is_dear(each)]
+            left = min(left, self._began + max(EXPLORED, self._starter.setup()) - self._budget.now())
+        if not probes:
+            return []
+        probes = likeliest.in_turn(probes, selection.candidates, selection.speeds(), costs.supply, selection.found)
+        expected = self._expected(probes)
+        if not exploring:
+            return schedule.fitting(probes, expected, baseline, left, counts)
+        if self.scarce:
+            left = self._left_to_explore(left, asked=asked)
+        fitting = schedule.fitting(probes, expected, baseline if first else 0.0, left, counts)
+        if not first and expected[fitting[0].key] + baseline > left:
+            return []
+        return _group(fitting, expected)
+
+    def _left_to_explore(self, left: float, *, asked: bool) -> float:
+        """The part of the `left` seconds that the exploring process may take, so that others have time to measure the
+        best of what it found."""
+        selection, others = self._selection, max(0, self._least_sessions - 1)
+        windows = LEAST_WINDOWS * self._costs.baseline()
+        kept = going_on.kept(self._budget, others, self._starter.setup(), windows, asked=asked)
+        # If all settings so far have lost, no other process has to confirm them, so all of the time may go into trying
+        # the next ones in this process.
+        if likeliest.all_lost(selection.candidates, selection.speeds()):
+            return self._budget.left()
+        return min(left, self._budget.left() - kept)
+
+
+def _group(probes: Sequence[Probe], expected: Mapping[str, float]) -> list[Probe]:
+    """The first of these probes, as many as are measured between two windows as written, and take little time."""
+    group: list[Probe] = []
+    for each in probes[: schedule.BASELINE_EVERY]:
+        if group and sum(expected[one.key] for one in (*group, each)) > GROUP_SECONDS:
+            break
+        group.append(each)
+    return group

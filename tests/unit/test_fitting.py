@@ -1,0 +1,98 @@
+"""What a block holds, on a machine that is made up: the likeliest first, a few at a time, and a large gain confirmed
+before all else is tried."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from tests.unit.made_up_machine import Examined, Happened, Machine
+
+from bottleneck_doctor.examine import fitting
+from bottleneck_doctor.measure import schedule
+
+ABLE = ("autocast", "channels_last", "fused_optimizer", "merged_groups", "compiled", "late_values", "trim_padding")
+EXPLAINS = ("phases", "sampled", "trace", "lines")
+
+
+def windows(examined: Examined, session: int) -> list[Happened]:
+    return [each for each in examined.machine.happened if each.session == session and each.name not in EXPLAINS]
+
+
+def groups(names: list[str]) -> list[list[str]]:
+    """The settings between windows as written."""
+    places = [place for place, name in enumerate(names) if name == "baseline"]
+    return [names[one + 1 : other] for one, other in pairwise(places)]
+
+
+def computing(**details: Any) -> Machine:
+    """Steps that hardly wait for data, and fixes of computing that can be applied."""
+    return Machine(**{"step": 0.12, "start": 14.0, "wait": 0.03, "device": "cuda:0", "able": ABLE, **details})
+
+
+def test_settings_are_tried_a_few_at_a_time() -> None:
+    examined = Examined(computing())
+    names = [each.name for each in windows(examined, 1)]
+    tried = groups(names)
+    assert all(len(group) <= schedule.BASELINE_EVERY for group in tried)
+    # Where little waits for data, the first that is tried computes less or better.
+    first = next(name for name in names if name not in ("baseline", "replay", "loader_only"))
+    assert not first.startswith("num_workers")
+
+
+def test_what_takes_long_is_alone_between_two_windows_as_written() -> None:
+    examined = Examined(computing(step=2.0, start=5.0))
+    assert all(len(group) <= 1 for group in groups([each.name for each in windows(examined, 1)]))
+
+
+@pytest.mark.parametrize("start", [3.0, 14.0, 30.0])
+def test_a_large_gain_is_confirmed_before_all_else_is_tried(start: float) -> None:
+    examined = Examined(computing(start=start, speeds={"autocast=bfloat16": 2.5}))
+    first = windows(examined, 1)
+    tried = [each for each in first if each.name not in ("baseline", "replay", "loader_only")]
+    group = fitting.GROUP_SECONDS + max(each.ended - each.began for each in tried)
+    assert tried[-1].ended - tried[0].began <= max(fitting.EXPLORED, start) + group
+    assert "compiled=True" not in [each.name for each in first]
+    second = [each.name for each in windows(examined, 2)]
+    assert "autocast=bfloat16" in second[:4]
+    # What the first process left is tried in others.
+    later = {each.name for each in examined.machine.happened if each.session > 1}
+    assert "compiled=True" in later
+    assert examined.result.verdict is not None
+    assert examined.result.verdict.fix == "amp-bf16"
+
+
+def test_without_a_large_gain_everything_is_tried_in_one_process() -> None:
+    examined = Examined(computing(speeds={"autocast=bfloat16": 1.2}))
+    first = {each.name for each in windows(examined, 1)}
+    assert {"autocast=bfloat16", "fused_optimizer=True", "merged_groups=True", "compiled=True"} <= first
+
+
+def test_what_is_tried_late_joins_the_rest() -> None:
+    """Compiling takes long to try, so the second process tries it. Later ones measure it on top of autocast."""
+    speeds = {"autocast=bfloat16": 2.5, "compiled=True": 1.4, "autocast=bfloat16,compiled=True": 3.5}
+    examined = Examined(computing(speeds=speeds))
+    combination = examined.result.combination
+    assert combination is not None
+    assert combination.setting == {"autocast": "bfloat16", "compiled": True}
+    assert combination.speedup.estimate == pytest.approx(3.5, rel=0.02)
+    seen = {each.session for each in examined.machine.happened if each.name == "autocast=bfloat16,compiled=True"}
+    assert min(seen) > 2
+    assert len(seen) >= 2
+
+
+def test_a_ceiling_that_was_not_measured_keeps_nothing_open() -> None:
+    """Loading alone under the best number of workers is of interest, and no reason to go on."""
+    speeds = {"num_workers=2": 1.9, "num_workers=4": 1.6, "num_workers=1": 1.5}
+    examined = Examined(Machine(step=0.1, start=4.0, speeds=speeds))
+    assert examined.result.method.sure_after_seconds is not None
+
+
+def test_whoever_asks_for_processes_gets_everything_measured_in_each() -> None:
+    speeds = {"autocast=bfloat16": 2.5}
+    machine = computing(speeds=speeds, step=0.02, start=2.0)
+    examined = Examined(machine, sessions=4)
+    sessions = {each.session for each in machine.happened if each.name == "fused_optimizer=True"}
+    assert len(sessions) >= schedule.LEAST_SESSIONS
+    assert examined.result.method.sure_after_seconds is None
