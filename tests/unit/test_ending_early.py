@@ -79,11 +79,11 @@ def test_it_does_not_end_for_what_luck_may_have_made() -> None:
 
 
 def test_a_combination_that_may_win_is_waited_for() -> None:
-    """It is measured from the second process on, so it had two by the first look, and a claim needs three."""
+    """It is measured from the second process on."""
     examined = Examined(quick(speeds=TOGETHER))
     assert examined.result.verdict.together
-    assert "3.20× faster" in examined.result.verdict.sentence
-    assert processes(examined) == 4
+    assert "3.2× faster" in examined.result.verdict.sentence
+    assert processes(examined) == 3
     assert notes(examined, "Sure")
 
 

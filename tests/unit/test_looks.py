@@ -48,9 +48,14 @@ def test_what_is_claimed_and_known_well_is_enough() -> None:
     assert is_enough(CLEAR, coming=[WORKERS_2, WORKERS_1, BF16])
 
 
-@pytest.mark.parametrize("sessions", [1, 2])
-def test_nothing_is_enough_before_a_claim_may_be_made(sessions: int) -> None:
-    assert not is_enough(CLEAR, sessions=sessions)
+def test_nothing_is_enough_before_a_claim_may_be_made() -> None:
+    assert not is_enough(CLEAR, sessions=1)
+
+
+@pytest.mark.parametrize(("speed", "enough"), [(2.5, True), (1.3, False)])
+def test_a_large_gain_is_known_well_enough_after_two_quiet_processes(speed: float, enough: bool) -> None:
+    assert is_enough([(WORKERS_2, speed), (WORKERS_1, 1.1), (BF16, 1.0)], sessions=2) is enough
+    assert is_enough([(WORKERS_2, speed), (WORKERS_1, 1.1), (BF16, 1.0)], sessions=3)
 
 
 def test_a_claim_that_the_end_would_make_is_not_enough_for_a_look() -> None:
@@ -62,11 +67,12 @@ def test_a_claim_that_the_end_would_make_is_not_enough_for_a_look() -> None:
 
 
 def test_a_claim_whose_gain_is_hardly_known_is_not_enough() -> None:
-    seen = evidence(CLEAR, luck=0.1, noise=0.02, sessions=4)
-    best = looks.offered(judge.judge(replace(seen, significance=speedups.INTERIM_SIGNIFICANCE)))
-    assert best is not None
-    assert best[1].low < looks.SURE_OF_ESTIMATE * best[1].estimate
-    assert not looks.is_enough(seen, {})
+    for luck, speed, least in ((0.14, 2.0, looks.SURE_OF_LARGE_ESTIMATE), (0.1, 1.45, looks.SURE_OF_ESTIMATE)):
+        seen = evidence([(WORKERS_2, speed), (WORKERS_1, 1.1), (BF16, 1.0)], luck=luck, noise=0.02, sessions=4)
+        best = looks.offered(judge.judge(replace(seen, significance=speedups.INTERIM_SIGNIFICANCE)))
+        assert best is not None
+        assert best[1].low < least * best[1].estimate
+        assert not looks.is_enough(seen, {})
 
 
 def test_what_may_still_win_is_waited_for() -> None:

@@ -193,7 +193,7 @@ class Blocks:
             if scarce:
                 self.selection.heed_ceilings()
             self.selection.heed_waits()
-            if not self.selection.chosen_after and self.selection.explored():
+            if not self.selection.chosen_after and (self.selection.explored() or self._fitting.has_chosen()):
                 self.selection.choose(live.session.number)
             first = False
         if exploring and not self.selection.chosen_after and not self.lifetime.ends_soon(self.selection):

@@ -30,17 +30,22 @@ def speeds(candidates: Iterable[Candidate], measured: Measurements) -> dict[int,
     }
 
 
+def waiting(measured: Measurements) -> dict[str, float]:
+    """The part of the time that steps wait for batches, by the key of a setting."""
+    sums: dict[str, tuple[float, float]] = {}
+    for window in measured.windows:
+        if window.mode == "timed" and pairing.usable(window):
+            waited, seconds = sums.get(window.label, (0.0, 0.0))
+            sums[window.label] = waited + window.wait_seconds, seconds + window.seconds
+    return {key: min(1.0, waited / seconds) for key, (waited, seconds) in sums.items() if seconds > 0}
+
+
 def waits(measured: Measurements) -> dict[int, float]:
     """The part of the time that steps wait for batches, by number of workers: in windows that change nothing else."""
-    sums: dict[int, tuple[float, float]] = {}
-    for window in measured.windows:
-        if window.mode != "timed" or not pairing.usable(window):
-            continue
-        count = measured.found.num_workers if window.label == BASELINE else num_workers.alone(window.setting)
-        if count is not None:
-            waited, seconds = sums.get(count, (0.0, 0.0))
-            sums[count] = waited + window.wait_seconds, seconds + window.seconds
-    return {count: min(1.0, waited / seconds) for count, (waited, seconds) in sums.items() if seconds > 0}
+    shares, own = waiting(measured), measured.found.num_workers
+    settings = {window.label: window.setting for window in measured.windows if window.label in shares}
+    counts = {key: own if key == BASELINE else num_workers.alone(setting) for key, setting in settings.items()}
+    return {count: shares[key] for key, count in counts.items() if count is not None}
 
 
 def pointless(counts: Sequence[int], measured: Measurements) -> frozenset[int]:
@@ -50,10 +55,10 @@ def pointless(counts: Sequence[int], measured: Measurements) -> frozenset[int]:
     steps wait longer where they wait already, unless workers take each other's CPUs. No workers at all may still be
     faster, because nothing has to be handed over then.
     """
-    found, waiting = measured.found, waits(measured)
-    enough = min((count for count, share in waiting.items() if count > 0 and share < HARDLY), default=None)
+    found, shares = measured.found, waits(measured)
+    enough = min((count for count, share in shares.items() if count > 0 and share < HARDLY), default=None)
     out = {count for count in counts if enough is not None and count > enough}
-    if waiting.get(found.num_workers, 0.0) >= WAITING and found.num_workers < found.usable_cpus:
+    if shares.get(found.num_workers, 0.0) >= WAITING and found.num_workers < found.usable_cpus:
         out |= {count for count in counts if 0 < count < found.num_workers}
     return frozenset(out)
 
@@ -73,8 +78,8 @@ def hidden(candidates: Iterable[Candidate], measured: Measurements, best: Settin
 
     Workers make batches while the model computes. As long as steps wait for batches, a faster model only waits longer.
     """
-    waiting, own, count = waits(measured), measured.found.num_workers, num_workers.alone(best)
-    if count is None or not own or not waiting.get(own, 0.0) >= WAITING > waiting.get(count, 1.0):
+    shares, own, count = waits(measured), measured.found.num_workers, num_workers.alone(best)
+    if count is None or not own or not shares.get(own, 0.0) >= WAITING > shares.get(count, 1.0):
         return []
     known = measured.speeds()
     return [

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from bottleneck_doctor.examine import going_on, likeliest
+from bottleneck_doctor.documents.labels import key_of
+from bottleneck_doctor.examine import curve, going_on, likeliest
 from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.measure import pairing, schedule
 from bottleneck_doctor.measure.costs import Costs
@@ -14,6 +15,8 @@ from bottleneck_doctor.measure.starter import Starter
 
 LEAST_WINDOWS = 3
 """Windows that a session needs at least: a setting between two baselines."""
+LEAST_TRIED = 4
+"""Settings that the first process tries at least, if there is time: enough to see what goes together."""
 EXPLORED = 20.0
 """Seconds for which the first process goes on trying if it knows a setting with a large gain, or as long as a start
 takes. Then other processes confirm that setting, and try the rest, where windows cost the same."""
@@ -57,9 +60,13 @@ class Fitting:
         costs = self._costs
         return {each.key: costs.seconds.get(each.key) or costs.measuring(each) for each in probes}
 
-    def leads_by_far(self) -> bool:
-        """Whether a setting looks so much faster that it is confirmed before the rest is tried."""
-        return self._selection.measured.fastest(likeliest.LARGE) is not None
+    def has_chosen(self) -> bool:
+        """Whether the number of workers can be chosen before all is tried: it brings a lot, and what faster computing
+        brings shows only on top of it."""
+        selection = self._selection
+        if selection.measured.fastest(likeliest.LARGE) is None:
+            return False
+        return bool(curve.hidden(selection.candidates, selection.measured, selection.best_workers()))
 
     def deferred(self, probes: Sequence[Probe], first: bool) -> list[Probe]:
         """A setting that takes long to try, and was left to later processes, if there is time for it and for another
@@ -87,12 +94,17 @@ class Fitting:
         if not self.scarce and not news:
             return schedule.fitting(probes, self._expected(probes), baseline, left, counts)
         probes = news or probes
-        if exploring and not first and self.leads_by_far():
+        leading = selection.measured.fastest(likeliest.LARGE)
+        if exploring and not first and leading is not None:
             probes = [each for each in probes if not likeliest.is_dear(each)]
-            left = min(left, self._began + max(EXPLORED, self._starter.setup()) - self._budget.now())
+            if len(selection.measured.tried()) >= LEAST_TRIED:
+                left = min(left, self._began + max(EXPLORED, self._starter.setup()) - self._budget.now())
         if not probes:
             return []
-        probes = likeliest.in_turn(probes, selection.candidates, selection.speeds(), costs.supply, selection.found)
+        fed = leading is not None and curve.waiting(selection.measured).get(key_of(leading), 1.0) < likeliest.WAITING
+        probes = likeliest.in_turn(
+            probes, selection.candidates, selection.speeds(), costs.supply, selection.found, fed=fed
+        )
         expected = self._expected(probes)
         if not exploring:
             return schedule.fitting(probes, expected, baseline, left, counts)

@@ -4,6 +4,7 @@ tells the user why. Not used if the user set a budget.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bottleneck_doctor.documents import labels
@@ -16,7 +17,7 @@ from bottleneck_doctor.explain.explainer import ALLOWANCE_SHARE
 from bottleneck_doctor.measure import pairing, schedule
 from bottleneck_doctor.measure.budget import Budget
 from bottleneck_doctor.measure.costs import Costs
-from bottleneck_doctor.measure.schedule import probe
+from bottleneck_doctor.measure.schedule import Probe, probe
 from bottleneck_doctor.measure.starter import Starter
 
 WITH_WARMING = 4 / 3
@@ -63,6 +64,15 @@ class Leading:
         return time_wanted.fewest_for(self.speed, self.spread, self.tried)
 
 
+def _tried_once(selection: Selection, probes: Sequence[Probe]) -> list[Probe]:
+    """Those of the probes that most likely need a window in one process only: where something brings a lot, what was
+    not tried yet, but for combinations."""
+    if not selection.focused():
+        return []
+    together = {labels.key_of(setting) for _, setting in selection.ladder.rungs}
+    return [each for each in selection.news(probes) if each.key not in together]
+
+
 def ask_for_time(
     selection: Selection, costs: Costs, starter: Starter, *, held: int, sessions: int | None, explains: bool
 ) -> None:
@@ -78,16 +88,23 @@ def ask_for_time(
     lead = probe(labels.key_of(setting), setting) if setting else probe(BASELINE, {})
     probes = selection.probes(starter.number + 1, first_block=True, settled=setting is not None)
     unknown = setting is None and not selection.explored()
+    once = _tried_once(selection, probes)
+    again = [each for each in probes if each not in once]
+    processes = sessions or time_wanted.processes_for(leading.speed, leading.spread, leading.tried)
+    measured = 0 if selection.news(again) else held
+    of_lead = schedule.block_seconds([lead], costs.seconds, baseline)
+    # What is tried late may go together with what leads, and it takes another process to show that.
+    late = setup + of_lead + schedule.block_seconds(once, costs.seconds, baseline) if once else 0.0
 
     def wanted(start_seconds: float, fewest: int) -> time_wanted.Wanted:
         return time_wanted.wanted(
-            sessions or time_wanted.processes_for(leading.speed, leading.spread, leading.tried),
-            (0 if selection.unmeasured() else held, 0 if unknown else held),
+            processes,
+            (measured, 0 if unknown else held),
             start_seconds,
             baseline,
             (
-                schedule.block_seconds(probes, costs.seconds, baseline),
-                schedule.block_seconds([lead], costs.seconds, baseline),
+                schedule.block_seconds(again, costs.seconds, baseline) + late / max(1, processes - measured),
+                of_lead,
             ),
             leading.spread,
             fewest=fewest,

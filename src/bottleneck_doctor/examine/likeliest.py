@@ -37,12 +37,14 @@ class Turn(IntEnum):
     """The fastest so far."""
     TOGETHER = 1
     """A combination of what was measured: the only one that may be faster by a lot."""
-    MEASURED = 2
-    NEW = 3
-    IDLE = 4
+    LATE = 2
+    """What was left to later processes, because something leads by far."""
+    MEASURED = 3
+    NEW = 4
+    IDLE = 5
     """What seems to bring nothing."""
-    CEILING = 5
-    LOST = 6
+    CEILING = 6
+    LOST = 7
 
 
 def in_turn(
@@ -51,17 +53,20 @@ def in_turn(
     speeds: Mapping[str, float],
     supply: Supply | None,
     found: Found,
+    *,
+    fed: bool = False,
 ) -> list[Probe]:
     """`probes`, the likeliest to pay first, each with its own priority. Probes that have lost are left out as long as
     there are others.
 
     `speeds`: so far, relative to the baseline, by key. `supply`: None if there was no first look; then the catalogue's
-    order decides.
+    order decides. `fed`: whether a setting is known under which steps wait little; then faster computing promises more.
     """
     of = {labels.key_of({**each.base, **setting}): each for each in candidates for setting in each.settings}
     likely = likely_workers(candidates, supply, found)
     known = [each for each in probes if is_candidate(each) and each.key in speeds]
     leading = max(known, key=lambda each: speeds[each.key]).key if known else ""
+    by_far = speeds.get(leading, 0.0) > LARGE
 
     def place(each: Probe) -> Place:
         if not is_candidate(each):
@@ -76,7 +81,8 @@ def in_turn(
         count = num_workers.alone(each.as_setting())
         off = 0.0 if count is None or likely is None else abs(math.log2(max(1, count) / likely))
         order = candidate.fix.order_on(found.device)
-        return (Turn.NEW, is_dear(each), _of_target(candidate, supply), float(off > 0), order, off)
+        turn = Turn.LATE if by_far and not is_dear(each) else Turn.NEW
+        return (turn, is_dear(each), _of_target(candidate, supply, fed=fed), float(off > 0), order, off)
 
     ordered = sorted(probes, key=place)
     going = [each for each in ordered if place(each)[0] != Turn.LOST]
@@ -101,11 +107,11 @@ def is_dear(each: Probe) -> bool:
     return knobs.usual_first_step_seconds(each.as_setting()) > 0
 
 
-def _of_target(candidate: Candidate, supply: Supply | None) -> int:
+def _of_target(candidate: Candidate, supply: Supply | None, *, fed: bool) -> int:
     """0 if its target (loading or computing) is the one that the first look suggests, or nothing is known; else 1."""
     if supply is None:
         return 0
-    waits = supply.wait + supply.epoch_start >= WAITING
+    waits = not fed and supply.wait + supply.epoch_start >= WAITING
     return int((candidate.fix.target == "data") is not waits)
 
 

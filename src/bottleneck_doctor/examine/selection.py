@@ -61,6 +61,16 @@ def _standing(speed: float, best: float, without: float) -> Standing:
     return Standing.PROMISING if speed >= WORTH_TRYING * without else Standing.LEADING
 
 
+def _priority(standing: Standing, *, chosen: bool, leads: bool) -> int:
+    """The priority of a setting. `chosen`: the best ones were chosen. `leads`: it is the fastest, which every answer
+    needs."""
+    if standing is Standing.LOSING:
+        return 3
+    if not chosen or standing < Standing.PROMISING:
+        return 2
+    return 0 if leads else 1
+
+
 def _pays(candidate: Candidate, speeds: Mapping[str, float]) -> bool:
     """Whether a setting of it was faster. Then a rough bound that says that it can't pay must be wrong."""
     return any(speeds.get(candidate.key(setting), 0.0) >= WORTH_TRYING for setting in candidate.settings)
@@ -89,7 +99,7 @@ class Selection:
         self.ladder = ladder.Ladder()
         self.chosen_after = 0
         self.focuses = True
-        """Whether settings that seem to bring nothing are left out as soon as one of them brings a lot."""
+        """Whether doctor decides how many processes there are."""
         self.without_ceilings = ""
         """Why no ceiling has to be measured; "" if ceilings have to be measured."""
         self._chosen_workers: int | None = None
@@ -127,6 +137,10 @@ class Selection:
     def speeds(self) -> dict[str, float]:
         """Rough speed of each setting relative to the baseline, by key."""
         return self.measured.speeds()
+
+    def focused(self) -> bool:
+        """Whether something brings a lot, so that it is confirmed, and what seems to bring nothing is left alone."""
+        return self.focuses and self.chosen_after > 0 and self.measured.fastest(LARGE) is not None
 
     # -- out of the selection --------------------------------------------------------------------------------------
 
@@ -232,7 +246,7 @@ class Selection:
         """
         speeds = self.speeds()
         sessions = self.measured.sessions_by_key()
-        focused = self.focuses and self.chosen_after > 0 and self.measured.fastest(LARGE) is not None
+        focused = self.focused()
         chosen: dict[str, Probe] = {}
 
         def add(setting: Setting, priority: int) -> None:
@@ -256,19 +270,11 @@ class Selection:
         promising = [labels.key_of(whole) for whole, standing in standings if standing is Standing.PROMISING]
         fastest = max(promising, key=lambda key: speeds.get(key, 0.0), default="")
         for whole, standing in standings:
-            leads = standing >= Standing.LEADING
-            again = first_block or leads or (standing is Standing.BEHIND and not self.chosen_after)
+            again = first_block or standing >= (Standing.LEADING if self.chosen_after else Standing.BEHIND)
             if again and (standing is winning or not enough(labels.key_of(whole), standing)):
-                add(whole, self._priority(whole, standing, fastest))
+                leads = labels.key_of(whole) == fastest
+                add(whole, _priority(standing, chosen=self.chosen_after > 0, leads=leads))
         return [each for each in (*chosen.values(), *self._ceilings(session, sessions)) if self.alive(each)]
-
-    def _priority(self, setting: Setting, standing: Standing, fastest: str) -> int:
-        """The priority of a setting. `fastest`: the key of the setting that leads, which every answer needs."""
-        if standing is Standing.LOSING:
-            return 3
-        if not self.chosen_after or standing < Standing.PROMISING:
-            return 2
-        return 0 if labels.key_of(setting) == fastest else 1
 
     def _standings(self, speeds: dict[str, float]) -> list[tuple[Setting, Standing]]:
         """Every setting that is still measured, including what it builds on, and its standing so far."""

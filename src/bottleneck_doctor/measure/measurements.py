@@ -36,15 +36,18 @@ class Measurements:
         """Rough speed of each setting relative to the baseline, by key."""
         return pairing.quick_speeds(self.windows, self.epoch_batches)
 
-    def fastest(self, least: float) -> Setting | None:
-        """The fastest setting so far that a user may choose; None if none is over `least` times as fast as written."""
-        speeds = self.speeds()
-        tried = {
+    def tried(self) -> dict[str, Setting]:
+        """The settings that a user may choose and that were measured, by key, but for those that are ruled out."""
+        return {
             window.label: window.setting
             for window in self.windows
             if pairing.usable(window) and window.mode == "timed" and window.setting and not is_ceiling(window.setting)
             if window.label not in self._out
         }
+
+    def fastest(self, least: float) -> Setting | None:
+        """The fastest setting so far that a user may choose; None if none is over `least` times as fast as written."""
+        speeds, tried = self.speeds(), self.tried()
         best = max(tried, key=lambda key: speeds.get(key, 0.0), default=None)
         return tried[best] if best is not None and speeds.get(best, 0.0) > least else None
 
