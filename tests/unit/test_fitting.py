@@ -63,6 +63,14 @@ def test_a_large_gain_is_confirmed_before_all_else_is_tried(start: float) -> Non
     assert examined.result.verdict.fix == "amp-bf16"
 
 
+@pytest.mark.parametrize("asked", [{"sessions": 1}, {"budget": 105.0, "explain": False}])
+def test_the_only_process_tries_everything(asked: dict[str, Any]) -> None:
+    examined = Examined(computing(speeds={"autocast=bfloat16": 2.5}, start=60.0, step=0.05), **asked)
+    assert {each.session for each in examined.machine.happened} <= {1, 2}
+    measured = {each.name for each in windows(examined, 1)}
+    assert {"autocast=bfloat16", "fused_optimizer=True", "merged_groups=True", "num_workers=2"} <= measured
+
+
 def test_without_a_large_gain_everything_is_tried_in_one_process() -> None:
     examined = Examined(computing(speeds={"autocast=bfloat16": 1.2}))
     first = {each.name for each in windows(examined, 1)}

@@ -83,6 +83,22 @@ def test_a_combination_comes_behind_what_leads(selection: Selection) -> None:
     assert [each.key for each in made][:3] == [AMP, "both", "num_workers=2"]
 
 
+def test_computing_comes_first_once_a_setting_is_known_under_which_steps_hardly_wait(selection: Selection) -> None:
+    probes = selection.probes(1, first_block=True)
+    first = in_turn(probes, selection.candidates, {"num_workers=2": 1.3}, WAITS, FOUND, fed=True)
+    assert [each.key for each in first][:2] == ["num_workers=2", AMP]
+
+
+@pytest.mark.parametrize(("speed", "late"), [(2.0, True), (1.3, False)])
+def test_what_a_large_gain_left_untried_comes_before_what_is_slower_than_it(
+    selection: Selection, speed: float, late: bool
+) -> None:
+    speeds = {"num_workers=2": speed, "num_workers=1": 1.25}
+    keys = order(selection, WAITS, speeds)
+    assert keys[0] == "num_workers=2"
+    assert (keys.index(AMP) < keys.index("num_workers=1")) is late
+
+
 @pytest.mark.parametrize(
     ("batch", "computes", "workers"),
     [(0.1, True, 1), (0.5, True, 2), (1.5, True, 2), (1.0, False, 4), (9.0, False, 4), (None, True, 2)],

@@ -95,7 +95,7 @@ class Fitting:
             return schedule.fitting(probes, self._expected(probes), baseline, left, counts)
         probes = news or probes
         leading = selection.measured.fastest(likeliest.LARGE)
-        if exploring and not first and leading is not None:
+        if exploring and not first and leading is not None and self._is_followed():
             probes = [each for each in probes if not likeliest.is_dear(each)]
             if len(selection.measured.tried()) >= LEAST_TRIED:
                 left = min(left, self._began + max(EXPLORED, self._starter.setup()) - self._budget.now())
@@ -115,6 +115,11 @@ class Fitting:
             return []
         return _group(fitting, expected)
 
+    def _is_followed(self) -> bool:
+        """Whether another process comes, which can try what this one leaves."""
+        least = self._starter.setup() + LEAST_WINDOWS * self._costs.baseline()
+        return self._least_sessions > 1 and self._budget.left() > least
+
     def _left_to_explore(self, left: float, *, asked: bool) -> float:
         """The part of the `left` seconds that the exploring process may take, so that others have time to measure the
         best of what it found."""
@@ -122,8 +127,9 @@ class Fitting:
         windows = LEAST_WINDOWS * self._costs.baseline()
         kept = going_on.kept(self._budget, others, self._starter.setup(), windows, asked=asked)
         # If all settings so far have lost, no other process has to confirm them, so all of the time may go into trying
-        # the next ones in this process.
-        if likeliest.all_lost(selection.candidates, selection.speeds()):
+        # the next ones in this process. And nothing has to be kept for a process that would not fit.
+        alone = not self._is_followed() and not going_on.askable(self._budget, asked=asked)
+        if alone or likeliest.all_lost(selection.candidates, selection.speeds()):
             return self._budget.left()
         return min(left, self._budget.left() - kept)
 
