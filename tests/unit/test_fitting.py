@@ -3,11 +3,14 @@ before all else is tried."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
 from tests.unit.made_up_machine import Examined, Happened, Machine
+from tests.unit.test_selection import FOUND
 
 from bottleneck_doctor.examine import fitting
 from bottleneck_doctor.measure import schedule
@@ -104,3 +107,36 @@ def test_whoever_asks_for_processes_gets_everything_measured_in_each() -> None:
     sessions = {each.session for each in machine.happened if each.name == "fused_optimizer=True"}
     assert len(sessions) >= schedule.LEAST_SESSIONS
     assert examined.result.method.sure_after_seconds is None
+
+
+class Together(dict[str, float]):
+    """What settings are worth together: the product of what each change brings."""
+
+    def get(self, key: str, default: Any = None) -> float:
+        return math.prod(super(Together, self).get(each, 1.0) for each in key.split(","))
+
+
+@pytest.mark.parametrize(
+    ("load", "workers", "speed"),
+    [
+        (0.3, 8, 2.5),  # Four workers are enough for the model as written, and too few for one that is faster.
+        (0.5, 16, 3.1),  # They are too few for both.
+        (0.1, None, 2.5),  # They are enough for both.
+    ],
+)
+def test_more_workers_are_tried_on_top_of_what_makes_steps_wait(
+    load: float, workers: int | None, speed: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.unit.made_up_machine.FOUND", replace(FOUND, usable_cpus=16))
+    machine = computing(step=0.1, start=8.0, load=load, workers=4, cpus=16, able=("autocast", "merged_groups"))
+    machine.speeds = Together({"autocast=bfloat16": 2.5})
+    examined = Examined(machine)
+    combination = examined.result.combination
+    if workers is None:
+        assert combination is None
+        assert examined.result.verdict.fix == "amp-bf16"
+    else:
+        assert combination is not None
+        assert combination.setting == {"autocast": "bfloat16", "num_workers": workers}
+        assert combination.speedup.estimate == pytest.approx(speed, rel=0.03)
+        assert "num_workers" in examined.result.verdict.sentence

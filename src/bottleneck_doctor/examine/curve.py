@@ -12,11 +12,10 @@ from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.examine.evidence import Candidate
 from bottleneck_doctor.examine.ladder import WORTH_TRYING
-from bottleneck_doctor.examine.likeliest import WAITING
 from bottleneck_doctor.knobs import num_workers
 from bottleneck_doctor.measure import pairing
 from bottleneck_doctor.measure.measurements import Measurements
-from bottleneck_doctor.measure.supply import HARDLY
+from bottleneck_doctor.measure.supply import HARDLY, WAITING
 
 
 def speeds(candidates: Iterable[Candidate], measured: Measurements) -> dict[int, float]:
@@ -30,19 +29,9 @@ def speeds(candidates: Iterable[Candidate], measured: Measurements) -> dict[int,
     }
 
 
-def waiting(measured: Measurements) -> dict[str, float]:
-    """The part of the time that steps wait for batches, by the key of a setting."""
-    sums: dict[str, tuple[float, float]] = {}
-    for window in measured.windows:
-        if window.mode == "timed" and pairing.usable(window):
-            waited, seconds = sums.get(window.label, (0.0, 0.0))
-            sums[window.label] = waited + window.wait_seconds, seconds + window.seconds
-    return {key: min(1.0, waited / seconds) for key, (waited, seconds) in sums.items() if seconds > 0}
-
-
 def waits(measured: Measurements) -> dict[int, float]:
     """The part of the time that steps wait for batches, by number of workers: in windows that change nothing else."""
-    shares, own = waiting(measured), measured.found.num_workers
+    shares, own = pairing.waiting(measured.windows), measured.found.num_workers
     settings = {window.label: window.setting for window in measured.windows if window.label in shares}
     counts = {key: own if key == BASELINE else num_workers.alone(setting) for key, setting in settings.items()}
     return {count: shares[key] for key, count in counts.items() if count is not None}

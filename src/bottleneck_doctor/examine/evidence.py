@@ -17,6 +17,8 @@ from bottleneck_doctor.statistics.speedups import Observation
 
 LARGEST_RATIO = 1e4
 TIME_OVER = "the time was over"
+TOO_LITTLE = "too little to gain"
+"""Begins the reason of a fix that is out by its ceiling, or by the part of the time that it acts on."""
 
 
 @dataclass

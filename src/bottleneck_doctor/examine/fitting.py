@@ -12,6 +12,7 @@ from bottleneck_doctor.measure import pairing, schedule
 from bottleneck_doctor.measure.costs import Costs
 from bottleneck_doctor.measure.schedule import Probe
 from bottleneck_doctor.measure.starter import Starter
+from bottleneck_doctor.measure.supply import WAITING
 
 LEAST_WINDOWS = 3
 """Windows that a session needs at least: a setting between two baselines."""
@@ -101,7 +102,8 @@ class Fitting:
                 left = min(left, self._began + max(EXPLORED, self._starter.setup()) - self._budget.now())
         if not probes:
             return []
-        fed = leading is not None and curve.waiting(selection.measured).get(key_of(leading), 1.0) < likeliest.WAITING
+        waits = pairing.waiting(selection.measured.windows)
+        fed = leading is not None and waits.get(key_of(leading), 1.0) < WAITING
         probes = likeliest.in_turn(
             probes, selection.candidates, selection.speeds(), costs.supply, selection.found, fed=fed
         )

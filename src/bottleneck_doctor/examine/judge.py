@@ -29,7 +29,7 @@ from bottleneck_doctor.documents.report import (
 from bottleneck_doctor.edits.advice import changes_for
 from bottleneck_doctor.examine import headline, undecided
 from bottleneck_doctor.examine.doubt import Doubt
-from bottleneck_doctor.examine.evidence import LARGEST_RATIO, Candidate, Estimates, JudgeEvidence, speedup
+from bottleneck_doctor.examine.evidence import LARGEST_RATIO, TOO_LITTLE, Candidate, Estimates, JudgeEvidence, speedup
 from bottleneck_doctor.examine.headline import Claim
 from bottleneck_doctor.examine.kept_memory import KeptMemory
 from bottleneck_doctor.examine.memory_use import MemoryUse
@@ -105,7 +105,7 @@ def _outcomes(
     outcomes = []
     for candidate, setting in measured:
         if setting is None:
-            outcomes.append(_unmeasured(candidate, evidence.found.device, evidence.cut))
+            outcomes.append(_unmeasured(candidate, evidence.found.device, evidence.cut, rungs))
         else:
             outcomes.append(_measured(evidence, candidate, setting, estimates, p_of[id(candidate)], len(adjusted)))
     of_rungs = adjusted[len(tried) :]
@@ -187,9 +187,11 @@ def _with_worth(outcomes: Sequence[FixOutcome], candidates: Sequence[Candidate])
     return [replace(each, worth=worth.get(each.id)) if each.status == "not_applicable" else each for each in outcomes]
 
 
-def _unmeasured(candidate: Candidate, device: str, cut: str) -> FixOutcome:
+def _unmeasured(candidate: Candidate, device: str, cut: str, rungs: Sequence[LadderStep]) -> FixOutcome:
     status: Status = "not_applicable"
     reason = candidate.refusal
+    if reason.startswith(TOO_LITTLE) and candidate.fix.id in {rung.fix for rung in rungs}:
+        reason += "; that is so by itself, and it was measured together with what makes computing faster"
     if candidate.failures:
         status, reason = "failed", next(iter(candidate.failures.values()))
     elif candidate.idle:

@@ -5,15 +5,17 @@ Ratios used here are rough (`pairing.quick_speeds`): they decide what is measure
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
+from bottleneck_doctor import knobs
 from bottleneck_doctor.documents import labels
-from bottleneck_doctor.documents.report import Setting
+from bottleneck_doctor.documents.report import Setting, SettingValue
 from bottleneck_doctor.examine import spoilt
-from bottleneck_doctor.examine.evidence import Candidate
+from bottleneck_doctor.examine.evidence import TOO_LITTLE, Candidate
 from bottleneck_doctor.knobs import clash, needs_workers, num_workers
 from bottleneck_doctor.measure import pairing, schedule
 from bottleneck_doctor.measure.measurements import Measurements
+from bottleneck_doctor.measure.supply import WAITING
 
 WORTH_TRYING = 1.02
 """A fix is not tried if its ceiling is below this ratio, and not combined if it brings less by itself."""
@@ -40,8 +42,8 @@ class Ladder:
         self.rungs = _best(candidates, measured, workers)
 
     def climb_on(self, candidates: Sequence[Candidate], measured: Measurements, workers: Setting) -> bool:
-        """Choose the rungs again if something that was measured for the first time since then seems to pay. The first
-        rung has to stay a part of them. Returns whether they changed."""
+        """Choose the rungs again if something that was measured for the first time since then seems to pay, or if steps
+        wait for batches under all of them. The first rung has to stay a part of them. Returns whether they changed."""
         speeds = measured.speeds()
         pays = any(
             candidate.key(setting) not in self._known
@@ -49,12 +51,13 @@ class Ladder:
             for candidate in candidates
             for setting in candidate.settings
         )
-        if not pays or self._chosen:
+        fed = _with_more_workers(self.rungs, candidates, measured)
+        if self._chosen or (not pays and fed == self.rungs):
             return False
         self._known = frozenset(measured.sessions_by_key())
-        best = _best(candidates, measured, workers)
+        best = _best(candidates, measured, workers) if pays else fed
         first, last = (self.rungs[0][1], self.rungs[-1][1]) if self.rungs else ({}, {})
-        if not best or best[-1][1].items() <= last.items() or not first.items() <= best[-1][1].items():
+        if not best or best[-1][1].items() <= last.items() or not _but_workers(first) <= _but_workers(best[-1][1]):
             return False
         self.rungs = best
         return True
@@ -87,7 +90,54 @@ class Ladder:
 
 def _best(candidates: Sequence[Candidate], measured: Measurements, workers: Setting) -> Rungs:
     tried = {each.fix.id: [{**each.base, **setting} for setting in each.settings] for each in candidates}
-    return rungs(tried, measured.speeds(), workers, measured.found.num_workers)
+    made = rungs(tried, measured.speeds(), workers, measured.found.num_workers)
+    if not made:
+        made = _fastest(tried, measured.speeds())
+    fed = _with_more_workers(made, candidates, measured)
+    return fed if len(fed) > 1 else []
+
+
+def _with_more_workers(made: Rungs, candidates: Sequence[Candidate], measured: Measurements) -> Rungs:
+    """These rungs with twice as many workers, if steps wait for workers under the highest one that was measured with
+    as many. A number of workers that was enough for the model as written is too small once it computes faster."""
+    if not made:
+        return made
+    top = made[-1][1]
+    found, asked = measured.found, num_workers.asked(top)
+    count = num_workers.under(top, found.num_workers)
+    shares = pairing.waiting(measured.windows)
+    keys = (labels.key_of(each) for _, each in reversed(made) if num_workers.asked(each) == asked)
+    waits = next((shares[key] for key in keys if key in shares), 0.0)
+    if not 0 < 2 * count <= found.usable_cpus or waits < WAITING:
+        return made
+    offered = [
+        each.fix.id for each in candidates if each.sweep and (each.settings or each.refusal.startswith(TOO_LITTLE))
+    ]
+    if not offered:
+        return made
+    more = num_workers.setting_of(2 * count)
+    if asked is not None:
+        fed = [(fix, {**each, **more} if num_workers.asked(each) else each) for fix, each in made]
+        return fed if len(fed) > 1 or fed[0][1] == more else [*((fix, more) for fix in offered), *fed]
+    cheap = [each for each in made if not _is_dear(each[1])] or made
+    added = [(fix, {**cheap[-1][1], **more}) for fix in offered]
+    return [*cheap, *added, *((fix, {**each, **more}) for fix, each in made[len(cheap) :])]
+
+
+def _fastest(tried: Mapping[str, Sequence[Setting]], speeds: Mapping[str, float]) -> Rungs:
+    """The fastest setting, if it pays. It is known by itself, but more workers may belong on top of it."""
+    known = [(speeds.get(labels.key_of(each), 0.0), fix, each) for fix, settings in tried.items() for each in settings]
+    speed, fix, setting = max(known, key=lambda each: each[0], default=(0.0, "", {}))
+    return [(fix, setting)] if speed > WORTH_TRYING else []
+
+
+def _is_dear(setting: Setting) -> bool:
+    """Whether its first window in a process takes much longer than others."""
+    return knobs.usual_first_step_seconds(setting) > 0
+
+
+def _but_workers(setting: Setting) -> Set[tuple[str, SettingValue]]:
+    return {name: value for name, value in setting.items() if num_workers.alone({name: value}) is None}.items()
 
 
 def rungs(
@@ -113,7 +163,9 @@ def rungs(
         if gain > WORTH_TRYING:
             gains.append((gain, fix, setting))
     gains.sort(key=lambda gain: -gain[0])
-    return _stacked([(fix, setting) for _, fix, setting in gains[:MOST_RUNGS]], own_workers)
+    best = [(fix, setting) for _, fix, setting in gains[:MOST_RUNGS]]
+    # If there is no time for what takes long to try, the rungs below it are measured all the same.
+    return _stacked(sorted(best, key=lambda each: _is_dear(each[1])), own_workers)
 
 
 def lightened(

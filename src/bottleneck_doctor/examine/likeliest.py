@@ -17,11 +17,9 @@ from bottleneck_doctor.examine.evidence import Candidate
 from bottleneck_doctor.examine.ladder import WORTH_TRYING
 from bottleneck_doctor.knobs import num_workers
 from bottleneck_doctor.measure.schedule import Probe
-from bottleneck_doctor.measure.supply import Supply
+from bottleneck_doctor.measure.supply import WAITING, Supply
 from bottleneck_doctor.runtime.wire.messages import Found
 
-WAITING = 0.15
-"""If waiting for batches takes this part of the time or more, faster loading promises more than faster computing."""
 LARGE = 1.5
 """If a setting looks so many times as fast as the training as written, it is confirmed before all else is decided."""
 LOST = 0.93

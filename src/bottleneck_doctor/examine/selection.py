@@ -14,7 +14,7 @@ from enum import IntEnum
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.examine import curve, ladder
-from bottleneck_doctor.examine.evidence import Candidate
+from bottleneck_doctor.examine.evidence import TOO_LITTLE, Candidate
 from bottleneck_doctor.examine.ladder import WORTH_TRYING
 from bottleneck_doctor.examine.likeliest import LARGE
 from bottleneck_doctor.explain.explainer import DISTURBED
@@ -31,8 +31,6 @@ CLEARLY_LOSING = 0.93
 """A setting below this part of the best speed of its fix is measured no more often than a claim needs."""
 CEILING_SESSIONS = 1
 """Sessions that measure a ceiling. It bounds what fixes can bring, and nothing is claimed from it, so one is enough."""
-TOO_LITTLE = "too little to gain"
-"""Begins the reason of a fix that is out by its ceiling, or by the part of the time that it acts on."""
 LEAST_TOLD = 0.0005
 """A smaller share would be shown as 0."""
 WORKER_LIMIT = 8

@@ -60,10 +60,14 @@ def step_cost(window: Window, per_step: float) -> float:
     If the queue lost q batches during n steps, q of the batches were made before the window began. So loading can
     sustain only n - q batches in that time.
     """
-    sustained = 1.0
+    return window.seconds * per_step / (window.samples * _sustained(window))
+
+
+def _sustained(window: Window) -> float:
+    """The part of a window's speed at which it could go on for ever; less than 1 if its queue lost batches."""
     if window.mode == "timed" and window.queue_change < -max(1.0, QUEUE_TOLERANCE * window.steps):
-        sustained = max(0.1, 1.0 + window.queue_change / window.steps)
-    return window.seconds * per_step / (window.samples * sustained)
+        return max(0.1, 1.0 + window.queue_change / window.steps)
+    return 1.0
 
 
 def middle(window: Window) -> float:
@@ -227,6 +231,17 @@ def wait_share(windows: Iterable[Window]) -> float | None:
     baseline = [window for window in windows if usable(window) and window.label == BASELINE]
     seconds = sum(window.seconds for window in baseline)
     return min(1.0, sum(window.wait_seconds for window in baseline) / seconds) if seconds else None
+
+
+def waiting(windows: Iterable[Window]) -> dict[str, float]:
+    """The part of the time that steps wait for batches, by the key of a setting, if all went on as in its windows."""
+    sums: dict[str, tuple[float, float]] = {}
+    for window in windows:
+        if usable(window) and window.mode == "timed":
+            waited, seconds = sums.get(window.label, (0.0, 0.0))
+            whole = window.seconds / _sustained(window)
+            sums[window.label] = waited + window.wait_seconds + whole - window.seconds, seconds + whole
+    return {key: min(1.0, waited / seconds) for key, (waited, seconds) in sums.items()}
 
 
 def baseline_epoch_overhead(windows: Sequence[Window]) -> float | None:
