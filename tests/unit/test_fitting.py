@@ -14,6 +14,7 @@ from tests.unit.test_selection import FOUND
 
 from bottleneck_doctor.examine import fitting
 from bottleneck_doctor.measure import schedule
+from bottleneck_doctor.measure.costs import Costs
 
 ABLE = ("autocast", "channels_last", "fused_optimizer", "merged_groups", "compiled", "late_values", "trim_padding")
 EXPLAINS = ("phases", "sampled", "trace", "lines")
@@ -140,3 +141,23 @@ def test_more_workers_are_tried_on_top_of_what_makes_steps_wait(
         assert combination.setting == {"autocast": "bfloat16", "num_workers": workers}
         assert combination.speedup.estimate == pytest.approx(speed, rel=0.03)
         assert "num_workers" in examined.result.verdict.sentence
+
+
+@pytest.mark.parametrize(("noise", "longer"), [(0.2, True), (0.01, False)])
+def test_windows_become_longer_where_they_differ_much(noise: float, longer: bool) -> None:
+    examined = Examined(computing(step=0.05, start=5.0, noise=noise))
+    steps = [window.steps for window in examined.result.windows if window.label == "baseline"]
+    assert (max(steps[-3:]) > 1.5 * steps[0]) is longer
+    assert 0.05 * max(steps) <= 1.5 * fitting.LONGEST_WINDOW
+
+
+def test_what_is_timed_is_as_long_as_its_lead_in() -> None:
+    """Up to twice as long as windows are otherwise: with 32 workers, 96 steps fill the queue."""
+    found = replace(FOUND, device="cuda:0", usable_cpus=16, num_workers=8, prefetch_factor=2)
+    costs = Costs(schedule.shape_of(found), 0.08, 0.8, brief=True)
+    as_written = costs.size(schedule.probe("baseline", {}), 0.8)
+    assert (as_written.lead_in, as_written.steps) == (24, 24)
+    many = costs.size(schedule.probe("num_workers=32", {"num_workers": 32}), 0.8)
+    assert (many.lead_in, many.steps) == (96, 32)
+    none = costs.size(schedule.probe("num_workers=0", {"num_workers": 0}), 0.8)
+    assert none.steps == 10

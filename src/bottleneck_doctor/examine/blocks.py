@@ -193,6 +193,8 @@ class Blocks:
             if scarce:
                 self.selection.heed_ceilings()
             self.selection.heed_waits()
+            if exploring:
+                self._fitting.heed_noise()
             if not self.selection.chosen_after and (self.selection.explored() or self._fitting.has_chosen()):
                 self.selection.choose(live.session.number)
             first = False

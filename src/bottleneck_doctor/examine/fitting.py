@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from bottleneck_doctor.documents.labels import key_of
-from bottleneck_doctor.examine import curve, going_on, likeliest
+from bottleneck_doctor.documents.labels import CONTROL, key_of
+from bottleneck_doctor.examine import curve, going_on, likeliest, time_wanted
 from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.measure import pairing, schedule
 from bottleneck_doctor.measure.costs import Costs
@@ -22,6 +22,13 @@ EXPLORED = 20.0
 """Seconds for which the first process goes on trying if it knows a setting with a large gain, or as long as a start
 takes. Then other processes confirm that setting, and try the rest, where windows cost the same."""
 
+STEADY = 0.08
+"""Spread of windows of the same training up to which their length is right, as a standard deviation of logs."""
+FEW_CONTROLS = 3
+"""So many comparisons of windows as written it takes to know their spread."""
+MOST_LONGER = 3.0
+LONGEST_WINDOW = 4.0
+"""Where windows differ more than that, they become longer: up to so many times, and up to so many seconds."""
 GROUP_SECONDS = 8.0
 """Most seconds of windows between two windows as written while settings are tried, unless a single one takes longer:
 what they show decides what is tried next."""
@@ -38,6 +45,7 @@ class Fitting:
         self._starter = starter
         self._budget = starter.budget
         self._least_sessions = min(sessions or schedule.LEAST_SESSIONS, schedule.LEAST_SESSIONS)
+        self._window_seconds = costs.window_seconds
         self._began = 0.0
 
     def begin(self, session: int) -> None:
@@ -60,6 +68,17 @@ class Fitting:
         """Seconds that a window of each probe takes: as measured before, or else as expected."""
         costs = self._costs
         return {each.key: costs.seconds.get(each.key) or costs.measuring(each) for each in probes}
+
+    def heed_noise(self) -> None:
+        """Make windows longer if those of the training as written differ much. Where batches come in bursts, one of a
+        second holds two bursts or three."""
+        measured, costs = self._selection.measured, self._costs
+        pairs = pairing.pairs(measured.windows, measured.epoch_batches)
+        if costs.epochs or sum(pair.key == CONTROL for pair in pairs) < FEW_CONTROLS:
+            return
+        longer = (time_wanted.window_spread(pairs) / STEADY) ** 2
+        wanted = min(LONGEST_WINDOW, self._window_seconds * min(MOST_LONGER, longer))
+        costs.window_seconds = max(costs.window_seconds, wanted)
 
     def has_chosen(self) -> bool:
         """Whether the number of workers can be chosen before all is tried: it brings a lot, and what faster computing

@@ -20,7 +20,7 @@ from bottleneck_doctor.measure.schedule import Probe
 from bottleneck_doctor.measure.supply import WAITING, Supply
 from bottleneck_doctor.runtime.wire.messages import Found
 
-LARGE = 1.5
+LARGE = 1.3
 """If a setting looks so many times as fast as the training as written, it is confirmed before all else is decided."""
 LOST = 0.93
 """A setting that is below this part of the speed as written in its first pair has lost: others get its time."""

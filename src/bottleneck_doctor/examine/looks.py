@@ -18,7 +18,6 @@ from bottleneck_doctor.examine.beside import Beside
 from bottleneck_doctor.examine.doubt import Doubt
 from bottleneck_doctor.examine.evidence import TIME_OVER, Estimates, JudgeEvidence
 from bottleneck_doctor.examine.judge import Judgement
-from bottleneck_doctor.examine.likeliest import LARGE
 from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.examine.settling import Settling
 from bottleneck_doctor.statistics import speedups
@@ -31,7 +30,8 @@ PATIENT = 5
 SURE_OF_ESTIMATE = 0.9
 """An interval is narrow enough if its lower end is at least this part of the estimated speed,"""
 SURE_OF_LARGE_ESTIMATE = 0.85
-"""(this part if the speed is `likeliest.LARGE` or more: nobody acts otherwise for 2.2 times than for 2.5)"""
+"""(this part if the speed is `VERY_LARGE` or more: nobody acts otherwise for 2.2 times than for 2.5)"""
+VERY_LARGE = 1.5
 SURE_OF_GAIN = 0.5
 """and at least this part of the estimated gain. For small gains, the second condition is the stricter one."""
 SURE_OF_TIME = 0.02
@@ -113,7 +113,7 @@ def _is_narrow(worth: Speedup) -> bool:
     gain = max(worth.estimate - 1, 0.0)
     if low <= 0:
         return False
-    share = SURE_OF_LARGE_ESTIMATE if worth.estimate >= LARGE else SURE_OF_ESTIMATE
+    share = SURE_OF_LARGE_ESTIMATE if worth.estimate >= VERY_LARGE else SURE_OF_ESTIMATE
     narrow = low >= share * worth.estimate or 1 / low - 1 / worth.estimate <= SURE_OF_TIME
     return narrow and low >= 1 + SURE_OF_GAIN * gain
 

@@ -18,6 +18,8 @@ from bottleneck_doctor.measure.schedule import LoopShape, Probe, WindowSize
 from bottleneck_doctor.measure.supply import Supply
 from bottleneck_doctor.measure.windows import AS_WRITTEN
 
+LONGER = 2.0
+"""A window may be longer by this factor than it aims at, to be as long as its lead-in."""
 SHORT_STEP = 0.1
 """If steps are shorter than this many seconds, going past any queue takes little time."""
 
@@ -97,6 +99,10 @@ class Costs:
             least=self._least(step),
             settled=self._settled(each, step),
         )
+        if self._brief and not size.epochs and each.mode == "timed":
+            # Where filling a queue takes longer than what is timed behind it, a longer window costs little more.
+            paid = min(size.lead_in, math.ceil(LONGER * seconds / max(1e-9, step)))
+            size = replace(size, steps=max(size.steps, math.ceil(paid / size.unit) * size.unit))
         if self.most_steps is None:
             return size
         # A faster setting has more steps a second, but the script has no more of them.
