@@ -143,11 +143,16 @@ def test_more_workers_are_tried_on_top_of_what_makes_steps_wait(
         assert "num_workers" in examined.result.verdict.sentence
 
 
-@pytest.mark.parametrize(("noise", "longer"), [(0.2, True), (0.01, False)])
-def test_windows_become_longer_where_they_differ_much(noise: float, longer: bool) -> None:
-    examined = Examined(computing(step=0.05, start=5.0, noise=noise))
+@pytest.mark.parametrize(
+    ("noise", "workers", "wait", "longer"),
+    [(0.2, 4, 0.4, True), (0.01, 4, 0.4, False), (0.2, 4, 0.01, False), (0.2, 0, 0.4, False)],
+)
+def test_windows_become_longer_where_batches_come_in_bursts(
+    noise: float, workers: int, wait: float, longer: bool
+) -> None:
+    examined = Examined(computing(step=0.05, start=5.0, noise=noise, workers=workers, wait=wait))
     steps = [window.steps for window in examined.result.windows if window.label == "baseline"]
-    assert (max(steps[-3:]) > 1.5 * steps[0]) is longer
+    assert (max(steps[-3:]) > 2 * steps[0]) is longer
     assert 0.05 * max(steps) <= 1.5 * fitting.LONGEST_WINDOW
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from bottleneck_doctor.documents.labels import CONTROL, key_of
+from bottleneck_doctor.documents.labels import BASELINE, CONTROL, key_of
 from bottleneck_doctor.examine import curve, going_on, likeliest, time_wanted
 from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.measure import pairing, schedule
@@ -28,7 +28,7 @@ FEW_CONTROLS = 3
 """So many comparisons of windows as written it takes to know their spread."""
 MOST_LONGER = 3.0
 LONGEST_WINDOW = 4.0
-"""Where windows differ more than that, they become longer: up to so many times, and up to so many seconds."""
+"""Where windows differ more than that, they may become longer: up to so many times, and up to so many seconds."""
 GROUP_SECONDS = 8.0
 """Most seconds of windows between two windows as written while settings are tried, unless a single one takes longer:
 what they show decides what is tried next."""
@@ -70,11 +70,13 @@ class Fitting:
         return {each.key: costs.seconds.get(each.key) or costs.measuring(each) for each in probes}
 
     def heed_noise(self) -> None:
-        """Make windows longer if those of the training as written differ much. Where batches come in bursts, one of a
-        second holds two bursts or three."""
+        """Make windows longer if those of the training as written differ much, and steps wait for workers: then batches
+        come in bursts, and a window of a second holds two of them or three. Whatever else makes windows differ, such as
+        other programs, often lasts for seconds. Short windows that take turns see it alike."""
         measured, costs = self._selection.measured, self._costs
+        bursts = measured.found.num_workers > 0 and pairing.waiting(measured.windows).get(BASELINE, 0.0) >= WAITING
         pairs = pairing.pairs(measured.windows, measured.epoch_batches)
-        if costs.epochs or sum(pair.key == CONTROL for pair in pairs) < FEW_CONTROLS:
+        if not bursts or costs.epochs or sum(pair.key == CONTROL for pair in pairs) < FEW_CONTROLS:
             return
         longer = (time_wanted.window_spread(pairs) / STEADY) ** 2
         wanted = min(LONGEST_WINDOW, self._window_seconds * min(MOST_LONGER, longer))

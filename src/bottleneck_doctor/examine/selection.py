@@ -29,6 +29,8 @@ from bottleneck_doctor.wording import words
 
 CLEARLY_LOSING = 0.93
 """A setting below this part of the best speed of its fix is measured no more often than a claim needs."""
+WORTH_STARTS = 1.1
+"""If something else brings a lot, pairs of processes are not started for a fix that can't bring this much."""
 CEILING_SESSIONS = 1
 """Sessions that measure a ceiling. It bounds what fixes can bring, and nothing is claimed from it, so one is enough."""
 LEAST_TOLD = 0.0005
@@ -203,8 +205,9 @@ class Selection:
         """Drop fixes that can only save time of the kernel, if that time is too short. `share`: the part of the time of
         the training as written in which the kernel works; None if it is not known: then nothing is dropped."""
         worth = 1.0 if share is None else 1 / max(1e-9, 1 - share)
+        least = WORTH_STARTS if self.focused() else WORTH_TRYING
         for candidate in self.beside:
-            if share is not None and candidate.of_kernel and candidate.settings and worth < WORTH_TRYING:
+            if share is not None and candidate.of_kernel and candidate.settings and worth < least:
                 candidate.settings = []
                 candidate.refusal = f"{TOO_LITTLE}: the kernel takes only {words.share_text(share)} of the time"
 
