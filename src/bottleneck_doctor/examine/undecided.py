@@ -31,7 +31,7 @@ def reason(estimate: speedups.SpeedupEstimate | Speedup, *, floor: float, tried:
     if estimate.sessions < speedups.MINIMUM_SESSIONS:
         return (
             f"{subject} was measured in only {words.count_text(estimate.sessions, 'process')}, and since processes "
-            f"differ, it takes {speedups.MINIMUM_SESSIONS} to be sure"
+            f"differ, {_takes(estimate.sessions)} to be sure"
         )
     low, high = estimate.low, estimate.high
     if low < 1 < high:
@@ -135,12 +135,18 @@ def sentence(unsettled: Sequence[FixOutcome], others: Sequence[FixOutcome], devi
         least = words.count_text(min(map(_sessions, few)), "process")
         return (
             f"Cannot tell yet: nothing that was tried looks faster so far, but some of it was measured in only "
-            f"{least}, and it takes {speedups.MINIMUM_SESSIONS} to be sure.{rest}"
+            f"{least}, and {_takes(min(map(_sessions, few)))} to be sure.{rest}"
         )
     highest = max((outcome.speedup.high for outcome in measured if outcome.speedup is not None), default=0.0)
     if highest > WORTH_NAMING:
         return f"Nothing we tried is clearly faster, but noise could hide gains of up to {_gain_text(highest)}.{rest}"
     return f"Nothing that was measured is faster.{rest}" if late else "Nothing we tried is faster."
+
+
+def _takes(sessions: int) -> str:
+    """How many processes it takes, where there were so few. After two, it is known that they were not enough."""
+    least = speedups.SESSIONS_OF_A_LARGE_CLAIM
+    return f"it takes {least} or more" if sessions < least else f"it takes {speedups.MINIMUM_SESSIONS}"
 
 
 def _in_vain(leading: FixOutcome) -> bool:
@@ -160,7 +166,7 @@ def _leads(leading: FixOutcome, figure: Speedup, device: str) -> str:
     if figure.sessions < speedups.MINIMUM_SESSIONS:
         return (
             f"Cannot tell yet: {name} looked {words.estimate_text(figure)} as fast in "
-            f"{words.count_text(figure.sessions, 'process')}, but it takes {speedups.MINIMUM_SESSIONS} to be sure."
+            f"{words.count_text(figure.sessions, 'process')}, but {_takes(figure.sessions)} to be sure."
         )
     told = f"Cannot tell: {name} was measured at {words.speedup_text(figure)}"
     reason, _, hopeless = leading.reason.partition(AND_NEVER)

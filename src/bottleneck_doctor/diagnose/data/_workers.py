@@ -7,7 +7,7 @@ from typing import Literal
 
 from bottleneck_doctor.diagnose._evidence import Evidence
 from bottleneck_doctor.documents.report import Speedup, WorkerPoint
-from bottleneck_doctor.statistics.speedups import MINIMUM_SESSIONS
+from bottleneck_doctor.statistics.speedups import SESSIONS_OF_A_LARGE_CLAIM
 
 WORTHWHILE = 1.05
 """Another number of workers is worth a statement at this speedup or more. Ours: `MATTERS` as a ratio."""
@@ -33,9 +33,8 @@ def clearly_faster(evidence: Evidence, speedup: Speedup) -> bool:
     No finding claims what the verdict can't claim.
     """
     floor = evidence.noise.floor if evidence.noise is not None else 0.0
-    return (
-        speedup.sessions >= MINIMUM_SESSIONS and speedup.estimate >= WORTHWHILE and speedup.low > 1.0 + max(0.0, floor)
-    )
+    enough = speedup.sessions >= SESSIONS_OF_A_LARGE_CLAIM
+    return enough and speedup.estimate >= WORTHWHILE and speedup.low > 1.0 + max(0.0, floor)
 
 
 def better_workers(evidence: Evidence) -> Better | None:
