@@ -344,7 +344,7 @@ note("weights", [each.flatten().tolist() for each in model.parameters()])
 )
 
 
-@pytest.mark.parametrize("reentrant", [False, True])
+@pytest.mark.parametrize("reentrant", [False, pytest.param(True, marks=pytest.mark.slow(together=True))])
 def test_activations_are_kept_in_its_window_and_training_learns_the_same(
     guest: StartGuest, tmp_path: Path, reentrant: bool
 ) -> None:

@@ -394,7 +394,9 @@ while True:
 )
 
 
-@pytest.mark.parametrize(("place", "whole"), [("behind", 0.0105), ("ahead", 0.0205)])
+@pytest.mark.parametrize(
+    ("place", "whole"), [("behind", 0.0105), pytest.param("ahead", 0.0205, marks=pytest.mark.slow)]
+)
 def test_what_a_model_makes_in_evaluation_mode_is_no_part_of_a_step_behind_it(
     guest: StartGuest, place: str, whole: float
 ) -> None:
@@ -490,7 +492,14 @@ def test_evaluation_that_waits_for_its_data_is_known(guest: StartGuest, workers:
         assert pause.waiting in lasting(0.08, abs=0.015)
 
 
-@pytest.mark.parametrize("under", ["torch.enable_grad()", "torch.no_grad()", "torch.inference_mode()"])
+@pytest.mark.parametrize(
+    "under",
+    [
+        "torch.enable_grad()",
+        pytest.param("torch.no_grad()", marks=pytest.mark.slow),
+        pytest.param("torch.inference_mode()", marks=pytest.mark.slow),
+    ],
+)
 def test_evaluation_with_gradients_is_known(guest: StartGuest, under: str) -> None:
     within = "        for rows, _ in held_out:\n            with torch.no_grad():\n                model(rows)\n"
     around = "        for rows, _ in held_out:\n            model(rows)\n"
