@@ -166,3 +166,14 @@ def test_what_is_timed_is_as_long_as_its_lead_in() -> None:
     assert (many.lead_in, many.steps) == (96, 32)
     none = costs.size(schedule.probe("num_workers=0", {"num_workers": 0}), 0.8)
     assert none.steps == 10
+
+
+def test_a_process_ends_once_it_has_told_enough_of_what_leads_by_far() -> None:
+    """Another one tells more. What is still to be tried is tried before."""
+    examined = Examined(Machine(step=0.02, start=2.0, speeds={"num_workers=2": 3.0}, luck=0.2))
+    later = range(3, max(each.session for each in examined.machine.happened))
+    ends = [windows(examined, session) for session in later if windows(examined, session)]
+    assert len(ends) >= 3
+    for one in ends[:-1]:
+        held = [each for each in one if each.name == "num_workers=2"]
+        assert fitting.OFTEN_ENOUGH <= len(held) <= fitting.OFTEN_ENOUGH + 2

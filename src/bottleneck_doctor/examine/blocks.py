@@ -183,6 +183,8 @@ class Blocks:
                 for _ in range(LEAST_WINDOWS):
                     self.prober.measure(live.session, probe(BASELINE, {}))
             late = [] if exploring else self._fitting.deferred(probes, first)
+            if not exploring and not late and self._fitting.tells_enough(probes) and self._planned():
+                break
             if not probes or (not first and not late and left < 2.5 * self.prober.costs.baseline()):
                 break
             fitting = late or self._fitting.fitting(probes, left, exploring=exploring, first=first, asked=self._asked)

@@ -22,6 +22,8 @@ EXPLORED = 20.0
 """Seconds for which the first process goes on trying if it knows a setting with a large gain, or as long as a start
 takes. Then other processes confirm that setting, and try the rest, where windows cost the same."""
 
+OFTEN_ENOUGH = 2
+"""Windows of what leads by far in a process. Processes differ by more than the windows of one do."""
 STEADY = 0.08
 """Spread of windows of the same training up to which their length is right, as a standard deviation of logs."""
 FEW_CONTROLS = 3
@@ -47,10 +49,12 @@ class Fitting:
         self._least_sessions = min(sessions or schedule.LEAST_SESSIONS, schedule.LEAST_SESSIONS)
         self._window_seconds = costs.window_seconds
         self._began = 0.0
+        self._session = 0
 
     def begin(self, session: int) -> None:
         """The first windows of this session are next. Only the first session tells whether time is scarce."""
         self._began = self._budget.now()
+        self._session = session
         if self.scarce is None:
             self.scarce = self._is_scarce(session)
 
@@ -95,6 +99,18 @@ class Fitting:
         process. `first`: whether a block of this process comes first; then it waits."""
         late = [each for each in self._selection.news(probes) if likeliest.is_dear(each)]
         return late[:1] if not first and late and self.affords(late[0]) else []
+
+    def tells_enough(self, probes: Sequence[Probe]) -> bool:
+        """Whether what leads by far was measured often enough in this process, so that another process tells more:
+        twice, if that took as long as a start does."""
+        measured = self._selection.measured
+        leading = measured.fastest(likeliest.LARGE)
+        untried = [each for each in self._selection.news(probes) if not likeliest.is_dear(each)]
+        if leading is None or not self._selection.focused() or any(map(likeliest.is_candidate, untried)):
+            return False
+        windows = (each for each in measured.windows if each.session == self._session and pairing.usable(each))
+        held = sum(window.label == key_of(leading) for window in windows)
+        return held >= OFTEN_ENOUGH and self._budget.now() - self._began >= self._starter.setup()
 
     def affords(self, each: Probe) -> bool:
         """Whether there is time to try a setting in a process that stands, and to confirm it in another one."""
