@@ -187,7 +187,7 @@ class Blocks:
                 break
             if not probes or (not first and not late and left < 2.5 * self.prober.costs.baseline()):
                 break
-            fitting = late or self._fitting.fitting(probes, left, exploring=exploring, first=first, asked=self._asked)
+            fitting = late or self._fitting.block(probes, left, exploring=exploring, first=first, asked=self._asked)
             if not fitting:
                 break
             self._run_block(live, fitting)

@@ -21,7 +21,6 @@ LEAST_TRIED = 4
 EXPLORED = 20.0
 """Seconds for which the first process goes on trying if it knows a setting with a large gain, or as long as a start
 takes. Then other processes confirm that setting, and try the rest, where windows cost the same."""
-
 OFTEN_ENOUGH = 2
 """Windows of what leads by far in a process. Processes differ by more than the windows of one do."""
 STEADY = 0.08
@@ -118,41 +117,47 @@ class Fitting:
         least = self._starter.setup() + (LEAST_WINDOWS + 1) * self._costs.baseline()
         return self._budget.left() > 2 * takes + least
 
-    def fitting(self, probes: list[Probe], left: float, *, exploring: bool, first: bool, asked: bool) -> list[Probe]:
+    def block(self, probes: list[Probe], left: float, *, exploring: bool, first: bool, asked: bool) -> list[Probe]:
         """The probes that the next block holds, with `left` seconds for it. The first block is never empty.
 
         The exploring process tries the likeliest to pay first, a few at a time, so that what they show decides what is
         tried next. If time is scarce, it leaves enough for the other processes that a claim needs. `asked`: whether
         more time was asked for.
         """
-        costs, selection = self._costs, self._selection
-        baseline = costs.baseline()
-        counts = Counter(window.label for window in selection.measured.windows if pairing.usable(window))
-        news = selection.news(probes) if exploring else []
-        if not self.scarce and not news:
-            return schedule.fitting(probes, self._expected(probes), baseline, left, counts)
-        probes = news or probes
-        leading = selection.measured.fastest(likeliest.LARGE)
-        if exploring and not first and leading is not None and self._is_followed():
+        news = self._selection.news(probes) if exploring else []
+        if news or (exploring and self.scarce):
+            return self._tried_next(news or probes, left, first=first, asked=asked)
+        return self._within(self._in_turn(probes) if self.scarce else probes, left, self._costs.baseline())
+
+    def _tried_next(self, probes: list[Probe], left: float, *, first: bool, asked: bool) -> list[Probe]:
+        """What the exploring process tries next, if there is time for it."""
+        measured, baseline = self._selection.measured, self._costs.baseline()
+        if not first and measured.fastest(likeliest.LARGE) is not None and self._is_followed():
             probes = [each for each in probes if not likeliest.is_dear(each)]
-            if len(selection.measured.tried()) >= LEAST_TRIED:
+            if len(measured.tried()) >= LEAST_TRIED:
                 left = min(left, self._began + max(EXPLORED, self._starter.setup()) - self._budget.now())
         if not probes:
             return []
-        waits = pairing.waiting(selection.measured.windows)
-        fed = leading is not None and waits.get(key_of(leading), 1.0) < WAITING
-        probes = likeliest.in_turn(
-            probes, selection.candidates, selection.speeds(), costs.supply, selection.found, fed=fed
-        )
-        expected = self._expected(probes)
-        if not exploring:
-            return schedule.fitting(probes, expected, baseline, left, counts)
         if self.scarce:
             left = self._left_to_explore(left, asked=asked)
-        fitting = schedule.fitting(probes, expected, baseline if first else 0.0, left, counts)
-        if not first and expected[fitting[0].key] + baseline > left:
+        within = self._within(self._in_turn(probes), left, baseline if first else 0.0)
+        expected = self._expected(within)
+        if not first and expected[within[0].key] + baseline > left:
             return []
-        return _group(fitting, expected)
+        return _group(within, expected)
+
+    def _in_turn(self, probes: Sequence[Probe]) -> list[Probe]:
+        selection = self._selection
+        leading, waits = selection.measured.fastest(likeliest.LARGE), pairing.waiting(selection.measured.windows)
+        fed = leading is not None and waits.get(key_of(leading), 1.0) < WAITING
+        return likeliest.in_turn(
+            probes, selection.candidates, selection.speeds(), self._costs.supply, selection.found, fed=fed
+        )
+
+    def _within(self, probes: Sequence[Probe], left: float, before: float) -> list[Probe]:
+        """The probes that `left` seconds hold, by priority, after `before` seconds for a first window as written."""
+        counts = Counter(window.label for window in self._selection.measured.windows if pairing.usable(window))
+        return schedule.fitting(probes, self._expected(probes), before, left, counts)
 
     def _is_followed(self) -> bool:
         """Whether another process comes, which can try what this one leaves."""
