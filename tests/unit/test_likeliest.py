@@ -89,11 +89,20 @@ def test_computing_comes_first_once_a_setting_is_known_under_which_steps_hardly_
     assert [each.key for each in first][:2] == ["num_workers=2", AMP]
 
 
-@pytest.mark.parametrize(("speed", "late"), [(2.0, True), (1.3, False)])
+@pytest.mark.parametrize(("speed", "other_first"), [(2.0, True), (1.2, False)])
+def test_other_fixes_come_before_what_refines_a_large_gain(
+    selection: Selection, speed: float, other_first: bool
+) -> None:
+    probes = [each for each in selection.probes(1, first_block=True) if each.key != "num_workers=2"]
+    keys = [each.key for each in in_turn(probes, selection.candidates, {"num_workers=2": speed}, WAITS, FOUND)]
+    assert (keys.index(AMP) < keys.index("num_workers=1")) is other_first
+
+
+@pytest.mark.parametrize(("speed", "late"), [(2.0, True), (1.2, False)])
 def test_what_a_large_gain_left_untried_comes_before_what_is_slower_than_it(
     selection: Selection, speed: float, late: bool
 ) -> None:
-    speeds = {"num_workers=2": speed, "num_workers=1": 1.25}
+    speeds = {"num_workers=2": speed, "num_workers=1": 1.15}
     keys = order(selection, WAITS, speeds)
     assert keys[0] == "num_workers=2"
     assert (keys.index(AMP) < keys.index("num_workers=1")) is late

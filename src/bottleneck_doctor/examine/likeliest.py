@@ -64,7 +64,7 @@ def in_turn(
     likely = likely_workers(candidates, supply, found)
     known = [each for each in probes if is_candidate(each) and each.key in speeds]
     leading = max(known, key=lambda each: speeds[each.key]).key if known else ""
-    by_far = speeds.get(leading, 0.0) > LARGE
+    by_far = any(speed > LARGE for key, speed in speeds.items() if key in of)
 
     def place(each: Probe) -> Place:
         if not is_candidate(each):
@@ -80,7 +80,9 @@ def in_turn(
         off = 0.0 if count is None or likely is None else abs(math.log2(max(1, count) / likely))
         order = candidate.fix.order_on(found.device)
         turn = Turn.LATE if by_far and not is_dear(each) else Turn.NEW
-        return (turn, is_dear(each), _of_target(candidate, supply, fed=fed), float(off > 0), order, off)
+        # Another number of workers may refine a large gain; another fix may add to it.
+        refines = by_far and off > 0
+        return (turn, is_dear(each), refines, _of_target(candidate, supply, fed=fed), float(off > 0), order, off)
 
     ordered = sorted(probes, key=place)
     going = [each for each in ordered if place(each)[0] != Turn.LOST]
