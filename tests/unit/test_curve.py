@@ -14,12 +14,12 @@ from bottleneck_doctor.examine import curve
 from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.schedule import probe
+from bottleneck_doctor.runtime.wire.messages import Found
 
 GPU = replace(FOUND, device="cuda:0", usable_cpus=16, threads=16, num_workers=4, prefetch_factor=2)
 
 
-def selected(found: object = GPU) -> Selection:
-    assert isinstance(found, type(FOUND))
+def selected(found: Found = GPU) -> Selection:
     return Selection(Measurements(found), frozenset(), frozenset())
 
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.labels import BASELINE
-from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.examine import going_on, likeliest, looks, telling
 from bottleneck_doctor.examine.beside import Beside
 from bottleneck_doctor.examine.fitting import LEAST_WINDOWS, Fitting
@@ -45,7 +44,6 @@ class Blocks:
         sessions: int | None,
         generator: random.Random,
     ) -> None:
-        selection.focuses = sessions is None
         self.beside = Beside(selection, starter, generator)
         self.selection = selection
         self.prober = prober
@@ -80,12 +78,6 @@ class Blocks:
         """What the next session would measure first."""
         return self.selection.probes(self._starter.number + 1, first_block=True)
 
-    def _coming(self) -> dict[str, Setting]:
-        """The settings that the next session would measure, by key, as far as there is time."""
-        probes = list(filter(likeliest.is_candidate, self._next_probes()))
-        late = [each for each in self.selection.news(probes) if likeliest.is_dear(each)]
-        return {each.key: each.as_setting() for each in probes if each not in late or self._fitting.affords(each)}
-
     def held(self) -> int:
         """Sessions that hold a comparison."""
         return len(
@@ -109,7 +101,7 @@ class Blocks:
         if self.sure_after is None and not more:
             return
         enough = self.held() >= looks.FIRST and looks.is_enough(
-            looks.evidence_of(self.selection, self.beside), self._coming()
+            looks.evidence_of(self.selection, self.beside), self._fitting.coming(self._next_probes())
         )
         self.sure_after = self._budget.elapsed() if enough else None
 
@@ -213,9 +205,15 @@ class Blocks:
                 if not self.wanted():
                     self.explainer.allowance.inherit()
                 self.explainer.explain(live, self._starter.setup())
-        elif self.plan.sessions - self.held() >= looks.FIRST and self.selection.climb_on():
-            pass  # What was tried for the first time in this session joined the ladder.
-        elif self.plan.sessions - self.held() >= schedule.LEAST_SESSIONS:
+        else:
+            self._revise_ladder()
+
+    def _revise_ladder(self) -> None:
+        """Extend the combinations by what this session tried for the first time, or leave out what brought nothing, as
+        long as there are the sessions that a claim on the new ones needs."""
+        coming = self.plan.sessions - self.held()
+        grew = coming >= looks.FIRST and self.selection.climb_on()
+        if not grew and coming >= schedule.LEAST_SESSIONS:
             self.selection.ladder.lighten(self._measured, self.selection.chosen_after)
 
     def script_ended(self) -> None:

@@ -11,7 +11,7 @@ from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.examine.evidence import Candidate
-from bottleneck_doctor.examine.ladder import WORTH_TRYING
+from bottleneck_doctor.examine.ladder import pays
 from bottleneck_doctor.knobs import num_workers
 from bottleneck_doctor.measure import pairing
 from bottleneck_doctor.measure.measurements import Measurements
@@ -71,9 +71,4 @@ def hidden(candidates: Iterable[Candidate], measured: Measurements, best: Settin
     if count is None or not own or not shares.get(own, 0.0) >= WAITING > shares.get(count, 1.0):
         return []
     known = measured.speeds()
-    return [
-        each
-        for each in candidates
-        if each.fix.target == "compute"
-        and not any(known.get(each.key(setting), 0.0) >= WORTH_TRYING for setting in each.settings)
-    ]
+    return [each for each in candidates if each.fix.target == "compute" and not pays(each, known)]

@@ -202,7 +202,8 @@ class _Examination:
         """The loop is known: make the selection and the plan."""
         step = schedule.typical_step(found.step_seconds, found.num_workers, found.period)
         measured = Measurements(found)
-        selection = Selection(measured, self.request.only, self.request.skip)
+        focuses = self.request.sessions is None
+        selection = Selection(measured, self.request.only, self.request.skip, focuses=focuses)
         if not self.budget.strict:
             self.budget.forgive(setup)
             total = self.budget.elapsed() + DEFAULT_BUDGET + (ALLOWANCE if self.request.explain is not None else 0.0)

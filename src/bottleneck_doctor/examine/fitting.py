@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from bottleneck_doctor.documents.labels import BASELINE, CONTROL, key_of
+from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.examine import curve, going_on, likeliest, time_wanted
 from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.measure import pairing, schedule
@@ -89,24 +90,41 @@ class Fitting:
         """Whether the number of workers can be chosen before all is tried: it brings a lot, and what faster computing
         brings shows only on top of it."""
         selection = self._selection
-        if selection.measured.fastest(likeliest.LARGE) is None:
-            return False
-        return bool(curve.hidden(selection.candidates, selection.measured, selection.best_workers()))
+        return self._leading() is not None and bool(
+            curve.hidden(selection.candidates, selection.measured, selection.best_workers())
+        )
+
+    def _leading(self) -> Setting | None:
+        """What leads by far; None if nothing does."""
+        return self._selection.measured.fastest(likeliest.LARGE)
+
+    def coming(self, probes: Sequence[Probe]) -> dict[str, Setting]:
+        """The settings that the next session would measure, by key, as far as there is time for them."""
+        late = self._late(probes)
+        return {
+            each.key: each.as_setting()
+            for each in filter(likeliest.is_candidate, probes)
+            if each not in late or self.affords(each)
+        }
+
+    def _late(self, probes: Sequence[Probe]) -> list[Probe]:
+        """Those that take long to try, and were left to later processes."""
+        return [each for each in self._selection.news(probes) if likeliest.is_dear(each)]
 
     def deferred(self, probes: Sequence[Probe], first: bool) -> list[Probe]:
-        """A setting that takes long to try, and was left to later processes, if there is time for it and for another
-        process. `first`: whether a block of this process comes first; then it waits."""
-        late = [each for each in self._selection.news(probes) if likeliest.is_dear(each)]
+        """A setting that takes long to try, if there is time for it and for another process. `first`: whether a block
+        of this process comes first; then it waits."""
+        late = self._late(probes)
         return late[:1] if not first and late and self.affords(late[0]) else []
 
     def tells_enough(self, probes: Sequence[Probe]) -> bool:
         """Whether what leads by far was measured often enough in this process, so that another process tells more:
         twice, if that took as long as a start does."""
-        measured = self._selection.measured
-        leading = measured.fastest(likeliest.LARGE)
+        leading = self._leading()
         untried = [each for each in self._selection.news(probes) if not likeliest.is_dear(each)]
         if leading is None or not self._selection.focused() or any(map(likeliest.is_candidate, untried)):
             return False
+        measured = self._selection.measured
         windows = (each for each in measured.windows if each.session == self._session and pairing.usable(each))
         held = sum(window.label == key_of(leading) for window in windows)
         return held >= OFTEN_ENOUGH and self._budget.now() - self._began >= self._starter.setup()
@@ -132,7 +150,7 @@ class Fitting:
     def _tried_next(self, probes: list[Probe], left: float, *, first: bool, asked: bool) -> list[Probe]:
         """What the exploring process tries next, if there is time for it."""
         measured, baseline = self._selection.measured, self._costs.baseline()
-        if not first and measured.fastest(likeliest.LARGE) is not None and self._is_followed():
+        if not first and self._leading() is not None and self._is_followed():
             probes = [each for each in probes if not likeliest.is_dear(each)]
             if len(measured.tried()) >= LEAST_TRIED:
                 left = min(left, self._began + max(EXPLORED, self._starter.setup()) - self._budget.now())
@@ -148,7 +166,7 @@ class Fitting:
 
     def _in_turn(self, probes: Sequence[Probe]) -> list[Probe]:
         selection = self._selection
-        leading, waits = selection.measured.fastest(likeliest.LARGE), pairing.waiting(selection.measured.windows)
+        leading, waits = self._leading(), pairing.waiting(selection.measured.windows)
         fed = leading is not None and waits.get(key_of(leading), 1.0) < WAITING
         return likeliest.in_turn(
             probes, selection.candidates, selection.speeds(), self._costs.supply, selection.found, fed=fed

@@ -26,8 +26,13 @@ Rungs = list[tuple[str, Setting]]
 """A rung is the fix that it adds, and the whole setting."""
 
 
+def pays(candidate: Candidate, speeds: Mapping[str, float]) -> bool:
+    """Whether a setting of it was faster. `speeds`: by key."""
+    return any(speeds.get(candidate.key(setting), 0.0) >= WORTH_TRYING for setting in candidate.settings)
+
+
 class Ladder:
-    """The rungs of one examination. They are chosen once, and may lose what spoils the training or brings nothing."""
+    """The rungs of one examination. They may grow by what is tried late, and lose what spoils or brings nothing."""
 
     def __init__(self) -> None:
         self.rungs: Rungs = []
@@ -110,18 +115,21 @@ def _with_more_workers(made: Rungs, candidates: Sequence[Candidate], measured: M
     waits = next((shares[key] for key in keys if key in shares), 0.0)
     if not 0 < 2 * count <= found.usable_cpus or waits < WAITING:
         return made
-    offered = [
-        each.fix.id for each in candidates if each.sweep and (each.settings or each.refusal.startswith(TOO_LITTLE))
-    ]
-    if not offered:
+    sweep = next((each.fix.id for each in candidates if each.sweep and _is_offered(each)), None)
+    if sweep is None:
         return made
     more = num_workers.setting_of(2 * count)
     if asked is not None:
         fed = [(fix, {**each, **more} if num_workers.asked(each) else each) for fix, each in made]
-        return fed if len(fed) > 1 or fed[0][1] == more else [*((fix, more) for fix in offered), *fed]
-    cheap = [each for each in made if not _is_dear(each[1])] or made
-    added = [(fix, {**cheap[-1][1], **more}) for fix in offered]
-    return [*cheap, *added, *((fix, {**each, **more}) for fix, each in made[len(cheap) :])]
+        return fed if len(fed) > 1 or fed[0][1] == more else [(sweep, more), *fed]
+    cheap = [each for each in made if not knobs.is_dear(each[1])] or made
+    dear = [(fix, {**each, **more}) for fix, each in made[len(cheap) :]]
+    return [*cheap, (sweep, {**cheap[-1][1], **more}), *dear]
+
+
+def _is_offered(candidate: Candidate) -> bool:
+    """Whether a fix is tried, or is out only because it brings too little by itself."""
+    return bool(candidate.settings) or candidate.refusal.startswith(TOO_LITTLE)
 
 
 def _fastest(tried: Mapping[str, Sequence[Setting]], speeds: Mapping[str, float]) -> Rungs:
@@ -129,11 +137,6 @@ def _fastest(tried: Mapping[str, Sequence[Setting]], speeds: Mapping[str, float]
     known = [(speeds.get(labels.key_of(each), 0.0), fix, each) for fix, settings in tried.items() for each in settings]
     speed, fix, setting = max(known, key=lambda each: each[0], default=(0.0, "", {}))
     return [(fix, setting)] if speed > WORTH_TRYING else []
-
-
-def _is_dear(setting: Setting) -> bool:
-    """Whether its first window in a process takes much longer than others."""
-    return knobs.usual_first_step_seconds(setting) > 0
 
 
 def _but_workers(setting: Setting) -> Set[tuple[str, SettingValue]]:
@@ -165,7 +168,7 @@ def rungs(
     gains.sort(key=lambda gain: -gain[0])
     best = [(fix, setting) for _, fix, setting in gains[:MOST_RUNGS]]
     # If there is no time for what takes long to try, the rungs below it are measured all the same.
-    return _stacked(sorted(best, key=lambda each: _is_dear(each[1])), own_workers)
+    return _stacked(sorted(best, key=lambda each: knobs.is_dear(each[1])), own_workers)
 
 
 def lightened(

@@ -104,7 +104,7 @@ def is_candidate(each: Probe) -> bool:
 
 def is_dear(each: Probe) -> bool:
     """Whether its first window in a process takes much longer than others."""
-    return knobs.usual_first_step_seconds(each.as_setting()) > 0
+    return knobs.is_dear(each.as_setting())
 
 
 def _of_target(candidate: Candidate, supply: Supply | None, *, fed: bool) -> int:

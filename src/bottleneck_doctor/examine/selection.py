@@ -71,11 +71,6 @@ def _priority(standing: Standing, *, chosen: bool, leads: bool) -> int:
     return 0 if leads else 1
 
 
-def _pays(candidate: Candidate, speeds: Mapping[str, float]) -> bool:
-    """Whether a setting of it was faster. Then a rough bound that says that it can't pay must be wrong."""
-    return any(speeds.get(candidate.key(setting), 0.0) >= WORTH_TRYING for setting in candidate.settings)
-
-
 def _with_failures(candidate: Candidate, measured: Measurements) -> Candidate:
     """The candidate, with why settings of it failed or took no effect."""
     out = {}
@@ -91,15 +86,17 @@ def _with_failures(candidate: Candidate, measured: Measurements) -> Candidate:
 
 
 class Selection:
-    """The candidates of one examination, and what was decided about them. `measured` grows as windows are taken."""
+    """The candidates of one examination, and what was decided about them. `measured` grows as windows are taken.
+    `focuses`: whether what seems to bring nothing is left alone once something brings a lot."""
 
-    def __init__(self, measured: Measurements, only: frozenset[str], skip: frozenset[str]) -> None:
+    def __init__(
+        self, measured: Measurements, only: frozenset[str], skip: frozenset[str], *, focuses: bool = True
+    ) -> None:
         self.found = measured.found
         self.measured = measured
         self.ladder = ladder.Ladder()
         self.chosen_after = 0
-        self.focuses = True
-        """Whether doctor decides how many processes there are."""
+        self.focuses = focuses
         self.without_ceilings = ""
         """Why no ceiling has to be measured; "" if ceilings have to be measured."""
         self._chosen_workers: int | None = None
@@ -192,7 +189,8 @@ class Selection:
         for candidate in self.candidates:
             if spared and candidate.fix.frees_cpus:
                 continue
-            if candidate.fix.target == target and candidate.settings and not _pays(candidate, speeds):
+            # If it was faster, the rough bound that says that it can't pay must be wrong.
+            if candidate.fix.target == target and candidate.settings and not ladder.pays(candidate, speeds):
                 candidate.settings = []
                 candidate.refusal = f"{TOO_LITTLE}: {why}"
 

@@ -101,6 +101,11 @@ def usual_first_step_seconds(setting: Setting) -> float:
     return sum(each.usual_first_step_seconds for each in knobs_of(setting))
 
 
+def is_dear(setting: Setting) -> bool:
+    """Whether its first window in a process takes much longer than others."""
+    return usual_first_step_seconds(setting) > 0
+
+
 def may_crash(setting: Setting) -> bool:
     """Whether a process that dies under this setting died of it."""
     return any(each.may_crash for each in knobs_of(setting))

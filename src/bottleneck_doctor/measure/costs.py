@@ -102,7 +102,7 @@ class Costs:
         if self._brief and not size.epochs and each.mode == "timed":
             # Where filling a queue takes longer than what is timed behind it, a longer window costs little more.
             paid = min(size.lead_in, math.ceil(LONGER * seconds / max(1e-9, step)))
-            size = replace(size, steps=max(size.steps, math.ceil(paid / size.unit) * size.unit))
+            size = replace(size, steps=max(size.steps, schedule.in_units(paid, size.unit)))
         if self.most_steps is None:
             return size
         # A faster setting has more steps a second, but the script has no more of them.

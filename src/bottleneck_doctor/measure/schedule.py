@@ -161,9 +161,9 @@ def window_size(
         unit = shape.period
         if step_seconds >= LONG_LEAD_IN and (warm or not knobs.settling(setting)):
             least_lead_in = 1
-    lead_in = _up(max(least_lead_in, settled), shape.period)
+    lead_in = in_units(max(least_lead_in, settled), shape.period)
     wanted = max(least, math.ceil(target_seconds / max(1e-9, step_seconds)))
-    return WindowSize(lead_in, _up(min(wanted, LONGEST_WINDOW_STEPS), unit), unit=unit)
+    return WindowSize(lead_in, in_units(min(wanted, LONGEST_WINDOW_STEPS), unit), unit=unit)
 
 
 def least_steps(step_seconds: float, *, regular: bool = False) -> int:
@@ -181,11 +181,12 @@ def cut(size: WindowSize, period: int, step_seconds: float, most_seconds: float)
         return size
     fits = int(most_seconds / step)
     unit = size.unit if size.unit < fits else period
-    steps = min(size.steps, max(_up(LEAST_TOLD_STEPS, unit), (fits - 1) // unit * unit))
+    steps = min(size.steps, max(in_units(LEAST_TOLD_STEPS, unit), (fits - 1) // unit * unit))
     return WindowSize(max(1, min(size.lead_in, fits - steps)), steps, unit=unit)
 
 
-def _up(number: int, unit: int) -> int:
+def in_units(number: int, unit: int) -> int:
+    """`number`, rounded up to whole units; one at least."""
     return max(unit, math.ceil(number / unit) * unit)
 
 
