@@ -137,6 +137,48 @@ def test_ranks_that_came_apart_blame_no_setting() -> None:
     assert selection.alive(TWO)
 
 
+SHORT = WindowDone(window=0, status="ok", steps=10, samples=40.0, seconds=0.1)
+LONG = WindowDone(window=0, status="ok", steps=80, samples=320.0, seconds=1.2)
+
+
+def test_window_that_was_too_short_for_its_queue_is_taken_again_and_only_the_second_counts() -> None:
+    """Steps of 0.1 s are known as written. With workers, one of them took 0.01 s, so that 0.1 s of a second was timed:
+    the batches that lay ready before are a large part of that."""
+    selection, made = make()
+    window = made.measure(Told(SHORT, LONG), TWO)  # type: ignore[arg-type]
+    assert [(each.steps, each.status) for each in selection.measured.windows] == [(10, "discarded"), (80, "ok")]
+    assert window is selection.measured.windows[-1]
+    assert "too short" in selection.measured.windows[0].reason
+    assert made.costs.step(TWO) == pytest.approx(0.015)
+
+
+@pytest.mark.parametrize("second", [None, WindowDone(window=0, status="failed", reason="RuntimeError: no")])
+def test_first_window_counts_where_the_second_does_not_come(second: WindowDone | None) -> None:
+    selection, made = make()
+    if second is None:
+        ends(made, TWO, SHORT, Exited(1, "ValueError: mine"))
+    else:
+        made.measure(Told(SHORT, second), TWO)  # type: ignore[arg-type]
+    assert selection.measured.windows[0].status == "ok"
+
+
+@pytest.mark.parametrize(
+    ("each", "answer", "left"),
+    [
+        (BFLOAT, SHORT, 100.0),
+        (TWO, replace(SHORT, seconds=0.5), 100.0),
+        (TWO, replace(SHORT, seconds=0.39), 1.2),
+    ],
+    ids=["no workers", "long enough", "no time"],
+)
+def test_window_is_not_taken_again_where_nothing_lay_ready_or_no_time_is_left(
+    each: Probe, answer: WindowDone, left: float
+) -> None:
+    selection, made = make(left=left)
+    made.measure(Told(answer), each)  # type: ignore[arg-type]
+    assert [window.status for window in selection.measured.windows] == ["ok"]
+
+
 def test_time_that_is_over_is_no_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prober, "HANG_SECONDS", 30.0)
     selection, made = make(left=-100.0)

@@ -43,6 +43,11 @@ GRACE_SECONDS = 30.0
 
 HARDLY_WORTH = 0.5
 """A window is not begun if there is time for less than this part of it: the time belongs to windows that still fit."""
+TOO_SHORT = 0.4
+"""A window is taken again if its timed part lasted less than this part of what it aims at, and workers fed it. Part of
+its batches were made before it began, so the shorter it is, the faster the setting looks."""
+AGAIN_REASON = "it was too short for the batches that workers had made before it began, so a longer window counts"
+
 MOST_OF_AN_EPOCH = 1.5
 """About how many epochs pass until one has been timed from its start to its end."""
 
@@ -87,8 +92,31 @@ class Prober:
         return self._measured.has_baseline()
 
     def measure(self, session: Session, each: Probe, *, seconds: float | None = None) -> Window:
-        """Run one window of about `seconds` and keep it. Raises `SessionOver` if the session does not survive it, and
-        `OutOfTime` if the budget ends first, or would end before the window could show anything."""
+        """Run one window of about `seconds` and keep it. If a setting is so fast that its window was too short, a
+        second one counts instead. Raises `SessionOver` if the session does not survive it, and `OutOfTime` if the
+        budget ends first, or would end before the window could show anything."""
+        window = self._measured_once(session, each, seconds)
+        if not self._too_short(window, each, seconds or self.costs.window_seconds):
+            return window
+        longer = self._measured_once(session, each, seconds)
+        if longer.status != "ok":
+            return longer
+        windows = self._measured.windows
+        place = next(place for place, known in enumerate(windows) if known is window)
+        windows[place] = replace(window, status="discarded", reason=AGAIN_REASON)
+        return longer
+
+    def _too_short(self, window: Window, each: Probe, seconds: float) -> bool:
+        """Whether workers had made too much of what this window trained on, and there is time for a longer one."""
+        costs = self.costs
+        if window.status != "ok" or window.mode != "timed" or costs.epochs or costs.most_steps is not None:
+            return False
+        if costs.shape.loading(each.as_setting()).workers == 0 or window.seconds >= TOO_SHORT * seconds:
+            return False
+        longer = costs.size(each, seconds, warm=True)
+        return window.steps < TOO_SHORT * longer.steps and costs.whole(each, longer) < self._budget.left()
+
+    def _measured_once(self, session: Session, each: Probe, seconds: float | None) -> Window:
         begun = self._budget.now()
         costs, seconds = self.costs, seconds or self.costs.window_seconds
         warm = self._computed(session, each)
