@@ -9,6 +9,7 @@ from tests.unit.test_judge import BF16, FOUND, WORKERS_2, Experiment, amp, judge
 
 from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import Setting, Surroundings, Window
+from bottleneck_doctor.examine import looks
 from bottleneck_doctor.knobs import allocator, switched
 from bottleneck_doctor.wording import promise_words
 
@@ -99,3 +100,17 @@ def test_the_sentence_speaks_of_nothing_else() -> None:
     assert promise_words.kept_memory(BF16) == ""
     assert promise_words.kept_memory(allocator.kept({})) == ""
     assert "The variables belong to it" in promise_words.kept_memory(KEPT)
+
+
+def test_a_part_that_is_open_does_not_trouble_what_needs_the_variables() -> None:
+    """The variables are no part of what windows measured, so nothing is asked about a setting with them."""
+    windows = [
+        replace(each, seconds=each.seconds * (1 + 0.3 * (each.session - 2.5))) if each.setting == BF16 else each
+        for each in Experiment(timed([(WORKERS_2, 2.0), (BF16, 1.4), (BOTH, 2.5)])).windows
+    ]
+    rungs = [("workers", WORKERS_2), ("amp-bf16", BOTH)]
+    judgement = judged(with_pages(windows), [workers(WORKERS_2), amp()], rungs=rungs)
+    assert outcome(judgement, "amp-bf16").status == "cannot_tell"
+    assert judgement.combination is not None
+    assert judgement.combination.setting == {**BOTH, **allocator.kept({})}
+    assert looks.offered(judgement) == (BOTH, judgement.combination.speedup)

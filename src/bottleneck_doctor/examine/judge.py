@@ -56,6 +56,8 @@ class Judgement:
     workers: Workers | None
     verdict: Verdict
     floor: float
+    claimed: Claim | None = None
+    """What the verdict names, as windows measured it: without the variables that its edit needs to be as fast."""
 
 
 def judge(evidence: JudgeEvidence) -> Judgement:
@@ -81,10 +83,9 @@ def judge(evidence: JudgeEvidence) -> Judgement:
     outcomes, combination = [needed.fix(outcome) for outcome in outcomes], needed.together(combination)
     kept = KeptMemory(evidence.windows, evidence.found.device, lambda setting: _changes(setting, evidence))
     outcomes, combination = [kept.fix(outcome) for outcome in outcomes], kept.together(combination)
-    leading = replace(leading, setting=kept.setting(leading.setting)) if leading is not None else None
     together = combination if leading is not None and leading.fix is None else None
-    verdict = _verdict(evidence, baseline, outcomes, leading, together, ceilings, estimates, doubt)
-    return Judgement(baseline, noise, ceilings, outcomes, combination, workers, verdict, estimates.floor)
+    verdict = _verdict(evidence, baseline, outcomes, leading, together, kept, ceilings, estimates, doubt)
+    return Judgement(baseline, noise, ceilings, outcomes, combination, workers, verdict, estimates.floor, leading)
 
 
 # -- fixes -----------------------------------------------------------------------------------------------------------
@@ -373,6 +374,7 @@ def _verdict(
     outcomes: Sequence[FixOutcome],
     leading: Claim | None,
     together: Combination | None,
+    kept: KeptMemory,
     ceilings: Mapping[str, Speedup],
     estimates: Estimates,
     doubt: Doubt,
@@ -382,14 +384,15 @@ def _verdict(
         return Verdict(sentence="Cannot tell: the training as written could not be measured.")
     opening = _opening(baseline)
     if leading is not None:
-        sentence = f"{opening} {promise_words.claim(leading.setting, leading.figure, evidence.found.device)}"
+        whole = kept.setting(leading.setting)
+        sentence = f"{opening} {promise_words.claim(whole, leading.figure, evidence.found.device)}"
         single = leading.fix or _best_single(outcomes)
         told = (
             sentence,
             promise_words.needless(together, evidence.found.device),
             promise_words.may_do(headline.may_do(leading, outcomes, estimates.adds), evidence.found.device),
-            promise_words.kept_memory(leading.setting),
-            promise_words.preparing(preparation(leading.setting, evidence.found)),
+            promise_words.kept_memory(whole),
+            promise_words.preparing(preparation(whole, evidence.found)),
             promise_words.RISK_TOLD[leading.risk],
         )
         return Verdict(

@@ -76,11 +76,8 @@ def evidence_of(
 
 
 def offered(judged: Judgement) -> tuple[Setting, Speedup] | None:
-    """The setting that the verdict names, with its speedup; None if nothing is claimed."""
-    if judged.verdict.together and judged.combination is not None:
-        return judged.combination.setting, judged.combination.speedup
-    claimed = (fix for fix in judged.fixes if fix.id == judged.verdict.fix and fix.status == "faster")
-    return next(((fix.setting, fix.speedup) for fix in claimed if fix.speedup is not None), None)
+    """The setting that the verdict names, as windows measured it, with its speedup; None if nothing is claimed."""
+    return None if judged.claimed is None else (judged.claimed.setting, judged.claimed.figure)
 
 
 def is_enough(evidence: JudgeEvidence, coming: Mapping[str, Setting]) -> bool:
