@@ -14,10 +14,13 @@ from tests.unit.made_up_machine import Examined, Machine
 
 from bottleneck_doctor.documents.report import FixOutcome, Profiles, Window
 from bottleneck_doctor.errors import Exit
+from bottleneck_doctor.examine import judge
+from bottleneck_doctor.examine.evidence import JudgeEvidence
 from bottleneck_doctor.examine.examination import DEFAULT_BUDGET
 from bottleneck_doctor.explain.explainer import ALLOWANCE, Explainer
 from bottleneck_doctor.fixes import catalogue
 from bottleneck_doctor.measure import quiet
+from bottleneck_doctor.render.html import render
 from bottleneck_doctor.session import autopsy
 from bottleneck_doctor.session.failure import Frame, Stack
 
@@ -121,6 +124,25 @@ def test_a_mistake_of_our_own_while_explaining_costs_nothing_that_was_measured(m
     assert examined.outcome.exit_code == Exit.BUG
     assert examined.result.baseline is not None
     assert examined.result.findings
+
+
+def test_a_mistake_of_our_own_in_the_judge_leaves_the_windows_and_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged = judge.judge
+
+    def mistaken(evidence: JudgeEvidence) -> judge.Judgement:
+        if evidence.edits:
+            raise KeyError("at the very end")
+        return judged(evidence)
+
+    monkeypatch.setattr(judge, "judge", mistaken)
+    examined = Examined(Machine())
+    assert examined.outcome is not None
+    assert isinstance(examined.outcome.bug, KeyError)
+    assert examined.outcome.exit_code == Exit.BUG
+    assert [window for window in examined.result.windows if window.setting]
+    assert examined.result.findings
+    assert "bug of its own" in examined.result.verdict.sentence
+    assert "bug of its own" in render(examined.result)
 
 
 # -- parts of a step that are too small --------------------------------------------------------------------------------

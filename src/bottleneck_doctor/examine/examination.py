@@ -331,7 +331,7 @@ class _Examination:
             if not self._has_reason():
                 raise self.error
         starter, last, protector = self.starter, self.starter.last.get(BASELINE), self.protector
-        result = outcome.result(
+        result, bug = outcome.result_and_bug(
             outcome.Gathered(
                 argv=self.request.discretion.words(self.request.start.entrypoint()),
                 repeat=self.request.repeat(self.seed),
@@ -357,6 +357,7 @@ class _Examination:
                 source=self.request.discretion.source,
             )
         )
+        self.bug = self.bug or bug
         result = self.request.discretion.document(result)
         if self.error is not None:
             return ExaminationOutcome(result, self.error.exit_code, self.error)

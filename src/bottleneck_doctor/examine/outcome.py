@@ -44,6 +44,9 @@ RUNGS = {"backward": "backward passes", "gradient scaler": "those of the gradien
 """Values of `Found.rung`, as parts of a sentence."""
 
 
+UNJUDGED = "Doctor could not judge what it measured, because of a bug of its own. The report holds the windows."
+
+
 @dataclass(frozen=True, kw_only=True)
 class Gathered:
     """All that an examination knows when it ends. `selection` is None if the loop was never found."""
@@ -80,6 +83,17 @@ class Gathered:
     def ended(self, how: Ending) -> list[SessionRecord]:
         """The sessions that ended in this way, in order."""
         return [record for record in self.records if self.endings.get(record.number) is how]
+
+
+def result_and_bug(gathered: Gathered) -> tuple[Result, Exception | None]:
+    """The result, and the bug that kept it from being judged, if there was one. Minutes of measuring should not be lost
+    to a bug in a sentence, so the result then holds the windows and why the training is slow, but judges no fix."""
+    try:
+        return result(gathered), None
+    except Exception as error:
+        if not gathered.has_baseline:
+            raise
+        return result(replace(gathered, has_baseline=False, unmeasured=UNJUDGED)), error
 
 
 def result(gathered: Gathered) -> Result:
