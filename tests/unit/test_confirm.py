@@ -181,6 +181,7 @@ def test_what_is_left_to_the_user_is_switched_instead() -> None:
     assert edited is not None
     # Half of an edit beside a switch for the other half would be a third program.
     assert chosen(promised(changes=[edited, by_hand()])) == Way(setting=WORKERS, why=why)
+    assert chosen(promised(changes=[replace(edited, unfinished=True)])) == Way(setting=WORKERS, why=why)
     both = chosen(promised(setting=WORKERS | ALLOCATOR, changes=[by_hand()]))
     assert isinstance(both, Way)
     assert both.setting == WORKERS

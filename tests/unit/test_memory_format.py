@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.unit.diagnosable import FOUND
@@ -75,9 +76,79 @@ def test_a_function_that_trains_one_step() -> None:
     assert made is not None
     assert f"    images = images{FORMAT.replace('torch', 't')}\n    return self.net(images)\n" in made.edited
     assert made.note == f"And write `self.net = self.net{FORMAT.replace('torch', 't')}` where the model is made."
+    assert made.unfinished
     made = change("def step(net, images):\n    return net(images)\n", " net(images")
     assert made is not None
     assert made.note.endswith("Import torch in this file.")
+
+
+NESTED = """\
+import torch
+
+
+def train(task, loader, seen):
+    for epoch in range(2):
+        for image in loader:
+            def forward():
+                return task(image)
+            seen.append(forward())
+"""
+
+
+class Noted:
+    """What is laid out, and how often."""
+
+    def __init__(self, laid_out: int = 0) -> None:
+        self.laid_out = laid_out
+
+    def to(self, memory_format: object) -> Noted:
+        return Noted(self.laid_out + 1)
+
+
+class Net(Noted):
+    """A module: it is laid out in its place."""
+
+    def to(self, memory_format: object) -> Net:
+        self.laid_out += 1
+        return self
+
+    def __call__(self, image: Noted) -> tuple[int, int]:
+        return self.laid_out, image.laid_out
+
+
+def test_names_of_a_function_around_it_are_not_assigned() -> None:
+    """`image = image.to(...)` in the inner function would make it a name of that function, without a value."""
+    made = change(NESTED, "task(image)")
+    assert made is not None
+    assert f"return task(image{FORMAT})" in made.edited
+    assert f"    task = task{FORMAT}\n    for epoch" in made.edited
+    assert not made.unfinished
+    names: dict[str, Any] = {}
+    seen: list[tuple[int, int]] = []
+    exec(made.edited, names)
+    names["train"](Net(), [Noted(), Noted()], seen)
+    assert seen == [(1, 1)] * 4
+
+
+def test_a_global_model_is_laid_out_in_its_place() -> None:
+    source = "import torch\n\ndef train(loader, seen):\n    for image in loader:\n        seen.append(model(image))\n"
+    # `seen.append(...)` is no call of a model, and neither is what it is given.
+    made = change(
+        source.replace("seen.append(model(image))", "out = model(image)\n        seen.append(out)"), "(image)"
+    )
+    assert made is not None
+    assert f"    model{FORMAT}\n    for image" in made.edited
+    names: dict[str, Any] = {"model": Net()}
+    seen: list[tuple[int, int]] = []
+    exec(made.edited, names)
+    names["train"]([Noted(), Noted()], seen)
+    assert seen == [(1, 1)] * 2
+
+
+def test_names_of_a_comprehension_exist_only_in_it() -> None:
+    made = change("import torch\nwhile True:\n    outputs = [net(x) for x in parts]\n", "net(x)")
+    assert made is not None
+    assert f"[net(x{FORMAT}) for x in parts]" in made.edited
 
 
 @pytest.mark.parametrize(
@@ -117,3 +188,20 @@ def test_the_report_s_change(tmp_path: Path) -> None:
     calls, *rest = changes_for({"channels_last": True, "intra_op_threads": 1}, replace(found, forward_site=None))
     assert not rest
     assert f"And write `model = model{FORMAT}` where the model is made" in calls.note
+    assert calls.unfinished
+
+
+def test_a_part_that_is_left_to_the_user_is_known(tmp_path: Path) -> None:
+    """The edit of the autocast and the input is made, and the model is laid out where nobody sees it made."""
+    script = tmp_path / "train.py"
+    script.write_text("import torch\n\n\ndef step(model, images):\n    loss = model(images)\n    loss.backward()\n")
+    site = Site(file=str(script), line=5)
+    found = replace(
+        FOUND, device="cpu", forward_site=site, backward_site=replace(site, line=6), loader_site=None, has_loader=False
+    )
+    (only,) = changes_for({"channels_last": True, "autocast": "bfloat16"}, found)
+    assert f"images = images{FORMAT}" in only.diff
+    assert "torch.autocast" in only.diff
+    assert only.unfinished
+    (only,) = changes_for({"autocast": "bfloat16"}, found)
+    assert not only.unfinished

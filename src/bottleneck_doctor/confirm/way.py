@@ -44,7 +44,7 @@ def way(result: Result, promise: Promise) -> Way | str:
         why = "With --no-source, the report has no edit that could be tried."
         return _by_setting(variables, switched, why)
     planned = plan(promise.changes, result.sources)
-    by_hand = [change for change in promise.changes if not change.diff]
+    by_hand = [change for change in promise.changes if change.unfinished or not change.diff]
     left_out = patch_words.left_out(planned, result)
     if planned.files and not by_hand and not left_out:
         return Way(planned.files, variables)

@@ -38,12 +38,14 @@ class Verdict:
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """The edit to make in the user's own code. `diff` is a unified diff without file headers; "" where none fits."""
+    """The edit to make in the user's own code. `diff` is a unified diff without file headers; "" where none fits.
+    `unfinished`: `note` says what is still to be done by hand. False in reports of earlier releases."""
 
     file: str
     line: int
     diff: str
     note: str = ""
+    unfinished: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 @dataclass(frozen=True, kw_only=True)
 class ChangeText:
     """An edit. `line` is the first line of the user's file that changes, counted from 1; `diff` is a unified diff with
-    no file headers, "" where none fits; `edited` is the whole new source, "" with it."""
+    no file headers, "" where none fits; `edited` is the whole new source, "" with it. `unfinished`: the note says what
+    is still to be done by hand."""
 
     line: int
     diff: str
     edited: str = ""
     note: str = ""
+    unfinished: bool = False
 
 
 def as_change(source: str, edited: str, line: int, note: str) -> ChangeText:

@@ -12,11 +12,12 @@ from bottleneck_doctor.edits.project import Project
 @dataclass(frozen=True)
 class Told:
     """What an edit says of itself: a note, "" where its diff says all, and the line (of the file as it is) beside which
-    it stands where there is no diff."""
+    it stands where there is no diff. `unfinished`: the note says what is still to be done by hand."""
 
     file: str
     line: int
     note: str = ""
+    unfinished: bool = False
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ def changes(setting: Setting, found: Found, entrypoint: Sequence[str], project: 
     made = _steps(setting, found, entrypoint, project)
     groups = _apart(made.steps, project)
     outcomes = [outcome for done in groups for outcome in done.outcomes]
-    return _with_the_rest([change for done in groups for change in done.changes()], outcomes, made.notes, found)
+    return _with_the_rest([change for done in groups for change in done.changes()], outcomes, made, found)
 
 
 def files(setting: Setting, found: Found, entrypoint: Sequence[str], project: Project) -> dict[str, tuple[str, str]]:
@@ -49,11 +49,12 @@ def _steps(setting: Setting, found: Found, entrypoint: Sequence[str], project: P
     return steps_of(setting, found, Running(command_line, tuple(dict.fromkeys(known)), started, own))
 
 
-def _with_the_rest(made: list[Change], outcomes: Sequence[Outcome], notes: Sequence[str], found: Found) -> list[Change]:
+def _with_the_rest(made: list[Change], outcomes: Sequence[Outcome], steps: Steps, found: Found) -> list[Change]:
     """The changes, and what has no line of its own in the note of the first, or beside the first line that is known."""
     elsewhere = [sentence for outcome in outcomes for sentence in outcome.elsewhere]
     codes = [code for outcome in outcomes for code in outcome.codes]
-    rest = list(notes)
+    rest = [*steps.notes, *steps.by_hand]
+    unfinished = bool(steps.by_hand or elsewhere or codes)
     if elsewhere and not made:
         made = _beside(f"{elsewhere[0][:1].upper()}{elsewhere.pop(0)[1:]}.", found)
     rest += [f"And {sentence}." for sentence in elsewhere]
@@ -63,7 +64,8 @@ def _with_the_rest(made: list[Change], outcomes: Sequence[Outcome], notes: Seque
     else:
         rest += [f"And write `{code}` before training begins." for code in codes]
     if made and rest:
-        made = [replace(made[0], note=" ".join([made[0].note, *rest]).strip()), *made[1:]]
+        note = " ".join([made[0].note, *rest]).strip()
+        made = [replace(made[0], note=note, unfinished=unfinished or made[0].unfinished), *made[1:]]
     return made
 
 
@@ -94,13 +96,14 @@ class _Done:
         for file in dict.fromkeys([*(each.file for each in self.told), *changed]):
             told = [each for each in self.told if each.file == file]
             note = " ".join(dict.fromkeys(each.note for each in told if each.note))
+            unfinished = any(each.unfinished for each in told)
             if file in changed:
                 text = as_change(*changed[file], told[0].line if told else 1, note)
                 shown = _shown(file, text)
-                made.append(Change(file=file, line=shown.line, diff=shown.diff, note=shown.note))
+                made.append(Change(file=file, line=shown.line, diff=shown.diff, note=shown.note, unfinished=unfinished))
             elif note:
                 line = next(each.line for each in told if each.note)
-                made.append(Change(file=file, line=line, diff="", note=note))
+                made.append(Change(file=file, line=line, diff="", note=note, unfinished=unfinished))
         return made
 
     def places(self) -> dict[str, list[tuple[int, int]]]:
@@ -126,7 +129,16 @@ def _shown(file: str, text: ChangeText) -> ChangeText:
 
 def _run(steps: tuple[Step, ...], project: Project) -> _Done:
     drafts = Drafts(project)
-    return _Done(steps, drafts, tuple(step(drafts) for step in steps))
+    return _Done(steps, drafts, tuple(_made(step, drafts) for step in steps))
+
+
+def _made(step: Step, drafts: Drafts) -> Outcome:
+    """What a step says, once it is made. If it edits nothing, what it says is to be done by hand."""
+    before = drafts.changed()
+    outcome = step(drafts)
+    if drafts.changed() != before:
+        return outcome
+    return replace(outcome, told=[replace(each, unfinished=bool(each.note)) for each in outcome.told])
 
 
 def _apart(steps: Sequence[Step], project: Project) -> list[_Done]:

@@ -76,10 +76,12 @@ Step = Callable[[Drafts], Outcome]
 
 @dataclass
 class Steps:
-    """The steps of a setting, in order, and what has no line of its own, as whole sentences."""
+    """The steps of a setting, in order, and what has no line of its own, as whole sentences. `by_hand`: what is to be
+    done in a file all the same."""
 
     steps: list[Step] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    by_hand: list[str] = field(default_factory=list)
 
 
 def steps_of(setting: Setting, found: Found, running: Running) -> Steps:
@@ -132,7 +134,7 @@ def steps_of(setting: Setting, found: Found, running: Running) -> Steps:
 def _add(made: Steps, step: Step | None, otherwise: str) -> None:
     """A step, or what is to be done where nobody knows the line of it."""
     if step is None:
-        made.notes.append(f"And {otherwise}.")
+        made.by_hand.append(f"And {otherwise}.")
     else:
         made.steps.append(step)
 
@@ -167,10 +169,10 @@ def _at(site: Site, edit: Callable[[str, int], ChangeText | None], otherwise: st
         text = drafts.text(site.file)
         made = None if text is None else edit(text, drafts.line(site.file, site.line))
         if made is None:
-            return Outcome([Told(site.file, site.line, otherwise)])
+            return Outcome([Told(site.file, site.line, otherwise, unfinished=True)])
         if made.edited:
             drafts.write(site.file, made.edited)
-        return Outcome([Told(site.file, made.line, made.note)])
+        return Outcome([Told(site.file, made.line, made.note, made.unfinished)])
 
     return step
 
