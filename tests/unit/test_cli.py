@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -21,7 +20,7 @@ from bottleneck_doctor.cli import main
 from bottleneck_doctor.confirm import confirming
 from bottleneck_doctor.documents.report import Result, from_json
 from bottleneck_doctor.errors import DoctorError, Exit
-from bottleneck_doctor.examine.examination import ExaminationRequest
+from bottleneck_doctor.examine.examination import ExaminationOutcome, ExaminationRequest
 from bottleneck_doctor.session.start import Start
 from bottleneck_doctor.system.progress import Progress
 
@@ -59,10 +58,10 @@ def requests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Examinatio
     """What the examination was asked for, by `doctor run` in this process; it answers with a golden result."""
     recorded: list[ExaminationRequest] = []
 
-    def examine(request: ExaminationRequest, progress: Progress) -> SimpleNamespace:
+    def examine(request: ExaminationRequest, progress: Progress) -> ExaminationOutcome:
         progress.stage("pretending")
         recorded.append(request)
-        return SimpleNamespace(result=golden(), exit_code=Exit.DONE, error=None, bug=None)
+        return ExaminationOutcome(golden(), Exit.DONE)
 
     monkeypatch.setattr(bottleneck_doctor.examine.examination, "examine", examine)
     # How a verdict is confirmed is asked in test_confirm.py. Here it would start the script some fifty times.
@@ -342,8 +341,8 @@ def test_the_outcome_is_on_stdout_and_progress_on_stderr(
 def test_the_exit_code_is_the_examinations(
     code: Exit, requests: list[ExaminationRequest], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def examine(request: ExaminationRequest, progress: Progress) -> SimpleNamespace:
-        return SimpleNamespace(result=golden(), exit_code=code, error=None, bug=None)
+    def examine(request: ExaminationRequest, progress: Progress) -> ExaminationOutcome:
+        return ExaminationOutcome(golden(), code)
 
     monkeypatch.setattr(bottleneck_doctor.examine.examination, "examine", examine)
     assert main(["run", "-q", "train.py"]) == code
@@ -353,7 +352,7 @@ def test_the_exit_code_is_the_examinations(
 def test_an_error_carries_its_exit_code_and_detail(
     requests: list[ExaminationRequest], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def examine(request: ExaminationRequest, progress: Progress) -> SimpleNamespace:
+    def examine(request: ExaminationRequest, progress: Progress) -> ExaminationOutcome:
         raise DoctorError("some-slug", "It failed.", "Mend it.", Exit.ENTRYPOINT_FAILED, detail="Traceback:\n  [it]\n")
 
     monkeypatch.setattr(bottleneck_doctor.examine.examination, "examine", examine)
@@ -364,7 +363,7 @@ def test_an_error_carries_its_exit_code_and_detail(
 def test_ctrl_c_is_130(
     requests: list[ExaminationRequest], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def examine(request: ExaminationRequest, progress: Progress) -> SimpleNamespace:
+    def examine(request: ExaminationRequest, progress: Progress) -> ExaminationOutcome:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(bottleneck_doctor.examine.examination, "examine", examine)
@@ -378,7 +377,7 @@ def test_a_bug_of_ours_is_a_file_and_not_a_traceback(
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
 ) -> None:
-    def examine(request: ExaminationRequest, progress: Progress) -> SimpleNamespace:
+    def examine(request: ExaminationRequest, progress: Progress) -> ExaminationOutcome:
         raise ZeroDivisionError("by zero")
 
     monkeypatch.setattr(bottleneck_doctor.examine.examination, "examine", examine)

@@ -36,6 +36,10 @@ from bottleneck_doctor.edits.diff import as_change
 from bottleneck_doctor.examine.pair_costs import PAIRS
 from bottleneck_doctor.examine.request import ExaminationRequest
 from bottleneck_doctor.examine.sources import sources
+from bottleneck_doctor.knobs import Loading
+from bottleneck_doctor.measure import schedule
+from bottleneck_doctor.measure.costs import Costs
+from bottleneck_doctor.measure.supply import Supply
 from bottleneck_doctor.render import html, terminal
 from bottleneck_doctor.session.start import Start
 from bottleneck_doctor.wording import promise_words, ranking, words
@@ -297,11 +301,12 @@ def confirmed(
     asked: bool = True,
     interrupted_at: float | None = None,
     budget: float | None = None,
+    costs: Costs | None = None,
 ) -> tuple[Result, EditMachine]:
     machine = EditMachine(sides={"base": base, "head": head}, interrupted_at=interrupted_at)
     start = Start(script=Path("train.py"), in_place=True)
     request = ExaminationRequest(start=start, output=Path(), seed=1, budget=budget)
-    wanted = Wanted(request, asked=asked, command=lambda way: f"doctor {way.by}")
+    wanted = Wanted(request, asked=asked, costs=costs, command=lambda way: f"doctor {way.by}")
     try:
         return confirm(result or promised(), wanted, Noting(machine), machine.outside()), machine
     finally:
@@ -545,3 +550,71 @@ def test_the_user_need_not_compare_what_was_compared(steps: int, said: str) -> N
     sentence = told(result, promise, confirmation).verdict.sentence
     assert said in sentence
     assert (risk in sentence) == (not steps)
+
+
+# -- slow steps --------------------------------------------------------------------------------------------------------
+
+STEP = 1.9
+"""Seconds that a step takes as written, and `FASTER` times as fast with the change made."""
+FASTER = 1.8
+
+
+def slow(*, regular: bool = True, supply: bool = True) -> tuple[Result, Costs]:
+    """An examination of six minutes, and what it knows of windows: two workers keep up with ease."""
+    result = promised()
+    records = [replace(each, setup_seconds=10.0) for each in result.method.sessions]
+    assert result.baseline is not None
+    result = replace(
+        result,
+        baseline=replace(result.baseline, step_ms=1000 * STEP),
+        method=replace(result.method, seconds=360.0, sessions=records),
+    )
+    costs = Costs(schedule.shape_of(looped(num_workers=2, prefetch_factor=2)), STEP, 4.0, brief=True)
+    costs.regular = regular
+    seen = Supply(wait=0.001, epoch_start=0.0, step=STEP, batch=0.1, workers=2)
+    costs.supply = seen if supply else None
+    return result, costs
+
+
+def trains(step: float) -> Training:
+    return Training(step=step, start=10.0, workers=2, load=0.1)
+
+
+@pytest.mark.parametrize("regular", [True, False])
+def test_slow_steps_are_confirmed_in_the_time_that_was_expected(regular: bool) -> None:
+    """With windows as long as those of a check, one pair took longer than that."""
+    result, costs = slow(regular=regular)
+    done, machine = confirmed(trains(STEP), trains(STEP / FASTER), result=result, costs=costs)
+    assert done.confirmation is not None
+    assert done.confirmation.speedup is not None, done.confirmation.sentence
+    assert done.confirmation.speedup.sessions >= PAIRS
+    assert done.confirmation.speedup.estimate == pytest.approx(FASTER, rel=0.02)
+    pair = machine.now / done.confirmation.speedup.sessions
+    known = room.costs_of(costs, FASTER)
+    assert room.seconds_wanted(result, known) / PAIRS == pytest.approx(pair, rel=0.3)
+    assert room.no_time(result, room.seconds_left(result, None, asked=False, known=known), known) == ""
+    assert "phases" not in {each.name for each in machine.happened}, "nothing has to be explained"
+    long, machine = confirmed(trains(STEP), trains(STEP / FASTER), result=result)
+    assert long.confirmation is not None
+    assert machine.now / max(1, len(machine.sessions) / 2) > 1.5 * pair
+
+
+def test_what_would_take_too_long_is_not_begun() -> None:
+    """Nobody has seen how batches come, so every window has to go past the queue of its workers."""
+    result, costs = slow(supply=False)
+    known = room.costs_of(costs, FASTER)
+    assert "It would take about" in room.no_time(
+        result, room.seconds_left(result, None, asked=False, known=known), known
+    )
+
+
+def test_workers_that_keep_up_as_written_may_not_keep_up_with_what_is_faster() -> None:
+    _, costs = slow()
+    assert costs.supply is not None
+    busy = replace(costs.supply, batch=1.5)
+    costs.supply = busy
+    queue = Loading(2, 2, persistent=False)
+    assert busy.settled_after(queue) is not None
+    faster = room.costs_of(costs, FASTER).supply
+    assert faster is not None
+    assert faster.settled_after(queue) is None

@@ -41,8 +41,11 @@ def test_folders_of_the_living_and_of_others_stay(tmp_path: Path) -> None:
     strange = tmp_path / f"{scratch.PREFIX}strange"
     strange.mkdir()
     (strange / ".owner").write_text("no number")
+    begun = tmp_path / f"{scratch.PREFIX}begun"
+    begun.mkdir()
+    (begun / ".owner").write_text("")  # As another process finds it that comes just then.
     second = scratch.new_folder(tmp_path)
-    assert {first, unknown, strange, second} <= set(tmp_path.iterdir())
+    assert {first, unknown, strange, begun, second} <= set(tmp_path.iterdir())
 
 
 def test_a_number_that_was_given_to_another_process_is_not_the_owner(tmp_path: Path) -> None:

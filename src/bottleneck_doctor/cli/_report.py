@@ -56,7 +56,7 @@ def confirmed(
             ours = ["try", *(word for name, value in way.variables.items() for word in ("--env", f"{name}={value}"))]
         return words.command_text(request.discretion.words(request.start.again(*ours))).replace("`", "'")
 
-    wanted = Wanted(request, asked=request.confirm is True, command=measuring)
+    wanted = Wanted(request, asked=request.confirm is True, costs=outcome.costs, command=measuring)
     try:
         made = confirm(result, wanted, progress)
     except KeyboardInterrupt:

@@ -19,6 +19,7 @@ from bottleneck_doctor.gate.limits import DEFAULTS
 from bottleneck_doctor.gate.paired import EditedFailed
 from bottleneck_doctor.gate.request import TryRequest
 from bottleneck_doctor.gate.sides.edit import Edit, project_of
+from bottleneck_doctor.measure.costs import Costs
 from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.patches.kept import is_as_kept
 from bottleneck_doctor.patches.plan import PlannedFile, after
@@ -29,12 +30,18 @@ from bottleneck_doctor.wording.check_words import loss_moved
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is asked of a confirmation. `asked`: the user did, so it may take time of its own. `command`: what measures
-    a change that is made in this way, if it is left out; "" for nothing."""
+    """What is asked of a confirmation. `asked`: the user did, so it may take time of its own. `costs`: what windows of
+    the examination cost; None if that is not known. `command`: what measures a change that is made in this way, if it
+    is left out; "" for nothing."""
 
     request: ExaminationRequest
     asked: bool = False
+    costs: Costs | None = None
     command: Callable[[Way], str] = lambda way: ""
+
+    def known(self, promised: Speedup) -> Costs | None:
+        """What windows of the confirmation cost."""
+        return None if self.costs is None else room.costs_of(self.costs, promised.estimate)
 
 
 class _LeftOut(Exception):
@@ -73,9 +80,10 @@ def _way(result: Result, promise: ranking.Promise, wanted: Wanted, outside: Outs
     found = way(result, promise)
     if isinstance(found, str):
         raise _LeftOut(found)
-    if not wanted.asked:
-        left = room.seconds_left(result, wanted.request.budget, asked=False)
-        refusal = room.not_unasked(result, wanted.request.start) or room.no_time(result, left)
+    if not wanted.asked and promise.speedup is not None:
+        known = wanted.known(promise.speedup)
+        left = room.seconds_left(result, wanted.request.budget, asked=False, known=known)
+        refusal = room.not_unasked(result, wanted.request.start) or room.no_time(result, left, known)
         if refusal or (refusal := room.no_memory(result, outside.free_bytes)):
             raise _LeftOut(refusal, wanted.command(found))
     return found
@@ -91,7 +99,8 @@ def _tried(
 ) -> Confirmation:
     """What the changed program says. If it fails, it is started once more, where there is time: a start may also fail
     for another reason, and whoever reads that the program fails with the change does not make it."""
-    left = room.seconds_left(result, wanted.request.budget, asked=wanted.asked)
+    known = None if promise.speedup is None else wanted.known(promise.speedup)
+    left = room.seconds_left(result, wanted.request.budget, asked=wanted.asked, known=known)
     begun = (outside or Outside()).now()
     try:
         return _measured(result, promise, chosen, wanted, left, progress, outside)
@@ -121,6 +130,7 @@ def _measured(
     """What the changed program says, in the seconds that are `left` (None: as many as it takes)."""
     assert promise.speedup is not None
     asked, promised = wanted.request, promise.speedup
+    known = wanted.known(promised)
     request = TryRequest(
         start=asked.start,
         budget=left,
@@ -129,7 +139,9 @@ def _measured(
         verbose=asked.verbose,
         discretion=asked.discretion,
         edit=_edit(chosen, asked),
-        pairs_wanted=room.pairs_planned(result, asked.budget, left),
+        pairs_wanted=room.pairs_planned(result, asked.budget, left, known),
+        known=known,
+        explains=False,
     )
     progress.stage(f"Confirming it {promise_words.CHANGED[chosen.by]}, beside the training as written")
     done = check(request, progress, outside)

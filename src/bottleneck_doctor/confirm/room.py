@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from statistics import median
 
 from bottleneck_doctor.documents.held_memory import most_bytes
+from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import Result, WindowUse
 from bottleneck_doctor.examine import time_wanted
-from bottleneck_doctor.examine.pair_costs import PAIRS, one_pair
+from bottleneck_doctor.examine.pair_costs import BURN_IN_WINDOWS, PAIRS, TOGETHER, one_pair
 from bottleneck_doctor.gate.plan import LEAST_ROUNDS, WINDOW_SECONDS
+from bottleneck_doctor.measure import schedule
+from bottleneck_doctor.measure.costs import Costs
 from bottleneck_doctor.session.start import Start
 from bottleneck_doctor.wording import durations, ranking
 
@@ -27,20 +31,37 @@ ENDING = 3.0
 MEMORY_TO_SPARE = 1.2
 """How many times the memory that the training has held is counted for each of the two processes."""
 STEPS_A_WINDOW = 3
-"""Steps that a window holds at least, with its lead-in."""
+"""Steps that a window holds at least, with its lead-in, if nothing else is known of windows."""
 
 
-def seconds_wanted(result: Result) -> float:
-    """About how many seconds it takes to measure as many pairs as a claim needs."""
+def costs_of(seen: Costs, promised: float) -> Costs:
+    """What windows of a confirmation cost, by what the examination has `seen`. `promised`: how many times as fast the
+    changed program is said to be. Workers that keep up as written may not keep up with that."""
+    made = Costs(seen.shape, seen.expected_step({}), WINDOW_SECONDS, brief=True)
+    made.regular = seen.regular
+    made.supply = None if seen.supply is None else replace(seen.supply, step=seen.supply.step / max(1.0, promised))
+    return made
+
+
+def seconds_wanted(result: Result, known: Costs | None = None) -> float:
+    """About how many seconds it takes to measure as many pairs as a claim needs. `known`: what windows cost."""
     setups = [session.setup_seconds for session in result.method.sessions if session.setup_seconds > 0]
     step = result.baseline.step_ms / 1000 if result.baseline is not None else 0.0
-    window = max(WINDOW_SECONDS, STEPS_A_WINDOW * step)
+    window, warming, looks = max(WINDOW_SECONDS, STEPS_A_WINDOW * step), BURN_IN_WINDOWS, 0
+    if known is not None:
+        window, looks = known.measuring(schedule.probe(BASELINE, {})), int(known.shape.num_workers > 0)
+        warming = 0 if known.regular else BURN_IN_WINDOWS
     promise = ranking.promise(result)
     first = 0.0 if promise is None or promise.preparation is None else promise.preparation.seconds
-    return PAIRS * one_pair(1, (median(setups) if setups else 0.0) + first, window, rounds=LEAST_ROUNDS) + ENDING
+    usual = median(setups) if setups else 0.0
+    # The first pair does not know the loop yet, so it takes as long to find it as the first process did.
+    finding = TOGETHER * max(0.0, setups[0] - usual) if setups else 0.0
+    # After its rounds, one more window of each side shows what its workers hold.
+    pair = one_pair(1, usual + first, window, rounds=LEAST_ROUNDS + looks, warming=warming)
+    return PAIRS * pair + finding + ENDING
 
 
-def seconds_left(result: Result, budget: float | None, *, asked: bool) -> float | None:
+def seconds_left(result: Result, budget: float | None, *, asked: bool, known: Costs | None = None) -> float | None:
     """How many seconds there are, of the user's `budget`, or of what may be taken without one; None: as many as it
     takes, because the user `asked` for it."""
     if asked:
@@ -48,23 +69,23 @@ def seconds_left(result: Result, budget: float | None, *, asked: bool) -> float 
     spent = _spent(result)
     if budget is not None:
         return budget - spent
-    return max(USUAL_SECONDS - spent, min(SPARE * _expected(result), MOST_SECONDS - spent))
+    return max(USUAL_SECONDS - spent, min(SPARE * _expected(result, known), MOST_SECONDS - spent))
 
 
-def pairs_planned(result: Result, budget: float | None, left: float | None) -> int:
+def pairs_planned(result: Result, budget: float | None, left: float | None, known: Costs | None = None) -> int:
     """How many pairs the time `left` is planned for: as many as a claim needs, or as many more as leave each of them no
     longer than that, if there is more time than is expected to be needed. `budget`: the user's."""
     if left is None or budget is not None or left <= USUAL_SECONDS - _spent(result):
         return PAIRS
-    return max(PAIRS, round(PAIRS * left / _expected(result)))
+    return max(PAIRS, round(PAIRS * left / _expected(result, known)))
 
 
 def _spent(result: Result) -> float:
     return result.method.seconds + ENDING
 
 
-def _expected(result: Result) -> float:
-    return time_wanted.MARGIN * seconds_wanted(result)
+def _expected(result: Result, known: Costs | None) -> float:
+    return time_wanted.MARGIN * seconds_wanted(result, known)
 
 
 def not_unasked(result: Result, start: Start) -> str:
@@ -75,9 +96,9 @@ def not_unasked(result: Result, start: Start) -> str:
     return "With --in-place, two trainings would write the same files." if start.in_place else ""
 
 
-def no_time(result: Result, left: float | None) -> str:
+def no_time(result: Result, left: float | None, known: Costs | None = None) -> str:
     """The sentence that says that there is too little time left; "" where there is enough."""
-    wanted = seconds_wanted(result)
+    wanted = seconds_wanted(result, known)
     if left is None or left >= wanted:
         return ""
     return f"It would take about {durations.spoken_duration(10 * math.ceil(wanted / 10))} more."

@@ -362,4 +362,5 @@ class _Examination:
         if self.error is not None:
             return ExaminationOutcome(result, self.error.exit_code, self.error)
         code = Exit.BUG if self.bug is not None else Exit.INTERRUPTED if self.interrupted else Exit.DONE
-        return ExaminationOutcome(result, code, bug=self.bug)
+        costs = None if self.blocks is None else self.blocks.prober.costs
+        return ExaminationOutcome(result, code, bug=self.bug, costs=costs)

@@ -9,6 +9,7 @@ from bottleneck_doctor.documents.redaction import Discretion
 from bottleneck_doctor.documents.report import Result
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.explain.explainer import ExplainOptions
+from bottleneck_doctor.measure.costs import Costs
 from bottleneck_doctor.session.start import Start
 from bottleneck_doctor.wording import words
 from bottleneck_doctor.wording.durations import typed_duration
@@ -106,3 +107,5 @@ class ExaminationOutcome:
     """Why nothing could be compared, if the result only says where the time goes."""
     bug: Exception | None = None
     """A bug in doctor that ended it early, after something was measured."""
+    costs: Costs | None = None
+    """What windows of the loop cost, for whoever measures it further; None if no loop was found."""

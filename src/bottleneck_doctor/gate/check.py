@@ -128,8 +128,10 @@ class Checking:
                 return CheckOutcome(self.document(new=True), self.compared.root)
             base, head = self.compared.sides
             phases = metrics.judges_phases(self.request.limits)
-            wanted = self.request.pairs_wanted
-            self._pairs(Pairs(base, head, self.starter, random.Random(self.seed), phases=phases, wanted=wanted))
+            asked = self.request
+            generator, wanted, explains = random.Random(self.seed), asked.pairs_wanted, asked.explains
+            how = {"phases": phases and explains, "explains": explains}
+            self._pairs(Pairs(base, head, self.starter, generator, wanted=wanted, known=asked.known, **how))
         if not self.pairs:
             if self.broken:
                 raise failure(self.broken[0], self.request.sides)
@@ -256,7 +258,7 @@ class Checking:
 
     def _explain(self, both: SideBySide | None) -> None:
         """Look for what grew, or seems to have grown. `both`: the last pair; None if its processes are gone."""
-        if self.request.tries is not None and self.request.tries.setting:
+        if not self.request.explains or (self.request.tries is not None and self.request.tries.setting):
             return  # What is switched has no lines.
         grew, seems = verdict.growth(self.judged), verdict.seeming_growth(self.judged)
         if both is None or both.broken is not None:

@@ -21,6 +21,7 @@ from bottleneck_doctor.gate import plan
 from bottleneck_doctor.gate.sides import steady
 from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure import phases, schedule
+from bottleneck_doctor.measure.costs import Costs
 from bottleneck_doctor.measure.schedule import probe
 from bottleneck_doctor.measure.side_by_side import SideBySide
 from bottleneck_doctor.measure.side_pairs import PairSample, SideSample
@@ -40,7 +41,8 @@ _PORT_TAKEN = re.compile(
 
 class Pairs:
     """Starts pairs of a base and a head, in random order. `phases`: whether phases are timed in every pair, and not
-    only in the first one that gets that far. `wanted`: how many pairs should fit into the budget."""
+    only in the first one that gets that far. `wanted`: how many pairs should fit into the budget. `explains`: whether
+    phases are timed at all. `known`: what windows of the loop cost; None if nobody has measured it."""
 
     def __init__(
         self,
@@ -51,9 +53,12 @@ class Pairs:
         *,
         phases: bool = False,
         wanted: int = plan.PAIRS_WANTED,
+        explains: bool = True,
+        known: Costs | None = None,
     ) -> None:
         self.starter = starter
-        self._phases_wanted = True
+        self._known = known
+        self._phases_wanted = explains
         self._phases_always = phases
         self._sides = (base, head)
         self._generator = generator
@@ -69,7 +74,15 @@ class Pairs:
         with started(starter, sides, f"Pair {number}", first=number == 1) as lives:
             by_name = {live.side.name: live for live in lives}
             both = [by_name[side.name] for side in self._sides]
-            yield SideBySide(both, starter.budget, starter.outside, window_seconds=plan.WINDOW_SECONDS, losses=True)
+            yield SideBySide(
+                both,
+                starter.budget,
+                starter.outside,
+                window_seconds=plan.WINDOW_SECONDS,
+                brief=self._known is not None,
+                known=self._known,
+                losses=True,
+            )
 
     def measure(self, number: int, both: SideBySide) -> PairSample:
         """Measure windows of both in turn, then phases or the workers, and memory. Raises `Broken` if too little could

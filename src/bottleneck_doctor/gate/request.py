@@ -17,6 +17,7 @@ from bottleneck_doctor.gate.sides.compared import Compared
 from bottleneck_doctor.gate.sides.edit import Edit
 from bottleneck_doctor.gate.sides.of_edit import of_edit
 from bottleneck_doctor.gate.sides.of_revisions import of_revisions
+from bottleneck_doctor.measure.costs import Costs
 from bottleneck_doctor.session.start import Start
 from bottleneck_doctor.wording.check_words import EDITED, REVISIONS, SideWords
 
@@ -37,6 +38,10 @@ class PairsRequest(ABC):
     pairs: int | None = None
     pairs_wanted: int = PAIRS_WANTED
     """How many pairs should fit into the budget, so that a pair gets no more of it."""
+    known: Costs | None = None
+    """What windows of the same loop cost, if somebody has measured it. Then windows of long steps are shorter."""
+    explains: bool = True
+    """Whether it is asked what became slower, too: that takes windows of its own."""
     limits: Mapping[str, MetricLimit] = field(default_factory=lambda: DEFAULTS)
     usually_steady: ClassVar[bool] = True
     """Whether processes run with a steady memory allocator unless the user asks for something else."""

@@ -100,7 +100,7 @@ class SideBySide:
         step = costs.expected_step({})
         if costs.epochs:
             return max(self._window_seconds, 1.5 * costs.epoch_seconds)
-        size = schedule.window_size(costs.shape, live.side.setting, "timed", step, self._window_seconds, epochs=False)
+        size = costs.size(probe(BASELINE, live.side.setting), self._window_seconds)
         return (size.lead_in + size.steps) * step
 
     def burn_in(self) -> None:

@@ -95,7 +95,8 @@ def sweep(where: Path) -> None:
         for folder in sorted(where.glob(PREFIX + "*"), key=_age):
             with contextlib.suppress(OSError, ValueError):
                 owner = (folder / _OWNER).read_text(encoding="ascii")
-                if _is_mine(folder) and _name_of(int(owner.split()[0])) != owner:
+                # Nothing stands in it yet if its process is just making the folder: then this is no number.
+                if _is_mine(folder) and _name_of(int(owner.partition(" ")[0])) != owner:
                     journal.undo(journal.read(folder / journal.FOLDER))
                     remove(folder)
 
