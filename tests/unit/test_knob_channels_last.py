@@ -264,12 +264,21 @@ def facts(*modules: nn.Module, optimizer: Optimizer = OPTIMIZERS["momentum"]) ->
     return ChannelsLast.facts(steps, "cpu")
 
 
+class Task(Net):
+    """As timm's: it takes a device or a type, and fails with a memory format."""
+
+    def to(self, *args: Any, **kwargs: Any) -> Any:
+        torch.empty(0).to(*args, **kwargs)
+        return super().to(*args, **kwargs)
+
+
 def test_what_is_told_of_a_model() -> None:
     told = facts(Net())
     assert told == {"weights": 3, "contiguous": 1, "channels_last": 0, "obstacle": ""}
     laid_out: nn.Module = Net().to(memory_format=torch.channels_last)
     assert facts(laid_out) == {"weights": 3, "contiguous": 0, "channels_last": 1, "obstacle": ""}
     assert facts(nn.Linear(2, 2))["weights"] == 0
+    assert facts(Task())["own_to"]
 
 
 def test_models_that_are_left_alone() -> None:

@@ -179,6 +179,9 @@ def test_the_report_s_change(tmp_path: Path) -> None:
     (only,) = changes_for({"channels_last": True}, found)
     assert (only.line, only.note) == (6, "")
     assert f"+    model = model{FORMAT}" in only.diff
+    # A model with a `to` of its own may refuse it.
+    (only,) = changes_for({"channels_last": True}, replace(found, facts={"channels_last": {"own_to": True}}))
+    assert (only.diff, only.unfinished) == ("", True)
     script.write_text(SCRIPT.replace("model(images)", "model(images.float())"))
     (only,) = changes_for({"channels_last": True}, found)
     assert (only.line, only.diff) == (8, "")

@@ -296,10 +296,10 @@ def _context(dtype: str, found: Found) -> str:
 def _in_format(name: str, found: Found) -> Step | None:
     if found.forward_site is None:
         return None
-    text = _formatted(name)
+    text, own = _formatted(name), found.facts.get(name, {}).get("own_to", False)
     return _at(
         found.forward_site,
-        lambda source, line: memory_format_change(source, line, name),
+        lambda source, line: None if own else memory_format_change(source, line, name),
         f"{text[0].upper()}{text[1:]}.",
     )
 

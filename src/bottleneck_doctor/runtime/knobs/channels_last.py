@@ -106,7 +106,10 @@ class ChannelsLast(Knob):
         # One row alone is a position's, or a scale's, and no convolution's.
         weights = [tensor for tensor in every.values() if tensor.dim() == 4 and tensor.shape[0] > 1]
         layouts = [_layout(weight) for weight in weights]
+        # A model's own `to` may know devices and types only, as that of timm's training tasks.
+        own = {"own_to": True} if any(type(root).to is not torch.nn.Module.to for root in steps.roots) else {}
         return {
+            **own,
             "weights": len(weights),
             "contiguous": layouts.count(torch.contiguous_format),
             "channels_last": layouts.count(torch.channels_last),
