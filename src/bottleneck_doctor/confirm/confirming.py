@@ -39,10 +39,6 @@ class Wanted:
     costs: Costs | None = None
     command: Callable[[Way], str] = lambda way: ""
 
-    def known(self, promised: Speedup) -> Costs | None:
-        """What windows of the confirmation cost."""
-        return None if self.costs is None else room.costs_of(self.costs, promised.estimate)
-
 
 class _LeftOut(Exception):
     """Nothing is measured; the text is a sentence that says why. `command`: what measures it all the same."""
@@ -62,10 +58,11 @@ def confirm(result: Result, wanted: Wanted, progress: Progress, outside: Outside
         return result
     begun = (outside or Outside()).now()
     by: ConfirmedBy = "edit"
+    known = None if wanted.costs is None else room.costs_of(wanted.costs, promise.speedup.estimate)
     try:
-        chosen = _way(result, promise, wanted, outside or Outside())
+        chosen = _way(result, promise, wanted, known, outside or Outside())
         by = chosen.by
-        confirmation = _tried(result, promise, chosen, wanted, progress, outside)
+        confirmation = _tried(result, promise, chosen, wanted, known, progress, outside)
     except _LeftOut as why:
         confirmation = _missing(promise.speedup, str(why), why.command)
     except EditedFailed as failed:
@@ -76,12 +73,11 @@ def confirm(result: Result, wanted: Wanted, progress: Progress, outside: Outside
     return told(result, promise, replace(confirmation, seconds=lasted))
 
 
-def _way(result: Result, promise: ranking.Promise, wanted: Wanted, outside: Outside) -> Way:
+def _way(result: Result, promise: ranking.Promise, wanted: Wanted, known: Costs | None, outside: Outside) -> Way:
     found = way(result, promise)
     if isinstance(found, str):
         raise _LeftOut(found)
-    if not wanted.asked and promise.speedup is not None:
-        known = wanted.known(promise.speedup)
+    if not wanted.asked:
         left = room.seconds_left(result, wanted.request.budget, asked=False, known=known)
         refusal = room.not_unasked(result, wanted.request.start) or room.no_time(result, left, known)
         if refusal or (refusal := room.no_memory(result, outside.free_bytes)):
@@ -94,16 +90,16 @@ def _tried(
     promise: ranking.Promise,
     chosen: Way,
     wanted: Wanted,
+    known: Costs | None,
     progress: Progress,
     outside: Outside | None,
 ) -> Confirmation:
     """What the changed program says. If it fails, it is started once more, where there is time: a start may also fail
     for another reason, and whoever reads that the program fails with the change does not make it."""
-    known = None if promise.speedup is None else wanted.known(promise.speedup)
     left = room.seconds_left(result, wanted.request.budget, asked=wanted.asked, known=known)
     begun = (outside or Outside()).now()
     try:
-        return _measured(result, promise, chosen, wanted, left, progress, outside)
+        return _measured(result, promise, chosen, wanted, known, left, progress, outside)
     except EditedFailed as failed:
         first, lasted = failed, (outside or Outside()).now() - begun
     left = None if left is None else left - lasted
@@ -111,7 +107,7 @@ def _tried(
         raise first
     progress.note("It failed with the change made; it is started once more.")
     try:
-        return _measured(result, promise, chosen, wanted, left, progress, outside)
+        return _measured(result, promise, chosen, wanted, known, left, progress, outside)
     except EditedFailed:
         raise
     except DoctorError:
@@ -123,6 +119,7 @@ def _measured(
     promise: ranking.Promise,
     chosen: Way,
     wanted: Wanted,
+    known: Costs | None,
     left: float | None,
     progress: Progress,
     outside: Outside | None,
@@ -130,7 +127,6 @@ def _measured(
     """What the changed program says, in the seconds that are `left` (None: as many as it takes)."""
     assert promise.speedup is not None
     asked, promised = wanted.request, promise.speedup
-    known = wanted.known(promised)
     request = TryRequest(
         start=asked.start,
         budget=left,

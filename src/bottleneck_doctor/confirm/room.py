@@ -37,9 +37,9 @@ STEPS_A_WINDOW = 3
 def costs_of(seen: Costs, promised: float) -> Costs:
     """What windows of a confirmation cost, by what the examination has `seen`. `promised`: how many times as fast the
     changed program is said to be. Workers that keep up as written may not keep up with that."""
-    made = Costs(seen.shape, seen.expected_step({}), WINDOW_SECONDS, brief=True)
-    made.regular = seen.regular
-    made.supply = None if seen.supply is None else replace(seen.supply, step=seen.supply.step / max(1.0, promised))
+    made = seen.with_windows_of(WINDOW_SECONDS)
+    if made.supply is not None:
+        made.supply = replace(made.supply, step=made.supply.step / max(1.0, promised))
     return made
 
 

@@ -169,7 +169,7 @@ def _at(site: Site, edit: Callable[[str, int], ChangeText | None], otherwise: st
         text = drafts.text(site.file)
         made = None if text is None else edit(text, drafts.line(site.file, site.line))
         if made is None:
-            return Outcome([Told(site.file, site.line, otherwise, unfinished=True)])
+            return Outcome([Told(site.file, site.line, otherwise)])
         if made.edited:
             drafts.write(site.file, made.edited)
         return Outcome([Told(site.file, made.line, made.note, made.unfinished)])

@@ -107,8 +107,7 @@ class Beside:
     def _pair_seconds(self, design: Design) -> float:
         """About how many seconds a pair takes, with the start of its processes."""
         assert self._known is not None
-        costs = Costs(self._known.shape, self._known.expected_step({}), WINDOW_SECONDS, brief=True)
-        costs.supply, costs.regular = self._known.supply, self._known.regular
+        costs = self._known.with_windows_of(WINDOW_SECONDS)
         warming = 0 if costs.regular else BURN_IN_WINDOWS
         window = costs.measuring(schedule.probe(labels.BASELINE, {}))
         return one_pair(design.at_once, self._starter.setup(), window, rounds=design.rounds, warming=warming)

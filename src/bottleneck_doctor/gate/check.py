@@ -38,7 +38,7 @@ from bottleneck_doctor.measure.budget import Budget, OutOfTime
 from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.side_by_side import SideBySide
 from bottleneck_doctor.measure.side_pairs import PairSample
-from bottleneck_doctor.measure.starter import Broken, Starter
+from bottleneck_doctor.measure.starter import Broken, Side, Starter
 from bottleneck_doctor.runtime.wire.messages import Found
 from bottleneck_doctor.session.ending import Ending
 from bottleneck_doctor.system.interrupt import terminate_as_interrupt
@@ -80,6 +80,19 @@ def check(request: PairsRequest, progress: Progress, outside: Outside | None = N
                 "See what git said below. `git status` and `git ls-files --others` have to work here.",
                 detail=str(failed),
             ) from failed
+
+
+def _pairs_of(request: PairsRequest, sides: tuple[Side, Side], starter: Starter, seed: int) -> Pairs:
+    """The pairs that are asked for."""
+    return Pairs(
+        *sides,
+        starter,
+        random.Random(seed),
+        phases=metrics.judges_phases(request.limits),
+        wanted=request.pairs_wanted,
+        explains=request.explains,
+        known=request.known,
+    )
 
 
 class Checking:
@@ -126,12 +139,7 @@ class Checking:
             self.warnings = self.compared.warnings
             if self.compared.sides is None:
                 return CheckOutcome(self.document(new=True), self.compared.root)
-            base, head = self.compared.sides
-            phases = metrics.judges_phases(self.request.limits)
-            asked = self.request
-            generator, wanted, explains = random.Random(self.seed), asked.pairs_wanted, asked.explains
-            how = {"phases": phases and explains, "explains": explains}
-            self._pairs(Pairs(base, head, self.starter, generator, wanted=wanted, known=asked.known, **how))
+            self._pairs(_pairs_of(self.request, self.compared.sides, self.starter, self.seed))
         if not self.pairs:
             if self.broken:
                 raise failure(self.broken[0], self.request.sides)

@@ -59,7 +59,7 @@ class Pairs:
         self.starter = starter
         self._known = known
         self._phases_wanted = explains
-        self._phases_always = phases
+        self._phases_always = phases and explains
         self._sides = (base, head)
         self._generator = generator
         self._wanted = wanted

@@ -47,6 +47,12 @@ class Costs:
         self._brief = brief
         self._step_seconds: dict[str, float] = {}
 
+    def with_windows_of(self, seconds: float) -> Costs:
+        """The same loop in other processes, with brief windows whose timed part aims at `seconds`."""
+        made = Costs(self.shape, self.expected_step({}), seconds, brief=True)
+        made.supply, made.regular = self.supply, self.regular
+        return made
+
     @property
     def epoch_seconds(self) -> float:
         """About how long one epoch takes as written."""

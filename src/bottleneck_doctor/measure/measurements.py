@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import Setting, Window
@@ -67,6 +67,11 @@ class Measurements:
             if pairing.usable(window):
                 sessions.setdefault(window.label, set()).add(window.session)
         return sessions
+
+    def discard(self, window: Window, reason: str) -> None:
+        """Let a window count for nothing, because another one was taken in its place."""
+        place = next(place for place, each in enumerate(self.windows) if each is window)
+        self.windows[place] = replace(window, status="discarded", reason=reason)
 
     # -- ruled out -----------------------------------------------------------------------------------------------------
 

@@ -101,9 +101,7 @@ class Prober:
         longer = self._measured_once(session, each, seconds)
         if longer.status != "ok":
             return longer
-        windows = self._measured.windows
-        place = next(place for place, known in enumerate(windows) if known is window)
-        windows[place] = replace(window, status="discarded", reason=AGAIN_REASON)
+        self._measured.discard(window, AGAIN_REASON)
         return longer
 
     def _too_short(self, window: Window, each: Probe, seconds: float) -> bool:

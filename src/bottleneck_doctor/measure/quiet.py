@@ -9,7 +9,6 @@ repeats.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 
 from bottleneck_doctor.documents.report import Window
 from bottleneck_doctor.measure import pairing
@@ -90,7 +89,5 @@ class Quiet:
         if second.status != "ok" or here is None:
             return second
         out = second if neighbours.disturbed(here, usual) else first
-        windows = self._measured.windows
-        place = next(place for place, each in enumerate(windows) if each is out)
-        windows[place] = replace(out, status="discarded", reason=REASON)
+        self._measured.discard(out, REASON)
         return first if out is second else second
