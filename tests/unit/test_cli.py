@@ -17,7 +17,7 @@ import pytest
 import bottleneck_doctor.examine.examination
 from bottleneck_doctor import __version__
 from bottleneck_doctor.cli import main
-from bottleneck_doctor.confirm import confirming
+from bottleneck_doctor.confirm import confirming, room
 from bottleneck_doctor.documents.report import Result, from_json
 from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.examine.examination import ExaminationOutcome, ExaminationRequest
@@ -65,7 +65,7 @@ def requests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Examinatio
 
     monkeypatch.setattr(bottleneck_doctor.examine.examination, "examine", examine)
     # How a verdict is confirmed is asked in test_confirm.py. Here it would start the script some fifty times.
-    monkeypatch.setattr(confirming, "confirm", lambda result, wanted, progress: result)
+    monkeypatch.setattr(confirming, "confirm", lambda result, *_: result)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").write_text("import torch\n")
     return recorded
@@ -301,6 +301,7 @@ def test_options_reach_the_examination(requests: list[ExaminationRequest], tmp_p
             sessions=4,
             seed=9,
             verbose=True,
+            confirming=room.seconds_kept,
         )
     ]
     assert sorted(entry.name for entry in (tmp_path / "out").iterdir()) == ["report.html", "report.json"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import NormalDist
 
@@ -16,7 +16,8 @@ from tests.unit.made_up_machine import FOUND_AFTER, Noting, Training
 from tests.unit.test_ranks import found as looped
 
 from bottleneck_doctor.confirm import agreement, room
-from bottleneck_doctor.confirm.confirming import Wanted, confirm, told
+from bottleneck_doctor.confirm.confirming import Wanted, confirm, confirmations, told
+from bottleneck_doctor.confirm.instead import instead
 from bottleneck_doctor.confirm.way import Way, not_in_effect, way
 from bottleneck_doctor.documents.report import (
     Change,
@@ -28,6 +29,7 @@ from bottleneck_doctor.documents.report import (
     Preparation,
     Rank,
     Result,
+    Risk,
     Setting,
     Speedup,
     Verdict,
@@ -47,6 +49,7 @@ from bottleneck_doctor.wording import promise_words, ranking, words
 WRITTEN = "loader = DataLoader(rows)\n"
 CHANGED = "loader = DataLoader(rows, num_workers=2)\n"
 WORKERS: Setting = {"num_workers": 2}
+BF16: Setting = {"autocast": "bfloat16"}
 ALLOCATOR: Setting = {"allocator": "glibc-keeps"}
 GIB = 1 << 30
 
@@ -618,3 +621,141 @@ def test_workers_that_keep_up_as_written_may_not_keep_up_with_what_is_faster() -
     faster = room.costs_of(costs, FASTER).supply
     assert faster is not None
     assert faster.settled_after(queue) is None
+
+
+# -- what is promised instead ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Faster:
+    """A faster fix that edits `train.py`."""
+
+    id: str
+    setting: Setting
+    estimate: float
+    risk: Risk = "identical"
+
+    @property
+    def figure(self) -> Speedup:
+        return speedup(self.estimate, 0.95 * self.estimate, 1.05 * self.estimate, 4)
+
+
+def several(*faster: Faster) -> Result:
+    """A report that promises the first of them."""
+    whole = promised(faster[0].figure, faster[0].setting)
+    fixes = [
+        replace(whole.fixes[0], id=each.id, title=each.id, setting=each.setting, risk=each.risk, speedup=each.figure)
+        for each in faster
+    ]
+    return replace(whole, fixes=fixes, verdict=replace(whole.verdict, fix=fixes[0].id))
+
+
+def refused(result: Result, outcome: Confirmed) -> Result:
+    """The report once the changed program has refused its promise so."""
+    promise = ranking.promise(result)
+    assert promise is not None
+    assert promise.speedup is not None
+    figure = speedup(1.0, 0.97, 1.03) if outcome == "not_faster" else None
+    confirmation = Confirmation(
+        outcome=outcome, sentence="No.", promised=promise.speedup, speedup=figure, by="edit", seconds=50.0
+    )
+    return told(result, promise, confirmation)
+
+
+AMP = Faster("amp-bf16", BF16, 2.0, "numerics")
+CHANNELS = Faster("channels-last", {"channels_last": True}, 1.4, "numerics")
+LOADING = Faster("workers", WORKERS, 1.5)
+
+
+@pytest.mark.parametrize("outcome", ["failed", "other_loss", "not_faster"])
+def test_the_next_best_is_promised_where_the_best_is_refused(outcome: Confirmed) -> None:
+    made = instead(refused(several(AMP, LOADING, CHANNELS), outcome), BF16)
+    assert made is not None
+    promise = ranking.promise(made)
+    assert promise is not None
+    assert (promise.setting, promise.speedup) == (WORKERS, LOADING.figure)
+    sentence = made.verdict.sentence
+    claimed, refusal = "`num_workers=2` makes training 1.50× faster", "looked 2.0× faster while it was switched, but"
+    assert sentence.index("Training waits for data.") < sentence.index(claimed) < sentence.index(refusal)
+    assert [each.setting for each in made.refused] == [BF16]
+    assert made.confirmation is None
+    page, text = html.render(made), terminal.render(made, report_path=None, width=100, color=False)
+    # Beside the verdict, and in the card of the fix that windows found faster.
+    assert page.count("<strong>Not confirmed:</strong> No.") == 2
+    assert "Not confirmed: No." in text
+
+
+def test_nothing_that_shares_the_fault_is_promised_instead() -> None:
+    both = Faster("both", {**BF16, **WORKERS}, 1.6)
+    assert instead(refused(several(AMP, both), "failed"), BF16) is None
+    # What changed the loss together may do so alone.
+    together = Faster("together", {**BF16, **CHANNELS.setting}, 2.2, "numerics")
+    assert instead(refused(several(together, AMP, CHANNELS), "other_loss"), together.setting) is None
+    made = instead(refused(several(together, AMP, CHANNELS), "failed"), together.setting)
+    assert made is not None
+    assert made.verdict.fix == "amp-bf16"
+
+
+@pytest.mark.parametrize("outcome", ["agrees", "differs", "unclear", "missing"])
+def test_a_promise_that_stands_has_nothing_instead(outcome: Confirmed) -> None:
+    assert instead(replace(refused(several(AMP, LOADING), outcome)), BF16) is None
+
+
+def test_a_refused_combination_leaves_the_best_fix_by_itself() -> None:
+    result = several(LOADING, AMP)
+    figure = speedup(2.6, 2.4, 2.8, 4)
+    whole = Combination(
+        setting={**BF16, **WORKERS},
+        speedup=figure,
+        confirmed=figure,
+        ladder=[],
+        changes=[],
+    )
+    result = replace(result, combination=whole, verdict=replace(result.verdict, together=True))
+    made = instead(refused(result, "other_loss"), whole.setting)
+    assert made is not None
+    assert not made.verdict.together
+    assert made.verdict.fix == "workers"
+
+
+def tried_in_turn(result: Result, heads: Sequence[Trainings]) -> list[Result]:
+    """What came of each promise, if so are the programs with their changes made."""
+    sides: dict[str, Trainings] = {"base": Training(step=0.015), "head": heads[0]}
+    machine = EditMachine(sides=sides)
+    request = ExaminationRequest(start=Start(script=Path("train.py"), in_place=True), output=Path(), seed=1)
+    made = []
+    for each in confirmations(result, Wanted(request, asked=True), Noting(machine), machine.outside()):
+        made.append(each)
+        sides["head"] = heads[min(len(made), len(heads) - 1)]
+    machine.expects_all_ended()
+    return made
+
+
+def test_the_next_best_is_measured_with_its_change_made() -> None:
+    broken, sound = Training(steps=FOUND_AFTER - 3, code=1), Training(step=0.010, workers=2)
+    between, last = tried_in_turn(several(AMP, LOADING), [broken, sound])
+    assert (between.verdict.fix, between.confirmation) == ("workers", None)
+    assert last.confirmation is not None
+    assert last.confirmation.outcome == "agrees"
+    assert "measured with the change made" in last.verdict.sentence
+    assert "the program fails" in last.verdict.sentence
+
+
+def test_what_was_refused_took_of_the_time() -> None:
+    result = refused(several(AMP, LOADING), "failed")
+    made = instead(result, BF16)
+    assert made is not None
+    assert result.confirmation is not None
+    spent = result.confirmation.seconds
+    assert spent > 0
+    left = [room.seconds_left(each, result.method.seconds + 200.0, asked=False) for each in (result, made)]
+    assert left[1] == pytest.approx((left[0] or 0.0) - spent)
+
+
+def test_it_ends_where_all_is_refused() -> None:
+    broken = Training(steps=FOUND_AFTER - 3, code=1)
+    *_, last = tried_in_turn(several(AMP, LOADING), [broken])
+    assert ranking.promise(last) is None
+    assert last.confirmation is not None
+    assert [each.setting for each in last.refused] == [BF16]
+    assert last.verdict.sentence.count("the program fails") == 2

@@ -178,3 +178,19 @@ def test_fixes_are_measured_together_before_what_is_slower_than_the_best_of_them
     ran = examined(1.5, 15.0, {"wait": 0.5}, speeds=speeds)
     assert ran.result.verdict.together
     assert "make training 2.1× faster" in ran.result.verdict.sentence
+
+
+def test_a_slow_script_that_soon_ends_is_decided_by_what_leads() -> None:
+    """As a public program has it: 24 steps of 8 s in three epochs of 8 batches, fed by four workers. A whole epoch as a
+    window would take a third of its life, and no process lives long enough to try everything."""
+    ran = examined(8.0, 2.0, {"workers": 4, "load": 0.3}, epoch=8, steps=24, speeds={AMP: 1.5})
+    assert sessions(ran)[AMP] >= LEAST_SESSIONS
+    assert ran.result.verdict.fix == "amp-bf16"
+    assert ran.result.method.seconds <= time_wanted.LONGEST
+
+
+def test_a_whole_epoch_is_a_window_where_its_start_is_waited_for() -> None:
+    """Steps of a second each, which wait for what four workers make."""
+    ran = examined(1.0, 2.0, {"workers": 4, "load": 8.0}, epoch=8)
+    timed = [window for window in ran.result.windows if pairing.usable(window) and window.mode == "timed"]
+    assert {window.steps % 8 for window in timed} == {0}

@@ -37,7 +37,7 @@ def confirmed(
 ) -> tuple[Result, bool]:
     """The result, held against the program with the change made where that is wanted, and written again; and whether
     the user interrupted that, which leaves the report as it is."""
-    from bottleneck_doctor.confirm.confirming import Wanted, confirm
+    from bottleneck_doctor.confirm.confirming import Wanted, confirmations
     from bottleneck_doctor.errors import Exit
     from bottleneck_doctor.render.patches import HEADLINE
     from bottleneck_doctor.system import output as outputs
@@ -58,13 +58,14 @@ def confirmed(
 
     wanted = Wanted(request, asked=request.confirm is True, costs=outcome.costs, command=measuring)
     try:
-        made = confirm(result, wanted, progress)
+        for made in confirmations(result, wanted, progress):
+            if made is not result:
+                write_report(made, request, artifacts, progress)
+            result = made
     except KeyboardInterrupt:
         progress.note("Interrupted: the report holds what was measured before")
         return result, True
-    if made is not result:
-        write_report(made, request, artifacts, progress)
-    return made, False
+    return result, False
 
 
 def write_patches(result: Result, folder: Path, discretion: Discretion) -> list[str]:

@@ -113,6 +113,7 @@ def command(
     from bottleneck_doctor.cli._report import confirmed, write_report
     from bottleneck_doctor.cli._secrets import gathered
     from bottleneck_doctor.cli._terminal import say, stdout_has_color, stdout_width
+    from bottleneck_doctor.confirm.room import never_unasked, seconds_kept
     from bottleneck_doctor.examine.examination import ExaminationRequest, examine
     from bottleneck_doctor.explain.explainer import ExplainOptions
     from bottleneck_doctor.render import terminal
@@ -130,6 +131,7 @@ def command(
             seed=seed,
             verbose=verbose,
             confirm=confirm,
+            confirming=seconds_kept if confirm is None and not never_unasked(given.start) else None,
             discretion=gathered(given.told, source=not no_source),
             explain=None if no_explain else ExplainOptions(folder=artifacts, rate=rate, native=native),
         )

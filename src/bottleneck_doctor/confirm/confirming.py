@@ -3,12 +3,13 @@ of it into the result. Nothing of the user's is edited (`gate/sides/of_edit.py`)
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from bottleneck_doctor.confirm import agreement, room
+from bottleneck_doctor.confirm.instead import instead
 from bottleneck_doctor.confirm.way import Way, not_in_effect, way
 from bottleneck_doctor.documents.check import DEVICE_MEMORY, HOST_MEMORY, Check
 from bottleneck_doctor.documents.report import Confirmation, Confirmed, ConfirmedBy, PeakMemory, Result, Speedup
@@ -26,6 +27,9 @@ from bottleneck_doctor.patches.plan import PlannedFile, after
 from bottleneck_doctor.system.progress import Progress
 from bottleneck_doctor.wording import promise_words, ranking
 from bottleneck_doctor.wording.check_words import loss_moved
+
+CONFIRMED: tuple[Confirmed, ...] = ("agrees", "differs")
+"""Outcomes in which the program with the change made is faster."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,22 @@ class _LeftOut(Exception):
     def __init__(self, sentence: str, command: str = "") -> None:
         super().__init__(sentence)
         self.command = command
+
+
+def confirmations(
+    result: Result, wanted: Wanted, progress: Progress, outside: Outside | None = None
+) -> Iterator[Result]:
+    """The result with what the changed program says of its promise. Where that program refuses it, the result with the
+    next best claim in its place comes first, and then what the changed program says of that one, and so on."""
+    while True:
+        promise = ranking.promise(result)
+        result = confirm(result, wanted, progress, outside)
+        another = None if promise is None else instead(result, promise.setting)
+        if another is None:
+            yield result
+            return
+        yield another
+        result = another
 
 
 def confirm(result: Result, wanted: Wanted, progress: Progress, outside: Outside | None = None) -> Result:
@@ -235,21 +255,16 @@ def told(result: Result, promise: ranking.Promise, confirmation: Confirmation) -
     verdict = result.verdict
     setting, device, promised = promise.setting, ranking.device(result), confirmation.promised
     by: ConfirmedBy = confirmation.by or "edit"
-    claims: dict[Confirmed, str] = {
-        "failed": promise_words.failed_claim(setting, promised, device, by),
-        "other_loss": promise_words.other_loss_claim(setting, promised, device, by),
-    }
-    if confirmation.speedup is not None:
-        figure = confirmation.speedup
-        measured = promise_words.confirmed_claim(setting, figure, device, by)
-        claims |= {"agrees": measured, "differs": measured}
-        claims["not_faster"] = promise_words.refuted_claim(setting, promised, figure, device, by)
-    claim = claims.get(confirmation.outcome)
-    if claim is not None:
+    claim = ""
+    if confirmation.outcome in ranking.REFUSED:
+        claim = promise_words.refused(setting, confirmation, device)
+    elif confirmation.speedup is not None and confirmation.outcome in CONFIRMED:
+        claim = promise_words.confirmed_claim(setting, confirmation.speedup, device, by)
+    if claim:
         before = promise_words.claim(setting, promised, device)
         # Whatever else it says, a verdict that keeps the old figure would contradict the new one.
         sentence = verdict.sentence.replace(before, claim) if before in verdict.sentence else claim
-        if confirmation.outcome not in ("agrees", "differs"):
+        if confirmation.outcome not in CONFIRMED:
             # What nobody promises has no risk, needs no part of itself, and prepares nothing.
             taken_back = (
                 *promise_words.RISK_TOLD.values(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from statistics import median
 
@@ -30,6 +30,7 @@ ENDING = 3.0
 """Seconds kept for the end of processes and for the report."""
 MEMORY_TO_SPARE = 1.2
 """How many times the memory that the training has held is counted for each of the two processes."""
+SHARED = "Two trainings of several processes each would share this machine."
 STEPS_A_WINDOW = 3
 """Steps that a window holds at least, with its lead-in, if nothing else is known of windows."""
 
@@ -47,17 +48,29 @@ def seconds_wanted(result: Result, known: Costs | None = None) -> float:
     """About how many seconds it takes to measure as many pairs as a claim needs. `known`: what windows cost."""
     setups = [session.setup_seconds for session in result.method.sessions if session.setup_seconds > 0]
     step = result.baseline.step_ms / 1000 if result.baseline is not None else 0.0
+    promise = ranking.promise(result)
+    first = 0.0 if promise is None or promise.preparation is None else promise.preparation.seconds
+    return _pairs_seconds(setups, step, known, first)
+
+
+def seconds_kept(setups: Sequence[float], seen: Costs, promised: float) -> float:
+    """Seconds that an examination leaves for the confirmation of a setting that looks `promised` times as fast.
+    `setups`: what its starts took. `seen`: what its windows cost."""
+    return time_wanted.MARGIN * _pairs_seconds(setups, seen.baseline_step, costs_of(seen, promised), 0.0) + ENDING
+
+
+def _pairs_seconds(setups: Sequence[float], step: float, known: Costs | None, preparing: float) -> float:
+    """Seconds of as many pairs as a claim needs. `step`: of the training as written. `preparing`: what the changed
+    program takes once before it trains."""
     window, warming, looks = max(WINDOW_SECONDS, STEPS_A_WINDOW * step), BURN_IN_WINDOWS, 0
     if known is not None:
         window, looks = known.measuring(schedule.probe(BASELINE, {})), int(known.shape.num_workers > 0)
         warming = 0 if known.regular else BURN_IN_WINDOWS
-    promise = ranking.promise(result)
-    first = 0.0 if promise is None or promise.preparation is None else promise.preparation.seconds
     usual = median(setups) if setups else 0.0
     # The first pair does not know the loop yet, so it takes as long to find it as the first process did.
     finding = TOGETHER * max(0.0, setups[0] - usual) if setups else 0.0
     # After its rounds, one more window of each side shows what its workers hold.
-    pair = one_pair(1, usual + first, window, rounds=LEAST_ROUNDS + looks, warming=warming)
+    pair = one_pair(1, usual + preparing, window, rounds=LEAST_ROUNDS + looks, warming=warming)
     return PAIRS * pair + finding + ENDING
 
 
@@ -81,7 +94,8 @@ def pairs_planned(result: Result, budget: float | None, left: float | None, know
 
 
 def _spent(result: Result) -> float:
-    return result.method.seconds + ENDING
+    """Seconds of the examination, and of confirmations of other promises."""
+    return result.method.seconds + sum(each.confirmation.seconds for each in result.refused) + ENDING
 
 
 def _expected(result: Result, known: Costs | None) -> float:
@@ -91,8 +105,15 @@ def _expected(result: Result, known: Costs | None) -> float:
 def not_unasked(result: Result, start: Start) -> str:
     """The sentence that says why two of these trainings are not started side by side unless the user asks for it; ""
     where they may be."""
-    if result.ranks or start.listen is not None:
-        return "Two trainings of several processes each would share this machine."
+    if result.ranks:
+        return SHARED
+    return never_unasked(start)
+
+
+def never_unasked(start: Start) -> str:
+    """The same for what is known before anything is started."""
+    if start.listen is not None:
+        return SHARED
     return "With --in-place, two trainings would write the same files." if start.in_place else ""
 
 

@@ -200,6 +200,14 @@ class Confirmation:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Refused:
+    """A promise that the program with the change made refused. Another one took its place."""
+
+    setting: Setting
+    confirmation: Confirmation
+
+
+@dataclass(frozen=True, kw_only=True)
 class WorkerPoint:
     num_workers: int
     samples_per_second: float

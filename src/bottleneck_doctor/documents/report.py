@@ -61,6 +61,7 @@ from bottleneck_doctor.documents.outcomes import (
     LadderStep,
     PeakMemory,
     Preparation,
+    Refused,
     Risk,
     Settle,
     SourceFile,
@@ -131,6 +132,7 @@ __all__ = [
     "Protection",
     "Rank",
     "RankPart",
+    "Refused",
     "Result",
     "Risk",
     "SamplingProfile",
@@ -298,6 +300,8 @@ class Result:
     confirmation: Confirmation | None = None
     """What became of the promise with the change made; None where nothing is promised, where nobody wanted it, and in
     reports of earlier releases."""
+    refused: list[Refused] = field(default_factory=list)
+    """What was promised before, in order; empty in reports of earlier releases."""
     whole_run: WholeRun | None = None
     """None where the program does not say how long it will train, and in reports of earlier releases."""
     format: int = FORMAT

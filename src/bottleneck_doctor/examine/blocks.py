@@ -10,6 +10,7 @@ from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.examine import going_on, likeliest, looks, telling
 from bottleneck_doctor.examine.beside import Beside
+from bottleneck_doctor.examine.evidence import JudgeEvidence
 from bottleneck_doctor.examine.fitting import LEAST_WINDOWS, Fitting
 from bottleneck_doctor.examine.lifetime import Lifetime
 from bottleneck_doctor.examine.selection import Selection
@@ -31,7 +32,8 @@ EXPLORING_SHARE = 0.45
 
 class Blocks:
     """Measures in sessions of one loop. `plan`: made again once it is known what is worth measuring. `sessions`: how
-    many the user asked for; None if doctor decides."""
+    many the user asked for; None if doctor decides. `confirming`: what it takes to measure the program with a change
+    made; None if that does not follow."""
 
     def __init__(
         self,
@@ -43,6 +45,7 @@ class Blocks:
         *,
         sessions: int | None,
         generator: random.Random,
+        confirming: going_on.Confirming | None = None,
     ) -> None:
         self.beside = Beside(selection, starter, generator)
         self.selection = selection
@@ -51,6 +54,8 @@ class Blocks:
         self.explainer = explainer
         self.sure_after: float | None = None
         """Seconds from the start when an interim look found that more processes would change nothing; None if not."""
+        self.left_to_confirming = False
+        """Whether it ended then because the time that is left is enough for the program with the change made."""
         self._told_sure = False
         self._asked = False
         self._measured = selection.measured
@@ -61,6 +66,7 @@ class Blocks:
         self._progress: Progress = starter.progress
         self.lifetime = Lifetime(starter.budget.now)
         self._sessions = sessions
+        self._confirming = confirming
         self._generator = generator
         self._ceilings_known = False
         self._fitting = Fitting(selection, prober.costs, starter, sessions)
@@ -88,6 +94,13 @@ class Blocks:
         """Seconds that another session needs at least to measure something."""
         return self._starter.setup() + self._least_measuring()
 
+    def has_time(self) -> bool:
+        """Whether there is time for another session. If not, more is asked for: the script may have come to its end
+        before this session could do that."""
+        if self._budget.left() <= self.least_session():
+            self._ask_for_time()
+        return self._budget.left() > self.least_session()
+
     def _least_measuring(self) -> float:
         """Seconds of windows that a session at its loop needs at least to measure something."""
         return (LEAST_WINDOWS if self.prober.has_baseline() else 1) * self.prober.costs.baseline()
@@ -100,10 +113,22 @@ class Blocks:
         more = self._sessions is None and self._planned() and self._budget.left() > self.least_session()
         if self.sure_after is None and not more:
             return
-        enough = self.held() >= looks.FIRST and looks.is_enough(
-            looks.evidence_of(self.selection, self.beside), self._fitting.coming(self._next_probes())
+        self.left_to_confirming, enough = False, False
+        if self.held() >= looks.FIRST:
+            evidence = looks.evidence_of(self.selection, self.beside)
+            enough = looks.is_enough(evidence, self._fitting.coming(self._next_probes()))
+            self.left_to_confirming = more and not enough and self._confirms_instead(evidence)
+        self.sure_after = self._budget.elapsed() if enough or self.left_to_confirming else None
+
+    def _confirms_instead(self, evidence: JudgeEvidence) -> bool:
+        """Whether another process would take the time in which the program with the change made can be measured, and
+        tell less."""
+        if self._confirming is None or not looks.is_large_claim(evidence):
+            return False
+        explaining = 0.0 if self.explainer is None else self.explainer.allowance.left()
+        return going_on.decides_confirming(
+            self.selection, self.prober.costs, self._starter, self._confirming, self._next_probes(), explaining
         )
-        self.sure_after = self._budget.elapsed() if enough else None
 
     def measure_beside(self, as_written: Side, patience: Callable[[], float]) -> None:
         """Measure pairs of processes, if time was reserved for them. Then take another interim look, which includes
@@ -119,7 +144,7 @@ class Blocks:
         """Tell the user that the result is sure: once, as soon as nothing that is still measured could change it."""
         if self.sure_after is not None and not self._told_sure:
             self._told_sure = True
-            self._progress.note(telling.sure(self.sure_after))
+            self._progress.note(telling.sure(self.sure_after, confirms=self.left_to_confirming))
 
     # -- in a session --------------------------------------------------------------------------------------------------
 
@@ -225,6 +250,10 @@ class Blocks:
             self.plan = self.lifetime.planned(self.plan, settings, costs.baseline_step, setup, left, most)
             costs.window_seconds = self.plan.window_seconds
             costs.most_steps = self.lifetime.steps_compared(costs.baseline_step)
+            if self._fitting.scarce and self._fitting.leads_by_far():
+                # Trying everything once would leave no process to confirm it in.
+                self.selection.choose(self._starter.number)
+                self.selection.climb()
 
     def look_first(self, live: Live) -> None:
         """Look where the time goes, before anything else. This needs no comparison, so the report says why the training

@@ -136,7 +136,7 @@ class _Examination:
         """Run one process after another, with a share of the time each, until as many as planned have held a block, or
         what is known is enough."""
         idle = 0
-        while self.blocks is None or (self.blocks.wanted() and self.budget.left() > self.blocks.least_session()):
+        while self.blocks is None or (self.blocks.wanted() and self.blocks.has_time()):
             before = self._gathered()
             self._in_session(lambda live: self._at_loop().work(live))
             idle = 0 if self._gathered() > before else idle + 1
@@ -241,6 +241,7 @@ class _Examination:
             self.explainer,
             sessions=self.request.sessions,
             generator=self.generator,
+            confirming=None if self.ranks else self.request.confirming,
         )
 
     # -- why ------------------------------------------------------------------------------------------------------
@@ -350,6 +351,7 @@ class _Examination:
                 selection=None if self.blocks is None else self.blocks.selection,
                 has_baseline=self._has_baseline(),
                 sure_after=None if self.blocks is None else self.blocks.sure_after,
+                left_to_confirming=self.blocks is not None and self.blocks.left_to_confirming,
                 beside=None if self.blocks is None else self.blocks.beside,
                 explanation=self.explainer.explanation if self.explainer is not None else None,
                 protection=None if protector is None else protector.told(),

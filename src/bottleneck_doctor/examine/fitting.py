@@ -94,6 +94,10 @@ class Fitting:
             curve.hidden(selection.candidates, selection.measured, selection.best_workers())
         )
 
+    def leads_by_far(self) -> bool:
+        """Whether something brings so much that it is confirmed before all else is tried."""
+        return self._leading() is not None
+
     def _leading(self) -> Setting | None:
         """What leads by far; None if nothing does."""
         return self._selection.measured.fastest(likeliest.LARGE)

@@ -4,7 +4,7 @@ tells the user why. Not used if the user set a budget.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bottleneck_doctor.documents import labels
@@ -20,6 +20,9 @@ from bottleneck_doctor.measure.costs import Costs
 from bottleneck_doctor.measure.schedule import Probe, probe
 from bottleneck_doctor.measure.starter import Starter
 
+Confirming = Callable[[Sequence[float], Costs, float], float]
+"""How many seconds it takes to measure the program with a change made, from the seconds that starts took, what windows
+cost, and how many times as fast the change is."""
 WITH_WARMING = 4 / 3
 """A process has a setting between two windows as written, and one before them that warms it up."""
 
@@ -125,3 +128,16 @@ def ask_for_time(
         whole = wanted(first, schedule.LEAST_SESSIONS)
         needed = time_wanted.budget_for(whole, budget.spent(), first, share)
         starter.progress.note(named + telling.too_long(costs.baseline_step, setup, needed))
+
+
+def decides_confirming(
+    selection: Selection, costs: Costs, starter: Starter, takes: Confirming, probes: Sequence[Probe], explaining: float
+) -> bool:
+    """Whether there is time to measure the program with the leading change made, but no longer once another process has
+    measured the `probes`. `explaining`: seconds that explaining may still take."""
+    budget = starter.budget
+    ends = budget.total if budget.strict and budget.total is not None else time_wanted.LONGEST
+    left = ends - budget.elapsed() - explaining
+    another = starter.setup() + schedule.block_seconds(probes, costs.seconds, costs.baseline())
+    needed = takes(list(starter.setups.values()), costs, Leading.of(selection).speed)
+    return left - another < needed <= left

@@ -18,6 +18,7 @@ from bottleneck_doctor.examine.beside import Beside
 from bottleneck_doctor.examine.doubt import Doubt
 from bottleneck_doctor.examine.evidence import TIME_OVER, Estimates, JudgeEvidence
 from bottleneck_doctor.examine.judge import Judgement
+from bottleneck_doctor.examine.likeliest import LARGE
 from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.examine.settling import Settling
 from bottleneck_doctor.statistics import speedups
@@ -89,7 +90,7 @@ def is_enough(evidence: JudgeEvidence, coming: Mapping[str, Setting]) -> bool:
     by key. Settings that a process has to be started with don't count here: pairs of processes decide
     about them.
     """
-    strict = replace(evidence, significance=speedups.INTERIM_SIGNIFICANCE, edits=False)
+    strict = _strictly(evidence)
     judged = judge.judge(strict)
     best = offered(judged)
     if best is None:
@@ -104,15 +105,29 @@ def is_enough(evidence: JudgeEvidence, coming: Mapping[str, Setting]) -> bool:
     return _is_narrow(worth) and not any(_may_beat(estimates, setting, named, worth) for setting in coming.values())
 
 
+def is_large_claim(evidence: JudgeEvidence) -> bool:
+    """Whether a large gain is claimed, and most of it is sure, whatever may beat it. The program with that change made
+    says more of it than another process would. Needs a counted window as written."""
+    best = offered(judge.judge(_strictly(evidence)))
+    return best is not None and best[1].estimate >= LARGE and _is_mostly_sure(best[1])
+
+
+def _strictly(evidence: JudgeEvidence) -> JudgeEvidence:
+    return replace(evidence, significance=speedups.INTERIM_SIGNIFICANCE, edits=False)
+
+
 def _is_narrow(worth: Speedup) -> bool:
     """Whether the gain is known well enough."""
     low = words.lower_end(worth)
-    gain = max(worth.estimate - 1, 0.0)
     if low <= 0:
         return False
     share = SURE_OF_LARGE_ESTIMATE if worth.estimate >= VERY_LARGE else SURE_OF_ESTIMATE
     narrow = low >= share * worth.estimate or 1 / low - 1 / worth.estimate <= SURE_OF_TIME
-    return narrow and low >= 1 + SURE_OF_GAIN * gain
+    return narrow and _is_mostly_sure(worth)
+
+
+def _is_mostly_sure(worth: Speedup) -> bool:
+    return words.lower_end(worth) >= 1 + SURE_OF_GAIN * max(worth.estimate - 1, 0.0)
 
 
 def _may_beat(estimates: Estimates, setting: Setting, named: Setting, best: Speedup) -> bool:

@@ -66,6 +66,8 @@ class Gathered:
     has_baseline: bool
     sure_after: float | None = None
     """Seconds from the start when an interim look ended the measuring; None if no look did."""
+    left_to_confirming: bool = False
+    """Whether it ended then to leave time for the program with the change made."""
     beside: Beside | None = None
     unmeasured: str = ""
     """The sentence that says why there is no baseline, unless the user interrupted."""
@@ -305,6 +307,8 @@ def _cut(gathered: Gathered) -> str:
     """What ended the measuring."""
     if gathered.interrupted:
         return "the examination was interrupted"
+    if gathered.left_to_confirming:
+        return "the time that was left was kept for the program with the change made"
     if gathered.sure_after is not None:
         return "the examination was sure of the rest and ended"
     if gathered.ended(Ending.APART):

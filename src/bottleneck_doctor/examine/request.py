@@ -8,6 +8,7 @@ from pathlib import Path
 from bottleneck_doctor.documents.redaction import Discretion
 from bottleneck_doctor.documents.report import Result
 from bottleneck_doctor.errors import DoctorError
+from bottleneck_doctor.examine.going_on import Confirming
 from bottleneck_doctor.explain.explainer import ExplainOptions
 from bottleneck_doctor.measure.costs import Costs
 from bottleneck_doctor.session.start import Start
@@ -38,6 +39,8 @@ class ExaminationRequest:
     confirm: bool | None = None
     """Whether the program with the change made is measured, too; None: if there is time. An examination itself does
     not do that (`confirm/`)."""
+    confirming: Confirming | None = None
+    """What a confirmation takes that follows if there is time for it; None: none follows, or it has time of its own."""
 
     def settling(
         self, only: frozenset[str], skip: frozenset[str], seconds: float, sessions: int | None

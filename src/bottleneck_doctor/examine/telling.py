@@ -64,8 +64,11 @@ class Telling:
         return text
 
 
-def sure(seconds: float) -> str:
-    """The note that measuring ends `seconds` after the start, because more of it would change nothing."""
+def sure(seconds: float, *, confirms: bool = False) -> str:
+    """The note that measuring ends `seconds` after the start, because more of it would change nothing; or, if it
+    `confirms`, because the program with the change made is worth more than the rest."""
+    if confirms:
+        return f"Known after {format_duration(seconds)}: the time that is left goes to the program with the change made"
     return f"Sure after {format_duration(seconds)}: measuring more would change nothing"
 
 

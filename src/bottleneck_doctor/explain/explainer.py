@@ -414,10 +414,10 @@ def _look(
 ) -> None:
     """What the first window tells of those to come: how batches come, and whether steps are alike."""
     found = measured.found
-    costs.supply = supply.seen(window, explanation.loading_as_written(), found, measured.epoch_batches)
+    came = supply.seen(window, explanation.loading_as_written(), found, measured.epoch_batches)
     # Its steps are a little longer, for timers and synchronisation: so they are held against one another alone.
     alike = schedule.alike(detail["step_seconds"])
-    costs.regular = alike and found.period == 1 and schedule.regular(found.step_seconds)
+    costs.heed(came, regular=alike and found.period == 1 and schedule.regular(found.step_seconds))
 
 
 _AS_TRACED: Probe = probe("trace:" + BASELINE, {}, mode="trace")

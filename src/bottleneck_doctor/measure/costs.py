@@ -50,7 +50,7 @@ class Costs:
     def with_windows_of(self, seconds: float) -> Costs:
         """The same loop in other processes, with brief windows whose timed part aims at `seconds`."""
         made = Costs(self.shape, self.expected_step({}), seconds, brief=True)
-        made.supply, made.regular = self.supply, self.regular
+        made.heed(self.supply, regular=self.regular)
         return made
 
     @property
@@ -69,6 +69,17 @@ class Costs:
         """Learn from a window that explains, before any that counts: until then, only the few steps are known in which
         the loop was found."""
         self.baseline_step = window.seconds / window.steps
+
+    def heed(self, supply: Supply | None, *, regular: bool) -> None:
+        """Learn how batches come to the training as written, and whether all of its steps take equally long."""
+        self.supply, self.regular = supply, regular
+        if not self.epochs or supply is None or not supply.no_reason or self.baseline_step < schedule.LONG_LEAD_IN:
+            return
+        # Whole epochs of long steps take long. If nobody waits where one begins, they tell no more than a part of one.
+        self.epochs = False
+        size = self.size(schedule.probe(BASELINE, {}), self.window_seconds)
+        is_short = self.epoch_seconds <= schedule.ABOUT_A_WINDOW * self.window_seconds
+        self.epochs = is_short or size.lead_in + size.steps > (self.shape.epoch_batches or 0)
 
     # -- steps ---------------------------------------------------------------------------------------------------------
 

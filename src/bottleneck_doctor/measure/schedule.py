@@ -27,6 +27,8 @@ PLAIN_LEAD_IN = 2
 LONG_LEAD_IN = 1.0
 """If a step takes this many seconds or more, one step of lead-in is enough."""
 
+ABOUT_A_WINDOW = 2.5
+"""An epoch is about as long as a window would be anyway up to this many times its length."""
 SHORT_EPOCH = 8
 """Batches of an epoch up to which a window is a whole one."""
 LEAST_STEPS = 6
@@ -116,7 +118,7 @@ def whole_epochs(shape: LoopShape, step_seconds: float, target_seconds: float) -
     if shape.epoch_batches is None or not shape.served:
         return False
     seconds = shape.epoch_batches * step_seconds
-    if seconds <= 2.5 * target_seconds:
+    if seconds <= ABOUT_A_WINDOW * target_seconds:
         return True
     if shape.epoch_batches <= SHORT_EPOCH:
         # Without a queue to fill, a few steps of a second each fit into one epoch, and a whole one would take long.

@@ -214,5 +214,5 @@ def _prober(
     step = schedule.typical_step(found.step_seconds, found.num_workers, found.period)
     costs = Costs(schedule.shape_of(found), step, window_seconds, brief=brief)
     if known is not None:
-        costs.supply, costs.regular = known.supply, known.regular
+        costs.heed(known.supply, regular=known.regular)
     return Prober(Measurements(found), costs, budget.patient(), run_queue=outside.run_queue)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from bottleneck_doctor.documents.report import Result, Speedup, Window
+from bottleneck_doctor.documents.report import Confirmation, Result, Speedup, Window
 from bottleneck_doctor.render import bars, patches, thinning
 from bottleneck_doctor.render.embedded import embedded_data
 from bottleneck_doctor.render.engine import templates_folder
@@ -56,6 +56,7 @@ class Page:
     ceilings: dict[str, Speedup]
     rate: rates.Rate
     whole_run: str
+    confirmations: list[Confirmation]
     memory: str
     why: findings.Why | None
     cards: list[fixes.Card]
@@ -127,6 +128,7 @@ def _page(result: Result) -> Page:
         ceilings=ranking.ceilings(result),
         rate=rates.rate(result.baseline),
         whole_run=run_words.sentence(result),
+        confirmations=ranking.confirmations(result),
         memory=memory_words.promise(result),
         why=findings.why(result),
         cards=cards[:OPEN_CARDS],

@@ -52,8 +52,7 @@ def render(result: Result, *, report_path: str | None, width: int | None, color:
     run = run_words.sentence(result)
     if run:
         console.print(_sentence(run, "dim", color))
-    if result.confirmation is not None:
-        confirmation = result.confirmation
+    for confirmation in ranking.confirmations(result):
         said = (
             f"{promise_words.label(confirmation)}: {confirmation.sentence} {promise_words.memory(confirmation)}".strip()
         )

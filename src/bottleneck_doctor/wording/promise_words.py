@@ -127,29 +127,21 @@ def same_losses(steps: int) -> str:
     )
 
 
-def refuted_claim(setting: Setting, promised: Speedup, figure: Speedup, device: str, by: ConfirmedBy) -> str:
-    """The verdict where what was promised does not come."""
-    looked = (
-        f"{words.setting_code(setting, device)} looked {words.estimate_text(promised)} faster while it was switched"
+def refused(setting: Setting, confirmation: Confirmation, device: str) -> str:
+    """What the verdict says of a promise that the program with the change made refuses: it does not train, it trains
+    to another loss, or what was promised does not come."""
+    by, figure = confirmation.by or "edit", confirmation.speedup
+    looked = words.estimate_text(confirmation.promised)
+    said = "fails."
+    if confirmation.outcome == "other_loss":
+        said = "trains to another loss."
+    elif confirmation.outcome == "not_faster" and figure is not None:
+        seems = "is slower" if figure.high < 1 else "is not known to be faster"
+        said = f"{seems}: {_figure(figure, 'as fast')}."
+    return (
+        f"{words.setting_code(setting, device)} looked {looked} faster while it was switched, but {CHANGED[by]} the "
+        f"program {said}"
     )
-    seems = "is slower" if figure.high < 1 else "is not known to be faster"
-    return f"{looked}, but {CHANGED[by]} the program {seems}: {_figure(figure, 'as fast')}."
-
-
-def failed_claim(setting: Setting, promised: Speedup, device: str, by: ConfirmedBy) -> str:
-    """The verdict where the program does not train with the change made."""
-    looked = (
-        f"{words.setting_code(setting, device)} looked {words.estimate_text(promised)} faster while it was switched"
-    )
-    return f"{looked}, but {CHANGED[by]} the program fails."
-
-
-def other_loss_claim(setting: Setting, promised: Speedup, device: str, by: ConfirmedBy) -> str:
-    """The verdict where the program trains to another loss with the change made."""
-    looked = (
-        f"{words.setting_code(setting, device)} looked {words.estimate_text(promised)} faster while it was switched"
-    )
-    return f"{looked}, but {CHANGED[by]} the program trains to another loss."
 
 
 def agrees(promised: Speedup, figure: Speedup, by: ConfirmedBy) -> str:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 
 from bottleneck_doctor.documents.report import (
     Change,
+    Confirmation,
+    Confirmed,
     Finding,
     FixOutcome,
     PeakMemory,
@@ -87,6 +89,10 @@ def lead_fix(result: Result) -> FixOutcome | None:
     return faster[0] if faster else None
 
 
+REFUSED: tuple[Confirmed, ...] = ("not_faster", "failed", "other_loss")
+"""Outcomes of a confirmation after which nobody promises what was promised."""
+
+
 @dataclass(frozen=True)
 class Promise:
     """What the verdict promises: the figure that its sentence names, and every edit that this takes. The figure is that
@@ -104,7 +110,7 @@ class Promise:
 def promise(result: Result) -> Promise | None:
     """None where nothing is faster, or where the program with the edits made is not."""
     confirmation = result.confirmation
-    if confirmation is not None and confirmation.outcome in ("not_faster", "failed", "other_loss"):
+    if confirmation is not None and confirmation.outcome in REFUSED:
         return None
     found = _promise(result)
     if found is None or confirmation is None or confirmation.outcome not in ("agrees", "differs"):
@@ -121,6 +127,21 @@ def _promise(result: Result) -> Promise | None:
     if lead is None:
         return None
     return Promise(lead.speedup, changes_of(lead), lead.setting, lead.preparation, lead.peak_memory)
+
+
+def confirmations(result: Result) -> list[Confirmation]:
+    """That of what is promised, and those of what was promised before."""
+    now = [] if result.confirmation is None else [result.confirmation]
+    return [*now, *(each.confirmation for each in result.refused)]
+
+
+def refusal(result: Result, fix: FixOutcome) -> Confirmation | None:
+    """What the program with a change made says of a fix that contains what it refused; None if it refused nothing such."""
+    refused = [(each.setting, each.confirmation) for each in result.refused]
+    promised, confirmation = _promise(result), result.confirmation
+    if promised is not None and confirmation is not None and confirmation.outcome in REFUSED:
+        refused.append((promised.setting, confirmation))
+    return next((why for setting, why in refused if setting and fix.setting.items() >= setting.items()), None)
 
 
 def changes_of(fix: FixOutcome) -> list[Change]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from bottleneck_doctor.documents.report import FixOutcome, LadderStep, Result, Setting, Speedup, Status
+from bottleneck_doctor.documents.report import Confirmation, FixOutcome, LadderStep, Result, Setting, Speedup, Status
 from bottleneck_doctor.render import bars, patches
 from bottleneck_doctor.render.sections import links
 from bottleneck_doctor.render.sections.applying import Applying, applying
@@ -27,6 +27,8 @@ class Card:
     bar: Markup
     reasons: list[links.Link]
     applying: Applying | None
+    refusal: Confirmation | None
+    """What the program with the change made says against it."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,7 @@ def cards(result: Result) -> list[Card]:
             bar=bars.speedup_bar(fix.speedup, scale, fix.title) if fix.speedup else Markup(""),
             reasons=links.reasons(result, fix),
             applying=_applying(result, fix),
+            refusal=ranking.refusal(result, fix),
         )
         for rank, fix in enumerate(fixes, start=1)
     ]
