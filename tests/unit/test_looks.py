@@ -67,7 +67,8 @@ def test_a_claim_that_the_end_would_make_is_not_enough_for_a_look() -> None:
 
 
 def test_a_claim_whose_gain_is_hardly_known_is_not_enough() -> None:
-    for luck, speed, least in ((0.14, 2.0, looks.SURE_OF_LARGE_ESTIMATE), (0.1, 1.45, looks.SURE_OF_ESTIMATE)):
+    large, very_large = looks.SURE_OF_LARGE.values()
+    for luck, speed, least in ((0.25, 3.0, very_large), (0.14, 1.8, large), (0.1, 1.45, looks.SURE_OF_ESTIMATE)):
         seen = evidence([(WORKERS_2, speed), (WORKERS_1, 1.1), (BF16, 1.0)], luck=luck, noise=0.02, sessions=4)
         best = looks.offered(judge.judge(replace(seen, significance=speedups.INTERIM_SIGNIFICANCE)))
         assert best is not None
@@ -91,6 +92,17 @@ def test_what_changes_more_than_what_is_claimed_needs_no_processes_of_its_own() 
     for speed, enough in ((2.0, True), (2.04, True), (2.3, False)):
         both: Setting = {**WORKERS_2, **BF16}
         assert is_enough([(WORKERS_2, 2.0), (both, speed), (WORKERS_1, 1.0)], coming=[both], only_in=few) is enough
+
+
+@pytest.mark.parametrize(("adds", "enough"), [(1.0, True), (1.06, False)])
+def test_a_combination_is_waited_for_as_far_as_its_parts_add_to_what_is_claimed(adds: float, enough: bool) -> None:
+    """Nobody has measured it. Each of its parts was measured on top of what is claimed."""
+    queue, stays = {"prefetch_factor": 4}, {"persistent_workers": True}
+    parts: list[tuple[Setting, float]] = [({**WORKERS_2, **part}, 2.0 * adds) for part in (queue, stays)]
+    whole: Setting = {**WORKERS_2, **queue, **stays}
+    assert is_enough([(WORKERS_2, 2.0), *parts], coming=[whole]) is enough
+    # Where one of them was not, nobody knows.
+    assert not is_enough([(WORKERS_2, 2.0), *parts[:1]], coming=[whole])
 
 
 def test_what_is_claimed_is_not_waited_for_itself() -> None:

@@ -7,6 +7,7 @@ stricter level makes up for that (docs/statistics.md, *Ending early*).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -30,9 +31,8 @@ PATIENT = 5
 """Processes in which a quiet machine decides everything that a noisy one may never decide."""
 SURE_OF_ESTIMATE = 0.9
 """An interval is narrow enough if its lower end is at least this part of the estimated speed,"""
-SURE_OF_LARGE_ESTIMATE = 0.85
-"""(this part if the speed is `VERY_LARGE` or more: nobody acts otherwise for 2.2 times than for 2.5)"""
-VERY_LARGE = 1.5
+SURE_OF_LARGE = {1.5: 0.85, 2.0: 0.8}
+"""(this part if the speed is so many times as written or more: nobody acts otherwise for 2.2 times than for 2.7)"""
 SURE_OF_GAIN = 0.5
 """and at least this part of the estimated gain. For small gains, the second condition is the stricter one."""
 SURE_OF_TIME = 0.02
@@ -121,7 +121,7 @@ def _is_narrow(worth: Speedup) -> bool:
     low = words.lower_end(worth)
     if low <= 0:
         return False
-    share = SURE_OF_LARGE_ESTIMATE if worth.estimate >= VERY_LARGE else SURE_OF_ESTIMATE
+    share = min([SURE_OF_ESTIMATE, *(part for least, part in SURE_OF_LARGE.items() if worth.estimate >= least)])
     narrow = low >= share * worth.estimate or 1 / low - 1 / worth.estimate <= SURE_OF_TIME
     return narrow and _is_mostly_sure(worth)
 
@@ -140,7 +140,8 @@ def _may_beat(estimates: Estimates, setting: Setting, named: Setting, best: Spee
         return False
     seen = estimates.promised.get(key_of(setting))
     if seen is None:
-        return True
+        expected = _expected(estimates, setting, named)
+        return expected is None or (expected > WORTH_WAITING and _saves(expected * best.estimate, best))
     added = estimates.over(setting, named) if named.items() < setting.items() else None
     if added is not None:
         return added.estimate > WORTH_WAITING and _saves(added.estimate * best.estimate, best)
@@ -148,6 +149,17 @@ def _may_beat(estimates: Estimates, setting: Setting, named: Setting, best: Spee
         speed = min(seen.high, MOST_LUCK * seen.estimate)
         return speed > best.estimate and _saves(speed, best)
     return seen.estimate > WORTH_WAITING * best.estimate and _saves(seen.estimate, best)
+
+
+def _expected(estimates: Estimates, setting: Setting, named: Setting) -> float | None:
+    """How many times as fast as what is named a setting is expected to be that was not measured: as many as each of its
+    parts adds to what is named, by windows of the same processes. None if a part was not measured there, or if the
+    setting is no more than what is named with parts added."""
+    if not named.items() <= setting.items():
+        return None
+    added = [estimates.over({**named, name: value}, named) for name, value in setting.items() if name not in named]
+    known = [each.estimate for each in added if each is not None]
+    return math.prod(known) if added and len(known) == len(added) else None
 
 
 def _saves(speed: float, best: Speedup) -> bool:

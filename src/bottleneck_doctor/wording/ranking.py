@@ -136,7 +136,7 @@ def confirmations(result: Result) -> list[Confirmation]:
 
 
 def refusal(result: Result, fix: FixOutcome) -> Confirmation | None:
-    """What the program with a change made says of a fix that contains what it refused; None if it refused nothing such."""
+    """What the program with a change made says of a fix that contains what it refused; None if it refused none such."""
     refused = [(each.setting, each.confirmation) for each in result.refused]
     promised, confirmation = _promise(result), result.confirmation
     if promised is not None and confirmation is not None and confirmation.outcome in REFUSED:
