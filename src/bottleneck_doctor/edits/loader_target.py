@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
@@ -90,6 +90,23 @@ def target_on(path: str, tree: SourceTree, line: int, follower: Follower) -> Tar
     there = [call for call in tree.nodes(cst.Call) if tree.covers(call, line)]
     outermost = next((call for call in there if tree.lines(call)[0] == line), there[0] if there else None)
     return None if outermost is None else _handed_on(Expression(path, tree, outermost), outermost, follower)
+
+
+def trainer_on(
+    path: str, tree: SourceTree, line: int, names: Sequence[str], follower: Follower
+) -> Target | Unclear | None:
+    """The call that has the arguments of the transformers' trainer whose `train()` is called on `line`; None where no
+    such trainer is called there. `names`: of arguments that are to be set, as `TrainingArguments` has them."""
+    calls = [call for call in tree.nodes(cst.Call) if tree.covers(call, line) and last_name(call.func) == "train"]
+    for call in calls:
+        at = Expression(path, tree, call)
+        trainer = _trainer(at, call, follower)
+        if trainer is not None and _is_of_transformers(*trainer, follower):
+            target = _trained(at, call, follower)
+            if target is None:
+                return Unclear(path, line, "Give the trainer's arguments {wanted}.")
+            return replace(target, own=OwnNames({name: name for name in names}, ""))
+    return None
 
 
 def loader_calls(tree: SourceTree, line: int) -> list[cst.Call]:
@@ -183,31 +200,62 @@ def _wrapped(at: Expression, call: cst.Call, follower: Follower) -> Iterator[tup
 def _trained(at: Expression, call: cst.Call, follower: Follower) -> Target | None:
     """Of transformers' `trainer.train()`: the `TrainingArguments(...)` of its trainer, or what stands for them. Of
     `YOLO(...).train(...)`: that call."""
-    if not isinstance(call.func, cst.Attribute):
+    trainer = _trainer(at, call, follower)
+    if trainer is None:
         return None
-    trainer = follower.defined(at.at(call.func.value))
-    trainer = trainer.call if isinstance(trainer, Instance) else trainer
-    if not isinstance(trainer, Expression) or not isinstance(trainer.node, cst.Call):
-        return None
-    if call.func.attr.value == "train" and _is_imported(trainer, "ultralytics"):
+    made, there = trainer
+    if last_name(call.func) == "train" and _is_imported(there, "ultralytics"):
         return Target(at, call, own=ULTRALYTICS)
-    if not last_name(trainer.node.func).endswith("Trainer"):
+    if _trainers_class(made, there, follower) is None:
         return None
-    positional = [each.value for each in trainer.node.args if each.keyword is None and not each.star]
-    named = [each.value for each in trainer.node.args if each.keyword is not None and each.keyword.value == "args"]
-    told = [follower.defined(trainer.at(each)) for each in (*named, *positional[1:2])]
+    positional = [each.value for each in made.args if each.keyword is None and not each.star]
+    named = [each.value for each in made.args if each.keyword is not None and each.keyword.value == "args"]
+    told = [follower.defined(there.at(each)) for each in (*named, *positional[1:2])]
     options = next((each.call if isinstance(each, Instance) else each for each in told), None)
-    if isinstance(options, Expression) and isinstance(options.node, cst.Call):
+    if isinstance(options, Expression) and isinstance(options.node, cst.Call) and _makes(options.node):
         return Target(options, options.node, own=TRAINING_ARGUMENTS)
     if options is None or isinstance(options, Expression):
         return None
     return Target(at, call, own=TRAINING_ARGUMENTS, members=options)
 
 
-def _is_imported(made: Expression, library: str) -> bool:
-    """Whether what a call makes is of a class that its file imports from a library."""
+def _trainer(at: Expression, call: cst.Call, follower: Follower) -> tuple[cst.Call, Expression] | None:
+    """The call that makes what a method is called of, and where it is written; None where that is not known."""
+    if not isinstance(call.func, cst.Attribute):
+        return None
+    made = follower.defined(at.at(call.func.value))
+    made = made.call if isinstance(made, Instance) else made
+    return (made.node, made) if isinstance(made, Expression) and isinstance(made.node, cst.Call) else None
+
+
+TRANSFORMERS = ("transformers", "trl", "sentence_transformers", "optimum")
+"""Libraries whose trainers take `TrainingArguments`."""
+
+
+def _is_of_transformers(made: cst.Call, there: Expression, follower: Follower) -> bool:
+    """Whether a call makes a trainer of one of these libraries, or of a class of the user's that is made of one."""
+    name = _trainers_class(made, there, follower)
+    return name is not None and any(_is_imported(there, each, name) for each in TRANSFORMERS)
+
+
+def _trainers_class(made: cst.Call, there: Expression, follower: Follower) -> str | None:
+    """The class of a library's trainer that a call makes, or of which the user's own class is made; None where it makes
+    something else."""
+    owner = follower.defined(there.at(made.func)) if isinstance(made.func, (cst.Name, cst.Attribute)) else None
+    bases = [dotted(each.value) for each in owner.bases] if isinstance(owner, Defined) else []
+    return next((each for each in (dotted(made.func), *bases) if each.endswith("Trainer")), None)
+
+
+def _makes(call: cst.Call) -> bool:
+    """Whether a call makes an object of a class, by its name: what a function takes is not known."""
+    return last_name(call.func)[:1].isupper()
+
+
+def _is_imported(made: Expression, library: str, name: str = "") -> bool:
+    """Whether what a call makes is of a class that its file imports from a library. `name`: of that class, "" if the
+    call has it."""
     assert isinstance(made.node, cst.Call)
-    called = dotted(made.node.func).split(".")[0]
+    called = (name or dotted(made.node.func)).split(".")[0]
     return any(
         called == (alias.evaluated_alias or alias.evaluated_name)
         for node in made.tree.nodes(cst.ImportFrom)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TypeVar
 
 from bottleneck_doctor import knobs
 from bottleneck_doctor.documents.report import Setting, SettingValue
 from bottleneck_doctor.edits import own_options
-from bottleneck_doctor.edits.advice import loader_arguments
 from bottleneck_doctor.edits.attention_call import attention_change
 from bottleneck_doctor.edits.autocast_block import autocast_change
 from bottleneck_doctor.edits.autocast_region import set_region
@@ -19,9 +16,7 @@ from bottleneck_doctor.edits.copied_ahead import copied_ahead_change
 from bottleneck_doctor.edits.diff import ChangeText
 from bottleneck_doctor.edits.drafts import Drafts, Told
 from bottleneck_doctor.edits.given_argument import given_argument_change
-from bottleneck_doctor.edits.kept_inputs import kept_inputs_change
-from bottleneck_doctor.edits.listed_samples import listed_samples_change
-from bottleneck_doctor.edits.loader_call import set_arguments
+from bottleneck_doctor.edits.loader_steps import of_the_loader
 from bottleneck_doctor.edits.memory_format import memory_format_change
 from bottleneck_doctor.edits.named_call import set_named
 from bottleneck_doctor.edits.of_model import of_model_change
@@ -29,11 +24,10 @@ from bottleneck_doctor.edits.origin.follower import Follower
 from bottleneck_doctor.edits.origin.running import Running
 from bottleneck_doctor.edits.recorded_value import recorded_value_change
 from bottleneck_doctor.edits.removal import removal_change
+from bottleneck_doctor.edits.step import Outcome, Step, Steps, at
 from bottleneck_doctor.edits.switch import set_switches, switches_change
-from bottleneck_doctor.edits.transformed_batches import transformed_batches_change
-from bottleneck_doctor.edits.trimmed_batches import trimmed_batches_change
+from bottleneck_doctor.edits.trainer_arguments import set_trainer_arguments
 from bottleneck_doctor.edits.uncompiled import uncompiled_change
-from bottleneck_doctor.edits.whole_batches import whole_batches_change
 from bottleneck_doctor.knobs import (
     Argument,
     AttentionCall,
@@ -42,51 +36,21 @@ from bottleneck_doctor.knobs import (
     Call,
     CopiedAhead,
     GivenArgument,
-    KeptInputs,
-    ListedSamples,
     MemoryFormat,
     OfModel,
     RecordedValues,
     Removal,
     Switch,
-    TransformedBatches,
-    TrimmedBatches,
     Uncompiled,
     Variables,
-    WholeBatches,
 )
 from bottleneck_doctor.runtime.wire.messages import Found, Site
 from bottleneck_doctor.wording import words
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What a step said. `elsewhere`: what to do where no line is known, as sentences without their ends. `codes`: what
-    to write before training begins, since it is switched on in none of the files that are known."""
-
-    told: Sequence[Told] = ()
-    elsewhere: Sequence[str] = ()
-    codes: Sequence[str] = ()
-
-
-A = TypeVar("A")
-
-Step = Callable[[Drafts], Outcome]
-
-
-@dataclass
-class Steps:
-    """The steps of a setting, in order, and what has no line of its own, as whole sentences. `by_hand`: what is to be
-    done in a file all the same."""
-
-    steps: list[Step] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    by_hand: list[str] = field(default_factory=list)
-
-
 def steps_of(setting: Setting, found: Found, running: Running) -> Steps:
     made = Steps()
-    _of_the_loader(made, setting, found, running)
+    of_the_loader(made, setting, found, running)
     # Autocast comes last of what stands above the forward pass, so that nothing else comes under it.
     for each in sorted(knobs.knobs_of(setting), key=lambda each: isinstance(each.edit, AutocastBlock)):
         edit, value = each.edit, setting[each.name]
@@ -106,7 +70,7 @@ def steps_of(setting: Setting, found: Found, running: Running) -> Steps:
         elif isinstance(edit, (AttentionCall, RecordedValues)):
             change = attention_change if isinstance(edit, AttentionCall) else recorded_value_change
             how = f"{edit.how[:1].upper()}{edit.how[1:]}."
-            made.steps += [_at(site, change, how) for site in edit.places(found)]
+            made.steps += [at(site, change, how) for site in edit.places(found)]
         elif isinstance(edit, CopiedAhead):
             _add(made, _copied_ahead(found), _AHEAD)
         elif isinstance(edit, BeforeLoop):
@@ -117,9 +81,19 @@ def steps_of(setting: Setting, found: Found, running: Running) -> Steps:
             )
         elif isinstance(edit, Argument):
             made.steps.append(_named(edit, found, running))
+        arguments = each.of_trainer(value, found)
+        if arguments and len(made.steps) > before:
+            made.steps[before:] = [_in_trainer(arguments, made.steps[before:], found, running)]
         if each.options:
             made.steps[before:] = [_naming(each.options, step, running) for step in made.steps[before:]]
-    switches = {each.edit: setting[each.name] for each in knobs.knobs_of(setting) if isinstance(each.edit, Switch)}
+    switches: dict[Switch, SettingValue] = {}
+    for each in knobs.knobs_of(setting):
+        if isinstance(each.edit, Switch):
+            value, arguments = setting[each.name], each.of_trainer(setting[each.name], found)
+            if arguments:
+                made.steps.append(_switched_in_trainer(each.edit, value, arguments, found, running))
+            else:
+                switches[each.edit] = value
     if switches:
         made.steps.append(lambda drafts: _switched(drafts, switches, found, Follower(drafts, running)))
         codes = [edit.text.format(value=value) for edit, value in switches.items() if edit.inserted]
@@ -129,6 +103,43 @@ def steps_of(setting: Setting, found: Found, running: Running) -> Steps:
             code, library = each.edit.text.format(value=setting[each.name]), each.edit.overruled_by(found)
             made.steps += _called(code, found, running) if library is None else _called_after(code, library, found)
     return made
+
+
+def _in_trainer(arguments: Mapping[str, object], steps: Sequence[Step], found: Found, running: Running) -> Step:
+    """The step that gives transformers' trainer these arguments, where one trains; other steps where none does."""
+
+    def step(drafts: Drafts) -> Outcome:
+        told = _told_in_trainer(drafts, arguments, found, running)
+        if told is not None:
+            return Outcome(told)
+        done = [each(drafts) for each in steps]
+        return Outcome(
+            [told for each in done for told in each.told],
+            [sentence for each in done for sentence in each.elsewhere],
+            [code for each in done for code in each.codes],
+        )
+
+    return step
+
+
+def _told_in_trainer(
+    drafts: Drafts, arguments: Mapping[str, object], found: Found, running: Running
+) -> list[Told] | None:
+    site = found.forward_site
+    return None if site is None else set_trainer_arguments(drafts, site.file, site.line, arguments, running)
+
+
+def _switched_in_trainer(
+    switch: Switch, value: SettingValue, arguments: Mapping[str, object], found: Found, running: Running
+) -> Step:
+    """The step that switches what is written in the user's files; where nothing is, by the trainer's arguments."""
+
+    def step(drafts: Drafts) -> Outcome:
+        outcome = _switched(drafts, {switch: value}, found, Follower(drafts, running))
+        told = None if outcome.told else _told_in_trainer(drafts, arguments, found, running)
+        return outcome if told is None else Outcome(told)
+
+    return step
 
 
 def _add(made: Steps, step: Step | None, otherwise: str) -> None:
@@ -162,111 +173,6 @@ def _files(found: Found) -> list[str]:
     return list(dict.fromkeys(site.file for site in sites(found)))
 
 
-def _at(site: Site, edit: Callable[[str, int], ChangeText | None], otherwise: str) -> Step:
-    """The step that edits one file near a line. `otherwise`: the note where it can't."""
-
-    def step(drafts: Drafts) -> Outcome:
-        text = drafts.text(site.file)
-        made = None if text is None else edit(text, drafts.line(site.file, site.line))
-        if made is None:
-            return Outcome([Told(site.file, site.line, otherwise)])
-        if made.edited:
-            drafts.write(site.file, made.edited)
-        return Outcome([Told(site.file, made.line, made.note, made.unfinished)])
-
-    return step
-
-
-# -- the loader --------------------------------------------------------------------------------------------------------
-
-
-def _of_kind(setting: Setting, kind: type[A]) -> A | None:
-    """The edit of this kind that a setting asks for."""
-    return next((each.edit for each in knobs.knobs_of(setting) if isinstance(each.edit, kind)), None)
-
-
-def _of_the_loader(made: Steps, setting: Setting, found: Found, running: Running) -> None:
-    site = found.loader_site
-    keywords, without = loader_arguments(setting)
-    whole = _of_kind(setting, WholeBatches)
-    told = "" if whole is None else f"ass `{whole.text}` to the DataLoader, without its `shuffle` and `drop_last`."
-    listed = _of_kind(setting, ListedSamples)
-    cut = _of_kind(setting, TrimmedBatches)
-    asked = [(each.edit, setting[each.name]) for each in knobs.knobs_of(setting)]
-    late = next(((edit, value) for edit, value in asked if isinstance(edit, TransformedBatches)), None)
-    kept = _of_kind(setting, KeptInputs)
-    if site is None:
-        made.notes += [f"And {_KEPT_INPUTS}"] if kept is not None else []
-        made.notes += [] if late is None else [f"And {_done_to_batches(*late, found)}"]
-        made.notes += [f"And p{told}"] if told else []
-        made.notes += [] if listed is None else [f"And {_given_a_list(listed)}"]
-        made.notes += [] if cut is None else [f"And {_TO_LONGEST}"]
-        made.notes += [f"And pass {words.setting_code(keywords)} to the DataLoader."] if keywords else []
-        return
-    if keywords:
-
-        def step(drafts: Drafts) -> Outcome:
-            otherwise = Told(site.file, site.line, "Make the change where the DataLoader is built.")
-            done = set_arguments(drafts, site.file, site.line, keywords, without, running)
-            return Outcome(done or [otherwise])
-
-        made.steps.append(step)
-    if whole is not None:
-        made.steps.append(_at(site, whole_batches_change, f"P{told}"))
-    if listed is not None:
-        sentence = _given_a_list(listed)
-        made.steps.append(_at(site, listed_samples_change, f"{sentence[0].upper()}{sentence[1:]}"))
-    if cut is not None:
-        names = cut.names(found)
-        otherwise = f"{_TO_LONGEST[0].upper()}{_TO_LONGEST[1:]}"
-        made.steps.append(_at(site, lambda text, line: trimmed_batches_change(text, line, names), otherwise))
-    if late is not None:
-        sentence = _done_to_batches(*late, found)
-        otherwise = f"{sentence[0].upper()}{sentence[1:]}"
-        edit, value = late
-
-        def moved(text: str, line: int) -> ChangeText | None:
-            # In the training loop, nobody knows which line moves the batch.
-            return None if value == edit.on_device[0] else transformed_batches_change(text, line, edit.of(found))
-
-        made.steps.append(_at(site, moved, otherwise))
-    if kept is not None:
-        # After the transforms were changed: then the dataset's name is not looked for any more.
-        held = kept.of(found)
-        otherwise = f"{_KEPT_INPUTS[0].upper()}{_KEPT_INPUTS[1:]}"
-        made.steps.append(_at(site, lambda text, line: kept_inputs_change(text, line, held), otherwise))
-
-
-_TO_LONGEST = (
-    "cut each batch to its longest row, in the loader's `collate_fn`. In transformers, call the tokenizer without "
-    '`padding="max_length"`, and give the `Trainer` `data_collator=DataCollatorWithPadding(tokenizer)`.'
-)
-
-
-_KEPT_INPUTS = (
-    "keep in memory what the transforms get: make the data set without its transforms, put "
-    "`[dataset[index] for index in range(len(dataset))]` into a data set of your own before training, and let its "
-    "`__getitem__` do the transforms to what the list holds."
-)
-
-
-def _done_to_batches(edit: TransformedBatches, value: SettingValue, found: Found) -> str:
-    late, on_device = edit.of(found), value == edit.on_device[0]
-    instead = f"put `{late.instead}` in place of" if late.instead else "leave out"
-    ends = words.listed([f"`{each}`" for each in late.transforms])
-    pictures = words.listed([f"`batch{place}`" for place in late.places]) if late.places else "the pictures of a batch"
-    where = "after it was moved to the device" if on_device else "in the loader's `collate_fn`"
-    others = "Other loops over" if on_device else "Other loaders of"
-    return (
-        f"{instead} {ends} at the end of the samples' transforms, and do `Compose([{', '.join(late.on_batch)}])` to "
-        f"{pictures} {where}. {others} the same transforms need that, too."
-    )
-
-
-def _given_a_list(edit: ListedSamples) -> str:
-    return f"give the loader a list of its samples, made once before training: `{edit.text}`."
-
-
 # -- the forward pass --------------------------------------------------------------------------------------------------
 
 
@@ -283,7 +189,7 @@ def _autocast(dtype: str, found: Found, running: Running) -> Step | None:
             return Outcome(own)
         beside = backward is not None and backward.file == forward.file
         last = drafts.line(backward.file, backward.line) if backward is not None and beside else None
-        return _at(forward, lambda text, line: autocast_change(text, line, last, device, dtype), otherwise)(drafts)
+        return at(forward, lambda text, line: autocast_change(text, line, last, device, dtype), otherwise)(drafts)
 
     return step
 
@@ -297,7 +203,7 @@ def _in_format(name: str, found: Found) -> Step | None:
     if found.forward_site is None:
         return None
     text, own = _formatted(name), found.facts.get(name, {}).get("own_to", False)
-    return _at(
+    return at(
         found.forward_site,
         lambda source, line: None if own else memory_format_change(source, line, name),
         f"{text[0].upper()}{text[1:]}.",
@@ -308,7 +214,7 @@ def _of_model(call: str, found: Found) -> Step | None:
     if found.forward_site is None:
         return None
     otherwise = f"Call `model.{call}` once before the training loop."
-    return _at(found.forward_site, lambda source, line: of_model_change(source, line, call), otherwise)
+    return at(found.forward_site, lambda source, line: of_model_change(source, line, call), otherwise)
 
 
 _AHEAD = (
@@ -320,7 +226,7 @@ _AHEAD = (
 def _copied_ahead(found: Found) -> Step | None:
     if found.forward_site is None:
         return None
-    return _at(found.forward_site, copied_ahead_change, f"{_AHEAD[0].upper()}{_AHEAD[1:]}.")
+    return at(found.forward_site, copied_ahead_change, f"{_AHEAD[0].upper()}{_AHEAD[1:]}.")
 
 
 def _formatted(name: str) -> str:
@@ -358,7 +264,7 @@ _TO_COMPILE_NOTHING = (
 def _called(code: str, found: Found, running: Running) -> Iterator[Step]:
     """A call before training begins, in the first of the user's files that are known."""
     for site in sites(found)[:1]:
-        in_text = _at(site, lambda text, line: call_change(text, code), f"Call `{code}` before training begins.")
+        in_text = at(site, lambda text, line: call_change(text, code), f"Call `{code}` before training begins.")
 
         def step(drafts: Drafts, site: Site = site, in_text: Step = in_text) -> Outcome:
             told = set_call(drafts, Follower(drafts, running), site.file, code)
@@ -371,7 +277,7 @@ def _called_after(code: str, library: Site, found: Found) -> Iterator[Step]:
     """A call that has no effect before a library's own, which it makes when training begins."""
     note = _after_a_library("call", code, library)
     for site in sites(found)[:1]:
-        yield _at(site, lambda text, line: None, f"{note[0].upper()}{note[1:]}.")
+        yield at(site, lambda text, line: None, f"{note[0].upper()}{note[1:]}.")
 
 
 def _after_a_library(doing: str, code: str, library: Site) -> str:
@@ -393,7 +299,7 @@ def _unless_written(switch: Step, codes: Sequence[str], found: Found) -> Step:
         outcome = switch(drafts)
         for code in [each for each in outcome.codes if each in codes]:
             for site in sites(found)[:1]:
-                new = _at(site, _written(code), f"Write `{code}` before training begins.")(drafts)
+                new = at(site, _written(code), f"Write `{code}` before training begins.")(drafts)
                 rest = [each for each in outcome.codes if each != code]
                 outcome = Outcome([*outcome.told, *new.told], [*outcome.elsewhere, *new.elsewhere], rest)
         return outcome
@@ -409,7 +315,7 @@ def _before_loop(edit: BeforeLoop, lines: Sequence[str], found: Found) -> Iterat
     code = words.listed([f"`{each}`" for each in lines])
     otherwise = f"Call {code} once before the training loop, after the model and the data set are made."
     for site in sites(found)[:1]:
-        yield _at(site, lambda text, line: before_loop_change(text, line, lines, edit.imports), otherwise)
+        yield at(site, lambda text, line: before_loop_change(text, line, lines, edit.imports), otherwise)
 
 
 def _taken_out(calls: Sequence[tuple[str, Site]]) -> Iterator[Step]:
@@ -446,7 +352,7 @@ def _at_calls(
 
     def step(drafts: Drafts) -> Outcome:
         by_now = [(name, drafts.line(first.file, site.line)) for name, site in calls]
-        return _at(first, lambda text, line: change(text, by_now), otherwise)(drafts)
+        return at(first, lambda text, line: change(text, by_now), otherwise)(drafts)
 
     return step
 

@@ -42,6 +42,10 @@ def _by_nobody(found: Found) -> Site | None:
     return None
 
 
+def _no_argument(value: SettingValue, found: Found) -> Mapping[str, object]:
+    return {}
+
+
 @dataclass(frozen=True)
 class LoaderArgument:
     """An argument of the DataLoader, called as the knob is. `place`: where it stands among those that are added."""
@@ -403,6 +407,8 @@ class KnobSpec:
     () where it is the value of an argument: edits follow that to its option."""
     own: Callable[[Found], SettingValue | None] = _unseen
     """The user's own value, to be told as a part of the training as written; None where there is nothing to tell."""
+    of_trainer: Callable[[SettingValue, Found], Mapping[str, object]] = _no_argument
+    """Arguments of transformers' `TrainingArguments` that do the same as a value does, by their names."""
     loads: Callable[[Loading, SettingValue], Loading] = _as_before
     """What a value makes of how batches are made."""
     in_part: bool = False

@@ -3,6 +3,9 @@ operations have none: a process that ends there ends for that."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from bottleneck_doctor.documents.report import SettingValue
 from bottleneck_doctor.knobs._spec import AutocastBlock, KnobSpec, told
 from bottleneck_doctor.runtime.wire.messages import Found
 
@@ -11,6 +14,13 @@ NAME = "autocast"
 
 def _own(found: Found) -> str | None:
     return found.autocast or None
+
+
+def _of_trainer(value: SettingValue, found: Found) -> Mapping[str, object]:
+    if value != "bfloat16":
+        return {"fp16": True}
+    # It refuses bfloat16 on a CPU, unless it was told to train there.
+    return {"bf16": True, "use_cpu": True} if found.device.startswith("cpu") else {"bf16": True}
 
 
 def is_slow(found: Found) -> bool:
@@ -37,4 +47,5 @@ KNOB = KnobSpec(
     may_crash=True,
     shrinks=True,
     own=_own,
+    of_trainer=_of_trainer,
 )

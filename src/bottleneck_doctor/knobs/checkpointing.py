@@ -16,4 +16,5 @@ KNOB = KnobSpec(
         "give the trainer's arguments `gradient_checkpointing=False` (TRL's have it on by default)",
     ),
     may_crash=True,
+    of_trainer=lambda value, found: {"gradient_checkpointing": value},
 )

@@ -14,4 +14,5 @@ KNOB = KnobSpec(
     first_step_seconds=180.0,
     usual_first_step_seconds=30.0,
     may_crash=True,
+    of_trainer=lambda value, found: {"torch_compile": True},
 )

@@ -18,4 +18,5 @@ KNOB = KnobSpec(
     ),
     needs_settling=True,
     may_crash=True,
+    of_trainer=lambda value, found: {"bf16" if found.autocast == "bfloat16" else "fp16": False},
 )

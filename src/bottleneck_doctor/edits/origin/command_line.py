@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Given:
-    """An option as the command line gives it: `words` as they stand there, `value` of the last of them, "" for a flag
-    that has none."""
+    """An option as the command line gives it: `words` as they stand there, `value` of the last of them, "" for one that
+    has none."""
 
     words: str
     value: str
@@ -66,7 +66,8 @@ class CommandLine:
                     found = Given(word, tail, "=")
                 else:
                     value = words[number + 1] if number + 1 < len(words) else ""
-                    found = Given(shlex.join([word, value]), value, " ")
+                    bare = value.startswith("--")
+                    found = Given(word, "", "") if bare else Given(shlex.join([word, value]), value, " ")
             elif not flag and len(word) > 2 and word[:2] in names and word[1] != "-":
                 found = Given(word, word[2:], "")
         return found

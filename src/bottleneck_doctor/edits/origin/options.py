@@ -75,6 +75,9 @@ class Option(Definition):
             names = self.names if value else self.off_names
             return self._long(names) if names else ""
         name, joined = self._long(self.names), " "
+        if given is not None and not given.value and not given.joined:
+            # It stands there bare, which switches it on.
+            return given.words if value is True else f"{given.words} {value}"
         if given is not None:
             name, joined = given.words[: len(given.words) - len(given.value) - len(given.joined)], given.joined
         return f"{name}{joined}{_as_word(value, '' if given is None else given.value)}"

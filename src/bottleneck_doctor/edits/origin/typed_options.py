@@ -14,6 +14,7 @@ from bottleneck_doctor.edits.origin.options import Option, replaced_by
 from bottleneck_doctor.edits.tree import constant, dotted, last_name
 
 PARSES = frozenset({"parse_args_into_dataclasses", "parse_args_and_config", "parse_json_file", "parse_yaml_file"})
+OF_COMMAND_LINE = frozenset({"parse_args_into_dataclasses", "parse_args_and_config"})
 CLI = frozenset({"tyro.cli", "simple_parsing.parse", "draccus.parse", "pyrallis.parse", "jsonargparse.auto_cli"})
 
 
@@ -54,6 +55,16 @@ class Several(Definition):
         return self.each[key] if isinstance(key, int) and 0 <= key < len(self.each) else None
 
 
+@dataclass(frozen=True)
+class OfUnseenClasses(Definition):
+    """What a parser makes of classes that are not known: one object each, and the command line sets what is in them."""
+
+    at: Expression
+
+    def member(self, key: Key, follower: Follower) -> Definition | None:
+        return Fields(None, self.at, hyphens=False) if isinstance(key, int) else None
+
+
 def of_call(at: Expression, call: cst.Call, follower: Follower) -> Definition | None:
     name = last_name(call.func)
     if dotted(call.func) in CLI and call.args:
@@ -63,7 +74,9 @@ def of_call(at: Expression, call: cst.Call, follower: Follower) -> Definition | 
         return None
     if name in PARSES:
         parser = follower.define(at.at(call.func.value))
-        return None if parser is None else _of_parser(parser, follower)
+        made = None if parser is None else _of_parser(parser, follower)
+        unseen = name in OF_COMMAND_LINE and _file(follower) is None
+        return OfUnseenClasses(at) if made is None and unseen else made
     if name == "parse_args":
         made = follower.define(at.at(call.func.value))
         if isinstance(made, Instance) and any(last_name(each.value) == "Tap" for each in made.owner.bases):
@@ -79,12 +92,18 @@ def _of_parser(parser: Definition, follower: Follower) -> Definition | None:
     first = parser.node.args[0].value
     inside = first.elements if isinstance(first, (cst.Tuple, cst.List)) else ()
     classes = [each.value for each in inside] or [first]
-    words = follower.command_line.behind
-    if len(words) == 1 and words[0].endswith((".json", ".yaml", ".yml")):
-        return Several((Document(follower.project.file(words[0])),) * len(classes))
+    file = _file(follower)
+    if file is not None:
+        return Several((Document(follower.project.file(file)),) * len(classes))
     found = []
     for each in classes:
         at = parser.at(each)
         owner = follower.define(at) if isinstance(each, (cst.Name, cst.Attribute)) else None
         found.append(Fields(owner if isinstance(owner, Defined) else None, at, hyphens=False))
     return Several(tuple(found))
+
+
+def _file(follower: Follower) -> str | None:
+    """The one file that the command line names, if that is all that it holds: options are read from it then."""
+    words = follower.command_line.behind
+    return words[0] if len(words) == 1 and words[0].endswith((".json", ".yaml", ".yml")) else None

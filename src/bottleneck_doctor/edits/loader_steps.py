@@ -1,0 +1,111 @@
+"""What a setting asks for of the loader, as steps."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from bottleneck_doctor import knobs
+from bottleneck_doctor.documents.report import Setting, SettingValue
+from bottleneck_doctor.edits.advice import loader_arguments
+from bottleneck_doctor.edits.diff import ChangeText
+from bottleneck_doctor.edits.drafts import Drafts, Told
+from bottleneck_doctor.edits.kept_inputs import kept_inputs_change
+from bottleneck_doctor.edits.listed_samples import listed_samples_change
+from bottleneck_doctor.edits.loader_call import set_arguments
+from bottleneck_doctor.edits.origin.running import Running
+from bottleneck_doctor.edits.step import Outcome, Steps, at
+from bottleneck_doctor.edits.transformed_batches import transformed_batches_change
+from bottleneck_doctor.edits.trimmed_batches import trimmed_batches_change
+from bottleneck_doctor.edits.whole_batches import whole_batches_change
+from bottleneck_doctor.knobs import KeptInputs, ListedSamples, TransformedBatches, TrimmedBatches, WholeBatches
+from bottleneck_doctor.runtime.wire.messages import Found
+from bottleneck_doctor.wording import words
+
+A = TypeVar("A")
+
+
+def _of_kind(setting: Setting, kind: type[A]) -> A | None:
+    """The edit of this kind that a setting asks for."""
+    return next((each.edit for each in knobs.knobs_of(setting) if isinstance(each.edit, kind)), None)
+
+
+def of_the_loader(made: Steps, setting: Setting, found: Found, running: Running) -> None:
+    site = found.loader_site
+    keywords, without = loader_arguments(setting)
+    whole = _of_kind(setting, WholeBatches)
+    told = "" if whole is None else f"ass `{whole.text}` to the DataLoader, without its `shuffle` and `drop_last`."
+    listed = _of_kind(setting, ListedSamples)
+    cut = _of_kind(setting, TrimmedBatches)
+    asked = [(each.edit, setting[each.name]) for each in knobs.knobs_of(setting)]
+    late = next(((edit, value) for edit, value in asked if isinstance(edit, TransformedBatches)), None)
+    kept = _of_kind(setting, KeptInputs)
+    if site is None:
+        made.notes += [f"And {_KEPT_INPUTS}"] if kept is not None else []
+        made.notes += [] if late is None else [f"And {_done_to_batches(*late, found)}"]
+        made.notes += [f"And p{told}"] if told else []
+        made.notes += [] if listed is None else [f"And {_given_a_list(listed)}"]
+        made.notes += [] if cut is None else [f"And {_TO_LONGEST}"]
+        made.notes += [f"And pass {words.setting_code(keywords)} to the DataLoader."] if keywords else []
+        return
+    if keywords:
+
+        def step(drafts: Drafts) -> Outcome:
+            otherwise = Told(site.file, site.line, "Make the change where the DataLoader is built.")
+            done = set_arguments(drafts, site.file, site.line, keywords, without, running)
+            return Outcome(done or [otherwise])
+
+        made.steps.append(step)
+    if whole is not None:
+        made.steps.append(at(site, whole_batches_change, f"P{told}"))
+    if listed is not None:
+        sentence = _given_a_list(listed)
+        made.steps.append(at(site, listed_samples_change, f"{sentence[0].upper()}{sentence[1:]}"))
+    if cut is not None:
+        names = cut.names(found)
+        otherwise = f"{_TO_LONGEST[0].upper()}{_TO_LONGEST[1:]}"
+        made.steps.append(at(site, lambda text, line: trimmed_batches_change(text, line, names), otherwise))
+    if late is not None:
+        sentence = _done_to_batches(*late, found)
+        otherwise = f"{sentence[0].upper()}{sentence[1:]}"
+        edit, value = late
+
+        def moved(text: str, line: int) -> ChangeText | None:
+            # In the training loop, nobody knows which line moves the batch.
+            return None if value == edit.on_device[0] else transformed_batches_change(text, line, edit.of(found))
+
+        made.steps.append(at(site, moved, otherwise))
+    if kept is not None:
+        # After the transforms were changed: then the dataset's name is not looked for any more.
+        held = kept.of(found)
+        otherwise = f"{_KEPT_INPUTS[0].upper()}{_KEPT_INPUTS[1:]}"
+        made.steps.append(at(site, lambda text, line: kept_inputs_change(text, line, held), otherwise))
+
+
+_TO_LONGEST = (
+    "cut each batch to its longest row, in the loader's `collate_fn`. In transformers, call the tokenizer without "
+    '`padding="max_length"`, and give the `Trainer` `data_collator=DataCollatorWithPadding(tokenizer)`.'
+)
+
+
+_KEPT_INPUTS = (
+    "keep in memory what the transforms get: make the data set without its transforms, put "
+    "`[dataset[index] for index in range(len(dataset))]` into a data set of your own before training, and let its "
+    "`__getitem__` do the transforms to what the list holds."
+)
+
+
+def _done_to_batches(edit: TransformedBatches, value: SettingValue, found: Found) -> str:
+    late, on_device = edit.of(found), value == edit.on_device[0]
+    instead = f"put `{late.instead}` in place of" if late.instead else "leave out"
+    ends = words.listed([f"`{each}`" for each in late.transforms])
+    pictures = words.listed([f"`batch{place}`" for place in late.places]) if late.places else "the pictures of a batch"
+    where = "after it was moved to the device" if on_device else "in the loader's `collate_fn`"
+    others = "Other loops over" if on_device else "Other loaders of"
+    return (
+        f"{instead} {ends} at the end of the samples' transforms, and do `Compose([{', '.join(late.on_batch)}])` to "
+        f"{pictures} {where}. {others} the same transforms need that, too."
+    )
+
+
+def _given_a_list(edit: ListedSamples) -> str:
+    return f"give the loader a list of its samples, made once before training: `{edit.text}`."

@@ -1,0 +1,48 @@
+"""One step of a change: it writes one edit into the user's files as the steps before it left them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from bottleneck_doctor.edits.diff import ChangeText
+from bottleneck_doctor.edits.drafts import Drafts, Told
+from bottleneck_doctor.runtime.wire.messages import Site
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a step said. `elsewhere`: what to do where no line is known, as sentences without their ends. `codes`: what
+    to write before training begins, since it is switched on in none of the files that are known."""
+
+    told: Sequence[Told] = ()
+    elsewhere: Sequence[str] = ()
+    codes: Sequence[str] = ()
+
+
+Step = Callable[[Drafts], Outcome]
+
+
+@dataclass
+class Steps:
+    """The steps of a setting, in order, and what has no line of its own, as whole sentences. `by_hand`: what is to be
+    done in a file all the same."""
+
+    steps: list[Step] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    by_hand: list[str] = field(default_factory=list)
+
+
+def at(site: Site, edit: Callable[[str, int], ChangeText | None], otherwise: str) -> Step:
+    """The step that edits one file near a line. `otherwise`: the note where it can't."""
+
+    def step(drafts: Drafts) -> Outcome:
+        text = drafts.text(site.file)
+        made = None if text is None else edit(text, drafts.line(site.file, site.line))
+        if made is None:
+            return Outcome([Told(site.file, site.line, otherwise)])
+        if made.edited:
+            drafts.write(site.file, made.edited)
+        return Outcome([Told(site.file, made.line, made.note, made.unfinished)])
+
+    return step
