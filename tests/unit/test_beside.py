@@ -145,3 +145,33 @@ def test_what_is_set_already_is_not_offered(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(os.environ, "LD_PRELOAD", "/usr/lib/libjemalloc.so.2")
     assert outcome(examined(Training(step=0.008))).reason == "already on: `jemalloc` is set"
     assert "LD_PRELOAD" in fix.FIX.how
+
+
+def test_pairs_that_were_begun_are_finished_though_starts_take_longer_than_reserved() -> None:
+    """With the setting, the process starts ten times as slowly as the one as written."""
+    slow = Training(step=0.008, wait=0.02, start=20.0)
+    made = examined(slow)
+    found = outcome(made)
+    assert found.status == "faster"
+    assert found.speedup is not None
+    assert found.speedup.sessions == PAIRS
+    # A time that the user set is kept.
+    short = examined(slow, budget=80.0)
+    assert short.machine.now <= 80.0
+    undecided = outcome(short)
+    assert undecided.speedup is None or undecided.speedup.sessions < PAIRS
+
+
+def test_the_end_is_moved_for_the_pairs_that_are_lacking() -> None:
+    """Other settings have taken most of the time."""
+    speeds = {"intra_op_threads=1": 1.02, "autocast=bfloat16": 1.01}
+    slow = Training(step=0.093, wait=0.02, start=40.0)
+    machine = Machine(
+        step=0.1, start=12.0, wait=0.02, kernel=0.3, started_with={VARIABLE: slow}, speeds=speeds, luck=0.05, noise=0.05
+    )
+    made = Examined(machine)
+    found = outcome(made)
+    assert found.speedup is not None
+    assert found.speedup.sessions == PAIRS
+    before, last = sorted(made.totals)[-2:]
+    assert before < machine.now <= last, "nothing but the third pair took so long"

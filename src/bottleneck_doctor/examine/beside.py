@@ -20,6 +20,7 @@ from statistics import fmean
 from bottleneck_doctor import knobs
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.report import Setting, Window
+from bottleneck_doctor.examine import time_wanted
 from bottleneck_doctor.examine.likeliest import LOST
 from bottleneck_doctor.examine.pair_costs import BURN_IN_WINDOWS, PAIRS, ROUNDS, one_pair
 from bottleneck_doctor.examine.selection import Selection
@@ -41,6 +42,8 @@ MEMORY_TO_SPARE = 1.2
 """How many times the memory that one process has held so far is reserved for each process."""
 MOST_OF_THE_TIME = 0.6
 """Part of the time left that all pairs together may take."""
+STARTS_IN = 1.5
+"""How many times as long as a whole pair before the start of one may take."""
 _APART = 100_000
 """Added to a pair's number, so that no pair counts as the same process as a session."""
 
@@ -145,11 +148,12 @@ class Beside:
             while True:
                 for key in list(waiting)[: self._design.at_once - len(left)]:
                     left[key] = waiting.pop(key)
-                if not left or not allowance.room(longest):
+                if not left or not (allowance.room(longest) or self._postpones(longest)):
                     return
                 begun, number = now(), number + 1
                 try:
-                    with self._started(number, [as_written, *(sides[key] for key in left)], left, patience) as lives:
+                    waits = self._patient(patience, longest)
+                    with self._started(number, [as_written, *(sides[key] for key in left)], left, waits) as lives:
                         pair = SideBySide(
                             lives,
                             self._starter.budget,
@@ -167,6 +171,24 @@ class Beside:
                 longest = max(longest, now() - begun)
                 taken.update(left.keys())
                 left = {key: each for key, each in left.items() if taken[key] < PAIRS and not self._has_lost(key)}
+
+    def _postpones(self, seconds: float) -> bool:
+        """Whether everything may end later by the seconds of a pair: what was begun with fewer pairs than a claim needs
+        would be undecided without it. The number of pairs stays as planned, whatever they show."""
+        budget = self._starter.budget
+        more = seconds - budget.until_end()
+        if budget.strict or budget.total is None or not self.observations or budget.total + more > time_wanted.LONGEST:
+            return False
+        budget.postpone(more)
+        return True
+
+    def _patient(self, patience: Callable[[], float], longest: float) -> Callable[[], float]:
+        """How long to wait for a pair to start, if a pair has taken `longest` seconds at most: longer than the reserved
+        time, if the user set none."""
+        budget = self._starter.budget
+        if budget.strict:
+            return patience
+        return lambda: max(patience(), min(STARTS_IN * longest, budget.until_end()))
 
     def _has_lost(self, key: str) -> bool:
         """Whether a setting is clearly slower so far, and others may need its time."""

@@ -34,7 +34,7 @@ class Budget:
 
     @property
     def extended(self) -> float:
-        """Seconds that were added to it by `extend`."""
+        """Seconds that were added to it by `extend` and `postpone`."""
         return self._extended
 
     @property
@@ -80,6 +80,10 @@ class Budget:
     def extend(self, seconds: float) -> None:
         """Add `seconds` to measuring, and move the end by as much."""
         self._seconds += seconds
+        self.postpone(seconds)
+
+    def postpone(self, seconds: float) -> None:
+        """Move the end by `seconds`, and add nothing to measuring: what has time of its own takes longer."""
         self._extended += seconds
         self._ends += seconds
         if self._total is not None:
