@@ -31,6 +31,7 @@ ENDING = 3.0
 MEMORY_TO_SPARE = 1.2
 """How many times the memory that the training has held is counted for each of the two processes."""
 SHARED = "Two trainings of several processes each would share this machine."
+SIDES = 2
 STEPS_A_WINDOW = 3
 """Steps that a window holds at least, with its lead-in, if nothing else is known of windows."""
 
@@ -64,14 +65,14 @@ def _pairs_seconds(setups: Sequence[float], step: float, known: Costs | None, pr
     program takes once before it trains."""
     window, warming, looks = max(WINDOW_SECONDS, STEPS_A_WINDOW * step), BURN_IN_WINDOWS, 0
     if known is not None:
-        window, looks = known.measuring(schedule.probe(BASELINE, {})), int(known.shape.num_workers > 0)
+        window, looks = known.measuring(schedule.probe(BASELINE, {})), SIDES * int(known.shape.num_workers > 0)
         warming = 0 if known.regular else BURN_IN_WINDOWS
     usual = median(setups) if setups else 0.0
     # The first pair does not know the loop yet, so it takes as long to find it as the first process did.
     finding = TOGETHER * max(0.0, setups[0] - usual) if setups else 0.0
-    # After its rounds, one more window of each side shows what its workers hold.
-    pair = one_pair(1, usual + preparing, window, rounds=LEAST_ROUNDS + looks, warming=warming)
-    return PAIRS * pair + finding + ENDING
+    pair = one_pair(1, usual + preparing, window, rounds=LEAST_ROUNDS, warming=warming)
+    # After the rounds of one pair, one more window of each side shows what its workers hold.
+    return PAIRS * pair + looks * window + finding + ENDING
 
 
 def seconds_left(result: Result, budget: float | None, *, asked: bool, known: Costs | None = None) -> float | None:

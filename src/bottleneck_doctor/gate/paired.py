@@ -42,7 +42,8 @@ _PORT_TAKEN = re.compile(
 class Pairs:
     """Starts pairs of a base and a head, in random order. `phases`: whether phases are timed in every pair, and not
     only in the first one that gets that far. `wanted`: how many pairs should fit into the budget. `explains`: whether
-    phases are timed at all. `known`: what windows of the loop cost; None if nobody has measured it."""
+    phases are timed at all, and workers are looked at in more than one pair. `known`: what windows of the loop cost;
+    None if nobody has measured it."""
 
     def __init__(
         self,
@@ -60,6 +61,8 @@ class Pairs:
         self._known = known
         self._phases_wanted = explains
         self._phases_always = phases and explains
+        self._looks_always = explains
+        self._looked = False
         self._sides = (base, head)
         self._generator = generator
         self._wanted = wanted
@@ -97,9 +100,10 @@ class Pairs:
             if self._phases_wanted:
                 self._phases_wanted = self._phases_always
                 told = {live.side.name: phases_of(both, live) for live in both.lives}
-            else:
+            elif self._looks_always or not self._looked:
                 for live in both.lives:
                     both.note_workers(live)
+                self._looked = True
         except Broken:
             # Phases that only one side could still show are not a difference between the revisions.
             told = {}
