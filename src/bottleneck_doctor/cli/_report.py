@@ -56,7 +56,7 @@ def confirmed(
             ours = ["try", *(word for name, value in way.variables.items() for word in ("--env", f"{name}={value}"))]
         return words.command_text(request.discretion.words(request.start.again(*ours))).replace("`", "'")
 
-    wanted = Wanted(request, asked=request.confirm is True, costs=outcome.costs, command=measuring)
+    wanted = Wanted(request, asked=request.confirm is True, costs=outcome.costs, loop=outcome.loop, command=measuring)
     try:
         for made in confirmations(result, wanted, progress):
             if made is not result:

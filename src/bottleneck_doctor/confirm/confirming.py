@@ -24,6 +24,7 @@ from bottleneck_doctor.measure.costs import Costs
 from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.patches.kept import is_as_kept
 from bottleneck_doctor.patches.plan import PlannedFile, after
+from bottleneck_doctor.runtime.wire.messages import Found
 from bottleneck_doctor.system.progress import Progress
 from bottleneck_doctor.wording import promise_words, ranking
 from bottleneck_doctor.wording.check_words import loss_moved
@@ -35,12 +36,13 @@ CONFIRMED: tuple[Confirmed, ...] = ("agrees", "differs")
 @dataclass(frozen=True)
 class Wanted:
     """What is asked of a confirmation. `asked`: the user did, so it may take time of its own. `costs`: what windows of
-    the examination cost; None if that is not known. `command`: what measures a change that is made in this way, if it
-    is left out; "" for nothing."""
+    the examination cost, and `loop`: what it found; None if that is not known. `command`: what measures a change that
+    is made in this way, if it is left out; "" for nothing."""
 
     request: ExaminationRequest
     asked: bool = False
     costs: Costs | None = None
+    loop: Found | None = None
     command: Callable[[Way], str] = lambda way: ""
 
 
@@ -157,6 +159,7 @@ def _measured(
         edit=_edit(chosen, asked),
         pairs_wanted=room.pairs_planned(result, asked.budget, left, known),
         known=known,
+        loop=None if result.ranks else wanted.loop,
         explains=False,
     )
     progress.stage(f"Confirming it {promise_words.CHANGED[chosen.by]}, beside the training as written")

@@ -15,6 +15,7 @@ from bottleneck_doctor.examine.pair_costs import BURN_IN_WINDOWS, PAIRS, TOGETHE
 from bottleneck_doctor.gate.plan import LEAST_ROUNDS, WINDOW_SECONDS
 from bottleneck_doctor.measure import schedule
 from bottleneck_doctor.measure.costs import Costs
+from bottleneck_doctor.measure.starter import LONG_STEP
 from bottleneck_doctor.session.start import Start
 from bottleneck_doctor.wording import durations, ranking
 
@@ -68,8 +69,9 @@ def _pairs_seconds(setups: Sequence[float], step: float, known: Costs | None, pr
         window, looks = known.measuring(schedule.probe(BASELINE, {})), SIDES * int(known.shape.num_workers > 0)
         warming = 0 if known.regular else BURN_IN_WINDOWS
     usual = median(setups) if setups else 0.0
-    # The first pair does not know the loop yet, so it takes as long to find it as the first process did.
-    finding = TOGETHER * max(0.0, setups[0] - usual) if setups else 0.0
+    # Unless the first pair is told the loop, it takes as long to find it as the first process did.
+    told = known is not None and known.baseline_step >= LONG_STEP
+    finding = TOGETHER * max(0.0, setups[0] - usual) if setups and not told else 0.0
     pair = one_pair(1, usual + preparing, window, rounds=LEAST_ROUNDS, warming=warming)
     # After the rounds of one pair, one more window of each side shows what its workers hold.
     return PAIRS * pair + looks * window + finding + ENDING

@@ -364,5 +364,7 @@ class _Examination:
         if self.error is not None:
             return ExaminationOutcome(result, self.error.exit_code, self.error)
         code = Exit.BUG if self.bug is not None else Exit.INTERRUPTED if self.interrupted else Exit.DONE
-        costs = None if self.blocks is None else self.blocks.prober.costs
-        return ExaminationOutcome(result, code, bug=self.bug, costs=costs)
+        if self.blocks is None:
+            return ExaminationOutcome(result, code, bug=self.bug)
+        costs, loop = self.blocks.prober.costs, self.blocks.selection.found
+        return ExaminationOutcome(result, code, bug=self.bug, costs=costs, loop=loop)

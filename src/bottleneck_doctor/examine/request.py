@@ -11,6 +11,7 @@ from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.examine.going_on import Confirming
 from bottleneck_doctor.explain.explainer import ExplainOptions
 from bottleneck_doctor.measure.costs import Costs
+from bottleneck_doctor.runtime.wire.messages import Found
 from bottleneck_doctor.session.start import Start
 from bottleneck_doctor.wording import words
 from bottleneck_doctor.wording.durations import typed_duration
@@ -112,3 +113,5 @@ class ExaminationOutcome:
     """A bug in doctor that ended it early, after something was measured."""
     costs: Costs | None = None
     """What windows of the loop cost, for whoever measures it further; None if no loop was found."""
+    loop: Found | None = None
+    """The loop, for the same."""

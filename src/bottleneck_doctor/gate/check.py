@@ -122,6 +122,7 @@ class Checking:
         self.starter = Starter(
             self.budget, progress, self.outside, verbose=request.verbose, discretion=request.discretion
         )
+        self.starter.known = request.loop
         self.among = 1
         if race is not None:
             self.seed, self.budget, self.starter, self.among = race.seed, race.starter.budget, race.starter, race.among

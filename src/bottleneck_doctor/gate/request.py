@@ -18,6 +18,7 @@ from bottleneck_doctor.gate.sides.edit import Edit
 from bottleneck_doctor.gate.sides.of_edit import of_edit
 from bottleneck_doctor.gate.sides.of_revisions import of_revisions
 from bottleneck_doctor.measure.costs import Costs
+from bottleneck_doctor.runtime.wire.messages import Found
 from bottleneck_doctor.session.start import Start
 from bottleneck_doctor.wording.check_words import EDITED, REVISIONS, SideWords
 
@@ -40,6 +41,8 @@ class PairsRequest(ABC):
     """How many pairs should fit into the budget, so that a pair gets no more of it."""
     known: Costs | None = None
     """What windows of the same loop cost, if somebody has measured it. Then windows of long steps are shorter."""
+    loop: Found | None = None
+    """The loop as another process has found it, if one has: the first pair then finds that of long steps sooner."""
     explains: bool = True
     """Whether it is asked what became slower, too: that takes windows of its own."""
     limits: Mapping[str, MetricLimit] = field(default_factory=lambda: DEFAULTS)

@@ -117,6 +117,8 @@ class Starter:
     records: list[SessionRecord] = field(default_factory=list)
     endings: dict[int, Ending] = field(default_factory=dict)
     """How processes ended that ended by themselves, by their number."""
+    known: messages.Found | None = None
+    """The loop that sides have which were not started yet, if somebody has seen it."""
     last: dict[str, Live] = field(default_factory=dict)
     """The last process of each side for which all sides stood at their loops, by the side's name."""
     farewell: messages.Ended | None = None
@@ -207,11 +209,12 @@ class Starter:
         """The loop that the side's last process had, where finding it again takes time: steps are long, or no loader
         says what a step is."""
         last = self.last.get(side.name)
-        if last is None or last.found is None or last.session.ranks:
+        found = self.known if last is None else last.found
+        if found is None or (last is not None and last.session.ranks):
             return None
-        steps = last.found.step_seconds
-        takes_time = not last.found.has_loader or (steps and median(steps) >= LONG_STEP)
-        return Expected.of(last.found) if takes_time else None
+        steps = found.step_seconds
+        takes_time = not found.has_loader or (steps and median(steps) >= LONG_STEP)
+        return Expected.of(found) if takes_time else None
 
     def _await_loops(self, lives: Sequence[Live], what: str, patience: float) -> None:
         """Wait until all stand at their loops. If one fails, wait for the others, to know whether it failed alone."""
