@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -46,10 +47,10 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
-def run(project: Path, *options: str) -> subprocess.Popen[str]:
+def run(project: Path, *options: str, words: Sequence[str] = ()) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "bottleneck_doctor", "run", "--no-explain", "--only", "workers", "--seed", "1"]
     return subprocess.Popen(
-        [*command, "-o", str(project.parent / "out"), *options, "train.py"],
+        [*command, "-o", str(project.parent / "out"), *options, "train.py", "--", *words],
         cwd=project,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -79,6 +80,25 @@ def test_the_changed_program_gives_the_headline(project: Path) -> None:
     assert "measured with the change made" in result.verdict.sentence
     assert "Confirmed" in said
     assert "bottleneck-doctor: " in (project.parent / "out" / "report-artifacts" / "fix.patch").read_text()
+    assert looks(project) == before
+
+
+@pytest.mark.slow
+def test_words_of_the_command_line_are_changed_for_the_changed_program(project: Path) -> None:
+    option = (
+        "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--workers', type=int, default=0)\n"
+    )
+    source = TRAIN.replace('workers = int(os.environ.get("WORKERS", "0"))', "workers = parser.parse_args().workers")
+    (project / "train.py").write_text(source.replace("workers = parser", f"{option}workers = parser"))
+    before = looks(project)
+    process = run(project, "--budget", "60s", "--confirm", words=("--workers", "0"))
+    said, heard = process.communicate(timeout=240)
+    assert process.returncode == Exit.DONE, heard
+    confirmation = report(project).confirmation
+    assert confirmation is not None, heard
+    assert confirmation.by == "edit"
+    assert confirmation.outcome in ("agrees", "differs"), confirmation
+    assert "in place of `--workers 0`" in said
     assert looks(project) == before
 
 

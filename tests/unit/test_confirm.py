@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,9 +19,10 @@ from tests.unit.test_ranks import found as looped
 from bottleneck_doctor.confirm import agreement, room
 from bottleneck_doctor.confirm.confirming import Wanted, confirm, confirmations, told
 from bottleneck_doctor.confirm.instead import instead
-from bottleneck_doctor.confirm.way import Way, not_in_effect, way
+from bottleneck_doctor.confirm.way import Way, not_in_effect, way, with_words
 from bottleneck_doctor.documents.report import (
     Change,
+    ChangedWords,
     Combination,
     Confirmation,
     Confirmed,
@@ -142,10 +144,10 @@ def test_figures_without_bounds_are_apart() -> None:
 # -- how, and whether --------------------------------------------------------------------------------------------------
 
 
-def chosen(result: Result) -> Way | str:
+def chosen(result: Result, *arguments: str) -> Way | str:
     promise = ranking.promise(result)
     assert promise is not None
-    return way(result, promise)
+    return way(result, promise, arguments)
 
 
 def test_an_edit_is_made_and_variables_are_set() -> None:
@@ -169,6 +171,46 @@ def test_what_windows_switch_and_users_set_by_a_variable_is_confirmed_by_the_var
     switched = chosen(promised(setting=WORKERS | alone, changes=[by_hand()]))
     assert isinstance(switched, Way)
     assert (switched.variables, switched.setting) == ({"OPENBLAS_NUM_THREADS": "1"}, WORKERS)
+
+
+def test_words_of_the_command_line_are_changed_where_these_give_the_value() -> None:
+    note = "Your command line gives num_workers its value: write `--workers 2` there in place of `--workers 1`."
+    said = Change(
+        file=str(Path.cwd() / "train.py"), line=1, diff="", note=note, words=[changed("--workers 1", "--workers 2")]
+    )
+    made = chosen(promised(changes=[said]), "data", "--workers", "1", "--amp")
+    assert made == Way(arguments=("data", "--workers", "2", "--amp"))
+    assert isinstance(made, Way)
+    assert made.by == "edit"
+    # Beside an edit of a file, too.
+    edited = promised().fixes[0].change
+    assert edited is not None
+    both = chosen(promised(changes=[edited, said]), "--workers", "1")
+    assert isinstance(both, Way)
+    assert (len(both.files), both.arguments) == (1, ("--workers", "2"))
+    # What does not stand there was not what the report was written for.
+    assert isinstance(other := chosen(promised(changes=[said]), "--workers", "3"), Way)
+    assert other.setting == WORKERS
+
+
+def changed(before: str, after: str) -> ChangedWords:
+    return ChangedWords(before=before, after=after)
+
+
+@pytest.mark.parametrize(
+    ("words", "changes", "made"),
+    [
+        ("-j 1 -j 2", [("-j 2", "-j 4")], "-j 1 -j 4"),
+        ("--out 'my runs' -j2", [("-j2", "-j4"), ("", "--pin True")], "--out 'my runs' -j4 --pin True"),
+        ("--gradient_checkpointing x", [("--gradient_checkpointing", "")], "x"),
+        ("--workers=1", [("--workers=1", "--workers=2")], "--workers=2"),
+        ("--only", [("--only", "")], ""),
+        ("-j 1", [("-j 2", "-j 4")], None),
+    ],
+)
+def test_words_take_the_place_of_others(words: str, changes: list[tuple[str, str]], made: str | None) -> None:
+    found = with_words(shlex.split(words), [changed(*each) for each in changes])
+    assert found == (None if made is None else tuple(shlex.split(made)))
 
 
 def by_hand() -> Change:

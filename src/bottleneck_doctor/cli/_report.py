@@ -3,6 +3,7 @@ with the change made."""
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,7 +50,9 @@ def confirmed(
 
     def measuring(way: Way) -> str:
         """The command that measures a change made so. Only what can be edited has a patch."""
-        ours = ["try", "--patch", str(request.output / outputs.ARTIFACTS_NAME / HEADLINE)]
+        ours = ["try"]
+        ours += ["--patch", str(request.output / outputs.ARTIFACTS_NAME / HEADLINE)] if way.files else []
+        ours += ["--args", shlex.join(way.arguments)] if way.arguments is not None else []
         if way.by == "setting":
             ours = ["run", "--confirm"]
         elif way.by == "variables":

@@ -96,12 +96,13 @@ def confirm(result: Result, wanted: Wanted, progress: Progress, outside: Outside
 
 
 def _way(result: Result, promise: ranking.Promise, wanted: Wanted, known: Costs | None, outside: Outside) -> Way:
-    found = way(result, promise)
+    start = wanted.request.start
+    found = way(result, promise, () if start.words else start.arguments)
     if isinstance(found, str):
         raise _LeftOut(found)
     if not wanted.asked:
         left = room.seconds_left(result, wanted.request.budget, asked=False, known=known)
-        refusal = room.not_unasked(result, wanted.request.start) or room.no_time(result, left, known)
+        refusal = room.not_unasked(result, start) or room.no_time(result, left, known)
         if refusal or (refusal := room.no_memory(result, outside.free_bytes)):
             raise _LeftOut(refusal, wanted.command(found))
     return found
@@ -210,6 +211,7 @@ def _edit(chosen: Way, asked: ExaminationRequest) -> Edit:
         root=root,
         files=files,
         before=before,
+        arguments=chosen.arguments,
         variables=dict(chosen.variables),
         setting=chosen.setting,
         name="what doctor promises",

@@ -3,11 +3,12 @@ switched instead of an edit. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bottleneck_doctor import knobs
-from bottleneck_doctor.documents.report import ConfirmedBy, Result, Setting
+from bottleneck_doctor.documents.report import ChangedWords, ConfirmedBy, Result, Setting
 from bottleneck_doctor.patches.plan import PlannedFile, plan
 from bottleneck_doctor.runtime.wire.messages import Found
 from bottleneck_doctor.wording import patch_words, words
@@ -16,11 +17,12 @@ from bottleneck_doctor.wording.ranking import Promise
 
 @dataclass(frozen=True)
 class Way:
-    """`files` are edited, and `variables` set around the process. Where not all of it is an edit that doctor can make,
-    no file is edited: `setting` is switched in the process as soon as it stands at its loop, and `why` is a sentence
-    that says so."""
+    """`files` are edited, the program is started with `arguments` (None: as before), and `variables` are set around the
+    process. Where not all of it is an edit that doctor can make, nothing is edited: `setting` is switched in the
+    process as soon as it stands at its loop, and `why` is a sentence that says so."""
 
     files: list[PlannedFile] = field(default_factory=list)
+    arguments: tuple[str, ...] | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
     setting: Setting = field(default_factory=dict)
     why: str = ""
@@ -28,11 +30,13 @@ class Way:
     @property
     def by(self) -> ConfirmedBy:
         """What is done to the program."""
-        return "edit" if self.files else "setting" if self.setting else "variables"
+        edited = self.files or self.arguments is not None
+        return "edit" if edited else "setting" if self.setting else "variables"
 
 
-def way(result: Result, promise: Promise) -> Way | str:
-    """How all of the promise can be made without the user; else a sentence that says why it can't."""
+def way(result: Result, promise: Promise, arguments: Sequence[str] = ()) -> Way | str:
+    """How all of the promise can be made without the user; else a sentence that says why it can't. `arguments`: the
+    program's own."""
     started = knobs.by_variables(promise.setting)
     variables = knobs.variables(started)
     if started and not variables:
@@ -44,13 +48,32 @@ def way(result: Result, promise: Promise) -> Way | str:
         why = "With --no-source, the report has no edit that could be tried."
         return _by_setting(variables, switched, why)
     planned = plan(promise.changes, result.sources)
-    by_hand = [change for change in promise.changes if change.unfinished or not change.diff]
+    changed = [each for change in promise.changes for each in change.words]
+    by_hand = [change for change in promise.changes if change.unfinished or not (change.diff or change.words)]
     left_out = patch_words.left_out(planned, result)
-    if planned.files and not by_hand and not left_out:
-        return Way(planned.files, variables)
+    started_with = with_words(arguments, changed) if changed else None
+    is_known = started_with is not None or (planned.files and not changed)
+    if is_known and not by_hand and not left_out:
+        return Way(planned.files, started_with, variables)
     place = f" ({patch_words.place_of(by_hand[0], result)})" if by_hand else ""
     why = left_out[0] if left_out and not by_hand else f"Not all of it is an edit that doctor can make{place}."
     return _by_setting(variables, switched, why)
+
+
+def with_words(arguments: Sequence[str], changed: Sequence[ChangedWords]) -> tuple[str, ...] | None:
+    """The arguments with words changed; None where those that are to be replaced don't stand there."""
+    words = list(arguments)
+    for each in changed:
+        before, after = shlex.split(each.before), shlex.split(each.after)
+        place = len(words)
+        if before:
+            places = range(len(words) - len(before), -1, -1)
+            found = next((at for at in places if words[at : at + len(before)] == before), None)
+            if found is None:
+                return None
+            place = found
+        words[place : place + len(before)] = after
+    return tuple(words)
 
 
 def _by_setting(variables: Mapping[str, str], switched: Setting, why: str) -> Way | str:

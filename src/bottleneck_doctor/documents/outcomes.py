@@ -37,15 +37,26 @@ class Verdict:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ChangedWords:
+    """Words of the program's command line and what takes their place, as a shell has them. `before`: "" where words are
+    added at the end; `after`: "" where they are left out."""
+
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Change:
     """The edit to make in the user's own code. `diff` is a unified diff without file headers; "" where none fits.
-    `unfinished`: `note` says what is still to be done by hand. False in reports of earlier releases."""
+    `unfinished`: `note` says what is still to be done by hand. False in reports of earlier releases. `words`: what of
+    it is done on the command line, as `note` says, too."""
 
     file: str
     line: int
     diff: str
     note: str = ""
     unfinished: bool = False
+    words: list[ChangedWords] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -53,6 +53,7 @@ from bottleneck_doctor.documents.measured import (
 )
 from bottleneck_doctor.documents.outcomes import (
     Change,
+    ChangedWords,
     Combination,
     Confirmation,
     Confirmed,
@@ -94,6 +95,7 @@ __all__ = [
     "Baseline",
     "CallNode",
     "Change",
+    "ChangedWords",
     "Combination",
     "Confirmation",
     "Confirmed",

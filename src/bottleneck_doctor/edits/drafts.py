@@ -6,18 +6,21 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bottleneck_doctor.documents.report import ChangedWords
 from bottleneck_doctor.edits.project import Project
 
 
 @dataclass(frozen=True)
 class Told:
     """What an edit says of itself: a note, "" where its diff says all, and the line (of the file as it is) beside which
-    it stands where there is no diff. `unfinished`: the note says what is still to be done by hand."""
+    it stands where there is no diff. `unfinished`: the note says what is still to be done by hand. `words`: what of it
+    is done by words of the command line."""
 
     file: str
     line: int
     note: str = ""
     unfinished: bool = False
+    words: tuple[ChangedWords, ...] = ()
 
 
 @dataclass(frozen=True)

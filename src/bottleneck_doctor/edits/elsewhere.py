@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from bottleneck_doctor.documents.report import ChangedWords
 from bottleneck_doctor.edits.drafts import Drafts, Told
 from bottleneck_doctor.edits.loader_target import makes_loader
 from bottleneck_doctor.edits.origin.definition import Expression, Origin
@@ -65,10 +66,11 @@ def write_elsewhere(drafts: Drafts, there: Elsewhere, follower: Follower, file: 
         note = f"Your command line gives {name} its value: write `{needed}` there in place of `{command.given}`."
         if not needed:
             note = f"Leave `{command.given}` out of your command line: it gives {name} its value."
-        return [Told(file, line, note)]
+        return [Told(file, line, note, words=(ChangedWords(before=command.given, after=needed),))]
     text = origin.edited(there.value)
     if text is None:
-        return [Told(file, line, f"Start it with `{needed}`, which gives {name} its value.")]
+        note = f"Start it with `{needed}`, which gives {name} its value."
+        return [Told(file, line, note, words=(ChangedWords(before="", after=needed),))]
     drafts.write(origin.path, text)
     notes = [f"`{there.spelled}` takes its value from {origin.said}."]
     notes += [f"`{needed}` on the command line does the same."] if needed else []

@@ -96,14 +96,16 @@ class _Done:
         for file in dict.fromkeys([*(each.file for each in self.told), *changed]):
             told = [each for each in self.told if each.file == file]
             note = " ".join(dict.fromkeys(each.note for each in told if each.note))
-            unfinished = any(each.unfinished for each in told)
+            line, diff = next((each.line for each in told if each.note), 1), ""
             if file in changed:
-                text = as_change(*changed[file], told[0].line if told else 1, note)
-                shown = _shown(file, text)
-                made.append(Change(file=file, line=shown.line, diff=shown.diff, note=shown.note, unfinished=unfinished))
-            elif note:
-                line = next(each.line for each in told if each.note)
-                made.append(Change(file=file, line=line, diff="", note=note, unfinished=unfinished))
+                shown = _shown(file, as_change(*changed[file], told[0].line if told else 1, note))
+                line, diff, note = shown.line, shown.diff, shown.note
+            if diff or note:
+                unfinished = any(each.unfinished for each in told)
+                on_command_line = [words for each in told for words in each.words]
+                made.append(
+                    Change(file=file, line=line, diff=diff, note=note, unfinished=unfinished, words=on_command_line)
+                )
         return made
 
     def places(self) -> dict[str, list[tuple[int, int]]]:
@@ -133,12 +135,14 @@ def _run(steps: tuple[Step, ...], project: Project) -> _Done:
 
 
 def _made(step: Step, drafts: Drafts) -> Outcome:
-    """What a step says, once it is made. If it edits nothing, what it says is to be done by hand."""
+    """What a step says, once it is made. If it edits nothing, what it says is to be done by hand, but for words of the
+    command line."""
     before = drafts.changed()
     outcome = step(drafts)
     if drafts.changed() != before:
         return outcome
-    return replace(outcome, told=[replace(each, unfinished=bool(each.note)) for each in outcome.told])
+    told = [replace(each, unfinished=bool(each.note) and not each.words) for each in outcome.told]
+    return replace(outcome, told=told)
 
 
 def _apart(steps: Sequence[Step], project: Project) -> list[_Done]:
