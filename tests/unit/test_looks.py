@@ -67,13 +67,21 @@ def test_a_claim_that_the_end_would_make_is_not_enough_for_a_look() -> None:
 
 
 def test_a_claim_whose_gain_is_hardly_known_is_not_enough() -> None:
-    large, very_large = looks.SURE_OF_LARGE.values()
-    for luck, speed, least in ((0.25, 3.0, very_large), (0.14, 1.8, large), (0.1, 1.45, looks.SURE_OF_ESTIMATE)):
+    for luck, speed, least in ((0.14, 2.0, looks.SURE_OF_LARGE_ESTIMATE), (0.1, 1.45, looks.SURE_OF_ESTIMATE)):
         seen = evidence([(WORKERS_2, speed), (WORKERS_1, 1.1), (BF16, 1.0)], luck=luck, noise=0.02, sessions=4)
         best = looks.offered(judge.judge(replace(seen, significance=speedups.INTERIM_SIGNIFICANCE)))
         assert best is not None
         assert best[1].low < least * best[1].estimate
         assert not looks.is_enough(seen, {})
+
+
+def test_a_coarser_figure_of_a_gain_of_two_times_is_enough_if_the_changed_program_is_measured_next() -> None:
+    seen = evidence([(WORKERS_2, 2.5), (WORKERS_1, 1.1), (BF16, 1.0)], sessions=2, luck=0.04, noise=0.03)
+    best = looks.offered(judge.judge(replace(seen, significance=speedups.INTERIM_SIGNIFICANCE)))
+    assert best is not None
+    assert looks.SURE_IF_CONFIRMED <= best[1].low / best[1].estimate < looks.SURE_OF_LARGE_ESTIMATE
+    assert not looks.is_enough(seen, {})
+    assert looks.is_enough(seen, {}, confirms=True)
 
 
 def test_what_may_still_win_is_waited_for() -> None:

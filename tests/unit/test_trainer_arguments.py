@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import shlex
 from dataclasses import fields, replace
 from typing import Any
@@ -125,11 +124,8 @@ def test_other_trainers_are_left_alone(source: str) -> None:
 
 
 def test_the_library_has_these_arguments() -> None:
-    if importlib.util.find_spec("transformers") is None:
-        pytest.skip("transformers is not installed")
-    from transformers import TrainingArguments
-
-    names = {each.name for each in fields(TrainingArguments)}
+    library = pytest.importorskip("transformers")
+    names = {each.name for each in fields(library.TrainingArguments)}
     asked: dict[str, object] = {}
     for knob in knobs.all_knobs():
         for value in (True, False, "bfloat16", "float16"):

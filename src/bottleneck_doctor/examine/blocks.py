@@ -116,7 +116,8 @@ class Blocks:
         self.left_to_confirming, enough = False, False
         if self.held() >= looks.FIRST:
             evidence = looks.evidence_of(self.selection, self.beside)
-            enough = looks.is_enough(evidence, self._fitting.coming(self._next_probes()))
+            confirms = self._confirming is not None
+            enough = looks.is_enough(evidence, self._fitting.coming(self._next_probes()), confirms=confirms)
             self.left_to_confirming = more and not enough and self._confirms_instead(evidence)
         self.sure_after = self._budget.elapsed() if enough or self.left_to_confirming else None
 
@@ -277,6 +278,7 @@ class Blocks:
             held=self.held(),
             sessions=self._sessions,
             explains=self.explainer is not None,
+            confirming=self._confirming,
         )
 
     def _plan_the_rest(self, live: Live) -> None:

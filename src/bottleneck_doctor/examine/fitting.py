@@ -19,6 +19,9 @@ LEAST_WINDOWS = 3
 """Windows that a session needs at least: a setting between two baselines."""
 LEAST_TRIED = 4
 """Settings that the first process tries at least, if there is time: enough to see what goes together."""
+LEAST_TRIED_IF_SCARCE = 2
+"""The same if time is scarce: with steps of seconds, each takes as long as a start, and the others have their turn in
+later processes."""
 EXPLORED = 20.0
 """Seconds for which the first process goes on trying if it knows a setting with a large gain, or as long as a start
 takes. Then other processes confirm that setting, and try the rest, where windows cost the same."""
@@ -156,7 +159,7 @@ class Fitting:
         measured, baseline = self._selection.measured, self._costs.baseline()
         if not first and self._leading() is not None and self._is_followed():
             probes = [each for each in probes if not likeliest.is_dear(each)]
-            if len(measured.tried()) >= LEAST_TRIED:
+            if len(measured.tried()) >= (LEAST_TRIED_IF_SCARCE if self.scarce else LEAST_TRIED):
                 left = min(left, self._began + max(EXPLORED, self._starter.setup()) - self._budget.now())
         if not probes:
             return []

@@ -12,6 +12,7 @@ from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.examine import telling, time_wanted
 from bottleneck_doctor.examine.ladder import WORTH_TRYING
+from bottleneck_doctor.examine.likeliest import LARGE
 from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.explain.explainer import ALLOWANCE_SHARE
 from bottleneck_doctor.measure import pairing, schedule
@@ -77,14 +78,22 @@ def _tried_once(selection: Selection, probes: Sequence[Probe]) -> list[Probe]:
 
 
 def ask_for_time(
-    selection: Selection, costs: Costs, starter: Starter, *, held: int, sessions: int | None, explains: bool
+    selection: Selection,
+    costs: Costs,
+    starter: Starter,
+    *,
+    held: int,
+    sessions: int | None,
+    explains: bool,
+    confirming: Confirming | None = None,
 ) -> None:
     """Extend the budget by the time that it takes to be sure of the leading setting, or to be sure that nothing helps.
     Don't extend it if the time is enough, or if even the longest time would bring no answer.
 
     As long as settings wait for their first window, it is not known what helps. `held`: processes that hold a
     comparison. `sessions`: how many the user asked for; None if doctor decides. `explains`: whether a part of a budget
-    that the user sets goes to explaining.
+    that the user sets goes to explaining. `confirming`: what it takes to measure the program with a change made; time
+    for that is left if a large gain leads, and the claim does not need it.
     """
     budget, setup, baseline, leading = starter.budget, starter.setup(), costs.baseline(), Leading.of(selection)
     setting = leading.setting
@@ -116,7 +125,13 @@ def ask_for_time(
 
     want = wanted(setup, schedule.LEAST_SESSIONS if sessions else leading.fewest())
     total = budget.total or budget.elapsed() + budget.left()
-    more = time_wanted.extension(want, budget.left(), total, promising=setting is not None or unknown)
+    longest = time_wanted.LONGEST
+    if confirming is not None and leading.speed >= LARGE:
+        kept = confirming(_starts(starter), costs, leading.speed)
+        if budget.elapsed() + want.least + kept <= longest:
+            longest -= kept
+    promising = setting is not None or unknown
+    more = time_wanted.extension(want, budget.left(), total, promising=promising, longest=longest)
     named = telling.so_far(setting, leading.speed, selection.found.device) if setting else ""
     if more:
         budget.extend(more)
@@ -139,5 +154,11 @@ def decides_confirming(
     ends = budget.total if budget.strict and budget.total is not None else time_wanted.LONGEST
     left = ends - budget.elapsed() - explaining
     another = starter.setup() + schedule.block_seconds(probes, costs.seconds, costs.baseline())
-    needed = takes(list(starter.setups.values()), costs, Leading.of(selection).speed)
+    needed = takes(_starts(starter), costs, Leading.of(selection).speed)
     return left - another < needed <= left
+
+
+def _starts(starter: Starter) -> list[float]:
+    """Seconds that starts took, and will take if there was but one: later ones know the loop."""
+    known = list(starter.setups.values())
+    return known if len(known) > 1 else [*known, starter.setup(), starter.setup()]

@@ -31,8 +31,13 @@ PATIENT = 5
 """Processes in which a quiet machine decides everything that a noisy one may never decide."""
 SURE_OF_ESTIMATE = 0.9
 """An interval is narrow enough if its lower end is at least this part of the estimated speed,"""
-SURE_OF_LARGE = {1.5: 0.85, 2.0: 0.8}
-"""(this part if the speed is so many times as written or more: nobody acts otherwise for 2.2 times than for 2.7)"""
+SURE_OF_LARGE_ESTIMATE = 0.85
+"""(this part if the speed is `VERY_LARGE` or more: nobody acts otherwise for 2.2 times than for 2.5)"""
+VERY_LARGE = 1.5
+SURE_IF_CONFIRMED = 0.8
+"""(this part if the speed is `TWICE` that of the training as written or more, and the program with the change made is
+measured next, whose figure takes the place of this one)"""
+TWICE = 2.0
 SURE_OF_GAIN = 0.5
 """and at least this part of the estimated gain. For small gains, the second condition is the stricter one."""
 SURE_OF_TIME = 0.02
@@ -81,14 +86,14 @@ def offered(judged: Judgement) -> tuple[Setting, Speedup] | None:
     return None if judged.claimed is None else (judged.claimed.setting, judged.claimed.figure)
 
 
-def is_enough(evidence: JudgeEvidence, coming: Mapping[str, Setting]) -> bool:
+def is_enough(evidence: JudgeEvidence, coming: Mapping[str, Setting], *, confirms: bool = False) -> bool:
     """Whether another process would change nothing that a user acts on. Needs a counted window as written.
 
     That is so in two cases. Either something is claimed, its interval is narrow enough, and nothing that is still
     measured may beat it. Or everything is decided, and nothing helps; from `PATIENT` processes on, it is enough that
     what is not decided has hardly a chance to bring much. `coming`: the settings that the next process would measure,
     by key. Settings that a process has to be started with don't count here: pairs of processes decide
-    about them.
+    about them. `confirms`: whether the program with the claimed change made is measured next.
     """
     strict = _strictly(evidence)
     judged = judge.judge(strict)
@@ -102,7 +107,8 @@ def is_enough(evidence: JudgeEvidence, coming: Mapping[str, Setting]) -> bool:
         return not any(fix.status == "faster" or doubt.worth_waiting(fix) for fix in still_open)
     named, worth = best
     estimates = Estimates(strict)
-    return _is_narrow(worth) and not any(_may_beat(estimates, setting, named, worth) for setting in coming.values())
+    beaten = any(_may_beat(estimates, setting, named, worth) for setting in coming.values())
+    return _is_narrow(worth, confirms=confirms) and not beaten
 
 
 def is_large_claim(evidence: JudgeEvidence) -> bool:
@@ -116,12 +122,13 @@ def _strictly(evidence: JudgeEvidence) -> JudgeEvidence:
     return replace(evidence, significance=speedups.INTERIM_SIGNIFICANCE, edits=False)
 
 
-def _is_narrow(worth: Speedup) -> bool:
+def _is_narrow(worth: Speedup, *, confirms: bool) -> bool:
     """Whether the gain is known well enough."""
     low = words.lower_end(worth)
     if low <= 0:
         return False
-    share = min([SURE_OF_ESTIMATE, *(part for least, part in SURE_OF_LARGE.items() if worth.estimate >= least)])
+    share = SURE_OF_LARGE_ESTIMATE if worth.estimate >= VERY_LARGE else SURE_OF_ESTIMATE
+    share = SURE_IF_CONFIRMED if confirms and worth.estimate >= TWICE else share
     narrow = low >= share * worth.estimate or 1 / low - 1 / worth.estimate <= SURE_OF_TIME
     return narrow and _is_mostly_sure(worth)
 

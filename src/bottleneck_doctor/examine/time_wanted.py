@@ -92,14 +92,14 @@ def wanted(
     return Wanted(processes, more * all_of_it, lacking * least, spread, asked)
 
 
-def extension(want: Wanted, left: float, total: float, *, promising: bool) -> float | None:
+def extension(want: Wanted, left: float, total: float, *, promising: bool, longest: float = LONGEST) -> float | None:
     """Seconds to add to the `total` time, of which `left` are left to measure. 0 if it is enough. None if even the
-    longest time would bring no answer.
+    `longest` time would bring no answer.
 
     `promising`: whether a setting leads, or may lead because it was not measured yet. If not, the answer needs
     everything that is worth measuring.
     """
-    lacking, room = want.seconds - left, max(0.0, LONGEST - total)
+    lacking, room = want.seconds - left, max(0.0, longest - total)
     if lacking <= 0:
         return 0.0
     if left + room < (want.least if promising else want.seconds):
