@@ -12,7 +12,7 @@ from bottleneck_doctor.confirm import agreement, room
 from bottleneck_doctor.confirm.instead import instead
 from bottleneck_doctor.confirm.way import Way, not_in_effect, way
 from bottleneck_doctor.documents.check import DEVICE_MEMORY, HOST_MEMORY, Check
-from bottleneck_doctor.documents.report import Confirmation, Confirmed, ConfirmedBy, PeakMemory, Result, Speedup
+from bottleneck_doctor.documents.report import Confirmation, ConfirmedBy, PeakMemory, Result, Speedup
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.examine.request import ExaminationRequest
 from bottleneck_doctor.gate.check import check
@@ -28,9 +28,6 @@ from bottleneck_doctor.runtime.wire.messages import Found
 from bottleneck_doctor.system.progress import Progress
 from bottleneck_doctor.wording import promise_words, ranking
 from bottleneck_doctor.wording.check_words import loss_moved
-
-CONFIRMED: tuple[Confirmed, ...] = ("agrees", "differs")
-"""Outcomes in which the program with the change made is faster."""
 
 
 @dataclass(frozen=True)
@@ -263,13 +260,13 @@ def told(result: Result, promise: ranking.Promise, confirmation: Confirmation) -
     claim = ""
     if confirmation.outcome in ranking.REFUSED:
         claim = promise_words.refused(setting, confirmation, device)
-    elif confirmation.speedup is not None and confirmation.outcome in CONFIRMED:
+    elif confirmation.speedup is not None and confirmation.outcome in ranking.CONFIRMED:
         claim = promise_words.confirmed_claim(setting, confirmation.speedup, device, by)
     if claim:
         before = promise_words.claim(setting, promised, device)
         # Whatever else it says, a verdict that keeps the old figure would contradict the new one.
         sentence = verdict.sentence.replace(before, claim) if before in verdict.sentence else claim
-        if confirmation.outcome not in CONFIRMED:
+        if confirmation.outcome not in ranking.CONFIRMED:
             # What nobody promises has no risk, needs no part of itself, and prepares nothing.
             taken_back = (
                 *promise_words.RISK_TOLD.values(),

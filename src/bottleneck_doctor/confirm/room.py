@@ -33,6 +33,7 @@ MEMORY_TO_SPARE = 1.2
 """How many times the memory that the training has held is counted for each of the two processes."""
 SHARED = "Two trainings of several processes each would share this machine."
 SIDES = 2
+"""Processes of a pair."""
 STEPS_A_WINDOW = 3
 """Steps that a window holds at least, with its lead-in, if nothing else is known of windows."""
 

@@ -47,6 +47,8 @@ TRAINING_ARGUMENTS = OwnNames(
     "Return a DataLoader with {wanted} from get_train_dataloader of the trainer: no argument sets {name}.",
 )
 """Transformers' `TrainingArguments`, and what is made of them."""
+TRANSFORMERS = ("transformers", "trl", "sentence_transformers", "optimum")
+"""Libraries whose trainers take them."""
 ULTRALYTICS = OwnNames({"num_workers": "workers"}, "Ultralytics has no argument that sets {wanted}.")
 """`YOLO(...).train(...)`."""
 
@@ -212,7 +214,7 @@ def _trained(at: Expression, call: cst.Call, follower: Follower) -> Target | Non
     named = [each.value for each in made.args if each.keyword is not None and each.keyword.value == "args"]
     told = [follower.defined(there.at(each)) for each in (*named, *positional[1:2])]
     options = next((each.call if isinstance(each, Instance) else each for each in told), None)
-    if isinstance(options, Expression) and isinstance(options.node, cst.Call) and _makes(options.node):
+    if isinstance(options, Expression) and isinstance(options.node, cst.Call) and _makes_an_object(options.node):
         return Target(options, options.node, own=TRAINING_ARGUMENTS)
     if options is None or isinstance(options, Expression):
         return None
@@ -226,10 +228,6 @@ def _trainer(at: Expression, call: cst.Call, follower: Follower) -> tuple[cst.Ca
     made = follower.defined(at.at(call.func.value))
     made = made.call if isinstance(made, Instance) else made
     return (made.node, made) if isinstance(made, Expression) and isinstance(made.node, cst.Call) else None
-
-
-TRANSFORMERS = ("transformers", "trl", "sentence_transformers", "optimum")
-"""Libraries whose trainers take `TrainingArguments`."""
 
 
 def _is_of_transformers(made: cst.Call, there: Expression, follower: Follower) -> bool:
@@ -246,7 +244,7 @@ def _trainers_class(made: cst.Call, there: Expression, follower: Follower) -> st
     return next((each for each in (dotted(made.func), *bases) if each.endswith("Trainer")), None)
 
 
-def _makes(call: cst.Call) -> bool:
+def _makes_an_object(call: cst.Call) -> bool:
     """Whether a call makes an object of a class, by its name: what a function takes is not known."""
     return last_name(call.func)[:1].isupper()
 

@@ -96,8 +96,8 @@ class Blocks:
 
     def has_time(self) -> bool:
         """Whether there is time for another session. If not, more is asked for: the script may have come to its end
-        before this session could do that."""
-        if self._budget.left() <= self.least_session():
+        before the session could do that."""
+        if self._budget.left() <= self.least_session() and self.held():
             self._ask_for_time()
         return self._budget.left() > self.least_session()
 

@@ -89,8 +89,10 @@ def lead_fix(result: Result) -> FixOutcome | None:
     return faster[0] if faster else None
 
 
+CONFIRMED: tuple[Confirmed, ...] = ("agrees", "differs")
+"""Outcomes of a confirmation in which the program with the change made is faster."""
 REFUSED: tuple[Confirmed, ...] = ("not_faster", "failed", "other_loss")
-"""Outcomes of a confirmation after which nobody promises what was promised."""
+"""Those after which nobody promises what was promised."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,7 @@ def promise(result: Result) -> Promise | None:
     if confirmation is not None and confirmation.outcome in REFUSED:
         return None
     found = _promise(result)
-    if found is None or confirmation is None or confirmation.outcome not in ("agrees", "differs"):
+    if found is None or confirmation is None or confirmation.outcome not in CONFIRMED:
         return found
     return replace(found, speedup=confirmation.speedup)
 
