@@ -71,7 +71,7 @@ def test_a_window_that_timed_nothing_says_nothing() -> None:
     ],
 )
 def test_level_first_steps_and_long_epochs_have_warmed_up(steps: list[float], epoch_seconds: float, cold: bool) -> None:
-    costs: Any = SimpleNamespace(epochs=epoch_seconds > 0, epoch_seconds=epoch_seconds)
+    costs: Any = SimpleNamespace(epochs=epoch_seconds > 0, epoch_seconds=epoch_seconds, regular=False)
     assert needed(replace(FOUND, step_seconds=steps), costs) is cold
 
 
@@ -88,7 +88,13 @@ def test_level_first_steps_and_long_epochs_have_warmed_up(steps: list[float], ep
 )
 def test_windows_that_explained_have_warmed_up_what_takes_long_steps(explained: Sequence[float], cold: bool) -> None:
     """Of short steps timers take a part: those say nothing."""
-    costs: Any = SimpleNamespace(epochs=False)
+    costs: Any = SimpleNamespace(epochs=False, regular=False)
     found = replace(FOUND, step_seconds=[9.0, 5.0, 3.0, 2.9, 2.8, 2.7, 2.6])
     assert not level(found.step_seconds)
     assert needed(found, costs, [window(1, step) for step in explained]) is cold
+
+
+@pytest.mark.parametrize(("step", "regular", "cold"), [(2.0, True, False), (2.0, False, True), (0.2, True, True)])
+def test_later_processes_of_long_steps_that_were_alike_are_warm(step: float, regular: bool, cold: bool) -> None:
+    costs: Any = SimpleNamespace(epochs=False, regular=regular, baseline_step=step)
+    assert needed(replace(FOUND, step_seconds=[2 * step, step]), costs) is cold

@@ -22,9 +22,14 @@ WARMED_UP_SECONDS = 1.0
 
 def needed(found: Found, costs: Costs, explained: Sequence[Window] = ()) -> bool:
     """Whether a process that stands at its loop may still be cold. `explained`: windows as written that it has run
-    since to explain."""
+    since to explain.
+
+    If long steps were alike in the first process as soon as it had found its loop, those in which later processes find
+    it warm them up.
+    """
     warms_itself = costs.epochs and costs.epoch_seconds > WARMED_UP_SECONDS
-    return not (warms_itself or schedule.level(found.step_seconds) or _levelled(explained))
+    alike = costs.regular and costs.baseline_step >= schedule.LONG_LEAD_IN
+    return not (warms_itself or alike or schedule.level(found.step_seconds) or _levelled(explained))
 
 
 def _levelled(explained: Sequence[Window]) -> bool:
