@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -594,3 +595,34 @@ def test_why_comes_on_top_of_the_budget() -> None:
 
 def _limits(step: float) -> dict[str, MetricLimit]:
     return {**DEFAULTS, STEP_TIME: replace(DEFAULTS[STEP_TIME], threshold=step)}
+
+
+# -- long steps --------------------------------------------------------------------------------------------------------
+
+
+def slow(step: float, **changes: Any) -> Training:
+    """Steps of seconds, fed by two workers that have little to do."""
+    return Training(**{"step": step, "start": 12.0, "workers": 2, "load": 0.1, **changes})
+
+
+def test_long_steps_are_looked_at_first_and_decided_in_the_usual_time() -> None:
+    """Five minutes held one pair, with queues to fill that were full after a step."""
+    checked = Checked(base=slow(2.0), head=slow(2.6))
+    started = [name for name in checked.in_pair(1) if not name.startswith(("start", "loop"))]
+    assert sorted(started[:2]) == ["phases base", "phases head"]
+    assert not [name for name in checked.in_pair(2) if name.startswith("phases")]
+    assert pairs_of(checked) >= decide.LEAST_PAIRS
+    assert checked.check.status == "regressed"
+    forward = next(metric for metric in checked.check.metrics if metric.id == "phase_forward")
+    assert forward.base is not None
+
+
+def test_long_steps_that_wait_go_past_the_queue() -> None:
+    checked = Checked(base=slow(1.2, load=4.0), head=slow(1.2, load=4.0), pairs=1)
+    timed = [grant for session in checked.machine.sessions for grant in session.grants if grant.mode == "timed"]
+    assert min(grant.lead_in for grant in timed) >= 4
+
+
+def test_identical_programs_of_long_steps_pass() -> None:
+    checked = Checked(base=slow(2.0), head=slow(2.0))
+    assert checked.check.status == "passed", checked.check.sentence

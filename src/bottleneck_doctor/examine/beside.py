@@ -154,13 +154,14 @@ class Beside:
                 try:
                     waits = self._patient(patience, longest)
                     with self._started(number, [as_written, *(sides[key] for key in left)], left, waits) as lives:
+                        names = [live.side.name for live in lives]
                         pair = SideBySide(
                             lives,
                             self._starter.budget,
                             self._starter.outside,
                             window_seconds=WINDOW_SECONDS,
                             brief=True,
-                            known=self._known,
+                            known={} if self._known is None else dict.fromkeys(names, self._known),
                         )
                         self._pair(number, pair, left)
                 except Broken as broken:

@@ -26,7 +26,7 @@ from bottleneck_doctor.documents.report import (
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.explain.details import LinesDetail, TraceDetail, Unreadable, check
 from bottleneck_doctor.explain.explanation import Explanation as Explanation
-from bottleneck_doctor.measure import schedule, supply
+from bottleneck_doctor.measure import first_look
 from bottleneck_doctor.measure.budget import Allowance, Budget, OutOfTime
 from bottleneck_doctor.measure.costs import Costs
 from bottleneck_doctor.measure.measurements import Measurements
@@ -228,7 +228,8 @@ class Explainer:
             self.explanation.read_phases(setting, _undisturbed(taken, self._prober.costs), self._measured.found)
             self.explanation.read_pause(live.session.number, detail, self._measured.windows)
             if first:
-                _look(self._prober.costs, self._measured, self.explanation, window, detail)
+                made, found = self.explanation.loading_as_written(), self._measured.found
+                first_look.heed(self._prober.costs, window, detail, made, found, self._measured.epoch_batches)
             return True
 
         def gather() -> None:
@@ -407,17 +408,6 @@ class Explainer:
 def _kept(file: Path) -> str:
     """Where a file will lie beside the report."""
     return f"{ARTIFACTS_NAME}/{file.name}"
-
-
-def _look(
-    costs: Costs, measured: Measurements, explanation: Explanation, window: Window, detail: dict[str, Any]
-) -> None:
-    """What the first window tells of those to come: how batches come, and whether steps are alike."""
-    found = measured.found
-    came = supply.seen(window, explanation.loading_as_written(), found, measured.epoch_batches)
-    # Its steps are a little longer, for timers and synchronisation: so they are held against one another alone.
-    alike = schedule.alike(detail["step_seconds"])
-    costs.heed(came, regular=alike and found.period == 1 and schedule.regular(found.step_seconds))
 
 
 _AS_TRACED: Probe = probe("trace:" + BASELINE, {}, mode="trace")

@@ -7,20 +7,21 @@ Identical processes differ at random, so every pair is started afresh. Two `Side
 from __future__ import annotations
 
 import contextlib
+import math
 import random
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from bottleneck_doctor.documents.labels import BASELINE
-from bottleneck_doctor.documents.report import Environment
+from bottleneck_doctor.documents.report import Environment, Phases
 from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.examine import no_result
 from bottleneck_doctor.gate import plan
 from bottleneck_doctor.gate.sides import steady
+from bottleneck_doctor.measure import first_look, phases, schedule
 from bottleneck_doctor.measure import pairing as ev
-from bottleneck_doctor.measure import phases, schedule
 from bottleneck_doctor.measure.costs import Costs
 from bottleneck_doctor.measure.schedule import probe
 from bottleneck_doctor.measure.side_by_side import SideBySide
@@ -31,6 +32,8 @@ from bottleneck_doctor.session.ending import Ending, SessionOver
 from bottleneck_doctor.wording.check_words import EDITED, REVISIONS, SideWords
 
 PHASE_WINDOW_SECONDS = 0.6
+LOOK_STEPS = 4
+"""About how many long steps the window of phases has with its lead-in that comes first."""
 LEAST_KEPT_ROUNDS = 2
 """A pair that breaks keeps its rounds if there are at least this many."""
 MOST_BROKEN_PAIRS = 3
@@ -58,7 +61,7 @@ class Pairs:
         known: Costs | None = None,
     ) -> None:
         self.starter = starter
-        self._known = known
+        self._known: dict[str, Costs] = {} if known is None else {base.name: known, head.name: known}
         self._phases_wanted = explains
         self._phases_always = phases and explains
         self._looks_always = explains
@@ -82,24 +85,31 @@ class Pairs:
                 starter.budget,
                 starter.outside,
                 window_seconds=plan.WINDOW_SECONDS,
-                brief=self._known is not None,
+                brief=bool(self._known) or _are_slow(both),
                 known=self._known,
                 losses=True,
             )
 
     def measure(self, number: int, both: SideBySide) -> PairSample:
         """Measure windows of both in turn, then phases or the workers, and memory. Raises `Broken` if too little could
-        be measured.
+        be measured. If steps are long, phases come first: they tell how short windows may be.
 
         A pair that was begun is finished even if the time is over, so that whether it counts does not depend on how
         fast it was.
         """
         told: Mapping[str, Mapping[str, float] | None] = {}
+        shares: Mapping[str, Phases | None] = {}
         try:
+            if self._phases_wanted and not self._known and _are_slow(both.lives):
+                shares = {live.side.name: _shares_of(both, live, looks=True) for live in both.lives}
+                both.hold_the_same()
             self._rounds(both)
             if self._phases_wanted:
                 self._phases_wanted = self._phases_always
-                told = {live.side.name: phases_of(both, live) for live in both.lives}
+                seen = shares or {live.side.name: _shares_of(both, live) for live in both.lives}
+                told = {live.side.name: _seconds_of(both, live, seen[live.side.name]) for live in both.lives}
+                if shares:
+                    self._known = {live.side.name: both.prober(live).costs for live in both.lives}
             elif self._looks_always or not self._looked:
                 for live in both.lives:
                     both.note_workers(live)
@@ -167,11 +177,33 @@ def nothing_timed(some: SideBySide) -> Broken:
 
 def phases_of(some: SideBySide, live: Live) -> dict[str, float] | None:
     """Seconds a step in each phase; None if the phases could not be distinguished."""
+    return _seconds_of(some, live, _shares_of(some, live))
+
+
+def _shares_of(some: SideBySide, live: Live, *, looks: bool = False) -> Phases | None:
+    """The shares of the phases; None if they could not be distinguished. `looks`: whether the window is the first, is
+    short, and tells how long others have to be."""
     each = probe("phases:" + BASELINE, live.side.setting, mode="phases")
-    window, detail = some.explain(live, each, PHASE_WINDOW_SECONDS, {})
+    costs = some.prober(live).costs
+    most = LOOK_STEPS * costs.baseline_step if looks else math.inf
+    window, detail = some.explain(live, each, PHASE_WINDOW_SECONDS, {}, most_seconds=most)
     if window.status != "ok" or not window.steps:
         return None
-    shares = phases.phases([detail])
+    if looks:
+        shape = schedule.shape_of(live.loop)
+        first_look.heed(costs, window, detail, phases.loading([detail], {}), live.loop, shape.epoch_batches)
+    return phases.phases([detail])
+
+
+def _are_slow(lives: Sequence[Live]) -> bool:
+    """Whether steps of all of them take so long that windows are short for them."""
+    found = [live.loop for live in lives]
+    steps = [schedule.typical_step(each.step_seconds, each.num_workers, each.period) for each in found]
+    return min(steps) >= schedule.LONG_LEAD_IN
+
+
+def _seconds_of(some: SideBySide, live: Live, shares: Phases | None) -> dict[str, float] | None:
+    """Seconds a step in each phase, by their shares."""
     if shares is None:
         return None
     # Phase timers slow the loop, so only their shares are used, as parts of a step without timers.

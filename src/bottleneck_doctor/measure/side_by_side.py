@@ -7,8 +7,9 @@ machine meets all of them. A single process is the case with one side.
 from __future__ import annotations
 
 import contextlib
+import math
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,9 +46,9 @@ class SideBySide:
 
     `window_seconds`: what a window's timed part aims at. `brief`: whether a window may hold fewer steps if steps are
     long. `whole`: whether windows are whole epochs if they can be; None: whole epochs only if that suits all processes,
-    because windows of all of them must hold the same. `known`: costs of the same loop, for which it is known how
-    batches come. `losses`: whether the probers keep the losses of the training. If the user set no budget, a window
-    that was begun is awaited even after the budget's end: whether it counts must not depend on how fast it was.
+    because windows of all of them must hold the same. `known`: costs of the loops of sides, by name, for which it is
+    known how batches come. `losses`: whether the probers keep the losses of the training. If the user set no budget, a
+    window that was begun is awaited even after the budget's end: whether it counts must not depend on how fast it was.
     """
 
     def __init__(
@@ -59,20 +60,24 @@ class SideBySide:
         window_seconds: float,
         whole: bool | None = None,
         brief: bool = False,
-        known: Costs | None = None,
+        known: Mapping[str, Costs] | None = None,
         losses: bool = False,
     ) -> None:
         self.lives = tuple(lives)
         self.broken: Broken | None = None
         self.outside = outside
         self._window_seconds = window_seconds
+        seen = known or {}
         self._measured = {
-            live.side.name: _Measured(_prober(live, budget, window_seconds, brief, outside, known)) for live in lives
+            live.side.name: _Measured(_prober(live, budget, window_seconds, brief, outside, seen.get(live.side.name)))
+            for live in lives
         }
-        fits = all(each.prober.costs.epochs for each in self._measured.values())
         for live in lives:
-            self.prober(live).costs.epochs = fits if whole is None else whole and _can_be_whole(live)
+            if whole is not None:
+                self.prober(live).costs.epochs = whole and _can_be_whole(live)
             self.prober(live).keeps_losses = losses
+        if whole is None:
+            self.hold_the_same()
 
     def live(self, name: str) -> Live:
         """The process of that side."""
@@ -90,6 +95,12 @@ class SideBySide:
     def whole_epochs(self) -> bool:
         """Whether windows are whole epochs."""
         return all(each.prober.costs.epochs for each in self._measured.values())
+
+    def hold_the_same(self) -> None:
+        """Let windows be whole epochs only where that suits all processes."""
+        suits = self.whole_epochs
+        for each in self._measured.values():
+            each.prober.costs.epochs = suits
 
     def cost_seconds(self) -> float:
         """About how many seconds a window takes with its lead-in on the slowest side; known before the first window."""
@@ -125,13 +136,13 @@ class SideBySide:
                     self.note_memory(live)
 
     def explain(
-        self, live: Live, each: Probe, seconds: float, options: dict[str, Any]
+        self, live: Live, each: Probe, seconds: float, options: dict[str, Any], *, most_seconds: float = math.inf
     ) -> tuple[Window, dict[str, Any]]:
         """A window that explains, as `Prober.explain`. The workers are watched meanwhile, which disturbs nothing that
         counts. Raises `Broken`. A process that breaks in here may do so because of doctor's timers, so no side is
         blamed."""
         with self._asking(live, alone=False), self.outside.workers_of(live.session) as watch:
-            told = self.prober(live).explain(live.session, each, seconds, options)
+            told = self.prober(live).explain(live.session, each, seconds, options, most_seconds=most_seconds)
         live.worker_bytes = watch.peak
         return told
 
