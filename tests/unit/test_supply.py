@@ -230,3 +230,23 @@ def test_by_then_workers_have_filled_the_queue(use: float, workers: int, prefetc
     # Each may be at the batch that was asked for last.
     assert queue.ready() >= (prefetch - 1) * workers
     assert lead_in <= workers * prefetch
+
+
+@pytest.mark.parametrize(
+    ("step", "epoch", "wait", "whole"),
+    [(8.0, 8, 0.0005, False), (0.5, 8, 0.0005, True), (8.0, 8, 0.2, True), (8.0, 3, 0.0005, True)],
+)
+def test_long_steps_are_timed_within_an_epoch_all_of_whose_batches_lie_ready(
+    step: float, epoch: int, wait: float, whole: bool
+) -> None:
+    """Eight batches, made at once by four workers: no worker makes one while steps are timed, so nobody sees how."""
+    shape = schedule.shape_of(replace(FOUND, num_workers=4, prefetch_factor=2, epoch_batches=epoch))
+    costs = Costs(shape, step, 4.0, brief=True)
+    assert costs.epochs
+    seen = supply.Supply(wait=wait, epoch_start=0.0, step=step, batch=None, workers=4, drained=True)
+    assert not seen.keeps_up
+    costs.heed(seen, regular=True)
+    assert costs.epochs is whole
+    if not whole:
+        size = costs.size(schedule.probe("baseline", {}), 4.0)
+        assert size.lead_in + size.steps <= epoch

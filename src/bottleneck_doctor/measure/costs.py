@@ -12,10 +12,10 @@ from bottleneck_doctor import knobs
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import Setting, Window
-from bottleneck_doctor.knobs import num_workers
+from bottleneck_doctor.knobs import Loading, num_workers
 from bottleneck_doctor.measure import pairing, schedule
 from bottleneck_doctor.measure.schedule import LoopShape, Probe, WindowSize
-from bottleneck_doctor.measure.supply import Supply
+from bottleneck_doctor.measure.supply import HARDLY, Supply
 from bottleneck_doctor.measure.windows import AS_WRITTEN
 
 LONGER = 2.0
@@ -73,7 +73,10 @@ class Costs:
     def heed(self, supply: Supply | None, *, regular: bool) -> None:
         """Learn how batches come to the training as written, and whether all of its steps take equally long."""
         self.supply, self.regular = supply, regular
-        if not self.epochs or supply is None or not supply.no_reason or self.baseline_step < schedule.LONG_LEAD_IN:
+        if not self.epochs or supply is None or self.baseline_step < schedule.LONG_LEAD_IN:
+            return
+        hardly_waits = supply.waiting < HARDLY and self._lies_ready(self.shape.loading({}))
+        if not (supply.no_reason or hardly_waits):
             return
         # Whole epochs of long steps take long. If nobody waits where one begins, they tell no more than a part of one.
         self.epochs = False
@@ -154,7 +157,16 @@ class Costs:
         loading = self.shape.loading(each.as_setting())
         if loading.workers == 0:
             return 0
-        return None if self.supply is None else self.supply.settled_after(loading)
+        if self.supply is None:
+            return None
+        settled = self.supply.settled_after(loading)
+        ready = settled is None and self.supply.wait < HARDLY and self._lies_ready(loading)
+        return schedule.PLAIN_LEAD_IN if ready else settled
+
+    def _lies_ready(self, loading: Loading) -> bool:
+        """Whether all batches of an epoch lie ready at once: then the queue only empties, and nobody sees how they are
+        made."""
+        return self.shape.epoch_batches is not None and self.shape.epoch_batches <= loading.depth
 
     def steps(self, size: WindowSize) -> int:
         """Steps of a window with its lead-in, at most."""

@@ -66,7 +66,12 @@ class Supply:
     @property
     def no_reason(self) -> bool:
         """Whether faster loading can't pay: neither steps nor the starts of epochs wait for batches."""
-        return self.keeps_up and self.wait + self.epoch_start < HARDLY
+        return self.keeps_up and self.waiting < HARDLY
+
+    @property
+    def waiting(self) -> float:
+        """Part of the time spent waiting for batches, in an epoch and where one starts."""
+        return self.wait + self.epoch_start
 
     @property
     def crowding(self) -> float:
