@@ -12,7 +12,14 @@ from tests.unit.gate_samples import window
 from tests.unit.test_selection import FOUND
 
 from bottleneck_doctor.documents.report import Window
-from bottleneck_doctor.measure.burn_in import MOST_WINDOWS, WARMED_UP_SECONDS, burn_in, needed, shown_speed
+from bottleneck_doctor.measure.burn_in import (
+    MOST_WINDOWS,
+    WARMED_UP_SECONDS,
+    burn_in,
+    most_windows,
+    needed,
+    shown_speed,
+)
 from bottleneck_doctor.measure.schedule import level
 
 
@@ -71,7 +78,7 @@ def test_a_window_that_timed_nothing_says_nothing() -> None:
     ],
 )
 def test_level_first_steps_and_long_epochs_have_warmed_up(steps: list[float], epoch_seconds: float, cold: bool) -> None:
-    costs: Any = SimpleNamespace(epochs=epoch_seconds > 0, epoch_seconds=epoch_seconds, regular=False)
+    costs: Any = SimpleNamespace(epochs=epoch_seconds > 0, epoch_seconds=epoch_seconds)
     assert needed(replace(FOUND, step_seconds=steps), costs) is cold
 
 
@@ -88,13 +95,23 @@ def test_level_first_steps_and_long_epochs_have_warmed_up(steps: list[float], ep
 )
 def test_windows_that_explained_have_warmed_up_what_takes_long_steps(explained: Sequence[float], cold: bool) -> None:
     """Of short steps timers take a part: those say nothing."""
-    costs: Any = SimpleNamespace(epochs=False, regular=False)
+    costs: Any = SimpleNamespace(epochs=False)
     found = replace(FOUND, step_seconds=[9.0, 5.0, 3.0, 2.9, 2.8, 2.7, 2.6])
     assert not level(found.step_seconds)
     assert needed(found, costs, [window(1, step) for step in explained]) is cold
 
 
-@pytest.mark.parametrize(("step", "regular", "cold"), [(2.0, True, False), (2.0, False, True), (0.2, True, True)])
-def test_later_processes_of_long_steps_that_were_alike_are_warm(step: float, regular: bool, cold: bool) -> None:
-    costs: Any = SimpleNamespace(epochs=False, regular=regular, baseline_step=step)
-    assert needed(replace(FOUND, step_seconds=[2 * step, step]), costs) is cold
+@pytest.mark.parametrize(("step", "regular", "most"), [(2.0, True, 1), (2.0, False, 3), (0.2, True, 3)])
+def test_one_window_warms_up_long_steps_that_were_alike_in_the_first_process(
+    step: float, regular: bool, most: int
+) -> None:
+    costs: Any = SimpleNamespace(regular=regular, baseline_step=step)
+    assert most_windows(costs) == most
+    taken: list[Window] = []
+
+    def measure() -> Window:
+        taken.append(window(10, step * (1 + 0.2 * len(taken))))
+        return taken[-1]
+
+    burn_in(measure, most=most_windows(costs))
+    assert len(taken) == most

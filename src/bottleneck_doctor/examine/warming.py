@@ -56,6 +56,7 @@ class Warming:
         # If it is not level by now, it is as warm as it gets: no further warm-up follows.
         self._warm = burn_in.burn_in(
             lambda: self._prober.measure(live.session, probe(BURN_IN, {}), seconds=self._plan().window_seconds / 2),
+            most=burn_in.most_windows(self._prober.costs),
             last=burn_in.shown_speed(explained[-1]) if explained else None,
             most_seconds=BURN_IN_SHARE * self._plan().session_seconds,
             now=self._now,

@@ -22,14 +22,15 @@ WARMED_UP_SECONDS = 1.0
 
 def needed(found: Found, costs: Costs, explained: Sequence[Window] = ()) -> bool:
     """Whether a process that stands at its loop may still be cold. `explained`: windows as written that it has run
-    since to explain.
-
-    If long steps were alike in the first process as soon as it had found its loop, those in which later processes find
-    it warm them up.
-    """
+    since to explain."""
     warms_itself = costs.epochs and costs.epoch_seconds > WARMED_UP_SECONDS
-    alike = costs.regular and costs.baseline_step >= schedule.LONG_LEAD_IN
-    return not (warms_itself or alike or schedule.level(found.step_seconds) or _levelled(explained))
+    return not (warms_itself or schedule.level(found.step_seconds) or _levelled(explained))
+
+
+def most_windows(costs: Costs) -> int:
+    """How many windows warm a process up at most. One is enough if long steps were alike in the first process as soon
+    as it had found its loop: what a second one shows differs by no more than windows do."""
+    return 1 if costs.regular and costs.baseline_step >= schedule.LONG_LEAD_IN else MOST_WINDOWS
 
 
 def _levelled(explained: Sequence[Window]) -> bool:
@@ -49,17 +50,18 @@ def shown_speed(explained: Window) -> float | None:
 def burn_in(
     measure: Callable[[], Window],
     *,
+    most: int = MOST_WINDOWS,
     last: float | None = None,
     most_seconds: float = math.inf,
     now: Callable[[], float] = time.monotonic,
 ) -> bool:
-    """Take windows until two in a row are level, `MOST_WINDOWS` at most. None is begun after `most_seconds`. `last`:
+    """Take windows until two in a row are level, `most` at most. None is begun after `most_seconds`. `last`:
     samples a second in the window before, if there was one.
 
     Returns False if a window timed nothing, so that nothing is known about the speed.
     """
     begun = now()
-    for _ in range(MOST_WINDOWS):
+    for _ in range(most):
         window = measure()
         if not window.samples or not window.seconds:
             return False

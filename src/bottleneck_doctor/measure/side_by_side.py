@@ -117,9 +117,11 @@ class SideBySide:
     def burn_in(self) -> None:
         """Run windows of each process that are thrown away, until its speed no longer changes. Raises `Broken`."""
         for live in self.lives:
-            if burn_in.needed(live.loop, self.prober(live).costs):
+            costs = self.prober(live).costs
+            if burn_in.needed(live.loop, costs):
                 with self._asking(live):
-                    burn_in.burn_in(self._thrown_away(live, self._window_seconds / 2))
+                    most = burn_in.most_windows(costs)
+                    burn_in.burn_in(self._thrown_away(live, self._window_seconds / 2), most=most)
 
     def rounds(self, order: Iterable[Sequence[str]]) -> None:
         """Run rounds: in each, one window of every side that it names, one after another. Raises `Broken`."""
