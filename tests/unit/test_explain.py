@@ -163,9 +163,9 @@ def test_first_phases_are_judged_once_a_step_is_known(
 def phases_of(explainer: Explainer, told: Told, monkeypatch: pytest.MonkeyPatch, read: list[list[float]]) -> None:
     """Let the explainer ask `told`, and note in `read` what it takes in."""
     monkeypatch.setattr(explainer, "_prober", told)
-    monkeypatch.setattr(explainer, "_measured", SimpleNamespace(found=None, windows=[]))
+    monkeypatch.setattr(explainer, "_measured", SimpleNamespace(found=None, windows=[], epoch_batches=None))
     monkeypatch.setattr(
         explainer.explanation, "read_phases", lambda _, details, __: read.append([each["step"] for each in details])
     )
     monkeypatch.setattr(explainer.explanation, "read_pause", lambda *_: None)
-    monkeypatch.setattr("bottleneck_doctor.explain.explainer._look", lambda *_: None)
+    monkeypatch.setattr("bottleneck_doctor.measure.first_look.heed", lambda *_: None)

@@ -53,7 +53,9 @@ class Trains:
         self.granted += 1
         return window(self.block, 0.1)
 
-    def explain(self, session: object, each: object, *options: object) -> tuple[Window, dict[str, Any]]:
+    def explain(
+        self, session: object, each: object, *options: object, **limits: object
+    ) -> tuple[Window, dict[str, Any]]:
         return replace(self.measure(session, each), status="failed"), {}
 
 

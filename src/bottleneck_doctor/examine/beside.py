@@ -22,7 +22,7 @@ from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.report import Setting, Window
 from bottleneck_doctor.examine import time_wanted
 from bottleneck_doctor.examine.likeliest import LOST
-from bottleneck_doctor.examine.pair_costs import PAIRS, ROUNDS, one_pair, warming_windows
+from bottleneck_doctor.examine.pair_costs import BURN_IN_WINDOWS, PAIRS, ROUNDS, one_pair
 from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.measure import pairing, schedule
 from bottleneck_doctor.measure.budget import Allowance
@@ -111,7 +111,9 @@ class Beside:
         """About how many seconds a pair takes, with the start of its processes."""
         assert self._known is not None
         costs = self._known.with_windows_of(WINDOW_SECONDS)
-        window, warming = costs.measuring(schedule.probe(labels.BASELINE, {})), warming_windows(costs)
+        window = costs.measuring(schedule.probe(labels.BASELINE, {}))
+        # Rather too few: pairs that were begun are finished.
+        warming = 0 if costs.regular else BURN_IN_WINDOWS
         return one_pair(design.at_once, self._starter.setup(), window, rounds=design.rounds, warming=warming)
 
     def _most_at_once(self, live: Live) -> int:

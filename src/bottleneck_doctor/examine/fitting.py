@@ -19,7 +19,7 @@ LEAST_WINDOWS = 3
 """Windows that a session needs at least: a setting between two baselines."""
 LEAST_TRIED = 4
 """Settings that the first process tries at least, if there is time: enough to see what goes together."""
-LEAST_TRIED_IF_SCARCE = 2
+LEAST_TRIED_IF_SCARCE = 3
 """The same if time is scarce: with steps of seconds, each takes as long as a start, and the others have their turn in
 later processes."""
 EXPLORED = 20.0

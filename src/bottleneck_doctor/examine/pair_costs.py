@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bottleneck_doctor.measure import schedule
-from bottleneck_doctor.measure.costs import Costs
 
 PAIRS = schedule.LEAST_SESSIONS
 """Number of pairs: as many as a claim needs."""
@@ -13,12 +12,6 @@ BURN_IN_WINDOWS = 1
 """About how many full windows warming a process up takes; warm-up windows are half as long."""
 TOGETHER = 1.4
 """About how many times as long several processes take to start at the same time, compared with one alone."""
-
-
-def warming_windows(known: Costs) -> int:
-    """About how many full windows warming a process up takes, by what windows of its loop cost: none if steps were
-    alike as soon as it was found, but for long steps, of which it has seen few by then."""
-    return 0 if known.regular and known.baseline_step < schedule.LONG_LEAD_IN else BURN_IN_WINDOWS
 
 
 def one_pair(
