@@ -109,12 +109,9 @@ class _Examination:
             if self.blocks is not None and self._has_baseline():
                 with contextlib.suppress(OutOfTime):
                     self.blocks.measure_beside(self._side(), self._patience)
-            with contextlib.suppress(OutOfTime):
-                self._complete_claims()
-            with contextlib.suppress(OutOfTime):
-                self._explain_the_rest()
-            with contextlib.suppress(OutOfTime):
-                self._use_the_rest()
+            for then in (self._complete_claims, self._explain_the_rest, self._use_the_rest):
+                with contextlib.suppress(OutOfTime):
+                    then()
         except KeyboardInterrupt:
             self.interrupted = True
             self.progress.note("Interrupted: writing a report of what is known so far")
@@ -331,7 +328,7 @@ class _Examination:
             self.error = self.error or self._unmeasured()
             if not self._has_reason():
                 raise self.error
-        starter, last, protector = self.starter, self.starter.last.get(BASELINE), self.protector
+        starter, blocks, last, protector = self.starter, self.blocks, self.starter.last.get(BASELINE), self.protector
         result, bug = outcome.result_and_bug(
             outcome.Gathered(
                 argv=self.request.discretion.words(self.request.start.entrypoint()),
@@ -348,11 +345,11 @@ class _Examination:
                 ranks=self.ranks,
                 missing_ranks=[] if last is None else last.session.rank_group.missing,
                 hello=None if last is None else last.session.hello,
-                selection=None if self.blocks is None else self.blocks.selection,
+                selection=None if blocks is None else blocks.selection,
                 has_baseline=self._has_baseline(),
-                sure_after=None if self.blocks is None else self.blocks.sure_after,
-                left_to_confirming=self.blocks is not None and self.blocks.left_to_confirming,
-                beside=None if self.blocks is None else self.blocks.beside,
+                sure_after=None if blocks is None else blocks.sure_after,
+                left_to_confirming=blocks is not None and blocks.left_to_confirming,
+                beside=None if blocks is None else blocks.beside,
                 explanation=self.explainer.explanation if self.explainer is not None else None,
                 protection=None if protector is None else protector.told(),
                 lost_files=[] if protector is None else protector.lost,
@@ -364,7 +361,5 @@ class _Examination:
         if self.error is not None:
             return ExaminationOutcome(result, self.error.exit_code, self.error)
         code = Exit.BUG if self.bug is not None else Exit.INTERRUPTED if self.interrupted else Exit.DONE
-        if self.blocks is None:
-            return ExaminationOutcome(result, code, bug=self.bug)
-        costs, loop = self.blocks.prober.costs, self.blocks.selection.found
+        costs, loop = blocks and blocks.prober.costs, blocks and blocks.selection.found
         return ExaminationOutcome(result, code, bug=self.bug, costs=costs, loop=loop)
