@@ -361,5 +361,5 @@ class _Examination:
         if self.error is not None:
             return ExaminationOutcome(result, self.error.exit_code, self.error)
         code = Exit.BUG if self.bug is not None else Exit.INTERRUPTED if self.interrupted else Exit.DONE
-        costs, loop = blocks and blocks.prober.costs, blocks and blocks.selection.found
+        costs, loop = (None, None) if blocks is None else (blocks.prober.costs, blocks.selection.found)
         return ExaminationOutcome(result, code, bug=self.bug, costs=costs, loop=loop)
