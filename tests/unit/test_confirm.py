@@ -815,3 +815,11 @@ def test_it_ends_where_all_is_refused() -> None:
     assert last.confirmation is not None
     assert [each.setting for each in last.refused] == [BF16]
     assert last.verdict.sentence.count("the program fails") == 2
+
+
+def test_the_terminal_says_which_words_to_change() -> None:
+    note = "Your command line gives num_workers its value: write `--workers 2` there in place of `--workers 1`."
+    words = [changed("--workers 1", "--workers 2")]
+    said = Change(file=str(Path.cwd() / "train.py"), line=1, diff="", note=note, words=words)
+    text = terminal.render(promised(changes=[said]), report_path="report.html", width=400, color=False)
+    assert f"Next:   {note} Then measure again: doctor run" in text

@@ -216,6 +216,10 @@ def _next(result: Result) -> str:
     if promise is not None and promise.setting and knobs.by_variables(promise.setting) == promise.setting:
         before = words.setting_text(promise.setting)
         return f"put {before} before the command that starts the training, then measure again: {again}"
+    if promise is not None and any(change.words for change in promise.changes):
+        # No line is changed for these, or not only.
+        said = [change.note for change in promise.changes if change.words]
+        return f"{words.visible(' '.join(said))} Then measure again: {again}"
     if promise is not None and promise.changes:
         return f"change {words.visible(_places(promise.changes, result))}, then measure again: {again}"
     interrupted = any(warning.slug == "interrupted" for warning in result.warnings)
