@@ -34,13 +34,8 @@ def instead(result: Result, setting: Setting) -> Result | None:
 def _claim(fix: FixOutcome, device: str) -> str:
     """What the verdict says of a fix, with its risk and what it takes."""
     assert fix.speedup is not None
-    said = [
-        promise_words.claim(fix.setting, fix.speedup, device),
-        promise_words.kept_memory(fix.setting),
-        promise_words.preparing(fix.preparation),
-        promise_words.RISK_TOLD[fix.risk],
-    ]
-    return " ".join(filter(None, said))
+    claim = promise_words.claim(fix.setting, fix.speedup, device)
+    return " ".join([claim, *promise_words.terms(fix.setting, fix.preparation, fix.risk)])
 
 
 def _shares_the_fault(fix: FixOutcome, refused: Refused) -> bool:

@@ -104,7 +104,7 @@ def trainer_on(
         at = Expression(path, tree, call)
         trainer = _trainer(at, call, follower)
         if trainer is not None and _is_of_transformers(*trainer, follower):
-            target = _trained(at, call, follower)
+            target = _of_its_arguments(at, call, *trainer, follower)
             if target is None:
                 return Unclear(path, line, "Give the trainer's arguments {wanted}.")
             return replace(target, own=OwnNames({name: name for name in names}, ""))
@@ -205,11 +205,16 @@ def _trained(at: Expression, call: cst.Call, follower: Follower) -> Target | Non
     trainer = _trainer(at, call, follower)
     if trainer is None:
         return None
-    made, there = trainer
-    if last_name(call.func) == "train" and _is_imported(there, "ultralytics"):
+    if last_name(call.func) == "train" and _is_imported(trainer[1], "ultralytics"):
         return Target(at, call, own=ULTRALYTICS)
-    if _trainers_class(made, there, follower) is None:
-        return None
+    return None if _trainers_class(*trainer, follower) is None else _of_its_arguments(at, call, *trainer, follower)
+
+
+def _of_its_arguments(
+    at: Expression, call: cst.Call, made: cst.Call, there: Expression, follower: Follower
+) -> Target | None:
+    """The call that makes the arguments of a trainer, or what stands for them. `made`: the call that makes the trainer,
+    which is written `there`."""
     positional = [each.value for each in made.args if each.keyword is None and not each.star]
     named = [each.value for each in made.args if each.keyword is not None and each.keyword.value == "args"]
     told = [follower.defined(there.at(each)) for each in (*named, *positional[1:2])]

@@ -82,8 +82,8 @@ def steps_of(setting: Setting, found: Found, running: Running) -> Steps:
         elif isinstance(edit, Argument):
             made.steps.append(_named(edit, found, running))
         arguments = each.of_trainer(value, found)
-        if arguments and len(made.steps) > before:
-            made.steps[before:] = [_in_trainer(arguments, made.steps[before:], found, running)]
+        if arguments:
+            made.steps[before:] = [_in_trainer(arguments, step, found, running) for step in made.steps[before:]]
         if each.options:
             made.steps[before:] = [_naming(each.options, step, running) for step in made.steps[before:]]
     switches: dict[Switch, SettingValue] = {}
@@ -105,19 +105,12 @@ def steps_of(setting: Setting, found: Found, running: Running) -> Steps:
     return made
 
 
-def _in_trainer(arguments: Mapping[str, object], steps: Sequence[Step], found: Found, running: Running) -> Step:
-    """The step that gives transformers' trainer these arguments, where one trains; other steps where none does."""
+def _in_trainer(arguments: Mapping[str, object], otherwise: Step, found: Found, running: Running) -> Step:
+    """The step that gives transformers' trainer these arguments, where one trains; another step where none does."""
 
     def step(drafts: Drafts) -> Outcome:
         told = _told_in_trainer(drafts, arguments, found, running)
-        if told is not None:
-            return Outcome(told)
-        done = [each(drafts) for each in steps]
-        return Outcome(
-            [told for each in done for told in each.told],
-            [sentence for each in done for sentence in each.elsewhere],
-            [code for each in done for code in each.codes],
-        )
+        return otherwise(drafts) if told is None else Outcome(told)
 
     return step
 

@@ -146,6 +146,7 @@ class Beside:
         now, longest, number = self._starter.budget.now, 0.0, 0
         with contextlib.ExitStack() as stack:
             sides = {key: self._side(key, setting, as_written, stack) for key, setting in waiting.items()}
+            known = None if self._known is None else dict.fromkeys((as_written.name, *sides), self._known)
             while True:
                 for key in list(waiting)[: self._design.at_once - len(left)]:
                     left[key] = waiting.pop(key)
@@ -155,14 +156,13 @@ class Beside:
                 try:
                     waits = self._patient(patience, longest)
                     with self._started(number, [as_written, *(sides[key] for key in left)], left, waits) as lives:
-                        names = [live.side.name for live in lives]
                         pair = SideBySide(
                             lives,
                             self._starter.budget,
                             self._starter.outside,
                             window_seconds=WINDOW_SECONDS,
                             brief=True,
-                            known={} if self._known is None else dict.fromkeys(names, self._known),
+                            known=known,
                         )
                         self._pair(number, pair, left)
                 except Broken as broken:

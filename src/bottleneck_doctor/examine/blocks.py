@@ -124,12 +124,14 @@ class Blocks:
     def _confirms_instead(self, evidence: JudgeEvidence) -> bool:
         """Whether another process would take the time in which the program with the change made can be measured, and
         tell less."""
-        if self._confirming is None or not looks.is_large_claim(evidence):
+        if self._confirming is None:
             return False
         explaining = 0.0 if self.explainer is None else self.explainer.allowance.left()
-        return going_on.decides_confirming(
+        decides = going_on.decides_confirming(
             self.selection, self.prober.costs, self._starter, self._confirming, self._next_probes(), explaining
         )
+        # The judge takes longer than the sum, so it is asked where time matters only.
+        return decides and looks.is_large_claim(evidence)
 
     def measure_beside(self, as_written: Side, patience: Callable[[], float]) -> None:
         """Measure pairs of processes, if time was reserved for them. Then take another interim look, which includes

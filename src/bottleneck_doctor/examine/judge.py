@@ -391,9 +391,7 @@ def _verdict(
             sentence,
             promise_words.needless(together, evidence.found.device),
             promise_words.may_do(headline.may_do(leading, outcomes, estimates.adds), evidence.found.device),
-            promise_words.kept_memory(whole),
-            promise_words.preparing(preparation(whole, evidence.found)),
-            promise_words.RISK_TOLD[leading.risk],
+            *promise_words.terms(whole, preparation(whole, evidence.found), leading.risk),
         )
         return Verdict(
             sentence=" ".join(filter(None, told)),

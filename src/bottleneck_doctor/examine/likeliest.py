@@ -111,7 +111,7 @@ def _of_target(candidate: Candidate, supply: Supply | None, *, fed: bool) -> int
     """0 if its target (loading or computing) is the one that the first look suggests, or nothing is known; else 1."""
     if supply is None:
         return 0
-    waits = not fed and supply.wait + supply.epoch_start >= WAITING
+    waits = not fed and supply.waiting >= WAITING
     return int((candidate.fix.target == "data") is not waits)
 
 

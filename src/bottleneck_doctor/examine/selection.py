@@ -169,7 +169,7 @@ class Selection:
         if self._insist:
             return
         if supply.no_reason:
-            share = supply.wait + supply.epoch_start
+            share = supply.waiting
             told = words.share_text(share) if share >= LEAST_TOLD else f"under {words.share_text(2 * LEAST_TOLD)}"
             waits = f"waiting for data takes {told} of the time"
             why = f"{waits}, as the first look at the phases of a step showed"

@@ -120,9 +120,13 @@ class Checking:
         self.cut_short: list[Broken | None] = []
         """For each measured pair, what ended it too early; None if nothing did."""
         self.starter = Starter(
-            self.budget, progress, self.outside, verbose=request.verbose, discretion=request.discretion
+            self.budget,
+            progress,
+            self.outside,
+            verbose=request.verbose,
+            discretion=request.discretion,
+            known=request.loop,
         )
-        self.starter.known = request.loop
         self.among = 1
         if race is not None:
             self.seed, self.budget, self.starter, self.among = race.seed, race.starter.budget, race.starter, race.among

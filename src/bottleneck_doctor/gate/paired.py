@@ -190,8 +190,8 @@ def _shares_of(some: SideBySide, live: Live, *, looks: bool = False) -> Phases |
     if window.status != "ok" or not window.steps:
         return None
     if looks:
-        shape = schedule.shape_of(live.loop)
-        first_look.heed(costs, window, detail, phases.loading([detail], {}), live.loop, shape.epoch_batches)
+        made, epoch_batches = phases.loading([detail], {}), costs.shape.epoch_batches
+        first_look.heed(costs, window, detail, made, live.loop, epoch_batches)
     return phases.phases([detail])
 
 

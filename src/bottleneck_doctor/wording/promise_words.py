@@ -114,6 +114,11 @@ def preparing(preparation: Preparation | None) -> str:
     )
 
 
+def terms(setting: Setting, preparation: Preparation | None, risk: Risk) -> list[str]:
+    """What belongs to a promise, a sentence each: why its variables do, what it takes first, and its risk."""
+    return [told for told in (kept_memory(setting), preparing(preparation), RISK_TOLD[risk]) if told]
+
+
 def confirmed_claim(setting: Setting, figure: Speedup, device: str, by: ConfirmedBy) -> str:
     """The same by the program with the change made."""
     return f"{subject(setting, device)} training {_figure(figure, 'faster')}, measured {CHANGED[by]}."
