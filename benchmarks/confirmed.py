@@ -49,7 +49,7 @@ Z95 = NormalDist().inv_cdf(0.975)
 class Program:
     """`file` in a folder beside this one. `only`: the fixes that are tried; all where there are none. `needs`: the
     libraries that it imports. `helps`: whether one of these fixes is worth something. `by_hand`: the value is given
-    where no file can be edited, so the right answer is a word for the user."""
+    in the command line, so the right answer is another command line, and nothing to apply."""
 
     folder: str
     file: str
@@ -231,7 +231,7 @@ class Row:
     @property
     def good(self) -> bool:
         if self.program.by_hand:
-            return self.outcome == "missing" and self.record.get("apply", 1) != 0
+            return self.outcome in ("agrees", "differs") and self.on == "not applied"
         if not self.program.helps:
             return self.outcome == "nothing promised"
         return self.outcome in ("agrees", "differs") and self.on in ("yes", "not applied")
