@@ -64,6 +64,7 @@ HARDLY_MEASURING = {
     "test_trace.py",
     "test_transforms.py",
     "test_trimmed_padding.py",
+    "test_turns.py",
     "test_windows.py",
 }
 """Of these, what can run two at a time: it asks what happens, and not how fast. A slow test of any file is taken

@@ -21,8 +21,10 @@ from bottleneck_doctor.knobs import num_workers
 from bottleneck_doctor.measure.budget import Budget, OutOfTime
 from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.waiting import await_event
+from bottleneck_doctor.protection import scratch
 from bottleneck_doctor.protection.protector import Protector
 from bottleneck_doctor.runtime.wire import messages
+from bottleneck_doctor.runtime.wire import turn as whose_turn
 from bottleneck_doctor.runtime.wire.expected import Expected
 from bottleneck_doctor.runtime.wire.seen import Counts
 from bottleneck_doctor.session import launch
@@ -155,8 +157,9 @@ class Starter:
         with contextlib.ExitStack() as stack:
             try:
                 begun = self.budget.now()
+                turn = _turn(stack) if len(sides) > 1 else None
                 for side in sides:
-                    self._start(side, lives, stack, own_port=len(sides) > 1)
+                    self._start(side, lives, stack, turn)
                 self._await_loops(lives, what, patience())
                 self.setup_seconds = self.budget.now() - begun
                 self.last.update({live.side.name: live for live in lives})
@@ -172,14 +175,15 @@ class Starter:
                 broken.over = broken.over or over
                 raise
 
-    def _start(self, side: Side, lives: list[Live], stack: contextlib.ExitStack, *, own_port: bool) -> None:
+    def _start(self, side: Side, lives: list[Live], stack: contextlib.ExitStack, turn: Path | None) -> None:
+        """Start a process of `side`. `turn`: what processes lock that are started at once; None if it is alone."""
         wait = SECONDS_BETWEEN_STARTS - (self.budget.now() - self._last_start)
         if wait > 0:
             self.outside.sleep(wait)
         self._last_start = self.budget.now()
         self.number += 1
         environment = {**side.environment}
-        if own_port:
+        if turn is not None:
             environment = {**_own_port(environment), **environment}
         session = self.outside.start_session(
             Command(side.argv, side.cwd, environment, launched=side.launched, terminal=sys.stdout.isatty()),
@@ -189,10 +193,11 @@ class Starter:
             protector=side.protector,
             discretion=self.discretion,
             expected=self._expected(side),
+            turn=turn,
         )
         live = Live(side, session)
         lives.append(live)
-        stack.callback(self._end, live, alone=not own_port)
+        stack.callback(self._end, live, alone=turn is None)
         try:
             session.start()
         except OSError as error:
@@ -260,6 +265,13 @@ class Starter:
                 other_load=session.load.mean() if alone else None,
             )
         )
+
+
+def _turn(stack: contextlib.ExitStack) -> Path:
+    """A new file by which processes take turns until they stand at their loops."""
+    file = stack.enter_context(scratch.borrowed()) / whose_turn.NAME
+    file.touch()
+    return file
 
 
 def _tell(lives: Sequence[Live], why: str) -> None:

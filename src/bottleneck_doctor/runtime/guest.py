@@ -26,7 +26,7 @@ from .loop.steps import Steps
 from .modes import loading as recording
 from .process import ptrace, surroundings, tracebacks
 from .process.originals import exit_now, getpid, now, sleep
-from .process.rank_place import place
+from .process.rank_place import Place, place
 from .serve.bare_server import BareServer
 from .serve.loader_server import LoaderServer
 from .serve.window import TheirError
@@ -35,6 +35,8 @@ from .wire.expected import NAME, Expected
 from .wire.liveness import Liveness
 from .wire.messages import Crashed, End, Ended, Grant, Hello, Trouble, WindowDone
 from .wire.seen import Seen
+from .wire.turn import NAME as TURN
+from .wire.turn import Turn
 
 KILLED_WITHIN = 10.0
 """Within this many seconds of its `End`, the supervisor ends whatever is left of the session."""
@@ -52,7 +54,9 @@ class Guest:
         self._ending = False
         self._forked = False
         self._seen: Optional[Seen] = None
-        self._expected: Optional[Expected] = Expected.read(json.loads(invitation).get(NAME))
+        told = json.loads(invitation)
+        self._expected: Optional[Expected] = Expected.read(told.get(NAME))
+        self._turn = Turn(told.get(TURN, ""), now, sleep)
 
     def attach(self) -> None:
         """Hook torch. Called once torch has been executed."""
@@ -80,6 +84,7 @@ class Guest:
         # there. Where a loop is being served already, this is none of it.
         self._off = self._off or self._server is not None
         self._forked = True
+        self._turn.leave()
         self._seen = None
         if not self._off:
             self._steps.forget()
@@ -99,6 +104,7 @@ class Guest:
         if self._off:
             return plain_next(iterator)
         if self._server is None:
+            self._trains()
             loop = look(self._steps, self._expected_of(loader))
             if loop is not None and loop.record is not None and loop.record.loader() is loader:
                 self._begin(loop, iterator, loader)
@@ -216,15 +222,23 @@ class Guest:
 
     def _tell(self) -> None:
         """Record what was seen so far, in case the time ends before a loop is found."""
+        if self._steps.backwards:
+            self._trains()
         if self._seen is None:
             self._seen = Seen(json.loads(self._invitation).get("scratch", ""))
         self._seen.set(self._steps.counts())
+
+    def _trains(self) -> None:
+        """Training is about to begin, or an evaluation before it: wait until it is this process's turn."""
+        if place().world == 1:  # Ranks wait for one another.
+            self._steps.callers.stood_still(self._turn.take())
 
     # -- serving -----------------------------------------------------------------------------------------------------
 
     def _begin(self, loop: Loop, iterator: Any, loader: Any) -> None:
         """The loop is found: tell the supervisor, and get ready to serve."""
         self._steps.stop_observing()
+        self._turn.give_back()
         if self._forked and (loop.rung == "batches" or get_worker_info() is not None):
             self._off = True  # It helps with something, and does not train.
             return
@@ -249,19 +263,7 @@ class Guest:
         if self._channel is None:
             self._channel = Channel.connect(self._invitation)
             here = place()
-            self._channel.send(
-                Hello(
-                    token=json.loads(self._invitation)["token"],
-                    pid=getpid(),
-                    python=sys.version.split()[0],
-                    torch=torch.__version__,
-                    devices=_devices(),
-                    rank=here.rank,
-                    world=here.world,
-                    local_rank=here.local_rank,
-                    host=here.host,
-                )
-            )
+            self._channel.send(_hello(json.loads(self._invitation)["token"], here))
             if here.world > 1:
                 self._channel.listen(self._told_to_end)
 
@@ -336,6 +338,20 @@ class Guest:
             self._channel.send(Crashed(text=text))
         except Exception:
             pass
+
+
+def _hello(token: str, here: Place) -> Hello:
+    return Hello(
+        token=token,
+        pid=getpid(),
+        python=sys.version.split()[0],
+        torch=torch.__version__,
+        devices=_devices(),
+        rank=here.rank,
+        world=here.world,
+        local_rank=here.local_rank,
+        host=here.host,
+    )
 
 
 def _devices() -> List[str]:

@@ -27,6 +27,7 @@ from bottleneck_doctor.protection.retention import NEVER, Moments
 from bottleneck_doctor.runtime.wire import expected as expected_loop
 from bottleneck_doctor.runtime.wire import messages
 from bottleneck_doctor.runtime.wire import seen as seen_so_far
+from bottleneck_doctor.runtime.wire import turn as whose_turn
 from bottleneck_doctor.session import process_tree, shown
 from bottleneck_doctor.session.entrypoint_process import Command as Command
 from bottleneck_doctor.session.entrypoint_process import EntrypointProcess
@@ -65,9 +66,11 @@ class Session:
         protector: Protector | None = None,
         discretion: Discretion | None = None,
         expected: expected_loop.Expected | None = None,
+        turn: Path | None = None,
     ) -> None:
         self.number = number
         self._expected = expected
+        self._turn = turn
         self._protector = protector if protector is not None else Protector()
         self._moments: Moments | None = None
         self.started = 0.0
@@ -111,6 +114,8 @@ class Session:
         invitation = self._lines.open()
         if self._expected is not None:
             invitation[expected_loop.NAME] = self._expected.told()
+        if self._turn is not None:
+            invitation[whose_turn.NAME] = str(self._turn)
         self._scratch.mkdir()
         self.started = time.monotonic()
         self._set_forward = _set_forward()

@@ -122,6 +122,11 @@ class Callers:
         site = None if self.in_backward else user_site(3)
         self._called.append((reference, site, _autocast_of(module), self.observe()))
 
+    def stood_still(self, seconds: float) -> None:
+        """This process was held for so long, just now: as if all that was seen before had happened later."""
+        if seconds:
+            self._without_gradients = {key: at + seconds for key, at in self._without_gradients.items()}
+
     def first_without_gradients(self) -> Optional[float]:
         """When a root was first called with gradients off; None where that never happened."""
         return min((at for at in (self._without_gradients.get(id(root)) for root in self.roots) if at), default=None)
