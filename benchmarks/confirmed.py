@@ -41,6 +41,10 @@ LIMIT = 900.0
 """Seconds after which an examination with its confirmation has failed."""
 AGAIN = "45s"
 """The budget of the examination after the change."""
+LEFT_OUT = "left out on request"
+"""The reason that a report gives for a fix that was not asked for."""
+ALREADY = "already on"
+"""How the reason begins where the program has what a fix would bring."""
 SHARES = (0.5, 0.8, 0.95)
 Z95 = NormalDist().inv_cdf(0.975)
 
@@ -153,10 +157,7 @@ def measure(program: Program) -> dict[str, Any]:
             "failure": failure,
             "verdict": report.get("verdict"),
             "confirmation": report.get("confirmation"),
-            "fixes": [
-                {name: each[name] for name in ("id", "status", "reason", "speedup", "change")}
-                for each in report.get("fixes", [])
-            ],
+            "fixes": _outcomes(report, "id", "status", "reason", "speedup", "change"),
             "seconds": report.get("method", {}).get("seconds"),
         }
         if report.get("confirmation") is not None:
@@ -178,8 +179,14 @@ def _applied(program: Program, copy: Path, output: Path, only: Sequence[str], ta
     applied |= {"again_exit": code, "again_failure": failure, "again_wall": wall}
     if not failure:
         found = msgspec.json.decode((again / "report.json").read_bytes())
-        applied["again"] = [{name: each[name] for name in ("id", "status", "reason")} for each in found["fixes"]]
+        applied["again"] = _outcomes(found, "id", "status", "reason")
     return applied
+
+
+def _outcomes(report: dict[str, Any], *names: str) -> list[dict[str, Any]]:
+    """What a report says of the fixes that were asked for."""
+    asked = [each for each in report.get("fixes", []) if each["reason"] != LEFT_OUT]
+    return [{name: each[name] for name in names} for each in asked]
 
 
 # -- what it says ------------------------------------------------------------------------------------------------------
@@ -217,7 +224,7 @@ class Row:
 
     @property
     def on(self) -> str:
-        """Whether the fixes are found on after the change."""
+        """What the examination after the change says of the fixes that were taken: none of them may be faster again."""
         if "apply" not in self.record:
             return "-"
         if self.record["apply"]:
@@ -225,8 +232,10 @@ class Row:
         if self.record.get("again_failure"):
             return f"FAILED: {self.record['again_failure']}"
         taken = {each["id"] for each in self.record["fixes"] if each["status"] == "faster"}
-        left = [each["id"] for each in self.record["again"] if each["id"] in taken and each["status"] == "faster"]
-        return f"NO: {', '.join(left)}" if left else "yes"
+        found = [each for each in self.record["again"] if each["id"] in taken]
+        left = [each["id"] for each in found if each["status"] == "faster"]
+        said = {ALREADY if each["reason"].startswith(ALREADY) else each["status"].replace("_", " ") for each in found}
+        return f"NO: {', '.join(left)}" if left else ", ".join(sorted(said))
 
     @property
     def good(self) -> bool:
@@ -234,7 +243,7 @@ class Row:
             return self.outcome in ("agrees", "differs") and self.on == "not applied"
         if not self.program.helps:
             return self.outcome == "nothing promised"
-        return self.outcome in ("agrees", "differs") and self.on in ("yes", "not applied")
+        return self.outcome in ("agrees", "differs") and not self.on.startswith(("NO", "FAILED", "-"))
 
 
 def rows(records: dict[str, Any]) -> list[Row]:
@@ -264,7 +273,7 @@ def markdown(shown: Sequence[Row]) -> Iterator[str]:
             ]
         )
     yield table(
-        ["program", "faster", "promised", "edited program", "z", "outcome", "found on", "time", "as it should"], lines
+        ["program", "faster", "promised", "edited program", "z", "outcome", "afterwards", "time", "as it should"], lines
     )
     known = [row.z for row in shown if row.z is not None]
     off = [abs(row.off) for row in shown if row.off is not None]

@@ -450,6 +450,98 @@ def test_a_line_of_several_statements_moves_as_one() -> None:
     assert added(change)[1] == "    out = model(x); loss = f(out)"
 
 
+GAN = """\
+import torch
+for images, _ in loader:
+    for_generator.zero_grad()
+    z = torch.randn(len(images), 100)
+    # fool it
+    made = generator(z)
+    g_loss = bce(critic(made), valid)
+    g_loss.backward()
+    for_generator.step()
+
+    for_critic.zero_grad()
+    # tell them apart
+    real_loss = bce(critic(images), valid)
+    fake_loss = bce(critic(made.detach()), fake)
+    d_loss = (real_loss + fake_loss) / 2
+    d_loss.backward()
+    for_critic.step()
+    print(d_loss.item())
+"""
+
+WASSERSTEIN = """\
+import torch
+for i, (images, _) in enumerate(loader):
+    for_critic.zero_grad()
+    made = generator(torch.randn(len(images), 100)).detach()
+    d_loss = critic(made).mean() - critic(images).mean()
+    d_loss.backward()
+    for_critic.step()
+    for p in critic.parameters():
+        p.data.clamp_(-0.01, 0.01)
+    if i % 5 == 0:
+        for_generator.zero_grad()
+        made = generator(z)
+        g_loss = -critic(made).mean()
+        g_loss.backward()
+        for_generator.step()
+"""
+
+
+def of_several(source: str, forward: str, dtype: str = "bfloat16") -> ChangeText | None:
+    """With the line of the first forward pass, and that of the last backward pass."""
+    lines = source.split("\n")
+    first = next(number for number, text in enumerate(lines, 1) if forward in text)
+    last = max(number for number, text in enumerate(lines, 1) if "backward(" in text)
+    return autocast_change(source, first, last, "cpu", dtype)
+
+
+def test_each_of_several_backward_passes_stays_outside() -> None:
+    change = of_several(GAN, "generator(z)")
+    assert change is not None
+    under = '    with torch.autocast("cpu", dtype=torch.bfloat16):'
+    assert added(change) == [
+        under,
+        "        made = generator(z)",
+        "        g_loss = bce(critic(made), valid)",
+        under,
+        "        real_loss = bce(critic(images), valid)",
+        "        fake_loss = bce(critic(made.detach()), fake)",
+        "        d_loss = (real_loss + fake_loss) / 2",
+    ]
+    assert change.line == 6
+    assert of_several(GAN, "generator(z)", "float16") is None, "one scaler is not enough"
+
+
+def test_backward_passes_in_other_blocks_get_an_autocast_there() -> None:
+    change = of_several(WASSERSTEIN, "made = generator(torch")
+    assert change is not None
+    assert added(change) == [
+        '    with torch.autocast("cpu", dtype=torch.bfloat16):',
+        "        made = generator(torch.randn(len(images), 100)).detach()",
+        "        d_loss = critic(made).mean() - critic(images).mean()",
+        '        with torch.autocast("cpu", dtype=torch.bfloat16):',
+        "            made = generator(z)",
+        "            g_loss = -critic(made).mean()",
+    ]
+
+
+def test_a_forward_pass_on_the_line_of_one_of_several_backward_passes_is_left_to_the_user() -> None:
+    assert of_several(GAN.replace("    g_loss.backward()", "    bce(critic(made), valid).backward()"), "tor(z)") is None
+    assert of_several(GAN.replace("    g_loss.backward()", "    g_loss += 1; g_loss.backward()"), "tor(z)") is None
+
+
+def test_backward_passes_of_which_one_is_made_are_one() -> None:
+    either = (
+        "if scaled:\n                scaler.scale(loss).backward()\n            else:\n                loss.backward()"
+    )
+    change = autocast(STEP.replace("loss.backward()  # here", either))
+    assert change is not None
+    assert added(change)[1:] == ["                out = model(x)", "                loss = criterion(out, y)"]
+
+
 @pytest.mark.parametrize(
     "source",
     [

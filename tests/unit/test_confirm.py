@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +18,7 @@ from tests.unit.test_ranks import found as looped
 from bottleneck_doctor.confirm import agreement, room
 from bottleneck_doctor.confirm.confirming import Wanted, confirm, confirmations, told
 from bottleneck_doctor.confirm.instead import instead
-from bottleneck_doctor.confirm.way import Way, not_in_effect, way, with_words
+from bottleneck_doctor.confirm.way import Way, not_in_effect, way
 from bottleneck_doctor.documents.report import (
     Change,
     ChangedWords,
@@ -195,22 +194,6 @@ def test_words_of_the_command_line_are_changed_where_these_give_the_value() -> N
 
 def changed(before: str, after: str) -> ChangedWords:
     return ChangedWords(before=before, after=after)
-
-
-@pytest.mark.parametrize(
-    ("words", "changes", "made"),
-    [
-        ("-j 1 -j 2", [("-j 2", "-j 4")], "-j 1 -j 4"),
-        ("--out 'my runs' -j2", [("-j2", "-j4"), ("", "--pin True")], "--out 'my runs' -j4 --pin True"),
-        ("--gradient_checkpointing x", [("--gradient_checkpointing", "")], "x"),
-        ("--workers=1", [("--workers=1", "--workers=2")], "--workers=2"),
-        ("--only", [("--only", "")], ""),
-        ("-j 1", [("-j 2", "-j 4")], None),
-    ],
-)
-def test_words_take_the_place_of_others(words: str, changes: list[tuple[str, str]], made: str | None) -> None:
-    found = with_words(shlex.split(words), [changed(*each) for each in changes])
-    assert found == (None if made is None else tuple(shlex.split(made)))
 
 
 def by_hand() -> Change:
@@ -821,5 +804,12 @@ def test_the_terminal_says_which_words_to_change() -> None:
     note = "Your command line gives num_workers its value: write `--workers 2` there in place of `--workers 1`."
     words = [changed("--workers 1", "--workers 2")]
     said = Change(file=str(Path.cwd() / "train.py"), line=1, diff="", note=note, words=words)
-    text = terminal.render(promised(changes=[said]), report_path="report.html", width=400, color=False)
-    assert f"Next:   {note} Then measure again: doctor run" in text
+    result = promised(changes=[said])
+    result = replace(result, method=replace(result.method, command=["doctor", "run", "t.py", "--", "--workers", "1"]))
+    text = terminal.render(result, report_path="report.html", width=400, color=False)
+    assert f"Next:   {note} Then measure again: doctor run t.py -- --workers 2" in text
+    edited = promised().fixes[0].change
+    assert edited is not None
+    result = replace(result, fixes=[replace(result.fixes[0], change=said, more_changes=[edited])])
+    text = terminal.render(result, report_path="report.html", width=400, color=False)
+    assert f"Next:   Change line {edited.line} of train.py. {note} Then measure again" in text

@@ -26,7 +26,11 @@ def row(name: str, **record: Any) -> Any:
 
 def agreed(edited: float = 1.5, **more: Any) -> dict[str, Any]:
     confirmation = {"outcome": "agrees", "promised": speedup(1.5), "speedup": speedup(edited)}
-    return {"confirmation": confirmation, "apply": 0, "again": [{"id": "workers", "status": "not_applicable"}], **more}
+    return {"confirmation": confirmation, "apply": 0, "again": [again("not_applicable", "already on: 2")], **more}
+
+
+def again(status: str, reason: str = "") -> dict[str, str]:
+    return {"id": "workers", "status": status, "reason": reason}
 
 
 def test_every_program_is_there_once_and_names_known_fixes() -> None:
@@ -50,7 +54,8 @@ def test_a_difference_is_told_in_its_own_standard_errors() -> None:
         ("promised/literal", {}, False),
         ("promised/literal", agreed(), True),
         ("promised/literal", agreed(apply=4), True),
-        ("promised/literal", agreed(again=[{"id": "workers", "status": "faster"}]), False),
+        ("promised/literal", agreed(again=[again("faster")]), False),
+        ("promised/literal", agreed(again=[again("cannot_tell")]), True),
         ("promised/literal", agreed(again_failure="it broke"), False),
         ("promised/literal", agreed(confirmation={"outcome": "not_faster"}), False),
         ("planted/small_layers", {}, True),
@@ -69,3 +74,15 @@ def test_the_table_adds_up() -> None:
     *_, shares, good = confirmed.markdown(shown)
     assert shares.startswith("1 of 2 inside 50%, 1 of 2 inside 80%, 1 of 2 inside 95%; off by ")
     assert good == "2 of 3 as they should be."
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (again("not_applicable", "already on: the loader has two workers"), "already on"),
+        (again("no_difference"), "no difference"),
+        (again("faster"), "NO: workers"),
+    ],
+)
+def test_what_is_found_afterwards_is_said(found: dict[str, str], said: str) -> None:
+    assert row("promised/literal", **agreed(again=[found])).on == said

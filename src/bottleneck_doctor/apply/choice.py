@@ -11,6 +11,7 @@ from bottleneck_doctor.documents.report import Change, FixOutcome, Result
 from bottleneck_doctor.errors import DoctorError
 from bottleneck_doctor.patches.plan import Plan, plan
 from bottleneck_doctor.wording import patch_words, ranking, words
+from bottleneck_doctor.wording.command_words import measured_again
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,7 @@ def _nothing_to_edit(result: Result, fixes: Sequence[FixOutcome], changes: Seque
         )
     todo = [*patch_words.left_out(plan(changes, result.sources), result), *patch_words.notes(changes, result)]
     if todo:
+        todo += [f"Then measure again: {again(result, changes)}"] if any(each.words for each in changes) else []
         return DoctorError("no-change", f"{what} can't be made by editing a file.", " ".join(todo))
     kinds = words.listed(list(dict.fromkeys(words.STATUS_WORDS[fix.status].lower() for fix in fixes)))
     why = f" ({kinds})" if kinds else ""
@@ -117,7 +119,7 @@ def _offered(result: Result) -> str:
     return f"Examine again: {again(result)}"
 
 
-def again(result: Result) -> str:
-    """The command that examines again."""
-    command = words.command_text(words.visible(word) for word in result.method.command)
+def again(result: Result, changes: Sequence[Change] = ()) -> str:
+    """The command that examines again once the changes are made."""
+    command = measured_again(result, changes)
     return f"{command} ({words.MASKED_NOTE})" if words.has_masked(result.method.command) else command

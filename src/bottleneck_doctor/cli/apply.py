@@ -71,7 +71,7 @@ def _apply(result: Result, directory: Path, ids: Sequence[str], check: bool) -> 
         return Exit.WOULD_CHANGE if found.edits else Exit.DONE
     if found.edits:
         say(f"Take it back:  {words.command_text([*patch_words.apply_command(str(directory)), '--undo'])}")
-        say(f"Measure again: {again(result)}")
+        say(f"Measure again: {again(result, choice.changes)}")
     return Exit.DONE
 
 

@@ -3,15 +3,15 @@ switched instead of an edit. Pure."""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bottleneck_doctor import knobs
-from bottleneck_doctor.documents.report import ChangedWords, ConfirmedBy, Result, Setting
+from bottleneck_doctor.documents.report import ConfirmedBy, Result, Setting
 from bottleneck_doctor.patches.plan import PlannedFile, plan
 from bottleneck_doctor.runtime.wire.messages import Found
 from bottleneck_doctor.wording import patch_words, words
+from bottleneck_doctor.wording.command_words import with_words
 from bottleneck_doctor.wording.ranking import Promise
 
 
@@ -58,22 +58,6 @@ def way(result: Result, promise: Promise, arguments: Sequence[str] = ()) -> Way 
     place = f" ({patch_words.place_of(by_hand[0], result)})" if by_hand else ""
     why = left_out[0] if left_out and not by_hand else f"Not all of it is an edit that doctor can make{place}."
     return _by_setting(variables, switched, why)
-
-
-def with_words(arguments: Sequence[str], changed: Sequence[ChangedWords]) -> tuple[str, ...] | None:
-    """The arguments with words changed; None where those that are to be replaced don't stand there."""
-    words = list(arguments)
-    for each in changed:
-        before, after = shlex.split(each.before), shlex.split(each.after)
-        place = len(words)
-        if before:
-            places = range(len(words) - len(before), -1, -1)
-            found = next((at for at in places if words[at : at + len(before)] == before), None)
-            if found is None:
-                return None
-            place = found
-        words[place : place + len(before)] = after
-    return tuple(words)
 
 
 def _by_setting(variables: Mapping[str, str], switched: Setting, why: str) -> Way | str:

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from bottleneck_doctor.edits import backward_passes
 from bottleneck_doctor.edits.diff import ChangeText, as_change
+from bottleneck_doctor.edits.names import changed, names
 from bottleneck_doctor.edits.tree import LOOPS, SCOPES, Edit, SourceTree, Statement, code, last_name, method_call, small
 
 
@@ -32,6 +34,9 @@ def autocast_change(
     if found is None:
         return _in_function(tree, forward_line, backward_line, device) if dtype == "bfloat16" else None
     torch, quote = tree.torch_name or "torch", tree.quote
+    if found.several:
+        # One scaler for several losses takes an edit in more places than these.
+        return _several(tree, found.several, device) if dtype == "bfloat16" else None
     edits, above = _wrapping(tree, found.wrapped, device, dtype)
     notes = []
     if dtype == "float16":
@@ -44,6 +49,18 @@ def autocast_change(
         notes.append("Keep one GradScaler for the whole training: make it where the optimizer is made.")
     edited = tree.edited(edits, above)
     return None if edited is None else as_change(source, edited, tree.lines(found.wrapped[0])[0], " ".join(notes))
+
+
+def _several(tree: SourceTree, rows: Sequence[Sequence[Statement]], device: str) -> ChangeText | None:
+    """Each row of statements under an autocast of its own."""
+    edits: dict[cst.CSTNode, Edit] = {}
+    above: dict[Statement, list[str]] = {}
+    for row in rows:
+        more, lines = _wrapping(tree, row, device, "bfloat16")
+        edits.update(more)
+        above.update(lines)
+    edited = tree.edited(edits, above)
+    return None if edited is None else as_change(tree.source, edited, min(tree.lines(row[0])[0] for row in rows), "")
 
 
 def _wrapping(
@@ -96,12 +113,14 @@ def _in_function(tree: SourceTree, line: int, backward_line: int | None, device:
 @dataclass(frozen=True)
 class _Passes:
     """Statements of one block: those of the forward pass and the loss, that of the backward pass, and what follows.
-    `outer`: the outermost loop around them within their function, or the first of them where there is none."""
+    `outer`: the outermost loop around them within their function, or the first of them where there is none.
+    `several`: where a step makes several backward passes, what each of them needs; empty where it makes one."""
 
     wrapped: Sequence[Statement]
     backward: Statement
     behind: Sequence[Statement]
     outer: Statement
+    several: Sequence[Sequence[Statement]] = ()
 
 
 def _passes(tree: SourceTree, forward_line: int, backward_line: int) -> _Passes | None:
@@ -115,6 +134,9 @@ def _passes(tree: SourceTree, forward_line: int, backward_line: int) -> _Passes 
     if best is None:
         return None
     block, begin, end = best
+    several = backward_passes.needed(tree, block, begin, end)
+    if several is None:
+        return None
     backward, behind = block[end], block[end + 1 :]
     if isinstance(backward, cst.SimpleStatementLine) and small(backward) is None:
         return None  # What stands before it on its line belongs under autocast.
@@ -122,7 +144,7 @@ def _passes(tree: SourceTree, forward_line: int, backward_line: int) -> _Passes 
     # autocast.
     while end - 1 > begin and (
         _is_method(block[end - 1], "zero_grad")
-        or not _names(tree, block[end - 1]) & _changed(tree, block[begin : end - 1])
+        or not names(tree, block[end - 1]) & changed(tree, block[begin : end - 1])
     ):
         end -= 1
     outer = block[begin]
@@ -131,25 +153,7 @@ def _passes(tree: SourceTree, forward_line: int, backward_line: int) -> _Passes 
             break
         if isinstance(each, LOOPS):
             outer = each
-    return _Passes(block[begin:end], backward, behind, outer)
-
-
-def _changed(tree: SourceTree, statements: Sequence[Statement]) -> set[str]:
-    """Names whose values statements may change: what they assign to, and all that stands in lines which are nothing but
-    an expression, such as `losses.append(loss)`."""
-    found: set[str] = set()
-    for statement in statements:
-        for made in tree.nodes((cst.AssignTarget, cst.AnnAssign, cst.AugAssign), statement):
-            found |= _names(tree, made.target)
-        for bound in tree.nodes((cst.For, cst.NamedExpr), statement):
-            found |= _names(tree, bound.target)
-        for node in tree.nodes((cst.AsName, cst.Expr), statement):
-            found |= _names(tree, node)
-    return found
-
-
-def _names(tree: SourceTree, node: cst.CSTNode) -> set[str]:
-    return {name.value for name in tree.nodes(cst.Name, node)}
+    return _Passes(block[begin:end], backward, behind, outer, several)
 
 
 def _on(tree: SourceTree, block: Sequence[Statement], line: int) -> int | None:

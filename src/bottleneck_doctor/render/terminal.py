@@ -32,6 +32,7 @@ from bottleneck_doctor.wording import (
     run_words,
     words,
 )
+from bottleneck_doctor.wording.command_words import measured_again
 
 FIRST_ROWS = 5
 FIRST_WARNINGS = 3
@@ -211,14 +212,16 @@ def _rest(result: Result, faster: int, likely: int) -> str:
 
 def _next(result: Result) -> str:
     """What to do with this outcome: change the line, or give it more time, or run it again."""
-    again = words.command_text(words.visible(word) for word in result.method.command)
     promise = ranking.promise(result)
+    again = measured_again(result, () if promise is None else promise.changes)
     if promise is not None and promise.setting and knobs.by_variables(promise.setting) == promise.setting:
         before = words.setting_text(promise.setting)
         return f"put {before} before the command that starts the training, then measure again: {again}"
     if promise is not None and any(change.words for change in promise.changes):
         # No line is changed for these, or not only.
-        said = [change.note for change in promise.changes if change.words]
+        edited = [change for change in promise.changes if change.diff]
+        said = [f"Change {_places(edited, result)}."] if edited else []
+        said += [change.note for change in promise.changes if change.words]
         return f"{words.visible(' '.join(said))} Then measure again: {again}"
     if promise is not None and promise.changes:
         return f"change {words.visible(_places(promise.changes, result))}, then measure again: {again}"

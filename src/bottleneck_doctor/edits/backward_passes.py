@@ -1,0 +1,87 @@
+"""A step that makes several backward passes, as the two of a GAN do: which statements lead to each of them. Pure.
+
+What is switched on for forward pass and loss must not stay on over a backward pass, or over a step of the optimizer,
+between two of them. Autocast keeps the weights that it has converted until it is left, so the next forward pass would
+compute with weights from before the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import libcst as cst
+
+from bottleneck_doctor.edits.names import changed, names
+from bottleneck_doctor.edits.tree import SCOPES, SourceTree, Statement, last_name, method_call
+
+_OF_OPTIMIZERS = ("step", "zero_grad", "update")
+_OF_LOSSES = {"backward", "scale", "sum", "mean"}
+"""What may be called in the line of a backward pass: no forward pass lies there."""
+
+
+def needed(tree: SourceTree, block: Sequence[Statement], forward: int, backward: int) -> list[list[Statement]] | None:
+    """What each backward pass of a block needs, without what it does not; empty where there is one pass only. None
+    where one of several has its forward pass on the same line.
+
+    `forward` and `backward`: the numbers of the statements with the first forward and the last backward pass.
+    """
+    passes = sorted({backward, *_passes(tree, block)})
+    if len(passes) < 2:
+        return []
+    if any(_computes(tree, each) for end in passes for each in tree.nodes(cst.SimpleStatementLine, block[end])):
+        return None
+    rows = []
+    for begin, end in zip([0, *(each + 1 for each in passes[:-1])], passes, strict=True):
+        inner = _inside(tree, block[end])
+        if begin <= forward < end:
+            # It is known where this forward pass begins.
+            used = _leads_to(tree, block[forward:end], block[end])
+            rows.append(list(block[forward : block.index(used[-1]) + 1 if used else end]))
+        elif not inner:
+            rows.append(_leads_to(tree, block[begin:end], block[end]))
+        rows += inner
+    return [row for row in rows if row]
+
+
+def _inside(tree: SourceTree, statement: Statement) -> list[list[Statement]]:
+    """The same for the backward passes in the blocks of a statement, as far as something is called for them there."""
+    rows = []
+    for inner in tree.nodes(cst.IndentedBlock, statement):
+        block, begin = tree.block(inner), 0
+        for end in _passes(tree, block) if tree.function(inner) is tree.function(statement) else ():
+            rows.append(_leads_to(tree, block[begin:end], block[end]))
+            begin = end + 1
+    return [row for row in rows if any(tree.nodes(cst.Call, each) for each in row)]
+
+
+def _passes(tree: SourceTree, block: Sequence[Statement]) -> list[int]:
+    """The numbers of the statements that make backward passes."""
+    return [number for number, each in enumerate(block) if _goes_back(tree, each)]
+
+
+def _goes_back(tree: SourceTree, statement: Statement) -> bool:
+    if isinstance(statement, SCOPES):
+        return False
+    calls = [call for call in tree.nodes(cst.Call, statement) if last_name(call.func) == "backward"]
+    return any(tree.function(call) is tree.function(statement) for call in calls)
+
+
+def _computes(tree: SourceTree, line: cst.SimpleStatementLine) -> bool:
+    """Whether a line makes a backward pass and something else."""
+    called = {last_name(call.func) for call in tree.nodes(cst.Call, line)}
+    return "backward" in called and (len(line.body) > 1 or bool(called - _OF_LOSSES))
+
+
+def _leads_to(tree: SourceTree, statements: Sequence[Statement], end: Statement) -> list[Statement]:
+    """From the first to the last of those that make what `end` uses."""
+    wanted, used = names(tree, end), []
+    for number in reversed(range(len(statements))):
+        if changed(tree, [statements[number]]) & wanted and not _is_of_optimizer(statements[number]):
+            wanted |= names(tree, statements[number])
+            used.append(number)
+    return list(statements[used[-1] : used[0] + 1]) if used else []
+
+
+def _is_of_optimizer(statement: Statement) -> bool:
+    made = method_call(statement)
+    return made is not None and made[1].attr.value in _OF_OPTIMIZERS
