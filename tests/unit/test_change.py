@@ -418,6 +418,31 @@ def test_clearing_gradients_stays_outside() -> None:
     assert added(change)[-1] == "                loss = criterion(out, y)"
 
 
+def test_what_is_kept_of_a_step_stays_outside() -> None:
+    """Metrics and logs stand behind the loss in most programs, and are no part of what autocast is for."""
+    step = "loss = criterion(out, y)\n"
+    lines = ["accuracy, best = measured(out, y)", "losses.update(loss.item(), len(x))", "total += loss.item()"]
+    change = autocast(STEP.replace(step, step + "".join(f"            {line}\n" for line in lines)))
+    assert change is not None
+    assert added(change)[1:] == ["                out = model(x)", "                loss = criterion(out, y)"]
+
+
+def test_losses_that_are_gathered_are_a_part_of_the_loss() -> None:
+    step = "loss = criterion(out, y)\n"
+    summed = STEP.replace(step, "parts.append(criterion(out, y))\n").replace("loss.backward()", "sum(parts).backward()")
+    change = autocast(summed)
+    assert change is not None
+    assert added(change)[1:] == ["                out = model(x)", "                parts.append(criterion(out, y))"]
+
+
+def test_a_loss_that_is_changed_in_a_condition_is_a_part_of_it() -> None:
+    step = "loss = criterion(out, y)\n"
+    more = "            if model.extra:\n                loss = loss + model.extra(out)\n            print(loss)\n"
+    change = autocast(STEP.replace(step, step + more))
+    assert change is not None
+    assert added(change)[-1] == "                    loss = loss + model.extra(out)"
+
+
 def test_leaves_the_inside_of_formatted_strings_alone() -> None:
     source = STEP.replace("loss = criterion(out, y)", 'log = f"""a\n  {x:>{\n 3}} b\n"""\n            loss = f(out)')
     change = autocast(source)
@@ -560,6 +585,8 @@ def test_refuses_what_is_not_one_block(source: str) -> None:
     assert autocast_change(source, forward, backward, "cpu", "bfloat16") is None
 
 
+BF16 = "bfloat16"
+
 IN_FUNCTION = """\
 import torch
 def compute_loss(model, batch):
@@ -594,6 +621,17 @@ def test_wraps_a_function_that_returns_the_loss(backward: int | None) -> None:
     )
     assert change.line == 5
     assert autocast_change(IN_FUNCTION, 6, backward, "cpu", "float16") is None, "nothing would scale the loss"
+
+
+def test_logs_of_a_training_step_stay_outside() -> None:
+    """As a step of Lightning has them between its loss and the line that returns it."""
+    step = ["x, y = batch", "out = self.net(x)", "loss = f(out, y)", "self.log('loss', loss)", "self.accuracy(out, y)"]
+    body = "".join(f"        {line}\n" for line in [*step, "return loss"])
+    change = autocast_change(
+        f"import torch\nclass Net:\n    def training_step(self, batch):\n{body}", 5, None, "cpu", BF16
+    )
+    assert change is not None
+    assert added(change)[1:] == ["            out = self.net(x)", "            loss = f(out, y)"]
 
 
 def test_what_is_computed_in_the_line_that_returns_the_loss_is_wrapped_too() -> None:

@@ -12,7 +12,7 @@ import libcst as cst
 
 from bottleneck_doctor.edits import backward_passes
 from bottleneck_doctor.edits.diff import ChangeText, as_change
-from bottleneck_doctor.edits.names import changed, names
+from bottleneck_doctor.edits.names import until_used
 from bottleneck_doctor.edits.tree import LOOPS, SCOPES, Edit, SourceTree, Statement, code, last_name, method_call, small
 
 
@@ -92,11 +92,11 @@ def _in_function(tree: SourceTree, line: int, backward_line: int | None, device:
         return None
     between = [each for each in (inner, *tree.around(inner)) if tree.holds(function.body, each)]
     # What is computed in the line that returns it belongs to it.
-    wrapped = block[begin:] if tree.nodes(cst.Call, within=end) else block[begin:-1]
-    calls = [last_name(call.func) for each in wrapped for call in tree.nodes(cst.Call, within=each)]
+    wrapped = block[begin:] if tree.nodes(cst.Call, within=end) else until_used(tree, block[begin:-1], end.value)
+    calls = [last_name(call.func) for each in block[begin:] for call in tree.nodes(cst.Call, within=each)]
     if (
         not wrapped
-        or (backward_line is not None and _on(tree, wrapped, backward_line) is not None)
+        or (backward_line is not None and _on(tree, block[begin:], backward_line) is not None)
         or any(isinstance(each, (*LOOPS, *SCOPES)) for each in between)
         or tree.nodes(cst.Yield, within=function.body)
         or {"backward", "step", "zero_grad"} & set(calls)
@@ -140,20 +140,16 @@ def _passes(tree: SourceTree, forward_line: int, backward_line: int) -> _Passes 
     backward, behind = block[end], block[end + 1 :]
     if isinstance(backward, cst.SimpleStatementLine) and small(backward) is None:
         return None  # What stands before it on its line belongs under autocast.
-    # Gradients are often cleared between loss and backward pass, and the next batch fetched; neither has a place under
-    # autocast.
-    while end - 1 > begin and (
-        _is_method(block[end - 1], "zero_grad")
-        or not names(tree, block[end - 1]) & changed(tree, block[begin : end - 1])
-    ):
-        end -= 1
+    # Between loss and backward pass, gradients are cleared, metrics kept, and the next batch fetched. None of that has
+    # a place under autocast.
+    wrapped = until_used(tree, block[begin:end], backward)
     outer = block[begin]
     for each in tree.around(block[begin]):
         if isinstance(each, SCOPES):
             break
         if isinstance(each, LOOPS):
             outer = each
-    return _Passes(block[begin:end], backward, behind, outer, several)
+    return _Passes(wrapped, backward, behind, outer, several)
 
 
 def _on(tree: SourceTree, block: Sequence[Statement], line: int) -> int | None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import libcst as cst
 
-from bottleneck_doctor.edits.names import changed, names
+from bottleneck_doctor.edits.names import changed, names, until_used
 from bottleneck_doctor.edits.tree import SCOPES, SourceTree, Statement, last_name, method_call
 
 _OF_OPTIMIZERS = ("step", "zero_grad", "update")
@@ -35,8 +35,7 @@ def needed(tree: SourceTree, block: Sequence[Statement], forward: int, backward:
         inner = _inside(tree, block[end])
         if begin <= forward < end:
             # It is known where this forward pass begins.
-            used = _leads_to(tree, block[forward:end], block[end])
-            rows.append(list(block[forward : block.index(used[-1]) + 1 if used else end]))
+            rows.append(until_used(tree, block[forward:end], block[end]))
         elif not inner:
             rows.append(_leads_to(tree, block[begin:end], block[end]))
         rows += inner
@@ -76,7 +75,7 @@ def _leads_to(tree: SourceTree, statements: Sequence[Statement], end: Statement)
     """From the first to the last of those that make what `end` uses."""
     wanted, used = names(tree, end), []
     for number in reversed(range(len(statements))):
-        if changed(tree, [statements[number]]) & wanted and not _is_of_optimizer(statements[number]):
+        if changed(tree, statements[number]) & wanted and not _is_of_optimizer(statements[number]):
             wanted |= names(tree, statements[number])
             used.append(number)
     return list(statements[used[-1] : used[0] + 1]) if used else []
