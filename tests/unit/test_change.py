@@ -585,8 +585,6 @@ def test_refuses_what_is_not_one_block(source: str) -> None:
     assert autocast_change(source, forward, backward, "cpu", "bfloat16") is None
 
 
-BF16 = "bfloat16"
-
 IN_FUNCTION = """\
 import torch
 def compute_loss(model, batch):
@@ -627,9 +625,8 @@ def test_logs_of_a_training_step_stay_outside() -> None:
     """As a step of Lightning has them between its loss and the line that returns it."""
     step = ["x, y = batch", "out = self.net(x)", "loss = f(out, y)", "self.log('loss', loss)", "self.accuracy(out, y)"]
     body = "".join(f"        {line}\n" for line in [*step, "return loss"])
-    change = autocast_change(
-        f"import torch\nclass Net:\n    def training_step(self, batch):\n{body}", 5, None, "cpu", BF16
-    )
+    source = f"import torch\nclass Net:\n    def training_step(self, batch):\n{body}"
+    change = autocast_change(source, 5, None, "cpu", "bfloat16")
     assert change is not None
     assert added(change)[1:] == ["            out = self.net(x)", "            loss = f(out, y)"]
 
