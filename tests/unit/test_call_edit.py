@@ -37,6 +37,10 @@ def change(source: str, code: str = CODE) -> ChangeText:
         ("import torch\r\nx = 1\r\n", f"import torch\r\n{CODE}\r\nx = 1\r\n"),
         ("import torch\ndef f():\n    import torch\n", f"import torch\n{CODE}\ndef f():\n    import torch\n"),
         ("x = 1\n", f"import torch\n{CODE}\nx = 1\n"),
+        (
+            "import os\nos.nice(1)\nimport torch\nimport yaml\n\nfrom a import b\nx = 1\nimport c\n",
+            f"import os\nos.nice(1)\nimport torch\nimport yaml\n\nfrom a import b\n{CODE}\nx = 1\nimport c\n",
+        ),
     ],
 )
 def test_the_call_goes_below_the_imports(before: str, after: str) -> None:

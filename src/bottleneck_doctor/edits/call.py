@@ -90,16 +90,17 @@ def _added(tree: SourceTree, code: str) -> ChangeText | None:
 
 
 def _last_import(tree: SourceTree) -> Statement | None:
-    """The last of the imports that begin the file (its docstring, where it has none), or a later one of torch."""
-    last = None
+    """The last of the imports that begin the file (its docstring, where it has none), or of those with torch's."""
+    last = before = None
     leading = True
     for statement in tree.block(tree.module):
         inside = statement.body if isinstance(statement, cst.SimpleStatementLine) else ()
         imports = [each for each in inside if isinstance(each, (cst.Import, cst.ImportFrom))]
         leading = leading and (bool(imports) or is_docstring(statement))
         names = [dotted(alias.name) for each in imports if isinstance(each, cst.Import) for alias in each.names]
-        if leading or "torch" in names:
+        if leading or "torch" in names or (imports and before is last):
             last = statement
+        before = statement
     return last
 
 
