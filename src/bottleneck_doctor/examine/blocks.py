@@ -224,7 +224,7 @@ class Blocks:
             self.selection.choose(live.session.number)
         if exploring and self.selection.chosen_after:
             # Only this session chooses, so that the later ones confirm a choice that they did not make.
-            self.selection.climb()
+            self.selection.climb(one_more=not scarce)
             self.beside.set_apart(live, self.prober.costs, alone=not self.wanted())
             self._ask_for_time()
             if self._sessions is None:

@@ -20,6 +20,9 @@ from bottleneck_doctor.measure.supply import WAITING
 WORTH_TRYING = 1.02
 """A fix is not tried if its ceiling is below this ratio, and not combined if it brings less by itself."""
 MOST_RUNGS = 4
+MUCH = 1.3
+"""If a fix that loads faster brings this much, one that computes faster may bring something on top of it which it did
+not bring alone: then computing is a larger part of a step."""
 
 
 Rungs = list[tuple[str, Setting]]
@@ -40,11 +43,15 @@ class Ladder:
         """As they were before changes that brought nothing were left out; empty if none was."""
         self._known: frozenset[str] = frozenset()
         """Keys of what had been measured when they were chosen."""
+        self._one_more = False
 
-    def climb(self, candidates: Sequence[Candidate], measured: Measurements, workers: Setting) -> None:
-        """Choose the rungs by what is measured so far. `workers`: as for `rungs`."""
-        self._known = frozenset(measured.sessions_by_key())
-        self.rungs = _best(candidates, measured, workers)
+    def climb(
+        self, candidates: Sequence[Candidate], measured: Measurements, workers: Setting, *, one_more: bool = False
+    ) -> None:
+        """Choose the rungs by what is measured so far. `workers`: as for `rungs`. `one_more`: there is time for a rung
+        that may bring nothing."""
+        self._known, self._one_more = frozenset(measured.sessions_by_key()), one_more
+        self.rungs = _best(candidates, measured, workers, one_more=one_more)
 
     def climb_on(self, candidates: Sequence[Candidate], measured: Measurements, workers: Setting) -> bool:
         """Choose the rungs again if something that was measured for the first time since then seems to pay, or if steps
@@ -60,7 +67,7 @@ class Ladder:
         if self._chosen or (not pays and fed == self.rungs):
             return False
         self._known = frozenset(measured.sessions_by_key())
-        best = _best(candidates, measured, workers) if pays else fed
+        best = _best(candidates, measured, workers, one_more=self._one_more) if pays else fed
         first, last = (self.rungs[0][1], self.rungs[-1][1]) if self.rungs else ({}, {})
         if not best or best[-1][1].items() <= last.items() or not _but_workers(first) <= _but_workers(best[-1][1]):
             return False
@@ -93,9 +100,10 @@ class Ladder:
         return self._chosen if self._chosen and few else self.rungs
 
 
-def _best(candidates: Sequence[Candidate], measured: Measurements, workers: Setting) -> Rungs:
+def _best(candidates: Sequence[Candidate], measured: Measurements, workers: Setting, *, one_more: bool) -> Rungs:
     tried = {each.fix.id: [{**each.base, **setting} for setting in each.settings] for each in candidates}
-    made = rungs(tried, measured.speeds(), workers, measured.found.num_workers)
+    more = {each.fix.id for each in candidates if one_more and each.fix.target == "compute"}
+    made = rungs(tried, measured.speeds(), workers, measured.found.num_workers, more)
     if not made:
         made = _fastest(tried, measured.speeds())
     fed = _with_more_workers(made, candidates, measured)
@@ -144,15 +152,21 @@ def _but_workers(setting: Setting) -> Set[tuple[str, SettingValue]]:
 
 
 def rungs(
-    tried: Mapping[str, Sequence[Setting]], speeds: Mapping[str, float], workers: Setting, own_workers: int
+    tried: Mapping[str, Sequence[Setting]],
+    speeds: Mapping[str, float],
+    workers: Setting,
+    own_workers: int,
+    more: Set[str] = frozenset(),
 ) -> Rungs:
     """The rungs: the best fix first, then each other fix that promised a gain by itself; empty if there are fewer than
     two.
 
     `tried`: settings by fix, including what they build on. `speeds`: those of settings, by key. `workers`: the best
-    number of workers, empty if that is the user's own (`own_workers`).
+    number of workers, empty if that is the user's own (`own_workers`). `more`: fixes of which the best is added, even
+    if it brought nothing by itself, where the first rung is none of them and brings `MUCH`.
     """
     gains: list[tuple[float, str, Setting]] = []
+    alike: list[tuple[float, str, Setting]] = []
     if workers:
         fix = next(fix for fix, settings in tried.items() if workers in settings)
         gains.append((speeds[labels.key_of(workers)], fix, workers))
@@ -165,7 +179,11 @@ def rungs(
         )
         if gain > WORTH_TRYING:
             gains.append((gain, fix, setting))
+        elif gain > 1 / WORTH_TRYING and fix in more:
+            alike.append((gain, fix, setting))
     gains.sort(key=lambda gain: -gain[0])
+    if alike and gains and gains[0][0] >= MUCH and gains[0][1] not in more:
+        gains.append(max(alike, key=lambda gain: gain[0]))
     best = [(fix, setting) for _, fix, setting in gains[:MOST_RUNGS]]
     # If there is no time for what takes long to try, the rungs below it are measured all the same.
     return _stacked(sorted(best, key=lambda each: knobs.is_dear(each[1])), own_workers)

@@ -377,9 +377,9 @@ class Selection:
             return {}
         return num_workers.setting_of(best)
 
-    def climb(self) -> None:
-        """Choose the ladder of the combination."""
-        self.ladder.climb(self.candidates, self.measured, self.best_workers())
+    def climb(self, *, one_more: bool = False) -> None:
+        """Choose the ladder of the combination. `one_more`: as for `Ladder.climb`."""
+        self.ladder.climb(self.candidates, self.measured, self.best_workers(), one_more=one_more)
 
     def climb_on(self) -> bool:
         """Extend the ladder by what a later session tried for the first time. Returns whether it grew."""
