@@ -20,6 +20,7 @@ from bottleneck_doctor.explain.explainer import (
     reserve,
 )
 from bottleneck_doctor.measure.budget import Allowance, Budget
+from bottleneck_doctor.profiling.pyspy import usual_rate
 from bottleneck_doctor.session.ending import Ending, SessionOver
 from bottleneck_doctor.system.progress import choose_progress
 
@@ -41,6 +42,11 @@ def make(seconds: float = 10.0, now: Passing | None = None) -> Explainer:
     progress = choose_progress(quiet=True, verbose=False)
     allowance = Allowance(budget, seconds, inside=budget.strict)
     return Explainer(unused, unused, budget, progress, ExplainOptions(folder=Path()), allowance)
+
+
+@pytest.mark.parametrize(("processes", "rate"), [(1, 100), (4, 100), (5, 80), (11, 36), (1000, 1)])
+def test_many_processes_are_sampled_less_often(processes: int, rate: int) -> None:
+    assert usual_rate(processes) == rate
 
 
 def test_our_own_budget_is_left_whole() -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from tests.unit.test_selection import FOUND
 
+from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.examine.likeliest import all_lost, in_turn, likely_workers
 from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.measure.measurements import Measurements
@@ -81,6 +82,31 @@ def test_a_combination_comes_behind_what_leads(selection: Selection) -> None:
     probes = [both, *selection.probes(1, first_block=True)]
     made = in_turn(probes, selection.candidates, {AMP: 1.2, "num_workers=2": 1.1}, WAITS, FOUND)
     assert [each.key for each in made][:3] == [AMP, "both", "num_workers=2"]
+
+
+CACHED = "cached_samples=True,num_workers=0"
+TOGETHER = "autocast=bfloat16,num_workers=2"
+
+
+@pytest.mark.parametrize(("speed", "place"), [(None, 1), (1.2, 1), (0.97, None)])
+def test_a_part_of_what_leads_comes_right_behind_it(speed: float | None, place: int | None) -> None:
+    """Keeping the samples in a list takes the workers away, too: that alone may be what helps."""
+    found = replace(FOUND, num_workers=4)
+    selection = Selection(Measurements(found), frozenset(), frozenset())
+    cached: Setting = {"cached_samples": True, "num_workers": 0}
+    next(each for each in selection.candidates if each.fix.id == "cached-samples").settings = [cached]
+    speeds = {CACHED: 1.4, "num_workers=2": 1.25} | ({} if speed is None else {"num_workers=0": speed})
+    probes = selection.probes(2, first_block=True)
+    keys = [each.key for each in in_turn(probes, selection.candidates, speeds, WAITS, found)]
+    assert keys[0] == CACHED
+    assert (keys.index("num_workers=0") == 1) == (place == 1)
+
+
+def test_the_parts_of_a_combination_are_known(selection: Selection) -> None:
+    probes = [*selection.probes(2, first_block=True), probe(TOGETHER, {"autocast": "bfloat16", "num_workers": 2})]
+    speeds = {TOGETHER: 1.5, AMP: 1.05, "num_workers=2": 1.2, "num_workers=1": 1.15}
+    keys = [each.key for each in in_turn(probes, selection.candidates, speeds, WAITS, FOUND)]
+    assert keys[:4] == [TOGETHER, "num_workers=2", "num_workers=1", AMP]
 
 
 def test_computing_comes_first_once_a_setting_is_known_under_which_steps_hardly_wait(selection: Selection) -> None:

@@ -47,8 +47,8 @@ from bottleneck_doctor.errors import Exit
     "--rate",
     metavar="HZ",
     type=click.IntRange(1, 1000),
-    default=100,
-    help="How many samples py-spy takes per second (default: 100).",
+    default=None,
+    help="How many samples py-spy takes of each process per second (default: 100, or fewer with many workers).",
 )
 @click.option("--native", is_flag=True, help="Let py-spy sample native code too (slower).")
 @click.option("--no-source", is_flag=True, help="Show no lines of your code in the report or in messages.")
@@ -68,7 +68,7 @@ def command(
     line: str | None,
     python: str | None,
     no_explain: bool,
-    rate: int,
+    rate: int | None,
     native: bool,
     in_place: bool,
     no_source: bool,

@@ -32,7 +32,7 @@ class Turn(IntEnum):
     """Groups of probes, in the order of their turns."""
 
     LEADING = 0
-    """The fastest so far."""
+    """The fastest so far, and then what changes a part of it: that may be as fast, and is the smaller change."""
     TOGETHER = 1
     """A combination of what was measured: the only one that may be faster by a lot."""
     LATE = 2
@@ -63,16 +63,21 @@ def in_turn(
     of = {labels.key_of({**each.base, **setting}): each for each in candidates for setting in each.settings}
     likely = likely_workers(candidates, supply, found)
     known = [each for each in probes if is_candidate(each) and each.key in speeds]
-    leading = max(known, key=lambda each: speeds[each.key]).key if known else ""
+    fastest = max(known, key=lambda each: speeds[each.key], default=None)
+    leading = fastest.as_setting() if fastest is not None and speeds[fastest.key] >= WORTH_TRYING else {}
+    # Of a combination, each part was chosen because it was faster by itself.
+    whole = leading if labels.key_of(leading) in of else {}
     by_far = any(speed > LARGE for key, speed in speeds.items() if key in of)
 
     def place(each: Probe) -> Place:
         if not is_candidate(each):
             return (Turn.CEILING,)
         speed, candidate = speeds.get(each.key), of.get(each.key)
+        if each.as_setting() == leading:
+            return (Turn.LEADING,)
+        if each.as_setting().items() < whole.items() and (speed or WORTH_TRYING) >= WORTH_TRYING:
+            return (Turn.LEADING, 1.0)
         if speed is not None:
-            if each.key == leading and speed >= WORTH_TRYING:
-                return (Turn.LEADING,)
             return (Turn.MEASURED if speed >= WORTH_TRYING else Turn.IDLE if speed >= LOST else Turn.LOST, -speed)
         if candidate is None:
             return (Turn.TOGETHER,)

@@ -63,7 +63,7 @@ def _standing(speed: float, best: float, without: float) -> Standing:
 
 def _priority(standing: Standing, *, chosen: bool, leads: bool) -> int:
     """The priority of a setting. `chosen`: the best ones were chosen. `leads`: it is the fastest, which every answer
-    needs."""
+    needs, or a part of that."""
     if standing is Standing.LOSING:
         return 3
     if not chosen or standing < Standing.PROMISING:
@@ -266,12 +266,13 @@ class Selection:
         standings = self._standings(speeds)
         # If nothing seems to bring anything, the time goes into making sure of that.
         winning = max((Standing.LEADING, *(standing for _, standing in standings)))
-        promising = [labels.key_of(whole) for whole, standing in standings if standing is Standing.PROMISING]
-        fastest = max(promising, key=lambda key: speeds.get(key, 0.0), default="")
+        promising = [whole for whole, standing in standings if standing is Standing.PROMISING]
+        fastest: Setting = max(promising, key=lambda whole: speeds.get(labels.key_of(whole), 0.0), default={})
         for whole, standing in standings:
             again = first_block or standing >= (Standing.LEADING if self.chosen_after else Standing.BEHIND)
             if again and (standing is winning or not enough(labels.key_of(whole), standing)):
-                leads = labels.key_of(whole) == fastest
+                # What changes a part of it may be as fast, and is the smaller change.
+                leads = whole == fastest or (whole.items() < fastest.items() and standing is Standing.PROMISING)
                 add(whole, _priority(standing, chosen=self.chosen_after > 0, leads=leads))
         return [each for each in (*chosen.values(), *self._ceilings(session, sessions)) if self.alive(each)]
 

@@ -37,7 +37,7 @@ from bottleneck_doctor.measure.starter import Live
 from bottleneck_doctor.monitor import UsageWatch
 from bottleneck_doctor.profiling.device import device_profile
 from bottleneck_doctor.profiling.lines import functions_to_profile, line_profile, line_setting
-from bottleneck_doctor.profiling.pyspy import RATE, PySpySampler
+from bottleneck_doctor.profiling.pyspy import PySpySampler, usual_rate
 from bottleneck_doctor.profiling.sampling import sampling_profile
 from bottleneck_doctor.session.ending import SessionOver
 from bottleneck_doctor.system.output import ARTIFACTS_NAME
@@ -100,10 +100,11 @@ def reserve(budget: Budget) -> Allowance:
 
 @dataclass(frozen=True, kw_only=True)
 class ExplainOptions:
-    """What the user wants of the explanation. `folder`: where raw files are put meanwhile."""
+    """What the user wants of the explanation. `folder`: where raw files are put meanwhile. `rate`: samples a second of
+    each process; None: as many as slow them little."""
 
     folder: Path
-    rate: int = RATE
+    rate: int | None = None
     native: bool = False
 
 
@@ -249,10 +250,10 @@ class Explainer:
             return
         seconds = min(SAMPLED_SECONDS, max(SMALLEST_SCALE * SAMPLED_SECONDS, FIRST_SHARE * self.allowance.seconds))
 
+        rate = self._options.rate or usual_rate(1 + self._measured.found.num_workers)
+
         def gather() -> None:
-            sampler = self._make_sampler(
-                hello.pid, self._options.folder, rate=self._options.rate, native=self._options.native
-            )
+            sampler = self._make_sampler(hello.pid, self._options.folder, rate=rate, native=self._options.native)
             file = sampled(sampler, self._prober, live.session, seconds, most_seconds=most_seconds)
             if isinstance(file, Warning):
                 self.explanation.missing.append(file)
@@ -260,7 +261,7 @@ class Explainer:
             try:
                 profile = sampling_profile(
                     [file],
-                    rate=self._options.rate,
+                    rate=rate,
                     seconds=sampler.seconds,
                     main_pids=[hello.pid],
                     own_roots=[Path.cwd()],
