@@ -94,3 +94,37 @@ def test_lines_are_those_of_the_file_as_it_is(tmp_path: Path) -> None:
     found = replace(FOUND, device="cpu", loader_site=None, forward_site=sites[0], backward_site=sites[1])
     both = changes_for({"autocast": "bfloat16", "intra_op_threads": 1}, found, [str(path)])
     assert any("`--amp` (train.py, line 5)" in change.note for change in both)
+
+
+UNFOLLOWED = """\
+import argparse
+import torch
+from torch.utils.data import DataLoader
+parser = argparse.ArgumentParser()
+parser.add_argument('--num_workers', type=int, default=10)
+parser.add_argument('--batch_size', type=int, default=8)
+class Experiment:
+    def __init__(self, args):
+        self.args = args
+    def train(self):
+        for x in DataLoader(rows, num_workers=self.args.num_workers):
+            model(x).sum().backward()
+{made}(parser.parse_args()).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), " `--num_workers` (train.py, line 5) may be that option."),
+        (("--num_workers", "10"), ""),
+    ],
+)
+def test_the_option_that_a_value_may_come_from_is_named(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(UNFOLLOWED.format(made="{'train': Experiment}['train']"))
+    here = Site(file=str(path), line=11)
+    found = replace(FOUND, device="cpu", num_workers=10, loader_site=here, forward_site=None, backward_site=None)
+    (only,) = changes_for({"num_workers": 0}, found, [str(path), *words])
+    told = "`self.args.num_workers` sets num_workers now. If it is an option of your program, set it to 0 there."
+    assert only.note == told + said

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
-from bottleneck_doctor.edits import arguments
+from bottleneck_doctor.edits import arguments, own_options
 from bottleneck_doctor.edits.drafts import Drafts
 from bottleneck_doctor.edits.elsewhere import Elsewhere, reaches
 from bottleneck_doctor.edits.loader_target import POSITIONS, Target
@@ -148,7 +148,8 @@ def _in_place(target: Target, follower: Follower, plan: Plan, name: str, place: 
     if now is None:
         quoted = written(value, tree.quote)
         note = f"`{said(present)}` sets {name} now. If it is an option of your program, set it to {quoted} there."
-        plan.notes.append(note)
+        option = own_options.of_value(present, follower)
+        plan.notes.append(f"{note} {option}".rstrip())
 
 
 def _in_members(target: Target, follower: Follower, plan: Plan, name: str, called: str, value: object) -> None:

@@ -28,23 +28,35 @@ def note(names: Sequence[str], follower: Follower, said: str = "") -> str:
 
     `names`: as in `KnobSpec.options`.
     """
+    told = _named(names, follower, said)[:MOST_NAMED]
+    if not told:
+        return ""
+    options, they = ("an option", "it brings") if len(told) == 1 else ("options", "they bring")
+    return (
+        f"The program has {options} of its own that may do this: {words.listed(told)}. `doctor try --args` measures "
+        f"what {they}."
+    )
+
+
+def of_value(expression: cst.BaseExpression, follower: Follower) -> str:
+    """The sentence that names the option which may give `args.workers` its value, because it is called so; "" where
+    there is none, or more than one."""
+    name = last_name(expression) if isinstance(expression, cst.Attribute) else ""
+    told = _named([_plain(name)], follower) if name else []
+    return f"{told[0]} may be that option." if len(told) == 1 else ""
+
+
+def _named(names: Sequence[str], follower: Follower, said: str = "") -> list[str]:
+    """The options called so, and where they are declared, but for those that the command line gives."""
     given = {word.partition("=")[0] for word in follower.command_line.behind}
-    found = [
-        (max(spellings, key=len), file, line)
+    return [
+        f"`{max(spellings, key=len)}` ({PurePath(file).name}, line {line})"
         for file in _files(follower)
         for line, spellings in _declared(file, follower)
         if any(_plain(each) in names for each in spellings)
         and given.isdisjoint(spellings)
         and not any(f"`{each}`" in said for each in spellings)
     ]
-    if not found:
-        return ""
-    told = [f"`{option}` ({PurePath(file).name}, line {line})" for option, file, line in found[:MOST_NAMED]]
-    options, they = ("an option", "it brings") if len(told) == 1 else ("options", "they bring")
-    return (
-        f"The program has {options} of its own that may do this: {words.listed(told)}. `doctor try --args` measures "
-        f"what {they}."
-    )
 
 
 def _files(follower: Follower) -> Iterator[str]:
