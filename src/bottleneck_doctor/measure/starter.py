@@ -268,9 +268,11 @@ class Starter:
 
 
 def _turn(stack: contextlib.ExitStack) -> Path:
-    """A new file by which processes take turns until they stand at their loops."""
+    """A new file by which processes take turns until they stand at their loops. If there is no room for it, they train
+    at once."""
     file = stack.enter_context(scratch.borrowed()) / whose_turn.NAME
-    file.touch()
+    with contextlib.suppress(OSError):
+        file.touch()
     return file
 
 
