@@ -54,6 +54,8 @@ LOADERS = (
     "val = DataLoader('val', num_workers=args.workers)\n"
 )  # fmt: skip
 
+HANDS_ON = "def made(rows, **given):\n    return DataLoader(rows, **given)\n"
+
 IN_THE_CALL = [
     one("nothing given", "loader = DataLoader('train')\n"),
     one("several at once", "loader = DataLoader('train', batch_size=4)\n", setting=KEPT),
@@ -128,6 +130,35 @@ IN_THE_CALL = [
         "loader = DataLoader(\n    'train',\n    num_workers=2,\n    prefetch_factor=4,  # tuned\n"
         "    persistent_workers=True,\n    shuffle=True,\n)\n",
         setting=NONE,
+    ),
+    one(
+        "names that a function hands on",
+        ARGPARSE
+        + "parser.add_argument('--workers', type=int, default=1)\n"
+        + PARSED
+        + HANDS_ON
+        + "train = made('train', num_workers=args.workers)\n",
+    ),
+    one(
+        "names that a class hands on",
+        "class Endless:\n    def __init__(self, rows, **kwargs):\n        self.loader = DataLoader(rows, **kwargs)\n"
+        "train = Endless('train', num_workers=1, batch_size=4)\n",
+        setting=KEPT,
+    ),
+    one("names that nobody gives", HANDS_ON + "train = made('train', shuffle=True)\n"),
+    overridden(
+        "names that are given differently",
+        HANDS_ON + "train = made('train', num_workers=1)\nval = made('val', num_workers=2)\n",
+    ),
+    overridden(
+        "names that are changed before they are handed on",
+        "def made(rows, **given):\n    given.setdefault('num_workers', 1)\n    return DataLoader(rows, **given)\n"
+        "train = made('train')\n",
+    ),
+    overridden(
+        "names of names",
+        HANDS_ON
+        + "given = {'num_workers': 1}\ngiven.update(more=1)\ndel given['more']\ntrain = made('train', **given)\n",
     ),
     refused(
         "two on a line", "a, b = DataLoader('train'), DataLoader('val')\n", "Several loaders are made on this line"
@@ -216,19 +247,18 @@ HANDED_ON = [
         setting={"num_workers": 4, "pin_memory": True},
         val={"num_workers": 1},
     ),
-    overridden(
-        "whatever comes", "def load(**options):\n    return DataLoader('train', **options)\nload(num_workers=1)\n"
-    ),
+    one("whatever comes", HANDS_ON + "train = made('train', num_workers=1)\n"),
     one(
         "a dict, without workers",
         "options = {\n    'num_workers': 2,\n    'prefetch_factor': 3,\n    'batch_size': 4,\n}\n"
         "loader = DataLoader('train', **options)\n",
         setting=NONE,
     ),
+    one("whatever comes, without workers", HANDS_ON + "train = made('train', num_workers=1)\n", setting=NONE),
     refused(
-        "whatever comes, without workers",
-        "def load(**options):\n    return DataLoader('train', **options)\nload(num_workers=1)\n",
-        "`**options` may hold num_workers; set num_workers=0 where it is made.",
+        "whatever comes to each, without workers",
+        HANDS_ON + "train = made('train', num_workers=1)\nval = made('val', num_workers=2)\n",
+        "`**given` may hold num_workers; set num_workers=0 where it is made.",
         setting=NONE,
     ),
     one("wrapped", "from wrappers import prepare\nloader = DataLoader('train', 4)\nloader = prepare(loader)\n"),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import libcst as cst
 
-from bottleneck_doctor.edits.origin.definition import Definition, Expression
+from bottleneck_doctor.edits.origin.definition import Absent, Definition, Expression, Key
 from bottleneck_doctor.edits.origin.follower import Defined, Follower, Parameter
 
 
@@ -29,8 +31,30 @@ def returned(made: Defined, follower: Follower) -> Definition | None:
     return found[0] if found and all(each == found[0] for each in found) else None
 
 
+@dataclass(frozen=True)
+class Named(Definition):
+    """The `**kwargs` of a function: what callers give by names that it has no parameters for."""
+
+    parameter: Parameter
+
+    def member(self, key: Key, follower: Follower) -> Definition | None:
+        found: Definition | None = None
+        for call in follower.callers(self.parameter.path, called_as(self.parameter, follower)):
+            assert isinstance(call.node, cst.Call)
+            if any(each.star for each in call.node.args):
+                return None
+            given = next((each.value for each in call.node.args if _keyword(each) == key), None)
+            made = Absent() if given is None else follower.define(call.at(given))
+            if made is None or found not in (None, made):
+                return None
+            found = made
+        return found
+
+
 def of_parameter(parameter: Parameter, follower: Follower) -> Definition | None:
     """What every caller gives, or leaves at its default; None where they give different things."""
+    if parameter.param is parameter.function.params.star_kwarg:
+        return Named(parameter)
     found: Definition | None = None
     # Where nobody is seen to call it, somebody does all the same, and may give something else than the default.
     for call in follower.callers(parameter.path, called_as(parameter, follower)):
