@@ -34,12 +34,12 @@ def autocast_change(
     if found is None:
         return _in_function(tree, forward_line, backward_line, device) if dtype == "bfloat16" else None
     torch, quote = tree.torch_name or "torch", tree.quote
-    if found.several:
-        # One scaler for several losses takes an edit in more places than these.
-        return _several(tree, found.several, device) if dtype == "bfloat16" else None
-    edits, above = _wrapping(tree, found.wrapped, device, dtype)
+    rows = found.several or [found.wrapped]
+    edits, above = _wrapping(tree, rows, device, dtype)
     notes = []
     if dtype == "float16":
+        if found.several:
+            return None  # One scaler for several losses takes an edit in more places than these.
         scaler = next((name for name in ("scaler", "grad_scaler") if not tree.says(name)), None)
         scaled = None if scaler is None else _scaled(found, scaler)
         if scaled is None:
@@ -48,29 +48,21 @@ def autocast_change(
         above.setdefault(found.outer, []).append(f"{scaler} = {torch}.amp.GradScaler({quote}{device}{quote})")
         notes.append("Keep one GradScaler for the whole training: make it where the optimizer is made.")
     edited = tree.edited(edits, above)
-    return None if edited is None else as_change(source, edited, tree.lines(found.wrapped[0])[0], " ".join(notes))
-
-
-def _several(tree: SourceTree, rows: Sequence[Sequence[Statement]], device: str) -> ChangeText | None:
-    """Each row of statements under an autocast of its own."""
-    edits: dict[cst.CSTNode, Edit] = {}
-    above: dict[Statement, list[str]] = {}
-    for row in rows:
-        more, lines = _wrapping(tree, row, device, "bfloat16")
-        edits.update(more)
-        above.update(lines)
-    edited = tree.edited(edits, above)
-    return None if edited is None else as_change(tree.source, edited, min(tree.lines(row[0])[0] for row in rows), "")
+    first = min(tree.lines(row[0])[0] for row in rows)
+    return None if edited is None else as_change(source, edited, first, " ".join(notes))
 
 
 def _wrapping(
-    tree: SourceTree, wrapped: Sequence[Statement], device: str, dtype: str
+    tree: SourceTree, rows: Sequence[Sequence[Statement]], device: str, dtype: str
 ) -> tuple[dict[cst.CSTNode, Edit], dict[Statement, list[str]]]:
-    """The edits that put statements of one block under autocast, and the lines above others that they need."""
+    """The edits that put each row of statements, those of one block, under an autocast of its own, and the lines above
+    others that they need."""
     torch, quote = tree.torch_name or "torch", tree.quote
     head = f"with {torch}.autocast({quote}{device}{quote}, dtype={torch}.{dtype}):\n    pass"
-    edits: dict[cst.CSTNode, Edit] = dict.fromkeys(wrapped, _gone)
-    edits[wrapped[0]] = lambda _: _under(head, wrapped)
+    edits: dict[cst.CSTNode, Edit] = {}
+    for row in rows:
+        edits |= dict.fromkeys(row, _gone)
+        edits[row[0]] = _under(head, row)
     first = tree.first_statement
     return edits, {first: ["import torch"]} if tree.torch_name is None and first is not None else {}
 
@@ -102,7 +94,7 @@ def _in_function(tree: SourceTree, line: int, backward_line: int | None, device:
         or {"backward", "step", "zero_grad"} & set(calls)
     ):
         return None
-    edits, above = _wrapping(tree, wrapped, device, "bfloat16")
+    edits, above = _wrapping(tree, [wrapped], device, "bfloat16")
     edited = tree.edited(edits, above)
     return None if edited is None else as_change(tree.source, edited, tree.lines(wrapped[0])[0], "")
 
@@ -156,11 +148,11 @@ def _on(tree: SourceTree, block: Sequence[Statement], line: int) -> int | None:
     return next((number for number, each in enumerate(block) if tree.covers(each, line)), None)
 
 
-def _under(head: str, statements: Sequence[Statement]) -> cst.BaseStatement:
-    """The statements under a `with`, which stands below the comments above the first of them."""
+def _under(head: str, statements: Sequence[Statement]) -> Edit:
+    """The edit that puts the statements under a `with`, which stands below the comments above the first of them."""
     first, *others = statements
     block = cst.IndentedBlock(body=[first.with_changes(leading_lines=()), *others])
-    return cst.parse_statement(head).with_changes(leading_lines=first.leading_lines, body=block)
+    return lambda _: cst.parse_statement(head).with_changes(leading_lines=first.leading_lines, body=block)
 
 
 def _gone(_: cst.CSTNode) -> cst.RemovalSentinel:

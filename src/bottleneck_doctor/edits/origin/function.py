@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import libcst as cst
@@ -38,36 +39,46 @@ class Named(Definition):
     parameter: Parameter
 
     def member(self, key: Key, follower: Follower) -> Definition | None:
-        found: Definition | None = None
-        for call in follower.callers(self.parameter.path, called_as(self.parameter, follower)):
-            assert isinstance(call.node, cst.Call)
-            if any(each.star for each in call.node.args):
-                return None
-            given = next((each.value for each in call.node.args if _keyword(each) == key), None)
-            made = Absent() if given is None else follower.define(call.at(given))
-            if made is None or found not in (None, made):
-                return None
-            found = made
-        return found
+        calls = follower.callers(self.parameter.path, called_as(self.parameter, follower))
+        return _agreed(_named(call, key, follower) for call in calls)
 
 
 def of_parameter(parameter: Parameter, follower: Follower) -> Definition | None:
     """What every caller gives, or leaves at its default; None where they give different things."""
     if parameter.param is parameter.function.params.star_kwarg:
         return Named(parameter)
-    found: Definition | None = None
     # Where nobody is seen to call it, somebody does all the same, and may give something else than the default.
-    for call in follower.callers(parameter.path, called_as(parameter, follower)):
-        assert isinstance(call.node, cst.Call)
-        given = argument(call.node, parameter)
-        if given is None:
+    calls = follower.callers(parameter.path, called_as(parameter, follower))
+    return _agreed(_given(call, parameter, follower) for call in calls)
+
+
+def _agreed(found: Iterable[Definition | None]) -> Definition | None:
+    """What all of them are; None where one is not known, they differ, or there are none."""
+    known: Definition | None = None
+    for each in found:
+        if each is None or known not in (None, each):
             return None
-        here = parameter.default if given is _OMITTED else call.at(given)
-        made = None if here is None else follower.define(here)
-        if made is None or found not in (None, made):
-            return None
-        found = made
-    return found
+        known = each
+    return known
+
+
+def _named(call: Expression, key: Key, follower: Follower) -> Definition | None:
+    """What a call gives by a name."""
+    assert isinstance(call.node, cst.Call)
+    if any(each.star for each in call.node.args):
+        return None
+    given = next((each.value for each in call.node.args if _keyword(each) == key), None)
+    return Absent() if given is None else follower.define(call.at(given))
+
+
+def _given(call: Expression, parameter: Parameter, follower: Follower) -> Definition | None:
+    """What a call gives for a parameter, or leaves at its default."""
+    assert isinstance(call.node, cst.Call)
+    given = argument(call.node, parameter)
+    if given is None:
+        return None
+    here = parameter.default if given is _OMITTED else call.at(given)
+    return None if here is None else follower.define(here)
 
 
 def called_as(parameter: Parameter, follower: Follower) -> str:

@@ -8,7 +8,6 @@ kernel gives back if its process dies.
 from __future__ import annotations
 
 import os
-import time
 from typing import Any, Callable, Optional
 
 fcntl: Any
@@ -27,13 +26,16 @@ _LOOKS_EVERY = 0.01
 class Turn:
     """`file`: what all of them lock; empty where this process was started alone."""
 
-    def __init__(
-        self, file: str, now: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep
-    ) -> None:
+    def __init__(self, file: str, now: Callable[[], float], sleep: Callable[[float], None]) -> None:
         self._file = file if fcntl is not None else ""
         self._now = now
         self._sleep = sleep
         self._descriptor: Optional[int] = None
+
+    @property
+    def is_to_come(self) -> bool:
+        """Whether this process has not had its turn."""
+        return bool(self._file)
 
     def take(self) -> float:
         """Wait until no other process has the turn, and take it. Returns for how many seconds it waited: none if this
