@@ -255,11 +255,20 @@ HANDED_ON = [
         setting=NONE,
     ),
     one("whatever comes, without workers", HANDS_ON + "train = made('train', num_workers=1)\n", setting=NONE),
-    refused(
+    overridden(
         "whatever comes to each, without workers",
-        HANDS_ON + "train = made('train', num_workers=1)\nval = made('val', num_workers=2)\n",
-        "`**given` may hold num_workers; set num_workers=0 where it is made.",
+        HANDS_ON + "train = made('train', num_workers=1, prefetch_factor=3)\nval = made('val', num_workers=2)\n",
         setting=NONE,
+    ),
+    Site(
+        "options that a class keeps, without workers",
+        "=== train.py\nimport loaders\nloader = getattr(loaders, 'Rows')('train', 3)\n"
+        f"=== loaders.py\n{HEAD}class Rows(DataLoader):\n    def __init__(self, rows, workers):\n"
+        "        self.options = {'dataset': rows, 'num_workers': workers}\n"
+        "        super().__init__(**self.options)\n",
+        setting=NONE,
+        edited=("loaders.py",),
+        overridden=True,
     ),
     one("wrapped", "from wrappers import prepare\nloader = DataLoader('train', 4)\nloader = prepare(loader)\n"),
     one(

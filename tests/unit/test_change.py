@@ -148,10 +148,15 @@ def test_what_is_written_wins_over_unpacked_options() -> None:
     change = loader("a = DataLoader(data, **options)\n")
     assert added(change) == ['a = DataLoader(data, **{**options, "num_workers": 4, "persistent_workers": True})']
     assert "`**options` may hold num_workers" in change.note
-    # What has to go from options that nobody sees is left to the user.
-    gone = loader("a = DataLoader(data, **options)\n", {"num_workers": 0})
-    assert gone.diff == ""
-    assert gone.note == "`**options` may hold num_workers; set num_workers=0 where it is made."
+
+
+def test_what_may_be_in_unpacked_options_is_given_a_value_that_is_as_good_as_none() -> None:
+    change = loader("a = DataLoader(data, **options)\n", {"num_workers": 0})
+    assert added(change) == [
+        'a = DataLoader(data, **{**options, "num_workers": 0, "prefetch_factor": None, "persistent_workers": False, '
+        '"timeout": 0, "multiprocessing_context": None})'
+    ]
+    assert "`**options` may hold num_workers, prefetch_factor" in change.note
 
 
 def test_replaces_an_explicit_value_beside_unpacked_options() -> None:

@@ -215,12 +215,13 @@ def attend(self, x, mask):
 """
 SOURCES = [STEP, ATTENTION, *(text for site in SITES for text in files_of(site.program).values())]
 LAMP = Switch("lamp({value})", calls=("lamp",), arguments=("light",), attribute="lamp.on", contexts=("lit",))
-FUSED = Argument("fused=True", "pass it", ("AdamW",), (("fused", True),), ("foreach",))
+FUSED = Argument("fused=True", "pass it", ("AdamW",), (("fused", True),), {"foreach": None})
 OFF = Argument("off", "leave it out", ("autocast",), (("enabled", False),), of=("torch", "amp"))
 GIVEN = GivenArgument("need_weights", False, position=4, calls=lambda found: ())
+GONE = {"prefetch_factor": None, "timeout": 0}
 EDITS: dict[str, Callable[[str, int], Any]] = {
     "loader": lambda text, line: loader_change(text, line, {"num_workers": 4}),
-    "no workers": lambda text, line: loader_change(text, line, {"num_workers": 0}, ["prefetch_factor", "timeout"]),
+    "no workers": lambda text, line: loader_change(text, line, {"num_workers": 0}, GONE),
     "bfloat16": lambda text, line: autocast_change(text, line, line + 3, "cpu", "bfloat16"),
     "float16": lambda text, line: autocast_change(text, line, line + 2, "cuda", "float16"),
     "format": lambda text, line: memory_format_change(text, line, "channels_last"),

@@ -74,13 +74,38 @@ WRITTEN = {
         "def make():\n    samples = [data[index] for index in range(len(data))]\n    return DataLoader(samples, 4)\n"
         "loader = make()\n"
     ),
+    "loader = DataLoader(data, 4)\nclass Pairs:\n    def size(self): return self.dataset.shape\n"
+    "def name(cfg): return cfg.dataset.name": (
+        f"{LIST}loader = DataLoader(samples, 4)\nclass Pairs:\n    def size(self): return self.dataset.shape\n"
+        "def name(cfg): return cfg.dataset.name\n"
+    ),
+    "given = {'dataset': data, 'batch_size': 4}\nloader = DataLoader(shuffle=True, **given)": (
+        "given = {'dataset': data, 'batch_size': 4}\n"
+        "dataset = given['dataset']\n"
+        "samples = [dataset[index] for index in range(len(dataset))]\n"
+        "loader = DataLoader(shuffle=True, **{**given, 'dataset': samples})\n"
+    ),
+    "given = {'dataset': data, 'num_workers': 2}\nloader = DataLoader(**{**given, 'num_workers': 0})": (
+        "given = {'dataset': data, 'num_workers': 2}\n"
+        "dataset = given['dataset']\n"
+        "samples = [dataset[index] for index in range(len(dataset))]\n"
+        "loader = DataLoader(**{**given, 'num_workers': 0, 'dataset': samples})\n"
+    ),
+    "class DataRows(DataLoader):\n    def __init__(self, dataset):\n        self.given = {'dataset': dataset}\n"
+    "        super().__init__(sampler=None, **self.given)  # DataLoader\nloader = DataRows(data)": (
+        "class DataRows(DataLoader):\n    def __init__(self, dataset):\n        self.given = {'dataset': dataset}\n"
+        "        train_dataset = self.given['dataset']\n"
+        "        samples = [train_dataset[index] for index in range(len(train_dataset))]\n"
+        "        super().__init__(sampler=None, **{**self.given, 'dataset': samples})  # DataLoader\n"
+        "loader = DataRows(data)\n"
+    ),
 }
 
 
 @pytest.mark.parametrize("call", WRITTEN)
 def test_what_is_written_gives_the_same_batches(call: str) -> None:
-    line = LINE + next(place for place, text in enumerate(call.split("\n")) if "DataLoader" in text)
-    after = edited(call, line)
+    makes = [place for place, text in enumerate(call.split("\n")) if "DataLoader(" in text or "# DataLoader" in text]
+    after = edited(call, LINE + makes[0])
     assert after == WRITTEN[call]
     before, now = drawn(HEAD + call), drawn(HEAD + after)
     assert len(before) == len(now)
@@ -91,7 +116,14 @@ def test_what_is_written_gives_the_same_batches(call: str) -> None:
     "call",
     [
         "loader = DataLoader(*held.values())",
-        "loader = DataLoader(**held)",
+        "loader = DataLoader(**{'dataset': data})",
+        "loader = DataLoader(**held, **held)",
+        "loader = DataLoader(**{**held, **held})",
+        "loader = DataLoader(**made())",
+        "loader = DataLoader(*held, **held)",
+        "loader = MyDataLoader(**held)",
+        "class Rows(Loader):\n    def __init__(self): super().__init__(**held)",
+        "loaders = [DataLoader(**held) for _ in held]",
         "loader = print(data)",
         "pair = DataLoader(data, 4), DataLoader(data, 2)",
         "make = lambda: DataLoader(TensorDataset(torch.arange(9)))",
@@ -99,6 +131,7 @@ def test_what_is_written_gives_the_same_batches(call: str) -> None:
         "for loader in [DataLoader(data, 4)]: pass",
         "while True: loader = DataLoader(data, 4)",
         "loader = DataLoader(data, 4)\nprint(loader.dataset.tensors)",
+        "loader = DataLoader(data, 4)\nclass Rows(DataLoader):\n    def size(self): return self.dataset.shape",
     ],
 )
 def test_what_is_not_certain_is_left_alone(call: str) -> None:

@@ -42,10 +42,20 @@ def edited_files(
     return merged.files(setting, found, entrypoint, FilesOnDisk() if project is None else project)
 
 
-def loader_arguments(setting: Setting) -> tuple[Setting, list[str]]:
-    """Which arguments the DataLoader is to get for `setting`, in the order in which they are added, and the names of
-    those that it can't have beside them."""
+def loader_arguments(setting: Setting) -> tuple[Setting, dict[str, object]]:
+    """Which arguments the DataLoader is to get for `setting`, in the order in which they are added, and those that it
+    can't have beside them, each with the value that is as good as none."""
     edits = [(each.edit, each.name) for each in knobs.knobs_of(setting) if isinstance(each.edit, LoaderArgument)]
     edits.sort(key=lambda each: each[0].place)
-    without = [other for edit, name in edits for other in edit.without(setting[name])]
+    without = {other: value for edit, name in edits for other, value in edit.without(setting[name]).items()}
     return {name: setting[name] for _, name in edits}, without
+
+
+def given_to_loader(setting: Setting, found: Found) -> dict[str, object]:
+    """The values that the loader has by now of arguments that `setting` gives it or takes from it, as far as that is
+    known."""
+    own: dict[str, object] = {}
+    for each in knobs.knobs_of(setting):
+        if isinstance(each.edit, LoaderArgument):
+            own |= {**each.edit.given(found), each.name: each.own(found)}
+    return own

@@ -48,7 +48,7 @@ def set_region(
         call = None if tree is None else _around(tree, drafts.line(file, line), device)
         return None if tree is None or call is None else Target(Expression(file, tree, call), call)
 
-    return set_in(drafts, found, lambda: Follower(drafts, running), {ON: True}, ()) or [by_hand]
+    return set_in(drafts, found, lambda: Follower(drafts, running), {ON: True}, {}) or [by_hand]
 
 
 def _around(tree: SourceTree, line: int, device: str) -> cst.Call | None:

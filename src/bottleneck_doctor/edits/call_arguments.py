@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -38,13 +38,14 @@ class Plan:
     notes: list[str] = field(default_factory=list)
 
 
-def planned(target: Target, follower: Follower, wanted: Mapping[str, object], without: Sequence[str]) -> Plan:
-    """How the call comes to say `wanted`, and nothing of `without`. Raises `Refused`."""
+def planned(target: Target, follower: Follower, wanted: Mapping[str, object], without: Mapping[str, object]) -> Plan:
+    """How the call comes to say `wanted`, and nothing of `without`, whose values are as good as nothing. Raises
+    `Refused`."""
     plan = Plan()
     for name, value in wanted.items():
-        _set(target, follower, plan, name, value, alone=not without)
-    for name in without:
-        _take_out(target, follower, plan, name)
+        _set(target, follower, plan, name, value)
+    for name, nothing in without.items():
+        _take_out(target, follower, plan, name, nothing)
     for place, values in plan.unpacked.items():
         unpacked, names = said(target.call.args[place].value), words.listed(list(values))
         plan.notes.append(f"`**{unpacked}` may hold {names}: what is written behind it wins.")
@@ -78,7 +79,7 @@ def say(wanted: Mapping[str, object]) -> str:
 # -- one argument ------------------------------------------------------------------------------------------------------
 
 
-def _set(target: Target, follower: Follower, plan: Plan, name: str, value: object, *, alone: bool) -> None:
+def _set(target: Target, follower: Follower, plan: Plan, name: str, value: object) -> None:
     called = target.called(name)
     if target.own is not None and name not in target.own.names:
         raise Refused(target.own.otherwise.replace("{name}", name))
@@ -90,7 +91,7 @@ def _set(target: Target, follower: Follower, plan: Plan, name: str, value: objec
         _in_place(target, follower, plan, name, place, value)
         return
     for number, argument in enumerate(target.call.args):
-        if argument.star == "**" and _in_unpacked(target, follower, plan, name, called, number, value, alone):
+        if argument.star == "**" and _in_unpacked(target, follower, plan, name, called, number, value):
             return
     beneath = None if target.beneath is None else _named_in(target.beneath, called)
     origin = None if beneath is None else follower.origin(beneath)
@@ -161,7 +162,7 @@ def _in_members(target: Target, follower: Follower, plan: Plan, name: str, calle
 
 
 def _in_unpacked(
-    target: Target, follower: Follower, plan: Plan, name: str, called: str, place: int, value: object, alone: bool
+    target: Target, follower: Follower, plan: Plan, name: str, called: str, place: int, value: object
 ) -> bool:
     """Whether a dict that is unpacked has the argument, or may have it: then it is set there, or wins over it."""
     unpacked = target.call.args[place].value
@@ -172,8 +173,6 @@ def _in_unpacked(
     at = target.at.at(unpacked)
     if origin is not None and _from(plan, follower, Elsewhere(name, value, at, f"**{said(unpacked)}", origin)):
         return True
-    if not alone:
-        raise Refused(f"`**{_escaped(said(unpacked))}` may hold {called}; set {{wanted}} where it is made.")
     plan.unpacked.setdefault(place, {})[called] = value
     return True
 
@@ -194,24 +193,25 @@ def _named_in(at: Expression, called: str) -> Expression | None:
     return next((at.at(each.value) for each in at.node.args if arguments.name_of(each) == called), None)
 
 
-def _take_out(target: Target, follower: Follower, plan: Plan, name: str) -> None:
+def _take_out(target: Target, follower: Follower, plan: Plan, name: str, nothing: object) -> None:
+    """Leave an argument out. Where a dict that is unpacked may have it, `nothing` wins over that."""
     called = target.called(name)
-    if target.members is not None:
+    if target.members is not None or (target.own is not None and name not in target.own.names):
         return
     holders = [target.at, *([target.beneath] if target.beneath is not None else [])]
     plan.gone += [(holder, called) for holder in holders if _named_in(holder, called) is not None]
-    for each in target.call.args:
+    known = follower.running.own
+    for place, each in enumerate(target.call.args):
         if each.star != "**":
             continue
         part = follower.part(target.at.at(each.value), called)
         if isinstance(part, Absent):
             continue
         whole = follower.defined(target.at.at(each.value))
-        if part is None or not isinstance(whole, Entries) or whole.own(called) is None:
-            raise Refused(
-                f"`**{_escaped(said(each.value))}` may hold {called}; set {{wanted}} without it where it is made."
-            )
-        plan.gone.append((whole.at, called))
+        if part is not None and isinstance(whole, Entries) and whole.own(called) is not None:
+            plan.gone.append((whole.at, called))
+        elif name not in known or known[name] != nothing:
+            plan.unpacked.setdefault(place, {})[called] = nothing
 
 
 def _same(one: object, other: object) -> bool:

@@ -3,11 +3,13 @@ nothing out. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import libcst as cst
 
 from bottleneck_doctor.edits.arguments import LONGEST_LINE
 from bottleneck_doctor.edits.diff import ChangeText, as_change
-from bottleneck_doctor.edits.loader_dataset import asks_dataset, dataset_of, in_loop
+from bottleneck_doctor.edits.loader_dataset import asks_dataset, dataset_of, in_loop, unpacked_dataset
 from bottleneck_doctor.edits.loader_target import loader_calls
 from bottleneck_doctor.edits.tree import SourceTree, code, dotted, put
 
@@ -28,8 +30,12 @@ def listed_samples_change(source: str, line: int) -> ChangeText | None:
     if tree is None or len(calls) != 1:
         return None
     call = calls[0]
+    if in_loop(tree, call) or asks_dataset(tree):
+        return None
     given = dataset_of(call)
-    if given is None or dotted(given) in LIST_NAMES or in_loop(tree, call) or asks_dataset(tree):
+    if given is None:
+        return _unpacked(source, tree, call)
+    if dotted(given) in LIST_NAMES:
         return None
     # It is a name of the list's own, so it hides only what the dataset itself is called by.
     within = {name.value for name in tree.nodes(cst.Name, within=given)}
@@ -38,16 +44,15 @@ def listed_samples_change(source: str, line: int) -> ChangeText | None:
         return None
     named = isinstance(given, (cst.Name, cst.Attribute, cst.Subscript)) and "(" not in code(given)
     statement = tree.statement(call)
-    alone = isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1
     lines: list[str] = []
-    if alone and not any(isinstance(each, _APART) for each in _inside(tree, call)):
-        free = [name for name in LIST_NAMES if not tree.says(name)]
-        dataset = code(given) if named else next((name for name in DATASET_NAMES if not tree.says(name)), None)
-        if not free or dataset is None:
+    if _may_have_lines_above(tree, call):
+        free = _free(tree, LIST_NAMES)
+        dataset = code(given) if named else _free(tree, DATASET_NAMES)
+        if free is None or dataset is None:
             return None
         lines = [] if named else [f"{dataset} = {_moved_out(tree, given, call)}"]
-        lines.append(f"{free[0]} = {_list(dataset, index)}")
-        instead = free[0]
+        lines.append(f"{free} = {_list(dataset, index)}")
+        instead = free
     elif named:
         instead = _list(code(given), index)
     else:
@@ -57,6 +62,30 @@ def listed_samples_change(source: str, line: int) -> ChangeText | None:
     above = {statement: lines} if lines else None
     edited = tree.edited({given: put(cst.parse_expression(instead))}, above)
     return None if edited is None else as_change(source, edited, tree.lines(call)[0], "")
+
+
+def _unpacked(source: str, tree: SourceTree, call: cst.Call) -> ChangeText | None:
+    """The same where the call has its dataset from `**options`."""
+    unpacked, statement = unpacked_dataset(tree, call), tree.statement(call)
+    if unpacked is None or statement is None or not _may_have_lines_above(tree, call):
+        return None
+    samples, dataset = _free(tree, LIST_NAMES), _free(tree, DATASET_NAMES)
+    if samples is None or dataset is None:
+        return None
+    lines = [f"{dataset} = {unpacked.dataset(tree)}", f"{samples} = {_list(dataset, INDEX_NAMES[0])}"]
+    edited = tree.edited(unpacked.gives(tree, cst.Name(samples)), {statement: lines})
+    return None if edited is None else as_change(source, edited, tree.lines(call)[0], "")
+
+
+def _may_have_lines_above(tree: SourceTree, call: cst.Call) -> bool:
+    """Whether a line above the call's statement runs when the call does, and has the same names."""
+    statement = tree.statement(call)
+    alone = isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1
+    return alone and not any(isinstance(each, _APART) for each in _inside(tree, call))
+
+
+def _free(tree: SourceTree, names: Sequence[str]) -> str | None:
+    return next((name for name in names if not tree.says(name)), None)
 
 
 def _inside(tree: SourceTree, call: cst.Call) -> list[cst.CSTNode]:

@@ -7,6 +7,7 @@ the project that is given in.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from bottleneck_doctor.edits.call_arguments import Refused, planned, say, written_into
 from bottleneck_doctor.edits.diff import ChangeText, as_change
@@ -16,18 +17,19 @@ from bottleneck_doctor.edits.loader_target import Target, Unclear, target_on
 from bottleneck_doctor.edits.origin.follower import Follower
 from bottleneck_doctor.edits.origin.running import Running
 
+NOTHING: Mapping[str, object] = MappingProxyType({})
 Find = Callable[[Follower], Target | Unclear | None]
 """Finds the call again, in the texts as they are by then."""
 
 
 def loader_change(
-    source: str, line: int, keywords: Mapping[str, object], without: Sequence[str] = ()
+    source: str, line: int, keywords: Mapping[str, object], without: Mapping[str, object] = NOTHING
 ) -> ChangeText | None:
     """Set `keywords` in the call that makes the loader, or where this file gives it its values.
 
     `line` is any line of the call, as a frame's line number has it. Values are bool, int, float, str or None.
-    `without`: arguments that are taken out of the call, in `keywords` or not. Returns None where `source` has no call
-    there.
+    `without`: arguments that are taken out of the call, in `keywords` or not, each with the value that is as good as
+    none. Returns None where `source` has no call there.
     """
     drafts = Drafts(OneFile(source))
     return as_text(drafts, set_arguments(drafts, OneFile.path, line, keywords, without))
@@ -48,7 +50,7 @@ def set_arguments(
     file: str,
     line: int,
     keywords: Mapping[str, object],
-    without: Sequence[str] = (),
+    without: Mapping[str, object] = NOTHING,
     running: Running | None = None,
 ) -> list[Told]:
     """Write the edits of `loader_change` into `drafts`, in whichever files they lie, and say what there is to say;
@@ -72,7 +74,7 @@ def set_in(
     find: Find,
     follower: Callable[[], Follower],
     keywords: Mapping[str, object],
-    without: Sequence[str],
+    without: Mapping[str, object],
 ) -> list[Told]:
     """The edits of the call that `find` finds."""
     wanted = {name: value for name, value in keywords.items() if name not in without}
@@ -99,7 +101,7 @@ def set_in(
             # In the texts as the edits so far have left them.
             now = follower()
             target = find(now)
-            there = planned(target, now, {name: wanted[name]}, ()).elsewhere if isinstance(target, Target) else {}
+            there = planned(target, now, {name: wanted[name]}, {}).elsewhere if isinstance(target, Target) else {}
         if name in there:
             told += write_elsewhere(drafts, there[name], now, path, line)
         else:

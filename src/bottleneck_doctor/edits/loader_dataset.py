@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import libcst as cst
 
-from bottleneck_doctor.edits.tree import LOOPS, SCOPES, SourceTree
+from bottleneck_doctor.edits import arguments
+from bottleneck_doctor.edits.tree import LOOPS, SCOPES, Edit, SourceTree, code, last_name, written
 
 
 def dataset_of(call: cst.Call) -> cst.BaseExpression | None:
@@ -14,6 +17,59 @@ def dataset_of(call: cst.Call) -> cst.BaseExpression | None:
             return each.value
     first = call.args[0] if call.args else None
     return first.value if first is not None and first.keyword is None and not first.star else None
+
+
+_OPTIONS = frozenset({"args", "opt", "opts", "options", "flags", "FLAGS", "cfg", "conf", "config", "hparams", "params"})
+"""What people call the options of a program, which may have one that is called `dataset`."""
+
+
+@dataclass(frozen=True)
+class Unpacked:
+    """A `**options` of a call that has the dataset: nothing else in the call can. `options`: what is unpacked."""
+
+    call: cst.Call
+    argument: cst.Arg
+    options: cst.BaseExpression
+
+    def dataset(self, tree: SourceTree) -> str:
+        return f"{code(self.options)}[{written('dataset', tree.quote)}]"
+
+    def gives(self, tree: SourceTree, dataset: cst.BaseExpression) -> dict[cst.CSTNode, Edit]:
+        """The edit that puts another dataset behind what is unpacked, so that it wins."""
+        value = self.argument.value
+        entries = value if isinstance(value, cst.Dict) else cst.Dict([cst.StarredDictElement(value)])
+        place = value if isinstance(value, cst.Dict) else self.call
+        display = arguments.with_more(tree, entries, {"dataset": dataset}, place=place)
+        return {self.argument: lambda argument: argument.with_changes(value=display)}
+
+
+def unpacked_dataset(tree: SourceTree, call: cst.Call) -> Unpacked | None:
+    """Where a call of torch's DataLoader has its dataset from, if that is one `**options` only; None otherwise."""
+    starred = [each for each in call.args if each.star == "**"]
+    if len(starred) != 1 or any(each.keyword is None and each.star != "**" for each in call.args):
+        return None
+    if dataset_of(call) is not None or not _makes_torchs(tree, call):
+        return None
+    only = starred[0]
+    options = only.value
+    if isinstance(options, cst.Dict) and options.elements:
+        # As an edit of the loader's other arguments has left it.
+        first, *others = options.elements
+        if not isinstance(first, cst.StarredDictElement) or any(arguments.name_of(each) is None for each in others):
+            return None
+        if any(arguments.name_of(each) == "dataset" for each in others):
+            return None
+        options = first.value
+    is_name = isinstance(options, (cst.Name, cst.Attribute)) and "(" not in code(options)
+    return Unpacked(call, only, options) if is_name else None
+
+
+def _makes_torchs(tree: SourceTree, call: cst.Call) -> bool:
+    """Whether it is the DataLoader itself that is called, not a class of the user's with parameters of its own."""
+    if code(call.func) != "super().__init__":
+        return last_name(call.func) == "DataLoader"
+    owner = next((each for each in tree.around(call) if isinstance(each, cst.ClassDef)), None)
+    return owner is not None and [last_name(each.value) for each in owner.bases] == ["DataLoader"]
 
 
 def in_loop(tree: SourceTree, call: cst.Call) -> bool:
@@ -30,4 +86,18 @@ def asks_dataset(tree: SourceTree) -> bool:
     """Whether something is asked of a loader's dataset by its name, as in `loader.dataset.classes`, that the new one
     does not have."""
     owners = [each.value for each in tree.nodes(cst.Attribute)]
-    return any(isinstance(each, cst.Attribute) and each.attr.value == "dataset" for each in owners)
+    return any(
+        isinstance(each, cst.Attribute) and each.attr.value == "dataset" and _may_be_a_loader(tree, each.value)
+        for each in owners
+    )
+
+
+def _may_be_a_loader(tree: SourceTree, owner: cst.BaseExpression) -> bool:
+    """Whether what is asked for its dataset may be a loader: options are none, and neither is `self` in a class that
+    inherits from no class of loaders."""
+    if last_name(owner) in _OPTIONS:
+        return False
+    around = next((each for each in tree.around(owner) if isinstance(each, cst.ClassDef)), None)
+    if around is None or not (isinstance(owner, cst.Name) and owner.value == "self"):
+        return True
+    return any(last_name(each.value).endswith("Loader") for each in around.bases)

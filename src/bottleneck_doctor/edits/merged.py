@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from bottleneck_doctor import knobs
 from bottleneck_doctor.documents.redaction import Discretion
 from bottleneck_doctor.documents.report import Change, Setting
-from bottleneck_doctor.edits.advice import loader_arguments
+from bottleneck_doctor.edits.advice import given_to_loader
 from bottleneck_doctor.edits.diff import ChangeText, as_change
 from bottleneck_doctor.edits.drafts import Drafts, Told
 from bottleneck_doctor.edits.origin.command_line import CommandLine
@@ -46,7 +46,7 @@ def _steps(setting: Setting, found: Found, entrypoint: Sequence[str], project: P
     else:
         started = None if script is None else project.file(script)
     known = [*(site.file for site in sites(found)), *([] if started is None else [started])]
-    own = {each.name: each.own(found) for each in knobs.knobs_of(dict.fromkeys(loader_arguments(setting)[0], 0))}
+    own = given_to_loader(setting, found)
     return steps_of(setting, found, Running(command_line, tuple(dict.fromkeys(known)), started, own))
 
 

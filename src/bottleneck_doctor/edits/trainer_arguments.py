@@ -29,4 +29,4 @@ def set_trainer_arguments(
     if found(follower()) is None:
         return None
     by_hand = Told(file, line, f"Give the trainer's arguments {say(arguments)}.", unfinished=True)
-    return set_in(drafts, found, follower, arguments, ()) or [by_hand]
+    return set_in(drafts, found, follower, arguments, {}) or [by_hand]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from bottleneck_doctor.documents.report import Preparation, SettingValue
@@ -34,8 +34,12 @@ class Loading:
 # -- what a user writes ------------------------------------------------------------------------------------------------
 
 
-def _nothing(value: SettingValue) -> tuple[str, ...]:
-    return ()
+def _nothing(value: SettingValue) -> Mapping[str, object]:
+    return {}
+
+
+def _not_known(found: Found) -> Mapping[str, object]:
+    return {}
 
 
 def _by_nobody(found: Found) -> Site | None:
@@ -51,8 +55,11 @@ class LoaderArgument:
     """An argument of the DataLoader, called as the knob is. `place`: where it stands among those that are added."""
 
     place: int
-    without: Callable[[SettingValue], Sequence[str]] = _nothing
-    """Arguments that the DataLoader refuses, or that mean nothing, beside this value."""
+    without: Callable[[SettingValue], Mapping[str, object]] = _nothing
+    """Arguments that the DataLoader refuses, or that mean nothing, beside this value; each with the value that is as
+    good as none."""
+    given: Callable[[Found], Mapping[str, object]] = _not_known
+    """What the loader has of these arguments, as far as it shows what it was given."""
 
     def code(self, value: SettingValue, device: str) -> str | None:
         return None
@@ -236,8 +243,8 @@ class Argument:
     """Names of what is called, without what they are attributes of."""
     given: tuple[tuple[str, bool], ...] = ()
     """Names of arguments, and their values."""
-    without: tuple[str, ...] = ()
-    """Arguments that are refused beside them."""
+    without: Mapping[str, object] = field(default_factory=dict)
+    """Arguments that are refused beside them, each with the value that is as good as none."""
     of: tuple[str, ...] = ()
     """Names of modules that such a call is an attribute of, if it is one at all; (): any."""
 

@@ -15,6 +15,6 @@ KNOB = KnobSpec(
         otherwise="pass `foreach=True` where the optimizer is made",
         calls=CLASSES,
         given=(("foreach", True),),
-        without=("fused",),
+        without={"fused": None},
     ),
 )

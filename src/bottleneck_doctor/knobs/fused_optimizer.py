@@ -14,6 +14,6 @@ KNOB = KnobSpec(
         otherwise="pass `fused=True` where the optimizer is made, or tell the trainer that makes it",
         calls=CLASSES,
         given=(("fused", True),),
-        without=("foreach",),
+        without={"foreach": None},
     ),
 )

@@ -6,18 +6,34 @@ and turns them into settings here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from bottleneck_doctor.documents.report import Setting, SettingValue
 from bottleneck_doctor.knobs._spec import KnobSpec, LoaderArgument, Loading
 from bottleneck_doctor.runtime.wire.messages import Found
 
-NEED_WORKERS = ("prefetch_factor", "persistent_workers", "timeout", "multiprocessing_context")
-"""Arguments that the DataLoader refuses, or that are pointless, with no workers."""
+NEED_WORKERS: Mapping[str, object] = {
+    "prefetch_factor": None,
+    "persistent_workers": False,
+    "timeout": 0,
+    "multiprocessing_context": None,
+}
+"""Arguments that the DataLoader refuses, or that are pointless, with no workers; each with the value that it takes."""
 
 
-def _without(value: SettingValue) -> tuple[str, ...]:
-    return NEED_WORKERS if value == 0 else ()
+def _without(value: SettingValue) -> Mapping[str, object]:
+    return NEED_WORKERS if value == 0 else {}
+
+
+def _given(found: Found) -> Mapping[str, object]:
+    # A loader with workers has a `prefetch_factor` whether or not it was given one.
+    context = found.start_method if found.own_start_method else None
+    return {
+        "persistent_workers": found.persistent_workers,
+        "timeout": found.timeout,
+        "multiprocessing_context": context,
+    }
 
 
 def _own(found: Found) -> int | None:
@@ -31,7 +47,7 @@ def _loads(loading: Loading, value: SettingValue) -> Loading:
 KNOB = KnobSpec(
     name="num_workers",
     layer="loader",
-    edit=LoaderArgument(10, _without),
+    edit=LoaderArgument(10, _without, _given),
     only_loads=True,
     own=_own,
     loads=_loads,

@@ -36,12 +36,14 @@ def is_iterable(loader: Any) -> bool:
 
 
 def own_setting(loader: Any) -> Dict[str, Any]:
-    """The user's own values of the loader knobs."""
+    """The user's own values of what decides how workers load."""
     return {
         "num_workers": whole(loader.num_workers) or 0,
         "prefetch_factor": whole(loader.prefetch_factor),
         "persistent_workers": bool(loader.persistent_workers),
         "pin_memory": bool(loader.pin_memory),
+        "timeout": float(loader.timeout),
+        "own_start_method": loader.multiprocessing_context is not None,
     }
 
 

@@ -73,6 +73,9 @@ class Found:
     epoch_batches_seen: Optional[int] = None
     made_anew: bool = False
     start_method: str = ""
+    own_start_method: bool = False
+    """The loader was given it."""
+    timeout: float = 0.0
     workers_unsafe: str = ""
     open_handle: str = ""
     """What the dataset held open when its loader was made, and forked workers would share."""
