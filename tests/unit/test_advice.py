@@ -41,6 +41,37 @@ def test_each_place_gets_its_edit(found: Found) -> None:
     assert loader.note == autocast.note == ""
 
 
+@pytest.mark.parametrize(
+    ("setting", "line"),
+    [
+        ({"intra_op_threads": 1}, "torch.set_num_threads(1)"),
+        ({"cudnn_benchmark": True}, "torch.backends.cudnn.benchmark = True"),
+    ],
+)
+def test_what_is_done_before_training_goes_into_the_script_that_is_started(
+    setting: Setting, line: str, found: Found, tmp_path: Path
+) -> None:
+    script = tmp_path / "main.py"
+    script.write_text("import torch\nimport train\ntrain.run(torch.device('cpu'))\n")
+    (only,) = changes_for(setting, found, [str(script)])
+    assert only.file == str(script)
+    assert f" import train\n+{line}\n train.run(" in only.diff
+    # One that doesn't import torch makes models somewhere else.
+    script.write_text("import train\ntrain.run()\n")
+    (only,) = changes_for(setting, found, [str(script)])
+    assert only.file.endswith("train.py")
+    assert f"+{line}\n" in only.diff
+
+
+def test_a_call_that_is_made_already_is_changed_where_it_is(found: Found, tmp_path: Path) -> None:
+    script, train = tmp_path / "main.py", tmp_path / "train.py"
+    script.write_text("import torch\nimport train\n")
+    train.write_text(SCRIPT + "torch.set_num_threads(8)\n")
+    (only,) = changes_for({"intra_op_threads": 1}, found, [str(script)])
+    assert only.file == str(train)
+    assert "-torch.set_num_threads(8)\n+torch.set_num_threads(1)\n" in only.diff
+
+
 def test_one_place_gets_one(found: Found) -> None:
     (only,) = changes_for({"num_workers": 2}, found)
     assert only.note == ""

@@ -51,6 +51,12 @@ def set_call(drafts: Drafts, follower: Follower, file: str, code: str) -> list[T
     return followed(drafts, follower, Expression(file, tree, made[0].args[0].value), name, value[0])
 
 
+def makes_call(tree: SourceTree | None, code: str) -> bool:
+    """Whether a file calls the function that `code` calls."""
+    wanted = cst.parse_expression(code)
+    return tree is not None and isinstance(wanted, cst.Call) and bool(calls_like(tree, wanted))
+
+
 def calls_like(tree: SourceTree, wanted: cst.Call) -> list[cst.Call]:
     """The calls of the same function, but those that set a worker up, which say nothing of the process that trains."""
     made = [call for call in tree.nodes(cst.Call) if last_name(call.func) == last_name(wanted.func)]

@@ -11,7 +11,7 @@ from bottleneck_doctor.edits.attention_call import attention_change
 from bottleneck_doctor.edits.autocast_block import autocast_change
 from bottleneck_doctor.edits.autocast_region import set_region
 from bottleneck_doctor.edits.before_loop import before_loop_change
-from bottleneck_doctor.edits.call import call_change, set_call, statement_change
+from bottleneck_doctor.edits.call import call_change, makes_call, set_call, statement_change
 from bottleneck_doctor.edits.copied_ahead import copied_ahead_change
 from bottleneck_doctor.edits.diff import ChangeText
 from bottleneck_doctor.edits.drafts import Drafts, Told
@@ -97,7 +97,7 @@ def steps_of(setting: Setting, found: Found, running: Running) -> Steps:
     if switches:
         made.steps.append(lambda drafts: _switched(drafts, switches, found, Follower(drafts, running)))
         codes = [edit.text.format(value=value) for edit, value in switches.items() if edit.inserted]
-        made.steps += [_unless_written(made.steps.pop(), codes, found)] if codes else []
+        made.steps += [_unless_written(made.steps.pop(), codes, found, running)] if codes else []
     for each in knobs.knobs_of(setting):
         if isinstance(each.edit, Call):
             code, library = each.edit.text.format(value=setting[each.name]), each.edit.overruled_by(found)
@@ -255,15 +255,28 @@ _TO_COMPILE_NOTHING = (
 
 
 def _called(code: str, found: Found, running: Running) -> Iterator[Step]:
-    """A call before training begins, in the first of the user's files that are known."""
-    for site in sites(found)[:1]:
-        in_text = at(site, lambda text, line: call_change(text, code), f"Call `{code}` before training begins.")
+    """A call before training begins."""
+    for first in sites(found)[:1]:
 
-        def step(drafts: Drafts, site: Site = site, in_text: Step = in_text) -> Outcome:
-            told = set_call(drafts, Follower(drafts, running), site.file, code)
+        def step(drafts: Drafts, first: Site = first) -> Outcome:
+            follower = Follower(drafts, running)
+            made = [file for file in _files(found) if makes_call(follower.tree(file), code)]
+            site = Site(made[0], 1) if made else _at_the_start(first, follower)
+            told = set_call(drafts, follower, site.file, code)
+            in_text = at(site, lambda text, line: call_change(text, code), f"Call `{code}` before training begins.")
             return Outcome(told) if told else in_text(drafts)
 
         yield step
+
+
+def _at_the_start(first: Site, follower: Follower) -> Site:
+    """Where what is done before training begins is looked for: in the script that is started, if it is the user's own
+    and imports torch; else in the first file that is known."""
+    script = follower.running.script
+    if script is None or script == first.file or "-packages/" in script.replace("\\", "/"):
+        return first
+    tree = follower.tree(script)
+    return first if tree is None or tree.torch_name is None else Site(script, 1)
 
 
 def _called_after(code: str, library: Site, found: Found) -> Iterator[Step]:
@@ -285,14 +298,15 @@ def _after_a_library(doing: str, code: str, library: Site) -> str:
     return f"{how}: `{file}` sets it, too (line {library.line}), which would undo what stands at the top of the script"
 
 
-def _unless_written(switch: Step, codes: Sequence[str], found: Found) -> Step:
+def _unless_written(switch: Step, codes: Sequence[str], found: Found, running: Running) -> Step:
     """The step that switches what is written somewhere, and writes those of `codes` that are written nowhere."""
 
     def step(drafts: Drafts) -> Outcome:
         outcome = switch(drafts)
         for code in [each for each in outcome.codes if each in codes]:
             for site in sites(found)[:1]:
-                new = at(site, _written(code), f"Write `{code}` before training begins.")(drafts)
+                there = _at_the_start(site, Follower(drafts, running))
+                new = at(there, _written(code), f"Write `{code}` before training begins.")(drafts)
                 rest = [each for each in outcome.codes if each != code]
                 outcome = Outcome([*outcome.told, *new.told], [*outcome.elsewhere, *new.elsewhere], rest)
         return outcome
