@@ -34,7 +34,7 @@ from bottleneck_doctor.measure.side_by_side import SideBySide
 from bottleneck_doctor.measure.side_pairs import PairSample
 from bottleneck_doctor.measure.starter import Live
 from bottleneck_doctor.profiling.lines import functions_to_profile, line_setting, source_lines
-from bottleneck_doctor.profiling.pyspy import RATE
+from bottleneck_doctor.profiling.pyspy import usual_rate
 from bottleneck_doctor.profiling.sampling import open_recording
 from bottleneck_doctor.protection import scratch
 from bottleneck_doctor.runtime.wire import messages
@@ -110,7 +110,9 @@ def explain(
     if grew <= 0:
         return found
     record = record_of(pairs[-1])
-    seconds = GROWN_SAMPLES / (RATE * grew / record.head_step_seconds)
+    # The same for both sides: what sampling costs a step should be the same, too.
+    rate = usual_rate(1 + max(each.num_workers for each in both.lives))
+    seconds = GROWN_SAMPLES / (rate * grew / record.head_step_seconds)
     seconds = max(LEAST_SAMPLED, min(seconds, MOST_SAMPLED))
     steps = (record.base_step_seconds, record.head_step_seconds)
     sides = []
@@ -122,7 +124,7 @@ def explain(
             turns = max(1, round(seconds / TURN_SECONDS))
             for number in range(turns):
                 for process in looked if number % 2 == 0 else reversed(looked):
-                    files[process.name].append(_recorded(process, folder, number, seconds / turns))
+                    files[process.name].append(_recorded(process, folder, number, rate, seconds / turns))
             for process, step in zip(looked, steps, strict=True):
                 sides.append(_sampled(process, files[process.name], step))
         except _Refused as refused:
@@ -142,12 +144,13 @@ def explain(
 # -- by samples --------------------------------------------------------------------------------------------------------
 
 
-def _recorded(process: _Looked, folder: Path, number: int, seconds: float) -> Path:
-    """The raw file of one side's turn under py-spy. Raises `_Refused`, `SessionOver` and `OutOfTime`."""
+def _recorded(process: _Looked, folder: Path, number: int, rate: int, seconds: float) -> Path:
+    """The raw file of one side's turn under py-spy, at `rate` samples a second. Raises `_Refused`, `SessionOver` and
+    `OutOfTime`."""
     hello = _hello(process)
     if elsewhere(hello):
         raise _Refused(not_sampled_elsewhere(hello))
-    sampler = process.outside.sampler(hello.pid, folder, name=f"{process.name}-{number}")
+    sampler = process.outside.sampler(hello.pid, folder, rate=rate, name=f"{process.name}-{number}")
     file = sampled(sampler, process.prober, process.live.session, seconds)
     if isinstance(file, Warning):
         raise _Refused(file)
