@@ -53,6 +53,7 @@ HARDLY_MEASURING = {
     "test_parent_death.py",
     "test_process_tree.py",
     "test_programs.py",
+    "test_pyspy.py",
     "test_randomness.py",
     "test_ranks.py",
     "test_real_programs.py",
@@ -64,7 +65,9 @@ HARDLY_MEASURING = {
     "test_trace.py",
     "test_transforms.py",
     "test_trimmed_padding.py",
+    "test_try.py",
     "test_turns.py",
+    "test_verdicts.py",
     "test_windows.py",
 }
 """Of these, what can run two at a time: it asks what happens, and not how fast. A slow test of any file is taken

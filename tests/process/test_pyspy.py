@@ -69,6 +69,7 @@ def line_of(text: str) -> int:
     return next(number for number, line in enumerate(SCRIPT.splitlines(), 1) if text in line)
 
 
+@pytest.mark.alone
 def test_planted_functions_come_first(guest: StartGuest, tmp_path: Path) -> None:
     started = guest(SCRIPT)
     started.found()
@@ -137,6 +138,7 @@ while True:
     sys.platform != "linux" or tuple(map(int, re.findall(r"\d+", platform.release())[:2])) < (6, 12),
     reason="slices can be short since Linux 6.12",
 )
+@pytest.mark.alone
 def test_short_bursts_are_seen_for_what_they_take(tmp_path: Path) -> None:
     """Bursts of 1.5 ms between waits: 16 % of the time. py-spy that waits for its turn saw 3 to 6 %."""
     script = write(tmp_path, BURSTS)
