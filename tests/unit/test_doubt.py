@@ -134,6 +134,8 @@ def test_where_more_time_would_not_do_the_reason_says_so() -> None:
     assert unsure.status == "cannot_tell"
     assert unsure.settle is None
     assert "more time would hardly settle it, because processes differ too much" in unsure.reason
+    # The report would say beneath it that so many more rounds of measurements decide it.
+    assert unsure.more_blocks is None
     between = undecided.never(0.21, between=True)
     assert between == (
         "more time would not settle it: the difference seems larger than 2 %, so it may matter, but smaller than the "

@@ -43,7 +43,8 @@ class Doubt:
             return outcome
         wanted = self._open(outcome, candidate)
         if wanted is None:
-            return replace(outcome, reason=f"{outcome.reason}{undecided.AND_NEVER}{self._never(outcome, candidate)}")
+            never = f"{outcome.reason}{undecided.AND_NEVER}{self._never(outcome, candidate)}"
+            return replace(outcome, reason=never, more_blocks=None)
         if self._evidence.settling is None:
             return outcome
         return replace(outcome, settle=self._evidence.settling.settle([wanted], self._tried())[0])
