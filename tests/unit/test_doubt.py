@@ -134,14 +134,18 @@ def test_where_more_time_would_not_do_the_reason_says_so() -> None:
     assert unsure.status == "cannot_tell"
     assert unsure.settle is None
     assert "more time would hardly settle it, because processes differ too much" in unsure.reason
-    # The report would say beneath it that so many more rounds of measurements decide it.
-    assert unsure.more_blocks is None
     between = undecided.never(0.21, between=True)
     assert between == (
         "more time would not settle it: the difference seems larger than 2 %, so it may matter, but smaller than the "
         "21 % that this much noise hides"
     )
     assert "too close to 2 %" in undecided.never(0.01, between=True)
+
+
+def test_no_rounds_are_foretold_that_decide_what_more_time_would_not() -> None:
+    unsure = outcome(doubted(Experiment(timed([(BF16, 1.0)]), luck=0.0, sessions=1), [amp()]), "amp-bf16")
+    assert undecided.AND_NEVER in unsure.reason
+    assert unsure.more_blocks is None
 
 
 def test_decided_fixes_need_no_settling() -> None:
