@@ -108,6 +108,7 @@ def examine(program: Program, kind: str) -> dict[str, Any]:
         "revision": revision(),
         "taken": time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
         "wall": wall,
+        "known": (report.get("method") or {}).get("claimed_after_seconds"),
         "sure": (report.get("method") or {}).get("sure_after_seconds"),
         "failure": failure.replace(folder, "."),
         "claimed": sorted(set(claimed)),
@@ -145,17 +146,19 @@ def report_text(records: dict[str, list[dict[str, Any]]], programs: Sequence[Pro
                     f"{len(taken)}{short}",
                     *(str(answers.count(each) or "") for each in ANSWERS),
                     f"{median(each['wall'] for each in taken):.0f}",
-                    _sure(taken),
+                    _seconds(taken, "known"),
+                    _seconds(taken, "sure"),
                     ", ".join(claimed) or "-",
                 ]
             )
-    head = ["program", "beside", "examined", *ANSWERS, "median s", "sure after", "claimed"]
+    head = ["program", "beside", "examined", *ANSWERS, "median s", "known after", "sure after", "claimed"]
     return table(head, lines, left=2) + "\n\n" + "\n".join(sums(records, programs))
 
 
-def _sure(taken: Sequence[dict[str, Any]]) -> str:
-    """Median seconds after which nothing more could change what was claimed, of the examinations that said so."""
-    known = [each["sure"] for each in taken if each.get("sure") is not None]
+def _seconds(taken: Sequence[dict[str, Any]], what: str) -> str:
+    """Median seconds after which a large gain was known, or nothing more could change what was claimed, of the
+    examinations that said so."""
+    known = [each[what] for each in taken if each.get(what) is not None]
     return f"{median(known):.0f}" if known else "-"
 
 

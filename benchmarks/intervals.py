@@ -302,7 +302,7 @@ def looked(scenario: Scenario, truth: list[float], rng: random.Random) -> Ended:
     for processes in range(looks.FIRST, scenario.sessions + 1):
         seen = replace(evidence, windows=[window for window in windows if window.session <= processes])
         if processes < scenario.sessions:
-            if not looks.is_enough(seen, {}):
+            if not looks.Look(seen).is_enough({}):
                 continue
             seen = replace(seen, significance=speedups.INTERIM_SIGNIFICANCE)
         best = looks.offered(judge(seen))

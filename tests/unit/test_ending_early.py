@@ -58,6 +58,13 @@ def test_it_ends_once_it_is_sure(budget: float | None) -> None:
     ((text, moment),) = [each for each in examined.machine.noted if each[0].startswith("Sure after ")]
     assert text == telling.sure(after)
     assert moment == pytest.approx(after, abs=1.0)
+    ((text, moment),) = [each for each in examined.machine.noted if each[0].startswith("Known after ")]
+    assert "num_workers=2 makes training 2.5× faster (95 % 2." in text
+    assert text.endswith("; Ctrl-C ends that, with a report")
+    known = examined.result.method.claimed_after_seconds
+    assert known is not None
+    assert moment == pytest.approx(known, abs=1.0)
+    assert known < after
     # All that is left is what explains: nothing that counts is measured any more.
     counted = [each for each in examined.machine.happened if each.name not in ("phases", "sampled", "trace", "lines")]
     assert max(each.ended for each in counted) <= after

@@ -114,4 +114,4 @@ def test_all_that_can_be_gathered_is_judged_and_looked_at(evidence: JudgeEvidenc
     assert (offered is not None) == (judged.verdict.fix is not None or judged.verdict.together)
     if offered is not None:
         assert key_of(offered[0]) in {window.label for window in evidence.windows} or offered[0] == KEPT
-    looks.is_enough(evidence, {key_of(PARTS[number]): PARTS[number] for number in coming})
+    looks.Look(evidence).is_enough({key_of(PARTS[number]): PARTS[number] for number in coming})

@@ -66,8 +66,9 @@ def test_it_goes_on_where_the_changed_program_could_not_be_measured_anyway() -> 
 def test_only_a_large_claim_ends_it(speed: float, enough: bool) -> None:
     """Whatever may beat it, but not before it is known well."""
     seen = evidence([(WORKERS_2, speed), (WORKERS_1, 1.0), (BF16, 1.0)])
-    assert looks.is_large_claim(seen) is enough
+    large = looks.Look(seen).large
+    assert (large is not None and large[0] == WORKERS_2) is enough
 
 
 def test_nothing_is_a_large_claim_after_one_process() -> None:
-    assert not looks.is_large_claim(evidence([(WORKERS_2, 2.0), (BF16, 1.0)], sessions=1))
+    assert looks.Look(evidence([(WORKERS_2, 2.0), (BF16, 1.0)], sessions=1)).large is None

@@ -33,7 +33,7 @@ def evidence(speeds: Sequence[tuple[Setting, float]], **experiment: Any) -> Judg
 
 
 def is_enough(speeds: Sequence[tuple[Setting, float]], coming: Collection[Setting] = (), **experiment: Any) -> bool:
-    return looks.is_enough(evidence(speeds, **experiment), by_key(*coming))
+    return looks.Look(evidence(speeds, **experiment)).is_enough(by_key(*coming))
 
 
 def by_key(*settings: Setting) -> dict[str, Setting]:
@@ -63,7 +63,7 @@ def test_a_claim_that_the_end_would_make_is_not_enough_for_a_look() -> None:
     seen = evidence([(WORKERS_2, 1.2), (WORKERS_1, 1.0), (BF16, 1.0)], luck=0.1, noise=0.02, sessions=4)
     assert looks.offered(judge.judge(seen)) is not None
     assert looks.offered(judge.judge(replace(seen, significance=speedups.INTERIM_SIGNIFICANCE))) is None
-    assert not looks.is_enough(seen, {})
+    assert not looks.Look(seen).is_enough({})
 
 
 def test_a_claim_whose_gain_is_hardly_known_is_not_enough() -> None:
@@ -72,7 +72,7 @@ def test_a_claim_whose_gain_is_hardly_known_is_not_enough() -> None:
         best = looks.offered(judge.judge(replace(seen, significance=speedups.INTERIM_SIGNIFICANCE)))
         assert best is not None
         assert best[1].low < least * best[1].estimate
-        assert not looks.is_enough(seen, {})
+        assert not looks.Look(seen).is_enough({})
 
 
 def test_a_coarser_figure_of_a_gain_of_two_times_is_enough_if_the_changed_program_is_measured_next() -> None:
@@ -80,8 +80,8 @@ def test_a_coarser_figure_of_a_gain_of_two_times_is_enough_if_the_changed_progra
     best = looks.offered(judge.judge(replace(seen, significance=speedups.INTERIM_SIGNIFICANCE)))
     assert best is not None
     assert looks.SURE_IF_CONFIRMED <= best[1].low / best[1].estimate < looks.SURE_OF_LARGE_ESTIMATE
-    assert not looks.is_enough(seen, {})
-    assert looks.is_enough(seen, {}, confirms=True)
+    assert not looks.Look(seen).is_enough({})
+    assert looks.Look(seen).is_enough({}, confirms=True)
 
 
 def test_what_may_still_win_is_waited_for() -> None:
@@ -132,8 +132,8 @@ def test_what_looks_faster_than_what_is_claimed_is_waited_for() -> None:
         if window.setting == BF16
     ]
     seen = replace(seen, windows=[*seen.windows, *wild])
-    assert looks.is_enough(seen, by_key(WORKERS_2))
-    assert not looks.is_enough(seen, by_key(WORKERS_2, WORKERS_1))
+    assert looks.Look(seen).is_enough(by_key(WORKERS_2))
+    assert not looks.Look(seen).is_enough(by_key(WORKERS_2, WORKERS_1))
 
 
 def test_a_gain_of_a_hundred_times_need_not_be_told_from_one_of_fifty() -> None:
@@ -144,10 +144,10 @@ def test_a_gain_of_a_hundred_times_need_not_be_told_from_one_of_fifty() -> None:
     best = looks.offered(judge.judge(replace(seen, significance=speedups.INTERIM_SIGNIFICANCE)))
     assert best is not None
     assert best[1].low < looks.SURE_OF_ESTIMATE * best[1].estimate
-    assert looks.is_enough(seen, by_key(never, WORKERS_1)), "nothing can save more than 1 % of the time"
+    assert looks.Look(seen).is_enough(by_key(never, WORKERS_1)), "nothing can save more than 1 % of the time"
     ten = evidence([(WORKERS_2, 10.0), (WORKERS_1, 1.3), (BF16, 1.0)], luck=0.01, noise=0.005)
-    assert looks.is_enough(ten, by_key(WORKERS_1))
-    assert not looks.is_enough(ten, by_key(never)), "there are 10 % left to be saved"
+    assert looks.Look(ten).is_enough(by_key(WORKERS_1))
+    assert not looks.Look(ten).is_enough(by_key(never)), "there are 10 % left to be saved"
 
 
 @pytest.mark.parametrize("luck", [0.02, 0.9])
@@ -157,7 +157,7 @@ def test_a_gain_of_a_hundred_times_that_two_processes_show_has_an_interval(luck:
     assert best is not None
     assert best[1].low > 1
     assert words.lower_end(best[1]) == best[1].low
-    assert looks.is_enough(seen, {}) is (luck < 0.5)
+    assert looks.Look(seen).is_enough({}) is (luck < 0.5)
 
 
 def test_that_nothing_helps_is_enough_once_all_is_decided() -> None:
@@ -181,7 +181,7 @@ def test_noise_that_decides_nothing_ends_once_hardly_anything_may_help() -> None
 def test_settings_of_a_start_are_decided_by_pairs_of_their_own() -> None:
     seen = evidence([(WORKERS_2, 1.0), (WORKERS_1, 0.6), (BF16, 1.0)], luck=0.0005, noise=0.0005)
     beside = Candidate(BY_ID["allocator"], settings=[{"allocator": "keep"}])
-    assert looks.is_enough(replace(seen, candidates=[*seen.candidates, beside]), {})
+    assert looks.Look(replace(seen, candidates=[*seen.candidates, beside])).is_enough({})
 
 
 # -- how often it is wrong ---------------------------------------------------------------------------------------------

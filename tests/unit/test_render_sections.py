@@ -433,3 +433,5 @@ def test_that_it_ended_because_it_was_sure_stands_beside_what_it_took() -> None:
     assert "sure after" not in section(html.render(result), "method")
     sure = replace(result, method=replace(result.method, seconds=112.0, sure_after_seconds=97.0))
     assert "took 1 min 52 s, sure after 1 min 37 s" in words_of(section(html.render(sure), "method"))
+    known = replace(sure, method=replace(sure.method, claimed_after_seconds=61.0))
+    assert "a large gain known after 1 min 01 s, sure after 1" in words_of(section(html.render(known), "method"))

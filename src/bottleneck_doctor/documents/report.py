@@ -261,6 +261,8 @@ class Method:
     """Whether lines of the user's code are in the report; with `--no-source` their texts and all diffs are empty."""
     sure_after_seconds: float | None = None
     """When measuring ended because more of it would have changed nothing; None where the time ended it."""
+    claimed_after_seconds: float | None = None
+    """When a large gain was sure first, whatever was measured after that; None where none was before the end."""
 
 
 @dataclass(frozen=True, kw_only=True)

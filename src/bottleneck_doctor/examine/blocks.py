@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.labels import BASELINE
-from bottleneck_doctor.examine import going_on, likeliest, looks, telling
+from bottleneck_doctor.examine import going_on, likeliest, looks
 from bottleneck_doctor.examine.beside import Beside
-from bottleneck_doctor.examine.evidence import JudgeEvidence
 from bottleneck_doctor.examine.fitting import LEAST_WINDOWS, Fitting
+from bottleneck_doctor.examine.interim import Interim
 from bottleneck_doctor.examine.lifetime import Lifetime
 from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.examine.warming import Warming
@@ -52,11 +52,7 @@ class Blocks:
         self.prober = prober
         self.plan = plan
         self.explainer = explainer
-        self.sure_after: float | None = None
-        """Seconds from the start when an interim look found that more processes would change nothing; None if not."""
-        self.left_to_confirming = False
-        """Whether it ended then because the time that is left is enough for the program with the change made."""
-        self._told_sure = False
+        self.interim = Interim(selection, prober.costs, starter, explainer, confirming)
         self._asked = False
         self._measured = selection.measured
         self.warming = Warming(selection.measured, prober, lambda: self.plan, starter.budget.now)
@@ -75,7 +71,7 @@ class Blocks:
 
     def wanted(self) -> bool:
         """Whether another session is planned, and would measure something."""
-        return self.sure_after is None and self._planned()
+        return self.interim.sure_after is None and self._planned()
 
     def _planned(self) -> bool:
         return self.held() < self.plan.sessions and any(map(likeliest.is_candidate, self._next_probes()))
@@ -111,27 +107,14 @@ class Blocks:
         """Take an interim look: is what is known enough? No look is taken if no further session would come anyway: then
         the examination ends whatever the figures are, and the judge need not be stricter because of a look."""
         more = self._sessions is None and self._planned() and self._budget.left() > self.least_session()
-        if self.sure_after is None and not more:
+        if self.interim.sure_after is None and not more:
             return
-        self.left_to_confirming, enough = False, False
-        if self.held() >= looks.FIRST:
-            evidence = looks.evidence_of(self.selection, self.beside)
-            confirms = self._confirming is not None
-            enough = looks.is_enough(evidence, self._fitting.coming(self._next_probes()), confirms=confirms)
-            self.left_to_confirming = more and not enough and self._confirms_instead(evidence)
-        self.sure_after = self._budget.elapsed() if enough or self.left_to_confirming else None
-
-    def _confirms_instead(self, evidence: JudgeEvidence) -> bool:
-        """Whether another process would take the time in which the program with the change made can be measured, and
-        tell less."""
-        if self._confirming is None:
-            return False
-        explaining = 0.0 if self.explainer is None else self.explainer.allowance.left()
-        decides = going_on.decides_confirming(
-            self.selection, self.prober.costs, self._starter, self._confirming, self._next_probes(), explaining
-        )
-        # The judge takes longer than the sum, so it is asked where time matters only.
-        return decides and looks.is_large_claim(evidence)
+        if self.held() < looks.FIRST:
+            self.interim.is_not_enough()
+            return
+        probes = self._next_probes()
+        evidence = looks.evidence_of(self.selection, self.beside)
+        self.interim.look(evidence, self._fitting.coming(probes), probes, more=more)
 
     def measure_beside(self, as_written: Side, patience: Callable[[], float]) -> None:
         """Measure pairs of processes, if time was reserved for them. Then take another interim look, which includes
@@ -139,15 +122,9 @@ class Blocks:
         try:
             self.beside.measure(as_written, patience)
         finally:
-            if self.sure_after is not None and self.beside.observations:
+            if self.interim.sure_after is not None and self.beside.observations:
                 self.look()
-        self.tell_sure()
-
-    def tell_sure(self) -> None:
-        """Tell the user that the result is sure: once, as soon as nothing that is still measured could change it."""
-        if self.sure_after is not None and not self._told_sure:
-            self._told_sure = True
-            self._progress.note(telling.sure(self.sure_after, confirms=self.left_to_confirming))
+        self.interim.tell_sure()
 
     # -- in a session --------------------------------------------------------------------------------------------------
 

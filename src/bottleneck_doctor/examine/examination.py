@@ -256,7 +256,7 @@ class _Examination:
             if self.budget.left() + explainer.allowance.left() > lacking * cost:
                 with explainer.allowance.lent():
                     self._sessions()
-                blocks.tell_sure()
+                blocks.interim.tell_sure()
 
     def _explain_the_rest(self) -> None:
         """Run what needs its own process: the line timings, and everything else that no session got to."""
@@ -275,7 +275,7 @@ class _Examination:
         if self.explainer is not None and blocks is not None and self._has_baseline() and not self.request.fresh_runs:
             self.explainer.allowance.give_back()
             self._sessions()
-            blocks.tell_sure()
+            blocks.interim.tell_sure()
 
     def _explain_all(self, live: Live) -> None:
         if self.explainer is not None:
@@ -347,8 +347,7 @@ class _Examination:
                 hello=None if last is None else last.session.hello,
                 selection=None if blocks is None else blocks.selection,
                 has_baseline=self._has_baseline(),
-                sure_after=None if blocks is None else blocks.sure_after,
-                left_to_confirming=blocks is not None and blocks.left_to_confirming,
+                interim=None if blocks is None else blocks.interim,
                 beside=None if blocks is None else blocks.beside,
                 explanation=self.explainer.explanation if self.explainer is not None else None,
                 protection=None if protector is None else protector.told(),

@@ -86,40 +86,41 @@ def offered(judged: Judgement) -> tuple[Setting, Speedup] | None:
     return None if judged.claimed is None else (judged.claimed.setting, judged.claimed.figure)
 
 
-def is_enough(evidence: JudgeEvidence, coming: Mapping[str, Setting], *, confirms: bool = False) -> bool:
-    """Whether another process would change nothing that a user acts on. Needs a counted window as written.
+class Look:
+    """What is known by now. Needs a counted window as written."""
 
-    That is so in two cases. Either something is claimed, its interval is narrow enough, and nothing that is still
-    measured may beat it. Or everything is decided, and nothing helps; from `PATIENT` processes on, it is enough that
-    what is not decided has hardly a chance to bring much. `coming`: the settings that the next process would measure,
-    by key. Settings that a process has to be started with don't count here: pairs of processes decide
-    about them. `confirms`: whether the program with the claimed change made is measured next.
-    """
-    strict = _strictly(evidence)
-    judged = judge.judge(strict)
-    best = offered(judged)
-    if best is None:
-        switched = [fix for fix in judged.fixes if not knobs.of_layer(fix.setting, "session")]
-        still_open = [fix for fix in switched if fix.status in ("faster", "cannot_tell")]
-        if len({window.session for window in evidence.windows}) < PATIENT:
-            return not still_open
-        doubt = Doubt(strict, Estimates(strict))
-        return not any(fix.status == "faster" or doubt.worth_waiting(fix) for fix in still_open)
-    named, worth = best
-    estimates = Estimates(strict)
-    beaten = any(_may_beat(estimates, setting, named, worth) for setting in coming.values())
-    return _is_narrow(worth, confirms=confirms) and not beaten
+    def __init__(self, evidence: JudgeEvidence) -> None:
+        self._evidence = replace(evidence, significance=speedups.INTERIM_SIGNIFICANCE, edits=False)
+        self._judged = judge.judge(self._evidence)
+        self._best = offered(self._judged)
 
+    @property
+    def large(self) -> tuple[Setting, Speedup] | None:
+        """The setting that is claimed, with its speedup, if the gain is large and most of it is sure, whatever may beat
+        it. The program with that change made says more of it than another process would."""
+        best = self._best
+        return best if best is not None and best[1].estimate >= LARGE and _is_mostly_sure(best[1]) else None
 
-def is_large_claim(evidence: JudgeEvidence) -> bool:
-    """Whether a large gain is claimed, and most of it is sure, whatever may beat it. The program with that change made
-    says more of it than another process would. Needs a counted window as written."""
-    best = offered(judge.judge(_strictly(evidence)))
-    return best is not None and best[1].estimate >= LARGE and _is_mostly_sure(best[1])
+    def is_enough(self, coming: Mapping[str, Setting], *, confirms: bool = False) -> bool:
+        """Whether another process would change nothing that a user acts on.
 
-
-def _strictly(evidence: JudgeEvidence) -> JudgeEvidence:
-    return replace(evidence, significance=speedups.INTERIM_SIGNIFICANCE, edits=False)
+        That is so in two cases. Either something is claimed, its interval is narrow enough, and nothing that is still
+        measured may beat it. Or everything is decided, and nothing helps; from `PATIENT` processes on, it is enough
+        that what is not decided has hardly a chance to bring much. `coming`: the settings that the next process would
+        measure, by key. Settings that a process has to be started with don't count here: pairs of processes decide
+        about them. `confirms`: whether the program with the claimed change made is measured next.
+        """
+        if self._best is None:
+            switched = [fix for fix in self._judged.fixes if not knobs.of_layer(fix.setting, "session")]
+            still_open = [fix for fix in switched if fix.status in ("faster", "cannot_tell")]
+            if len({window.session for window in self._evidence.windows}) < PATIENT:
+                return not still_open
+            doubt = Doubt(self._evidence, Estimates(self._evidence))
+            return not any(fix.status == "faster" or doubt.worth_waiting(fix) for fix in still_open)
+        named, worth = self._best
+        estimates = Estimates(self._evidence)
+        beaten = any(_may_beat(estimates, setting, named, worth) for setting in coming.values())
+        return _is_narrow(worth, confirms=confirms) and not beaten
 
 
 def _is_narrow(worth: Speedup, *, confirms: bool) -> bool:

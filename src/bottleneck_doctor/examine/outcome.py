@@ -27,6 +27,7 @@ from bottleneck_doctor.documents.report import (
 from bottleneck_doctor.examine import judge, looks
 from bottleneck_doctor.examine.beside import Beside
 from bottleneck_doctor.examine.evidence import TIME_OVER
+from bottleneck_doctor.examine.interim import Interim
 from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.examine.settling import Command, settling
 from bottleneck_doctor.examine.sources import sources
@@ -64,10 +65,8 @@ class Gathered:
     hello: Hello | None
     selection: Selection | None
     has_baseline: bool
-    sure_after: float | None = None
-    """Seconds from the start when an interim look ended the measuring; None if no look did."""
-    left_to_confirming: bool = False
-    """Whether it ended then to leave time for the program with the change made."""
+    interim: Interim | None = None
+    """The interim looks; None if there was no loop."""
     beside: Beside | None = None
     unmeasured: str = ""
     """The sentence that says why there is no baseline, unless the user interrupted."""
@@ -81,6 +80,11 @@ class Gathered:
     """Whether the report may show lines of the user's code."""
     settling: Command | None = None
     """Makes the command that examines some of the fixes again; None: no command is shown."""
+
+    @property
+    def sure_after(self) -> float | None:
+        """Seconds from the start when an interim look ended the measuring; None if no look did."""
+        return None if self.interim is None else self.interim.sure_after
 
     def ended(self, how: Ending) -> list[SessionRecord]:
         """The sessions that ended in this way, in order."""
@@ -152,6 +156,7 @@ def result(gathered: Gathered) -> Result:
             budget_seconds=gathered.budget,
             seconds=gathered.seconds,
             sure_after_seconds=gathered.sure_after,
+            claimed_after_seconds=None if gathered.interim is None else gathered.interim.claimed_after,
             ways="fresh-runs" if gathered.fresh_runs else "windows",
             sessions=gathered.records,
             equivalence=speedups.EQUIVALENCE,
@@ -307,7 +312,7 @@ def _cut(gathered: Gathered) -> str:
     """What ended the measuring."""
     if gathered.interrupted:
         return "the examination was interrupted"
-    if gathered.left_to_confirming:
+    if gathered.interim is not None and gathered.interim.left_to_confirming:
         return "the time that was left was kept for the program with the change made"
     if gathered.sure_after is not None:
         return "the examination was sure of the rest and ended"

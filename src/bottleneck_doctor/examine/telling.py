@@ -5,14 +5,14 @@ from __future__ import annotations
 from bottleneck_doctor import knobs
 from bottleneck_doctor.documents import labels
 from bottleneck_doctor.documents.labels import BASELINE
-from bottleneck_doctor.documents.report import Setting
+from bottleneck_doctor.documents.report import Setting, Speedup
 from bottleneck_doctor.examine.time_wanted import PROCESS_LUCK, Wanted
 from bottleneck_doctor.measure.budget import Budget
 from bottleneck_doctor.measure.measurements import Measurements
 from bottleneck_doctor.measure.schedule import LEAST_SESSIONS, Probe
 from bottleneck_doctor.measure.windows import BURN_IN
 from bottleneck_doctor.system.progress import Progress
-from bottleneck_doctor.wording import words
+from bottleneck_doctor.wording import promise_words, words
 from bottleneck_doctor.wording.durations import format_duration
 
 NAMES = {BASELINE: "the training as written", BURN_IN: "warming up"}
@@ -70,6 +70,13 @@ def sure(seconds: float, *, confirms: bool = False) -> str:
     if confirms:
         return f"Known after {format_duration(seconds)}: the time that is left goes to the program with the change made"
     return f"Sure after {format_duration(seconds)}: measuring more would change nothing"
+
+
+def claimed(seconds: float, setting: Setting, worth: Speedup, device: str, *, goes_on: bool) -> str:
+    """The note that a large gain is sure `seconds` after the start. `goes_on`: more is measured all the same."""
+    claim = promise_words.claim(setting, worth, device).rstrip(".").replace("`", "")
+    rest = ". What may be faster still is measured; Ctrl-C ends that, with a report" if goes_on else ""
+    return f"Known after {format_duration(seconds)}: {claim}{rest}"
 
 
 def so_far(setting: Setting, speed: float, device: str) -> str:
