@@ -115,7 +115,7 @@ PROGRAMS = (
     _loads("hydra_app.py", needs=("hydra",)),
     _works("too_many_threads.py", "threads"),
     _loads("accelerate_loop.py", needs=("accelerate",)),
-    _works("float32_products.py", "amp-bf16", "float32-precision"),
+    _works("float32_products.py", "amp-bf16", "float32-precision", words=("--width", "256", "--layers", "4")),
     _planted("short_epochs.py", "persistent-workers", "no-workers"),
     _loads("factory.py"),
     _loads("dataclass_settings.py"),

@@ -195,6 +195,10 @@ HANDED_ON = [
         "from functools import partial\nmake = partial(DataLoader, num_workers=1)\nloader = make('train')\n",
     ),
     one(
+        "a partial that is handed on at once",
+        "from functools import partial\nmake = partial(DataLoader, batch_size=4)\nprint(id(make('train')))\n",
+    ),
+    one(
         "a partial that is shared",
         "import functools\nmake = functools.partial(DataLoader, batch_size=4)\nloader = make('train')\n"
         "other = make('val')\n",

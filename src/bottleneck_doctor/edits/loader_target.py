@@ -90,6 +90,10 @@ def target_on(path: str, tree: SourceTree, line: int, follower: Follower) -> Tar
     if calls:
         return _plain(Expression(path, tree, calls[0]), calls[0])
     there = [call for call in tree.nodes(cst.Call) if tree.covers(call, line)]
+    made = [_class_or_partial(Expression(path, tree, call), call, follower) for call in there]
+    known = [each for each in made if each is not None]
+    if len(known) == 1:
+        return known[0]
     outermost = next((call for call in there if tree.lines(call)[0] == line), there[0] if there else None)
     return None if outermost is None else _handed_on(Expression(path, tree, outermost), outermost, follower)
 
