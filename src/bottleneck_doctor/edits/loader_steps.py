@@ -9,6 +9,7 @@ from bottleneck_doctor.documents.report import Setting, SettingValue
 from bottleneck_doctor.edits.advice import loader_arguments
 from bottleneck_doctor.edits.diff import ChangeText
 from bottleneck_doctor.edits.drafts import Drafts, Told
+from bottleneck_doctor.edits.fastai_loaders import LIBRARY, fastai_step
 from bottleneck_doctor.edits.kept_inputs import kept_inputs_change
 from bottleneck_doctor.edits.listed_samples import listed_samples_change
 from bottleneck_doctor.edits.loader_call import set_arguments
@@ -45,7 +46,10 @@ def of_the_loader(made: Steps, setting: Setting, found: Found, running: Running)
         made.notes += [f"And p{told}"] if told else []
         made.notes += [] if listed is None else [f"And {_given_a_list(listed)}"]
         made.notes += [] if cut is None else [f"And {_TO_LONGEST}"]
-        made.notes += [f"And pass {words.setting_code(keywords)} to the DataLoader."] if keywords else []
+        if keywords and found.loader_library == LIBRARY:
+            made.steps.append(fastai_step(keywords, without, found.device, running))
+        elif keywords:
+            made.notes.append(f"And pass {words.setting_code(keywords)} to the DataLoader.")
         return
     if keywords:
 

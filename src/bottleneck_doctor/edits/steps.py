@@ -15,6 +15,7 @@ from bottleneck_doctor.edits.call import call_change, makes_call, set_call, stat
 from bottleneck_doctor.edits.copied_ahead import copied_ahead_change
 from bottleneck_doctor.edits.diff import ChangeText
 from bottleneck_doctor.edits.drafts import Drafts, Told
+from bottleneck_doctor.edits.fastai_loaders import LIBRARY
 from bottleneck_doctor.edits.given_argument import given_argument_change
 from bottleneck_doctor.edits.loader_steps import of_the_loader
 from bottleneck_doctor.edits.memory_format import memory_format_change
@@ -175,6 +176,12 @@ def _autocast(dtype: str, found: Found, running: Running) -> Step | None:
     if forward is None:
         return None
     otherwise = f"Put {_context(dtype, found)}."
+    if found.loader_library == LIBRARY:
+        otherwise = f"{otherwise} In fastai, a callback does that in `before_batch` and `after_loss`."
+        if device == "cuda":
+            otherwise = (
+                f"Call `learn.to_{'bf16' if dtype.endswith('bfloat16') else 'fp16'}()` before the Learner is fitted."
+            )
 
     def step(drafts: Drafts) -> Outcome:
         own = set_region(drafts, forward.file, forward.line, device, dtype, running)

@@ -241,7 +241,7 @@ class Argument:
     otherwise: str
     calls: tuple[str, ...]
     """Names of what is called, without what they are attributes of."""
-    given: tuple[tuple[str, bool], ...] = ()
+    given: tuple[tuple[str, object], ...] = ()
     """Names of arguments, and their values."""
     without: Mapping[str, object] = field(default_factory=dict)
     """Arguments that are refused beside them, each with the value that is as good as none."""

@@ -11,7 +11,16 @@ import torch
 
 from .knobs import facts, obstacles, own_settings
 from .loader import dataset_copies
-from .loader.attributes import batch_size, construction_site, epoch_length, is_iterable, own_setting, whole
+from .loader.attributes import (
+    batch_size,
+    construction_site,
+    epoch_length,
+    is_iterable,
+    known_as,
+    library,
+    own_setting,
+    whole,
+)
 from .loop.extent import UNKNOWN, Extent, extent_of
 from .loop.ladder import Loop
 from .loop.steps import Steps
@@ -84,8 +93,9 @@ def describe(steps: Steps, loop: Loop, loader: Any, device: str) -> Found:
         wait_seconds=[entry[1] for entry in requests],
         samples_per_step=sum(record.samples) / len(record.samples),
         has_loader=True,
-        loader_type=type(loader).__name__,
-        dataset_type=type(loader.dataset).__name__,
+        loader_type=type(known_as(loader)).__name__,
+        loader_library=library(loader),
+        dataset_type=type(known_as(loader).dataset).__name__,
         iterable=is_iterable(loader),
         batch_size=whole(batch_size(loader)),
         epoch_batches=epoch_length(loader),

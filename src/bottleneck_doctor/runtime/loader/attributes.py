@@ -16,6 +16,16 @@ def construction_site(loader: Any) -> Optional[Site]:
     return site if isinstance(site, Site) else None
 
 
+def known_as(loader: Any) -> Any:
+    """The loader that the user knows. Fastai's hand torch's iterators an object of their own, which holds them."""
+    return getattr(loader, "d", loader) if library(loader) == "fastai" else loader
+
+
+def library(loader: Any) -> str:
+    """Whose class of loaders it is, by the first part of its module."""
+    return type(loader).__module__.partition(".")[0]
+
+
 def epoch_length(loader: Any) -> Optional[int]:
     """Batches in one pass, if the loader knows it."""
     if loader._dataset_kind == dataloader._DatasetKind.Iterable:

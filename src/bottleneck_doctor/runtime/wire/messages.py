@@ -62,6 +62,8 @@ class Found:
     threads: int
     has_loader: bool
     loader_type: str = ""
+    loader_library: str = ""
+    """Whose class of loaders it is: `torch`, `fastai`, or the user's own module."""
     dataset_type: str = ""
     iterable: bool = False
     num_workers: int = 0

@@ -1,0 +1,61 @@
+"""The edit of the call that makes fastai's DataLoaders, which hands its arguments on to them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bottleneck_doctor.edits.drafts import Drafts, Told
+from bottleneck_doctor.edits.named_call import set_named
+from bottleneck_doctor.edits.origin.running import Running
+from bottleneck_doctor.edits.step import Outcome, Step
+from bottleneck_doctor.edits.tree import SourceTree
+from bottleneck_doctor.knobs import Argument
+from bottleneck_doctor.wording import words
+
+LIBRARY = "fastai"
+CALLS = (
+    "dataloaders",
+    "from_csv",
+    "from_dblock",
+    "from_df",
+    "from_dsets",
+    "from_folder",
+    "from_label_func",
+    "from_lists",
+    "from_name_func",
+    "from_name_re",
+    "from_path_func",
+    "from_path_re",
+)
+"""What makes them: `ImageDataLoaders.from_folder(...)`, `block.dataloaders(...)`."""
+TAKEN = ("num_workers", "pin_memory", "persistent_workers", "timeout")
+"""Arguments that its loaders take."""
+
+
+def fastai_step(keywords: Mapping[str, object], without: Mapping[str, object], device: str, running: Running) -> Step:
+    """The step that gives the one call that makes DataLoaders these arguments."""
+    said = words.setting_code(
+        {name: value for name, value in keywords.items() if isinstance(value, (bool, int))}, device
+    )
+    edit = Argument(
+        said=said,
+        otherwise=f"pass {said} where fastai's DataLoaders are made, as in `ImageDataLoaders.from_folder(...)`",
+        calls=CALLS,
+        given=tuple(keywords.items()),
+        without={name: value for name, value in without.items() if name in TAKEN},
+    )
+
+    def step(drafts: Drafts) -> Outcome:
+        for file in running.files if set(keywords) <= set(TAKEN) else ():
+            text = drafts.text(file)
+            tree = None if text is None else SourceTree.parse(text)
+            told: list[Told] = [] if tree is None or not _uses(tree) else set_named(drafts, file, edit, running)
+            if told:
+                return Outcome(told)
+        return Outcome(elsewhere=[edit.otherwise])
+
+    return step
+
+
+def _uses(tree: SourceTree) -> bool:
+    return LIBRARY in tree.source
