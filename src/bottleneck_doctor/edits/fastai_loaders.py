@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bottleneck_doctor.edits.drafts import Drafts, Told
+from bottleneck_doctor.edits.loader_target import FASTAI_TAKES
 from bottleneck_doctor.edits.named_call import set_named
 from bottleneck_doctor.edits.origin.running import Running
 from bottleneck_doctor.edits.step import Outcome, Step
@@ -28,8 +29,6 @@ CALLS = (
     "from_path_re",
 )
 """What makes them: `ImageDataLoaders.from_folder(...)`, `block.dataloaders(...)`."""
-TAKEN = ("num_workers", "pin_memory", "persistent_workers", "timeout")
-"""Arguments that its loaders take."""
 
 
 def fastai_step(keywords: Mapping[str, object], without: Mapping[str, object], device: str, running: Running) -> Step:
@@ -42,11 +41,11 @@ def fastai_step(keywords: Mapping[str, object], without: Mapping[str, object], d
         otherwise=f"pass {said} where fastai's DataLoaders are made, as in `ImageDataLoaders.from_folder(...)`",
         calls=CALLS,
         given=tuple(keywords.items()),
-        without={name: value for name, value in without.items() if name in TAKEN},
+        without={name: value for name, value in without.items() if name in FASTAI_TAKES},
     )
 
     def step(drafts: Drafts) -> Outcome:
-        for file in running.files if set(keywords) <= set(TAKEN) else ():
+        for file in running.files if set(keywords) <= set(FASTAI_TAKES) else ():
             text = drafts.text(file)
             tree = None if text is None else SourceTree.parse(text)
             told: list[Told] = [] if tree is None or not _uses(tree) else set_named(drafts, file, edit, running)

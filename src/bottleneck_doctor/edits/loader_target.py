@@ -51,6 +51,8 @@ TRANSFORMERS = ("transformers", "trl", "sentence_transformers", "optimum")
 """Libraries whose trainers take them."""
 ULTRALYTICS = OwnNames({"num_workers": "workers"}, "Ultralytics has no argument that sets {wanted}.")
 """`YOLO(...).train(...)`."""
+FASTAI_TAKES = (*_OF_TRAINING[:3], "timeout")
+"""What fastai's DataLoaders take of it."""
 
 
 @dataclass(frozen=True)
