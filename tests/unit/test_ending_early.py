@@ -363,6 +363,21 @@ def test_a_script_of_a_few_steps_is_compared_one_setting_at_a_time() -> None:
     assert measured == ["fused-optimizer", "amp-bf16", "threads"], "each had its turn before one was chosen"
 
 
+def test_a_script_of_a_few_short_epochs_has_what_leads_by_far_confirmed_at_once() -> None:
+    """Ten epochs of five steps: a window of three epochs, as usual, would leave room for one setting in each process,
+    and what was tried first would never be measured again."""
+    speeds = {"num_workers=2": 2.2, "num_workers=1": 1.4}
+    examined = Examined(Machine(step=0.29, start=8.0, epoch=5, steps=50, workers=8, speeds=speeds))
+    assert "`num_workers=2` makes training 2.2" in examined.result.verdict.sentence
+    windows = [each for each in examined.result.windows if each.mode == "timed" and each.session > 1]
+    assert {each.whole_epochs for each in windows} <= {1, 2}
+    first = min(each.session for each in windows if each.label == "num_workers=2")
+    assert {first + 1, first + 2} <= {each.session for each in windows if each.label == "num_workers=2"}
+    known = examined.result.method.claimed_after_seconds
+    assert known is not None
+    assert known < 80.0
+
+
 def test_a_script_that_ends_before_anything_could_be_compared_is_not_started_again_and_again() -> None:
     examined = Examined(short_lived(step=0.28, start=6.0, steps=14))
     assert len(examined.result.method.sessions) <= 8

@@ -7,6 +7,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.diagnosable import window
 
 from bottleneck_doctor.examine import lifetime
 from bottleneck_doctor.examine.lifetime import Lifetime
@@ -69,6 +70,18 @@ def test_a_life_of_a_few_steps_holds_one_comparison() -> None:
     assert life.planned(PLAN, 4, 0.28, 6.0, 170.0, 8).sessions == 12
     longer, _ = lived(100 * 0.28)
     assert longer.steps_compared(0.28) == 29
+
+
+def test_a_step_of_a_life_holds_its_part_of_what_lies_between_epochs() -> None:
+    """Three epochs of five steps take 1.5 s of training and, with three evaluations and a start, 4.8 s of a life."""
+    life, _ = lived(12.0)
+    epochs = window(0, steps=15, seconds=1.5, lead_in_steps=0, whole_epochs=3, started=20.0, ended=24.8)
+    within = window(1, steps=15, seconds=1.5, started=30.0, ended=39.0)
+    other = window(2, steps=15, setting={"num_workers": 0}, whole_epochs=3, started=40.0, ended=49.0)
+    assert life.step_seconds([epochs, within, other], 0.1) == pytest.approx(0.32)
+    assert life.step_seconds([within, other], 0.1) == 0.1
+    assert life.steps_compared(0.32) == 9
+    assert life.steps_compared(0.1) == 35
 
 
 def test_there_are_as_many_processes_as_the_time_holds() -> None:

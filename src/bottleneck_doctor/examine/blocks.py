@@ -227,11 +227,12 @@ class Blocks:
         if not self.selection.chosen_after:
             settings, most = len(self._next_probes()), self._sessions or schedule.MOST_CONFIRMING + 1
             costs, setup, left = self.prober.costs, self._starter.setup(), self._budget.left()
-            self.plan = self.lifetime.planned(self.plan, settings, costs.baseline_step, setup, left, most)
+            step = self.lifetime.step_seconds(self._measured.windows, costs.baseline_step)
+            self.plan = self.lifetime.planned(self.plan, settings, step, setup, left, most)
             costs.window_seconds = self.plan.window_seconds
-            costs.most_steps = self.lifetime.steps_compared(costs.baseline_step)
-            if self._fitting.scarce and self._fitting.leads_by_far():
-                # Trying everything once would leave no process to confirm it in.
+            costs.most_steps = self.lifetime.steps_compared(step)
+            if self._fitting.leads_by_far():
+                # Trying everything once would take processes in which it could be confirmed.
                 self.selection.choose(self._starter.number)
                 self.selection.climb()
 

@@ -7,9 +7,11 @@ one setting or none. Once a process has come to its end, windows are so short th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from statistics import median
 
+from bottleneck_doctor.documents.report import Window
 from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.measure.schedule import (
     BASELINE_EVERY,
@@ -62,6 +64,16 @@ class Lifetime:
         """Whether processes live for so short that settings which were not measured wait for the next ones. Some may
         be so slow that no process lives long enough for them, so the waiting ends."""
         return 0 < self.lives < 2 * selection.size() and not selection.explored()
+
+    def step_seconds(self, windows: Sequence[Window], step: float) -> float:
+        """Seconds of a life that a step takes as written: in windows of whole epochs, with what lies between them, such
+        as evaluations. `step`: where no such window shows it."""
+        known = [
+            (each.ended - each.started) / (each.steps + each.lead_in_steps)
+            for each in windows
+            if each.whole_epochs and each.steps and not each.setting and each.ended is not None
+        ]
+        return max(step, median(known)) if known else step
 
     def steps_compared(self, step: float) -> int:
         """Timed steps of a window of which a process holds three, if a step takes so many seconds. So many it takes to

@@ -125,6 +125,8 @@ class Costs:
             size = replace(size, steps=max(size.steps, schedule.in_units(paid, size.unit)))
         if self.most_steps is None:
             return size
+        if size.epochs:
+            return replace(size, epochs=min(size.epochs, max(1, self.most_steps // (self.shape.epoch_batches or 1))))
         # A faster setting has more steps a second, but the script has no more of them.
         return replace(size, steps=min(size.steps, max(size.unit, self.most_steps // size.unit * size.unit)))
 
