@@ -610,6 +610,25 @@ def trains(step: float) -> Training:
     return Training(step=step, start=10.0, workers=2, load=0.1)
 
 
+@pytest.mark.parametrize("most", [None, 5])
+def test_windows_of_a_script_that_soon_ends_hold_what_its_life_holds(most: int | None) -> None:
+    """Five epochs of five steps are left once the loop is found: rounds of an epoch each, or one window of three."""
+    result, _ = slow()
+    shape = schedule.LoopShape(period=1, epoch_batches=5, num_workers=8, prefetch_factor=2, served=True)
+    costs = Costs(shape, 0.29, 4.0, brief=True)
+    costs.most_steps = most
+    sides = (0.29, 8), (0.29 / FASTER, 2)
+    lives = [Training(step=step, start=8.0, epoch=5, steps=32, workers=workers) for step, workers in sides]
+    done, machine = confirmed(*lives, result=result, costs=costs)
+    assert done.confirmation is not None
+    if most is None:
+        assert done.confirmation.speedup is None
+        return
+    assert {each.steps for each in machine.happened} == {5}
+    assert done.confirmation.speedup is not None, done.confirmation.sentence
+    assert done.confirmation.speedup.estimate == pytest.approx(FASTER, rel=0.02)
+
+
 @pytest.mark.parametrize("regular", [True, False])
 def test_slow_steps_are_confirmed_in_the_time_that_was_expected(regular: bool) -> None:
     """With windows as long as those of a check, one pair took longer than that."""

@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.diagnosable import window
 
+from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.examine import lifetime
 from bottleneck_doctor.examine.lifetime import Lifetime
-from bottleneck_doctor.measure.schedule import Plan
+from bottleneck_doctor.measure.costs import Costs
+from bottleneck_doctor.measure.schedule import LoopShape, Plan, probe
 
 PLAN = Plan(4, 45.0, 2.0)
 
@@ -89,3 +91,16 @@ def test_there_are_as_many_processes_as_the_time_holds() -> None:
     assert life.planned(PLAN, 5, 0.002, 3.0, 150.0, 8).sessions == 8
     assert life.planned(PLAN, 5, 0.002, 3.0, 74.0, 8).sessions == 6
     assert life.planned(PLAN, 5, 0.002, 3.0, 30.0, 8).sessions == 4
+
+
+def test_windows_of_short_epochs_are_as_many_as_a_life_holds() -> None:
+    """Pairs of processes, too, live no longer than the script does."""
+    shape = LoopShape(period=1, epoch_batches=5, num_workers=8, prefetch_factor=2, served=True)
+    costs = Costs(shape, 0.15, 0.7, brief=True)
+    baseline = probe(BASELINE, {})
+    assert costs.size(baseline, 0.7).epochs == 3
+    costs.most_steps = 9
+    for each in (costs, costs.with_windows_of(0.5)):
+        assert each.size(baseline, 0.7).epochs == 1
+    costs.most_steps = 3
+    assert costs.size(baseline, 0.7).epochs == 1

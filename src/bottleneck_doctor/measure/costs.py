@@ -51,6 +51,7 @@ class Costs:
         """The same loop in other processes, with brief windows whose timed part aims at `seconds`."""
         made = Costs(self.shape, self.expected_step({}), seconds, brief=True)
         made.heed(self.supply, regular=self.regular)
+        made.most_steps = self.most_steps
         return made
 
     @property

@@ -228,4 +228,5 @@ def _prober(
     costs = Costs(schedule.shape_of(found), step, window_seconds, brief=brief)
     if known is not None:
         costs.heed(known.supply, regular=known.regular)
+        costs.most_steps = known.most_steps
     return Prober(Measurements(found), costs, budget.patient(), run_queue=outside.run_queue)
