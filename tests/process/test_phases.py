@@ -722,7 +722,7 @@ while True:
 )
 
 
-@pytest.mark.parametrize("frozen", [True, False])
+@pytest.mark.parametrize("frozen", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_frozen_part_takes_what_it_sleeps(guest: StartGuest, tmp_path: Path, frozen: bool) -> None:
     script = guest(FROZEN, "frozen" if frozen else "learns")
     script.found()

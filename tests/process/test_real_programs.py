@@ -36,9 +36,8 @@ def run_real(*words: object) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(
-    "how", [[], pytest.param(["--terminal"], marks=pytest.mark.slow(together=True))], ids=["log", "terminal"]
-)
+@pytest.mark.parametrize("how", [[], ["--terminal"]], ids=["log", "terminal"])
+@pytest.mark.slow(together=True)
 def test_a_program_is_examined_and_its_row_kept(tmp_path: Path, how: list[str]) -> None:
     folder = tmp_path / "prog"
     folder.mkdir()

@@ -246,7 +246,7 @@ def test_a_window_that_takes_far_too_long_ends_where_it_is(guest: StartGuest) ->
     assert script.window().steps == 6, "the next one is as long as it is meant to be"
 
 
-@pytest.mark.alone
+@pytest.mark.slow
 def test_a_lead_in_that_takes_far_too_long_is_cut(guest: StartGuest) -> None:
     """And what is kept up with workers is told as well as behind the whole of it: 10 ms a row, so 20 ms a step."""
     script = guest(LOOP.replace("Rows()", "Rows(4000, 0.01)"))
@@ -933,7 +933,7 @@ def test_two_iterators_over_the_training_loader(guest: StartGuest, kind: str) ->
     assert set(script.notes("counts")) == {16}, script.notes("counts")
 
 
-@pytest.mark.alone
+@pytest.mark.slow
 def test_an_epoch_whose_batches_are_counted_ends_with_its_last_step(guest: StartGuest) -> None:
     """Trainers that count don't ask for one batch too many: what they save then is not the epoch's."""
     body = "batches = iter(loader)\nfor _ in range(6):\n    train_on(next(batches))\ntime.sleep(0.3)\n"
