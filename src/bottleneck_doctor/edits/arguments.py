@@ -37,6 +37,12 @@ def with_more(tree: SourceTree, holder: Holder, more: Mapping[str, object], plac
     return _with_row(holder, row)
 
 
+def with_behind(tree: SourceTree, unpacked: cst.BaseExpression, more: Mapping[str, object], call: cst.Call) -> cst.Dict:
+    """What a `call` unpacks with entries behind it, which win over those that it holds: `{**options, "a": 1}`."""
+    made = with_more(tree, cst.Dict([cst.StarredDictElement(unpacked)]), more, place=call)
+    return cst.ensure_type(made, cst.Dict)
+
+
 def without(holder: Holder, gone: Sequence[str]) -> Holder:
     """`holder` without the arguments of these names."""
     row = _row(holder)

@@ -233,8 +233,7 @@ def _with_arguments(target: Target, plan: Plan, call: cst.CSTNode) -> cst.Call:
         new = put(tree.literal(value))(args[place].value)
         args[place] = args[place].with_changes(value=new)
     for place, values in plan.unpacked.items():
-        entries = [cst.StarredDictElement(args[place].value)]
-        display = arguments.with_more(tree, cst.Dict(entries), values, place=target.call)
+        display = arguments.with_behind(tree, args[place].value, values, target.call)
         args[place] = args[place].with_changes(value=display)
     made = arguments.with_more(tree, call.with_changes(args=args), plan.added, place=target.call)
     return cst.ensure_type(made, cst.Call)

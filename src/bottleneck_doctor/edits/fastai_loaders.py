@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bottleneck_doctor.edits.drafts import Drafts, Told
+from bottleneck_doctor.documents.report import Setting
+from bottleneck_doctor.edits.drafts import Drafts
 from bottleneck_doctor.edits.loader_target import FASTAI_TAKES
 from bottleneck_doctor.edits.named_call import set_named
 from bottleneck_doctor.edits.origin.running import Running
 from bottleneck_doctor.edits.step import Outcome, Step
-from bottleneck_doctor.edits.tree import SourceTree
 from bottleneck_doctor.knobs import Argument
 from bottleneck_doctor.wording import words
 
@@ -31,11 +31,9 @@ CALLS = (
 """What makes them: `ImageDataLoaders.from_folder(...)`, `block.dataloaders(...)`."""
 
 
-def fastai_step(keywords: Mapping[str, object], without: Mapping[str, object], device: str, running: Running) -> Step:
+def fastai_step(keywords: Setting, without: Mapping[str, object], device: str, running: Running) -> Step:
     """The step that gives the one call that makes DataLoaders these arguments."""
-    said = words.setting_code(
-        {name: value for name, value in keywords.items() if isinstance(value, (bool, int))}, device
-    )
+    said = words.setting_code(keywords, device)
     edit = Argument(
         said=said,
         otherwise=f"pass {said} where fastai's DataLoaders are made, as in `ImageDataLoaders.from_folder(...)`",
@@ -46,15 +44,9 @@ def fastai_step(keywords: Mapping[str, object], without: Mapping[str, object], d
 
     def step(drafts: Drafts) -> Outcome:
         for file in running.files if set(keywords) <= set(FASTAI_TAKES) else ():
-            text = drafts.text(file)
-            tree = None if text is None else SourceTree.parse(text)
-            told: list[Told] = [] if tree is None or not _uses(tree) else set_named(drafts, file, edit, running)
+            told = set_named(drafts, file, edit, running) if LIBRARY in (drafts.text(file) or "") else []
             if told:
                 return Outcome(told)
         return Outcome(elsewhere=[edit.otherwise])
 
     return step
-
-
-def _uses(tree: SourceTree) -> bool:
-    return LIBRARY in tree.source

@@ -36,10 +36,11 @@ class Unpacked:
 
     def gives(self, tree: SourceTree, dataset: cst.BaseExpression) -> dict[cst.CSTNode, Edit]:
         """The edit that puts another dataset behind what is unpacked, so that it wins."""
-        value = self.argument.value
-        entries = value if isinstance(value, cst.Dict) else cst.Dict([cst.StarredDictElement(value)])
-        place = value if isinstance(value, cst.Dict) else self.call
-        display = arguments.with_more(tree, entries, {"dataset": dataset}, place=place)
+        value, more = self.argument.value, {"dataset": dataset}
+        if isinstance(value, cst.Dict):
+            display = arguments.with_more(tree, value, more)
+        else:
+            display = arguments.with_behind(tree, value, more, self.call)
         return {self.argument: lambda argument: argument.with_changes(value=display)}
 
 
@@ -68,8 +69,7 @@ def _makes_torchs(tree: SourceTree, call: cst.Call) -> bool:
     """Whether it is the DataLoader itself that is called, not a class of the user's with parameters of its own."""
     if code(call.func) != "super().__init__":
         return last_name(call.func) == "DataLoader"
-    owner = next((each for each in tree.around(call) if isinstance(each, cst.ClassDef)), None)
-    return owner is not None and [last_name(each.value) for each in owner.bases] == ["DataLoader"]
+    return _bases_around(tree, call) == ["DataLoader"]
 
 
 def in_loop(tree: SourceTree, call: cst.Call) -> bool:
@@ -97,7 +97,13 @@ def _may_be_a_loader(tree: SourceTree, owner: cst.BaseExpression) -> bool:
     inherits from no class of loaders."""
     if last_name(owner) in _OPTIONS:
         return False
-    around = next((each for each in tree.around(owner) if isinstance(each, cst.ClassDef)), None)
-    if around is None or not (isinstance(owner, cst.Name) and owner.value == "self"):
+    bases = _bases_around(tree, owner)
+    if bases is None or not (isinstance(owner, cst.Name) and owner.value == "self"):
         return True
-    return any(last_name(each.value).endswith("Loader") for each in around.bases)
+    return any(each.endswith("Loader") for each in bases)
+
+
+def _bases_around(tree: SourceTree, node: cst.CSTNode) -> list[str] | None:
+    """What the class inherits from in which a node stands; None where it stands in none."""
+    around = next((each for each in tree.around(node) if isinstance(each, cst.ClassDef)), None)
+    return None if around is None else [last_name(each.value) for each in around.bases]

@@ -51,7 +51,7 @@ TRANSFORMERS = ("transformers", "trl", "sentence_transformers", "optimum")
 """Libraries whose trainers take them."""
 ULTRALYTICS = OwnNames({"num_workers": "workers"}, "Ultralytics has no argument that sets {wanted}.")
 """`YOLO(...).train(...)`."""
-FASTAI_TAKES = (*_OF_TRAINING[:3], "timeout")
+FASTAI_TAKES = ("num_workers", "pin_memory", "persistent_workers", "timeout")
 """What fastai's DataLoaders take of it."""
 
 
@@ -92,12 +92,14 @@ def target_on(path: str, tree: SourceTree, line: int, follower: Follower) -> Tar
     if calls:
         return _plain(Expression(path, tree, calls[0]), calls[0])
     there = [call for call in tree.nodes(cst.Call) if tree.covers(call, line)]
-    made = [_class_or_partial(Expression(path, tree, call), call, follower) for call in there]
-    known = [each for each in made if each is not None]
+    made = {call: _class_or_partial(Expression(path, tree, call), call, follower) for call in there}
+    known = [each for each in made.values() if each is not None]
     if len(known) == 1:
         return known[0]
     outermost = next((call for call in there if tree.lines(call)[0] == line), there[0] if there else None)
-    return None if outermost is None else _handed_on(Expression(path, tree, outermost), outermost, follower)
+    if outermost is None:
+        return None
+    return made[outermost] or _handed_on(Expression(path, tree, outermost), outermost, follower)
 
 
 def trainer_on(
@@ -151,15 +153,13 @@ def _plain(at: Expression, call: cst.Call) -> Target:
 
 
 def _handed_on(at: Expression, call: cst.Call, follower: Follower) -> Target | Unclear:
-    """The call that something else on the line leads to: a class of loaders, a partial, a loader that is wrapped, a
-    trainer's arguments."""
-    made = _class_or_partial(at, call, follower)
-    wrapped = [] if made is not None else list(_wrapped(at, call, follower))
+    """The call that something else on the line leads to: a loader that is wrapped, a trainer's arguments."""
+    wrapped = list(_wrapped(at, call, follower))
     training = [target for words, target in wrapped if "train" in words.lower()] or [target for _, target in wrapped]
     if len(training) == 1:
         return training[0]
     unclear = Unclear(at.path, at.line, f"Set {{wanted}} where `{said(call.func)}(...)` makes its DataLoader.")
-    return made or _trained(at, call, follower) or unclear
+    return _trained(at, call, follower) or unclear
 
 
 def _class_or_partial(at: Expression, call: cst.Call, follower: Follower) -> Target | None:

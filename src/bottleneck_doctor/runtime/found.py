@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Tuple
 
 import torch
 
@@ -88,14 +88,15 @@ def describe(steps: Steps, loop: Loop, loader: Any, device: str) -> Found:
     requests = list(record.requests)
     gaps = [later[0] - earlier[0] for earlier, later in zip(requests, requests[1:])]
     lengths: List[int] = record.epoch_lengths
+    kind, dataset_kind = _kinds(loader)
     return Found(
         step_seconds=gaps,
         wait_seconds=[entry[1] for entry in requests],
         samples_per_step=sum(record.samples) / len(record.samples),
         has_loader=True,
-        loader_type=type(known_as(loader)).__name__,
+        loader_type=kind,
         loader_library=library(loader),
-        dataset_type=type(known_as(loader).dataset).__name__,
+        dataset_type=dataset_kind,
         iterable=is_iterable(loader),
         batch_size=whole(batch_size(loader)),
         epoch_batches=epoch_length(loader),
@@ -115,7 +116,13 @@ def describe(steps: Steps, loop: Loop, loader: Any, device: str) -> Found:
 def like_of(loader: Any) -> List[Any]:
     """By what a loader is known again in another process."""
     made_at, length, size = construction_site(loader), epoch_length(loader), whole(batch_size(loader))
-    return likeness(made_at, type(loader).__name__, type(loader.dataset).__name__, size, length)
+    return likeness(made_at, *_kinds(loader), size, length)
+
+
+def _kinds(loader: Any) -> Tuple[str, str]:
+    """What the loader and its dataset are called."""
+    known = known_as(loader)
+    return type(known).__name__, type(known.dataset).__name__
 
 
 def _extent(taken: int) -> Extent:
