@@ -323,6 +323,19 @@ def test_time_after_an_interruption_counts_for_nothing() -> None:
     assert (clock.seconds[HOST_TO_DEVICE], clock.seconds[BETWEEN]) == (0.75, 0.75)
 
 
+@pytest.mark.usefixtures("ticks")
+def test_step_that_an_interruption_ends_lasts_until_then() -> None:
+    clock = Stopwatch(lambda: None)
+    clock.start()  # 0
+    clock.end(clock.begin(FORWARD))  # 1 between, 1 forward
+    # Whatever the guest did since, such as putting its hooks on for the evaluation.
+    clock.step_ended(2.25)
+    clock.stop(2.25)
+    assert clock.step_seconds == [2.25]
+    assert sum(clock.seconds.values()) == 2.25
+    assert clock.segments == [(0.0, 2.25)]
+
+
 # -- looking at the user's objects -----------------------------------------------------------------------------------
 
 

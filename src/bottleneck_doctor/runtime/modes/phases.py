@@ -134,11 +134,12 @@ class Phases(Mode, Watch):
             self._wait = self._clock.begin(DATA_WAIT)  # The feed may have to be opened first.
 
     def suspend(self) -> None:
+        self.synchronise()
         self.interrupted(now())
 
     def interrupted(self, at: float) -> None:
-        if self._clock.running and self._holding and self.context.feed is not None:
-            self._close_step()
+        if self.context.feed is not None:
+            self._close_step(at)
         self._clock.stop(at)
         if self._loading is not None:
             self._loading.stopped()
@@ -166,9 +167,9 @@ class Phases(Mode, Watch):
     def step_ended(self) -> None:
         self._close_step()
 
-    def _close_step(self) -> None:
+    def _close_step(self, at: Optional[float] = None) -> None:
         if self._clock.running and self._holding:
-            self._clock.step_ended()
+            self._clock.step_ended(at)
             self._frozen.step_ended()
             self._holding = self.context.feed is None
 

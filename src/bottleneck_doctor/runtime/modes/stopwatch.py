@@ -91,6 +91,11 @@ class Stopwatch:
             self._stretches.append((self.current, self._mark, moment, self.batch))
         self._mark = moment
 
+    def _charge_until(self, at: Optional[float]) -> None:
+        """Charge the time until `at`: what was done since, perhaps by the guest itself, belongs to no step."""
+        moment = None if at is None else max(at, self._mark)
+        self._charge(moment, synchronise=moment is None)
+
     # -- steps -------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
@@ -103,9 +108,9 @@ class Stopwatch:
         self._stretches = []
         self._steps_here = 0
 
-    def step_ended(self) -> None:
-        """A step is complete, and the next begins."""
-        self._charge()
+    def step_ended(self, at: Optional[float] = None) -> None:
+        """A step is complete (since `at`, as in `stop`), and the next begins."""
+        self._charge_until(at)
         self.step_seconds.append(self._mark - self._step_began)
         self._step_began = self._mark
         self._steps_here += 1
@@ -117,8 +122,7 @@ class Stopwatch:
         """Steps do not count any more, since `at`."""
         if not self.running:
             return
-        moment = None if at is None else max(at, self._mark)
-        self._charge(moment, synchronise=moment is None)
+        self._charge_until(at)
         self.running = False
         self._stack.clear()
         self.current = BETWEEN
