@@ -72,6 +72,8 @@ class Training:
     epoch: int = 100_000
     speeds: Mapping[str, float] = field(default_factory=dict)
     steps: int | None = None
+    says: bool = False
+    """Whether the program says how many those are."""
     code: int = 0
     late: float = 1.0
     cold: float = 1.0
@@ -320,6 +322,8 @@ class MadeUpSession:
             has_loader=training.loader,
             device=training.device,
             setup_seconds=training.start,
+            position=self.found_after,
+            run_steps=training.steps if training.says else None,
             obstacles=dict.fromkeys(training.able, ""),
         )
 
@@ -361,8 +365,9 @@ class MadeUpSession:
             self._next = (machine.now + step, Exited(1, "RuntimeError: under a hook"))
             return
         if training.steps is not None and self._made + whole > training.steps:
-            self._ends(machine.now + (training.steps - self._made) * step)
+            at = machine.now + (training.steps - self._made) * step
             self._made = training.steps
+            self._ends(at)
             return
         self._made += whole
         self._next = (machine.now + seconds, done)

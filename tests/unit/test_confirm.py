@@ -612,7 +612,8 @@ def trains(step: float) -> Training:
 
 @pytest.mark.parametrize("most", [None, 5])
 def test_windows_of_a_script_that_soon_ends_hold_what_its_life_holds(most: int | None) -> None:
-    """Five epochs of five steps are left once the loop is found: rounds of an epoch each, or one window of three."""
+    """Five epochs of five steps are left once the loop is found: rounds of an epoch each. Where the examination does not
+    know, the first pair comes to its end in windows of three, and tells the next."""
     result, _ = slow()
     shape = schedule.LoopShape(period=1, epoch_batches=5, num_workers=8, prefetch_factor=2, served=True)
     costs = Costs(shape, 0.29, 4.0, brief=True)
@@ -621,10 +622,7 @@ def test_windows_of_a_script_that_soon_ends_hold_what_its_life_holds(most: int |
     lives = [Training(step=step, start=8.0, epoch=5, steps=32, workers=workers) for step, workers in sides]
     done, machine = confirmed(*lives, result=result, costs=costs)
     assert done.confirmation is not None
-    if most is None:
-        assert done.confirmation.speedup is None
-        return
-    assert {each.steps for each in machine.happened} == {5}
+    assert {each.steps for each in machine.happened if most is not None or each.session > len(sides)} == {5}
     assert done.confirmation.speedup is not None, done.confirmation.sentence
     assert done.confirmation.speedup.estimate == pytest.approx(FASTER, rel=0.02)
 

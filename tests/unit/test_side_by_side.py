@@ -198,3 +198,45 @@ def test_who_fails_is_alone_if_all_others_train_on(others: Training, alone: bool
         assert [len(some.windows(live)) for live in lives] == counted, "what that took does not count"
 
     assert Ran({"one": CRASHES, "two": Training(), "three": others}, measured).error is None
+
+
+@pytest.mark.parametrize("says", [True, False])
+@pytest.mark.parametrize("epoch", [5, 100_000])
+def test_windows_fit_into_a_life_that_the_program_or_an_earlier_process_tells(says: bool, epoch: int) -> None:
+    """Ten epochs of five steps, with windows of three epochs and three more to warm up, are over before both sides have
+    shown two."""
+    short = Training(step=0.3, steps=50, epoch=epoch, cold=3.0, warming=40.0, says=says)
+    ended: list[Broken | None] = []
+    kept: list[int] = []
+
+    def measured(ran: Ran, lives: Sequence[Live]) -> None:
+        some = ran.side_by_side(lives)
+        try:
+            some.burn_in()
+            some.rounds([("one", "two")] * some.lived_for(10))
+            for live in lives:
+                some.note_workers(live)
+        finally:
+            ended.append(some.broken)
+            kept.append(min(len(some.windows(live)) for live in lives))
+
+    ran = Ran({"one": short, "two": short}, measured)
+    if not says:
+        assert isinstance(ran.error, Broken)
+        assert ended[-1] is not None
+        assert ran.starter.fewest_steps == 50 - 8
+        with ran.starter.live([side("one"), side("two")], what="It", patience=lambda: 60.0) as lives:
+            measured(ran, lives)
+    assert ended[-1] is None
+    assert 2 <= kept[-1] < 10
+
+
+def test_windows_of_a_long_life_are_as_long_as_usual() -> None:
+    lasting = Training(step=0.3, steps=5000, says=True)
+
+    def measured(ran: Ran, lives: Sequence[Live]) -> None:
+        some = ran.side_by_side(lives)
+        assert some.prober(lives[0]).costs.most_steps is None
+        assert some.lived_for(10) == 10
+
+    assert Ran({"one": lasting, "two": lasting}, measured).error is None

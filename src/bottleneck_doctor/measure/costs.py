@@ -178,6 +178,14 @@ class Costs:
             return (size.epochs + size.lead_in + 1) * (self.shape.epoch_batches or 1)
         return size.steps + size.lead_in
 
+    def usual_steps(self, size: WindowSize) -> int:
+        """Steps of a window with its lead-in, about."""
+        return math.ceil(self._lead_in_steps(size)) + (size.epochs * (self.shape.epoch_batches or 1) or size.steps)
+
+    def _lead_in_steps(self, size: WindowSize) -> float:
+        # A window of whole epochs is granted in the middle of an epoch, on average: half of that epoch comes first.
+        return (size.lead_in + 0.5) * (self.shape.epoch_batches or 1) if size.epochs else size.lead_in
+
     # -- seconds -------------------------------------------------------------------------------------------------------
 
     def baseline(self) -> float:
@@ -198,9 +206,7 @@ class Costs:
 
     def whole(self, each: Probe, size: WindowSize) -> float:
         """Seconds that a window of that size is expected to take with its lead-in."""
-        # A window of whole epochs is granted in the middle of an epoch, on average: half of that epoch comes first.
-        lead_in = (size.lead_in + 0.5) * (self.shape.epoch_batches or 1) if size.epochs else size.lead_in
-        return self.timed(each, size) + lead_in * self.step(each)
+        return self.timed(each, size) + self._lead_in_steps(size) * self.step(each)
 
     def timed(self, each: Probe, size: WindowSize) -> float:
         """Seconds that the timed part of such a window is expected to take."""

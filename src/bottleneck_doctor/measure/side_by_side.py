@@ -15,7 +15,7 @@ from typing import Any
 
 from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import Window
-from bottleneck_doctor.measure import burn_in, schedule
+from bottleneck_doctor.measure import burn_in, schedule, steps_left
 from bottleneck_doctor.measure.budget import Budget, OutOfTime
 from bottleneck_doctor.measure.costs import Costs
 from bottleneck_doctor.measure.measurements import Measurements
@@ -78,6 +78,14 @@ class SideBySide:
             self.prober(live).keeps_losses = losses
         if whole is None:
             self.hold_the_same()
+        self._shorten()
+
+    def _shorten(self) -> None:
+        """Let windows be short enough for the shortest life."""
+        left = steps_left.least(*(live.steps_left for live in self.lives))
+        shortest = steps_left.most_steps(left, max(self._steps(live) for live in self.lives))
+        for each in self._measured.values():
+            each.prober.costs.most_steps = steps_left.least(shortest, each.prober.costs.most_steps)
 
     def live(self, name: str) -> Live:
         """The process of that side."""
@@ -114,13 +122,24 @@ class SideBySide:
         size = costs.size(probe(BASELINE, live.side.setting), self._window_seconds)
         return (size.lead_in + size.steps) * step
 
+    def _steps(self, live: Live) -> int:
+        """Steps of a window of that process with its lead-in, about."""
+        costs = self.prober(live).costs
+        return costs.usual_steps(costs.size(probe(BASELINE, live.side.setting), self._window_seconds))
+
+    def lived_for(self, rounds: int) -> int:
+        """As many of these rounds as all of them live for, as far as that is known; one at least."""
+        known = (steps_left.rounds(live.steps_left, live.trained, self._steps(live)) for live in self.lives)
+        return max(1, steps_left.least(rounds, *known) or 0)
+
     def burn_in(self) -> None:
         """Run windows of each process that are thrown away, until its speed no longer changes. Raises `Broken`."""
         for live in self.lives:
             costs = self.prober(live).costs
             if burn_in.needed(live.loop, costs):
                 with self._asking(live):
-                    most = burn_in.most_windows(costs)
+                    # A script that soon ends has no steps for more than one.
+                    most = burn_in.most_windows(costs) if costs.most_steps is None else 1
                     burn_in.burn_in(self._thrown_away(live, self._window_seconds / 2), most=most)
 
     def rounds(self, order: Iterable[Sequence[str]]) -> None:

@@ -18,6 +18,7 @@ from bottleneck_doctor.documents.redaction import Discretion
 from bottleneck_doctor.documents.report import SessionRecord, Setting
 from bottleneck_doctor.errors import DoctorError, Exit
 from bottleneck_doctor.knobs import num_workers
+from bottleneck_doctor.measure import steps_left
 from bottleneck_doctor.measure.budget import Budget, OutOfTime
 from bottleneck_doctor.measure.outside import Outside
 from bottleneck_doctor.measure.waiting import await_event
@@ -74,6 +75,9 @@ class Live:
     """Why it was ended, if it did not end by itself."""
     trained: int = 0
     """Steps that it has made in windows, including lead-in."""
+    steps_left: int | None = None
+    """Steps that it had before it when it stood at its loop, by what the program says or an earlier process showed;
+    None if nobody knows. Batches count, in a loop with a loader."""
     own_bytes: int | None = None
     """The most bytes of memory that its training processes held; None if that was not seen."""
     worker_bytes: int | None = None
@@ -126,6 +130,8 @@ class Starter:
     farewell: messages.Ended | None = None
     seen: Counts | None = None
     """What was seen in the last process that has ended, even if it was not enough to find a loop."""
+    fewest_steps: int | None = None
+    """The fewest steps that a process made from its loop to the end of the script; None if none came to its end."""
     missing_ranks: set[int] = field(default_factory=set)
     """Ranks that showed no training loop, on any side."""
     _last_start: float = -math.inf
@@ -236,6 +242,7 @@ class Starter:
                 event = await_event(live.session, left if len(lives) == 1 else min(left, _POLL), now)
                 if isinstance(event, messages.Found):
                     live.found = event
+                    live.steps_left = steps_left.least(steps_left.told(event), self.fewest_steps)
                     self.setups[live.session.number] = now() - live.session.started
                 elif event is not None:
                     live.over = ended(event)
@@ -255,6 +262,8 @@ class Starter:
         self.seen = session.seen or self.seen
         if live.over is not None:
             self.endings[session.number] = live.over.ending
+            if live.over.ending is Ending.END and live.found is not None and session.farewell is not None:
+                self.fewest_steps = steps_left.least(self.fewest_steps, steps_left.seen(live.found, session.farewell))
         self.records.append(
             SessionRecord(
                 number=session.number,

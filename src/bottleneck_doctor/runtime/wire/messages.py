@@ -195,8 +195,8 @@ class WindowDone:
 class Ended:
     """The last message of a guest whose entrypoint ended by itself: what was seen.
 
-    `batches` were taken with gradients on, `evaluated` with gradients off and before the loop was found. `served`:
-    whether it was.
+    `batches` were taken with gradients on, and from the training loader once the loop was found (`served`);
+    `evaluated` with gradients off, and before that.
     """
 
     kind: ClassVar[str] = "ended"
