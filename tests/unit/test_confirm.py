@@ -612,8 +612,8 @@ def trains(step: float) -> Training:
 
 @pytest.mark.parametrize("most", [None, 5])
 def test_windows_of_a_script_that_soon_ends_hold_what_its_life_holds(most: int | None) -> None:
-    """Five epochs of five steps are left once the loop is found: rounds of an epoch each. Where the examination does not
-    know, the first pair comes to its end in windows of three, and tells the next."""
+    """Five epochs of five steps are left once the loop is found: rounds of an epoch each. If the examination does not
+    know that, the first pair comes to its end in windows of three, and tells the next."""
     result, _ = slow()
     shape = schedule.LoopShape(period=1, epoch_batches=5, num_workers=8, prefetch_factor=2, served=True)
     costs = Costs(shape, 0.29, 4.0, brief=True)

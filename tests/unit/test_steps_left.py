@@ -43,7 +43,7 @@ def test_the_least_of_what_is_known() -> None:
     ("left", "window", "most"), [(42, 15, 8), (90, 15, None), (89, 15, 20), (5, 15, 2), (None, 15, None)]
 )
 def test_windows_are_short_where_usual_ones_would_not_all_fit(left: int | None, window: int, most: int | None) -> None:
-    assert steps_left.most_steps(left, window) == most
+    assert steps_left.most_steps(left, window, steps_left.PAIRED) == most
 
 
 def test_a_window_is_left_for_a_look_at_memory() -> None:

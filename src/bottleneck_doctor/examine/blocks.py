@@ -17,7 +17,7 @@ from bottleneck_doctor.examine.selection import Selection
 from bottleneck_doctor.examine.warming import Warming
 from bottleneck_doctor.explain.explainer import Explainer
 from bottleneck_doctor.knobs import replay
-from bottleneck_doctor.measure import burn_in, schedule
+from bottleneck_doctor.measure import burn_in, schedule, steps_left
 from bottleneck_doctor.measure import pairing as ev
 from bottleneck_doctor.measure.budget import Budget, OutOfTime
 from bottleneck_doctor.measure.prober import Prober
@@ -126,6 +126,15 @@ class Blocks:
                 self.look()
         self.interim.tell_sure()
 
+    def stand_at(self, live: Live) -> None:
+        """A new process stands at its loop. Its windows fit into its life, if it is known how many steps that has."""
+        costs = self.prober.costs
+        if not self.lifetime.lives:
+            window = costs.usual_steps(costs.size(probe(BASELINE, {}), costs.window_seconds))
+            costs.most_steps = steps_left.most_steps(live.steps_left, window, steps_left.EXAMINED)
+        self.warming.stand_at(live.loop, briefly=not self.lifetime.lives and costs.most_steps is not None)
+        self.lifetime.begins()
+
     # -- in a session --------------------------------------------------------------------------------------------------
 
     def work(self, live: Live) -> None:
@@ -197,7 +206,8 @@ class Blocks:
             if not self.selection.chosen_after and (self.selection.explored() or self._fitting.has_chosen()):
                 self.selection.choose(live.session.number)
             first = False
-        if exploring and not self.selection.chosen_after and not self.lifetime.ends_soon(self.selection):
+        waits = self.lifetime.ends_soon(self.selection) and not self._fitting.leads_beside_others()
+        if exploring and not self.selection.chosen_after and not waits:
             self.selection.choose(live.session.number)
         if exploring and self.selection.chosen_after:
             # Only this session chooses, so that the later ones confirm a choice that they did not make.

@@ -166,8 +166,7 @@ class _Examination:
                 ]
                 if self.blocks is None:
                     self.blocks = self._found(live.loop, self.starter.setups[session.number])
-                self.blocks.warming.stand_at(live.loop)
-                self.blocks.lifetime.begins()
+                self.blocks.stand_at(live)
                 with contextlib.nullcontext() if self.explainer is None else self.explainer.watching(live):
                     work(live)
         except SessionOver as over:

@@ -101,6 +101,12 @@ class Fitting:
         """Whether something brings so much that it is confirmed before all else is tried."""
         return self._leading() is not None
 
+    def leads_beside_others(self) -> bool:
+        """The same, where a process lives for several settings: others are tried while that one is confirmed."""
+        windows = (each for each in self._selection.measured.windows if each.session == self._session)
+        tried = {each.label for each in windows if each.setting and each.mode == "timed" and pairing.usable(each)}
+        return len(tried) > 1 and self.leads_by_far()
+
     def _leading(self) -> Setting | None:
         """What leads by far; None if nothing does."""
         return self._selection.measured.fastest(likeliest.LARGE)

@@ -31,10 +31,11 @@ class Warming:
         """The loop as the current process found it."""
         self._warm = False
         """Whether the current process was warmed up, as far as possible."""
+        self._briefly = False
 
-    def stand_at(self, found: messages.Found) -> None:
-        """A new process stands at the loop."""
-        self._here, self._warm = found, False
+    def stand_at(self, found: messages.Found, *, briefly: bool) -> None:
+        """A new process stands at the loop. `briefly`: it has no steps for more than one window that warms it up."""
+        self._here, self._warm, self._briefly = found, False, briefly
 
     def is_dear(self) -> bool:
         """Whether even one warm-up window would take more time than warming up may. With steps that long, the steps in
@@ -56,7 +57,7 @@ class Warming:
         # If it is not level by now, it is as warm as it gets: no further warm-up follows.
         self._warm = burn_in.burn_in(
             lambda: self._prober.measure(live.session, probe(BURN_IN, {}), seconds=self._plan().window_seconds / 2),
-            most=burn_in.most_windows(self._prober.costs),
+            most=1 if self._briefly else burn_in.most_windows(self._prober.costs),
             last=burn_in.shown_speed(explained[-1]) if explained else None,
             most_seconds=BURN_IN_SHARE * self._plan().session_seconds,
             now=self._now,

@@ -14,7 +14,7 @@ from bottleneck_doctor.documents.labels import BASELINE
 from bottleneck_doctor.documents.report import Setting, Window
 from bottleneck_doctor.knobs import Loading, num_workers
 from bottleneck_doctor.measure import pairing, schedule
-from bottleneck_doctor.measure.schedule import LoopShape, Probe, WindowSize
+from bottleneck_doctor.measure.schedule import LEAST_TOLD_STEPS, LoopShape, Probe, WindowSize
 from bottleneck_doctor.measure.supply import HARDLY, Supply
 from bottleneck_doctor.measure.windows import AS_WRITTEN
 
@@ -146,11 +146,17 @@ class Costs:
         )
         if most_steps is not None:
             size = replace(size, steps=min(size.steps, max(most_steps, self.shape.period)))
+        if self.most_steps is not None:
+            whole = self.shape.epoch_batches or 0 if self.epochs else 0
+            most_seconds = min(most_seconds, step * max(schedule.PLAIN_LEAD_IN + self.most_steps, whole))
         return schedule.cut(size, self.shape.period, step, most_seconds)
 
     def _least(self, step: float) -> int:
         least = schedule.least_steps(step, regular=self.regular) if self._brief else schedule.LEAST_STEPS
-        return least if self.most_steps is None else min(least, self.most_steps)
+        if self.most_steps is None:
+            return least
+        # Of whole epochs a script that soon ends has few, so a window holds no more of them than its seconds ask for.
+        return LEAST_TOLD_STEPS if self.epochs else min(least, self.most_steps)
 
     def _settled(self, each: Probe, step: float) -> int | None:
         """Steps after which the queue is full and stays so; None if that is not known, or steps are so short that it

@@ -83,7 +83,8 @@ class SideBySide:
     def _shorten(self) -> None:
         """Let windows be short enough for the shortest life."""
         left = steps_left.least(*(live.steps_left for live in self.lives))
-        shortest = steps_left.most_steps(left, max(self._steps(live) for live in self.lives))
+        longest = max(self._steps(live) for live in self.lives)
+        shortest = steps_left.most_steps(left, longest, steps_left.PAIRED)
         for each in self._measured.values():
             each.prober.costs.most_steps = steps_left.least(shortest, each.prober.costs.most_steps)
 

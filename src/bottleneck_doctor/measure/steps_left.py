@@ -9,10 +9,12 @@ from __future__ import annotations
 from bottleneck_doctor.measure.schedule import LEAST_TOLD_STEPS, PLAIN_LEAD_IN
 from bottleneck_doctor.runtime.wire.messages import Ended, Found
 
-COMPARED = 4
-"""Windows of a process that has few steps before it: one that warms it up, two that count, and one to spare."""
-USUAL = 6
-"""Windows that a process takes at least if it has enough steps: warming up may take three."""
+PAIRED = 4
+"""Windows of one process of a pair: one that warms it up, two that count, and one to spare."""
+EXAMINED = 12
+"""Windows in which the first process of an examination shows what is worth trying, and tries a few settings."""
+LONGER = 1.5
+"""A process that has steps for so many times as many usual windows has enough of them: warming up may take three."""
 
 
 def told(found: Found) -> int | None:
@@ -35,12 +37,12 @@ def least(*known: int | None) -> int | None:
     return min((each for each in known if each is not None), default=None)
 
 
-def most_steps(left: int | None, window: int) -> int | None:
-    """Timed steps that a window may have at most, if a process has `left` steps before it and a usual window takes
-    `window` of them; None: as many as usual."""
-    if left is None or left >= USUAL * window:
+def most_steps(left: int | None, window: int, windows: int) -> int | None:
+    """Timed steps that each of so many `windows` may have at most, if a process has `left` steps before it and a usual
+    window takes `window` of them; None: as many as usual."""
+    if left is None or left >= LONGER * windows * window:
         return None
-    return max(LEAST_TOLD_STEPS, left // COMPARED - PLAIN_LEAD_IN)
+    return max(LEAST_TOLD_STEPS, left // windows - PLAIN_LEAD_IN)
 
 
 def rounds(left: int | None, trained: int, window: int) -> int | None:
