@@ -293,6 +293,21 @@ def test_what_a_function_asked_of_its_locals_is_left_alone(asked: Callable[..., 
     assert asked(program) == UNKNOWN
 
 
+def test_a_function_that_evaluates_its_model_tells_how_long_it_trains(asked: Callable[..., Extent]) -> None:
+    """`model.eval()` is no call of `eval`, which would read the function's locals."""
+    program = """
+        def train(model, epochs):
+            for epoch in range(epochs):
+                model.train()
+                for batch in loader:
+                    pass
+                model.eval()
+        train(torch.nn.Linear(2, 2), 6)
+    """
+    assert asked(program, torch=torch) == Extent(epochs=6)
+    assert asked(program.replace("model.eval()", "eval('epoch')"), torch=torch) == UNKNOWN
+
+
 def test_the_owner_of_a_method_is_not_kept_either(asked: Callable[..., Extent]) -> None:
     program = """
         import weakref

@@ -7,7 +7,8 @@ classes, so no property is asked and no method called.
 from __future__ import annotations
 
 import ast
-from types import FrameType
+import dis
+from types import CodeType, FrameType
 from typing import Any, Dict
 
 import torch
@@ -33,13 +34,21 @@ def known_names(frame: FrameType, *names: str) -> Dict[str, Any]:
     code = frame.f_code
     if not code.co_flags & _FUNCTION:
         return {name: frame.f_locals[name] for name in names if name in frame.f_locals}
-    if _READ_LOCALS.intersection(code.co_names):
+    if _reads_locals(code):
         raise NotTold
     copied = frame.f_locals
     found = {name: copied[name] for name in names if name in copied}
     if type(copied) is dict:
         copied.clear()
     return found
+
+
+def _reads_locals(code: CodeType) -> bool:
+    """Whether a function calls what reads its locals. `model.eval()` is no such call, but `eval` is among its names."""
+    if not _READ_LOCALS.intersection(code.co_names):
+        return False
+    read = {each.argval for each in dis.get_instructions(code) if each.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    return bool(_READ_LOCALS & read)
 
 
 def whole(value: Any) -> int:
