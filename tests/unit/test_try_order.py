@@ -87,6 +87,15 @@ def test_it_goes_on_until_the_gain_is_known_well_though_it_is_certain() -> None:
     assert found.low >= faster.LEAST_PART * found.estimate
 
 
+@pytest.mark.parametrize("gives_up", [True, False])
+def test_a_time_that_was_named_narrows_the_interval_where_nothing_can_be_claimed(gives_up: bool) -> None:
+    heads = lucky(1.0, *(5 * offset for offset in RESTLESS))
+    tried = Tried(head=heads, budget=150.0, gives_up=gives_up)
+    assert tried.check.status == "cannot_tell"
+    assert ("No pair that there was time for would have told" in tried.check.sentence) is gives_up
+    assert (tried.machine.now > 0.9 * 150.0) is not gives_up
+
+
 def test_what_changes_nothing_is_no_difference() -> None:
     tried = Tried(text=EDITED)
     assert tried.check.status == "passed"

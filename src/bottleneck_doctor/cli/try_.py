@@ -128,6 +128,7 @@ def command(
     request = TryRequest(
         start=given.start,
         budget=time_given(seconds, pairs, config.budget),
+        gives_up=seconds is None,
         pairs=pairs,
         limits=limits,
         steady=first(steady, config.steady, TryRequest.usually_steady),

@@ -201,7 +201,7 @@ class Checking:
         more = self._more()
         self.look(last=not more)
         self._say()
-        self.given_up = more and verdict.futile(self.pairs, self.how, self.judged)
+        self.given_up = more and self.request.gives_up and verdict.futile(self.pairs, self.how, self.judged)
         return more and not self._is_clear() and not self.given_up
 
     def _more(self) -> bool:

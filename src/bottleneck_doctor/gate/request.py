@@ -45,6 +45,9 @@ class PairsRequest(ABC):
     """The loop as another process has found it, if one has: the first pair then finds that of long steps sooner."""
     explains: bool = True
     """Whether it is asked what became slower, too: that takes windows of its own."""
+    gives_up: bool = True
+    """Whether measuring ends as soon as no pair that there is time for would bring an answer. More pairs would still
+    tell more exactly what an edit is worth."""
     limits: Mapping[str, MetricLimit] = field(default_factory=lambda: DEFAULTS)
     usually_steady: ClassVar[bool] = True
     """Whether processes run with a steady memory allocator unless the user asks for something else."""
