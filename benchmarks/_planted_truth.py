@@ -20,6 +20,7 @@ WAITS = (
     "input-bound",
     "slow-fetch",
     "slow-decode",
+    "oversized-pictures",
     "slow-transform",
     "slow-chain",
     "slow-collate",
@@ -112,7 +113,15 @@ SUITE = (
     Planted(
         name="many_transforms", expected=("slow-chain",), never=(*FILES, "slow-fetch", "slow-decode", "slow-collate")
     ),
-    _on_disk("decode_pictures", expected=("slow-decode",), never=FILES, fix=("workers", "cached-samples")),
+    _on_disk(
+        "decode_pictures", expected=("oversized-pictures", "slow-decode"), never=FILES, fix=("workers", "cached-samples")
+    ),
+    _on_disk(
+        "pictures_in_size",
+        expected=("slow-decode",),
+        never=(*FILES, "oversized-pictures"),
+        fix=("workers", "cached-samples"),
+    ),
     # `intra-op-threads` is workers with cores left to them.
     Planted(
         name="features_in_fetch",
@@ -291,6 +300,7 @@ INPUT = (
     "input-bound",
     "slow-fetch",
     "slow-decode",
+    "oversized-pictures",
     "slow-transform",
     "slow-chain",
     "slow-collate",

@@ -59,6 +59,7 @@ from bottleneck_doctor.documents.report import (
     Noise,
     Operator,
     PaddingUse,
+    PictureUse,
     StepTimes,
     WorkerActivity,
 )
@@ -113,6 +114,12 @@ def decoding(share: float, wait: float) -> Evidence:
     )
     stacks = sampled(fetch=[node("load", "/x/site-packages/PIL/ImageFile.py", 300, count=9)])
     return profiled(healthy(wait), lines=listings(lines, TRAINING), sampling=stacks)
+
+
+def thumbnails(milliseconds: float) -> PictureUse:
+    """Decoding pictures of a camera takes so long for each batch, and a quarter of that at a part of their size."""
+    sizes = {"width": 1920, "height": 1440, "used_width": 64, "used_height": 48, "factor": 8}
+    return PictureUse(**sizes, ms_per_batch=milliseconds, whole_ms=16.0, reduced_ms=4.0, tried=3)
 
 
 def from_disk(share: float, wait: float) -> Evidence:
@@ -208,6 +215,12 @@ PAIRS: dict[str, Pair] = {
         (0.0, 0.25),
     ),
     "slow-decode": Pair("the share of fetching in lines that decode", decoding, (0.45, 0.95), (0.0, 0.25)),
+    "oversized-pictures": Pair(
+        "the part of fetching that decoding takes, of which three quarters would be spared",
+        lambda amount, wait: healthy(wait, loop=loading(pictures=thumbnails(10.0 * amount))),
+        (0.35, 0.95),
+        (0.0, 0.22),
+    ),
     "slow-transform": Pair(
         "the share of fetching that one transform takes",
         lambda amount, wait: healthy(wait, loop=loading(transforms=[replace(BLUR[0], share_of_fetch=amount)])),

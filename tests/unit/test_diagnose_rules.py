@@ -69,6 +69,7 @@ from bottleneck_doctor.documents.report import (
     Interruption,
     Noise,
     PaddingUse,
+    PictureUse,
     Site,
     Speedup,
 )
@@ -102,6 +103,19 @@ WAITED = EpochPause(
 )
 """An evaluation that waits for most of its time."""
 
+CAMERA = PictureUse(
+    ms_per_batch=9.0,
+    width=1920,
+    height=1440,
+    used_width=64,
+    used_height=48,
+    factor=8,
+    whole_ms=16.0,
+    reduced_ms=4.0,
+    tried=3,
+)
+"""Pictures of a camera, of which thumbnails are made."""
+
 CASES: dict[str, Case] = {
     "input-bound": Case(
         fires=replace(healthy(WAITING), loading=[], workers=None),
@@ -125,6 +139,18 @@ CASES: dict[str, Case] = {
         silent=healthy(WAITING),
         weight=0.6 * 0.8 * 10 / 10.5,
         words=("Decoding files (train.py, line 21)", "76 % of making a batch", "60 % of the time"),
+        line=21,
+    ),
+    "oversized-pictures": Case(
+        fires=profiled(
+            healthy(WAITING, loop=loading(pictures=CAMERA)),
+            lines=listings(DECODING, TRAINING),
+            sampling=sampled(fetch=[node("load", "/x/site-packages/PIL/ImageFile.py", 300, count=9)]),
+        ),
+        # Most of a batch is made of something else.
+        silent=healthy(WAITING, loop=loading(pictures=replace(CAMERA, ms_per_batch=1.0))),
+        weight=0.6 * 0.9 * 0.75 * 10 / 10.5,
+        words=("1920 x 1440 are decoded whole (train.py, line 21)", "At an eighth", "64 % of making a batch"),
         line=21,
     ),
     "slow-transform": Case(

@@ -167,6 +167,23 @@ class PaddingUse:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PictureUse:
+    """JPEG pictures that are decoded larger than they are used. `ms_per_batch`: for decoding them. `width`, `height`:
+    of one of them; `used_width`, `used_height`: what is made of it. `factor`: by what the size of all can be divided
+    when they are decoded. `whole_ms`, `reduced_ms`: what one took whole and so, as tried on a few (`tried`) of them."""
+
+    ms_per_batch: float
+    width: int
+    height: int
+    used_width: int
+    used_height: int
+    factor: int
+    whole_ms: float
+    reduced_ms: float
+    tried: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Loading:
     """How batches are made under a setting, measured where they are made. Milliseconds a batch.
 
@@ -201,6 +218,8 @@ class Loading:
     """The part of the time of making a batch in which its maker stood ready and others had the cores."""
     padding: PaddingUse | None = None
     """None where batches have no attention mask."""
+    pictures: PictureUse | None = None
+    """None where none are decoded at twice the size that is used or more."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,6 +24,7 @@ from bottleneck_doctor.documents.report import (
     Loading,
     PaddingUse,
     Phases,
+    PictureUse,
     SettingValue,
     Site,
     StepTimes,
@@ -237,6 +238,7 @@ def loading(details: Sequence[Detail], setting: Mapping[str, SettingValue]) -> L
         collate_name=parts[-1].get("collate_name", ""),
         collate_module=parts[-1].get("collate_module", ""),
         padding=_padding(parts, samples),
+        pictures=_pictures(parts, batches),
     )
 
 
@@ -246,6 +248,22 @@ def _padding(parts: Sequence[Mapping[str, Any]], samples: float) -> PaddingUse |
     if not places or samples <= 0:
         return None
     return PaddingUse(columns=places / samples, empty=1 - filled / places, behind_longest=1 - needed / places)
+
+
+def _pictures(parts: Sequence[Mapping[str, Any]], batches: int) -> PictureUse | None:
+    seen = [part["pictures"] for part in parts if part.get("pictures")]
+    # What is decoded whole in one window only is needed whole.
+    if not seen or len(seen) < len(parts):
+        return None
+    last = seen[-1]
+    return PictureUse(
+        ms_per_batch=1000 * math.fsum(each["seconds"] for each in seen) / batches,
+        factor=min(each["factor"] for each in seen),
+        whole_ms=1000 * median(each["whole_seconds"] for each in seen),
+        reduced_ms=1000 * median(each["reduced_seconds"] for each in seen),
+        tried=sum(each["tried"] for each in seen),
+        **{name: last[name] for name in ("width", "height", "used_width", "used_height")},
+    )
 
 
 def loading_missing(details: Sequence[Detail]) -> str:

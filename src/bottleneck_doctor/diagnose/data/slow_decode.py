@@ -55,6 +55,6 @@ RULE = Rule(
     source="https://docs.pytorch.org/vision/stable/io.html",
     advice="Store the files at the size that training uses, decode with a faster library, or keep decoded samples.",
     fixes=("workers", "prefetch-factor", "intra-op-threads", "cached-samples", "cached-inputs"),
-    yields_to=("memory-data-needs-no-workers",),
+    yields_to=("memory-data-needs-no-workers", "oversized-pictures"),
     contradicts=("compute-bound",),
 )

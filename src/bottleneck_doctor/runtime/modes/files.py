@@ -8,7 +8,7 @@ import io
 import os
 import stat
 import sys
-from typing import Any, Callable, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 MOST_SIZED = 16
 """At most this many files of a batch are asked for their size."""
@@ -101,6 +101,23 @@ class OpenCount:
         self.sized += 1
         self.size += found.st_size
         self.example = self.example or os.path.abspath(os.fsdecode(path))
+
+
+def used(batches: Sequence[Tuple[int, int, int, str]]) -> Optional[Dict[str, Any]]:
+    """The files of some batches, as JSON values; None if there are none. Of each batch: how many were opened, of which
+    some have so many bytes together, and one of them."""
+    opened = sum(each[0] for each in batches)
+    example = next((file for *_, file in batches if file), "")
+    kind, remote = file_system(example) if example else ("", False)
+    if not opened:
+        return None
+    return {
+        "opened": opened,
+        "sized": sum(each[1] for each in batches),
+        "bytes": sum(each[2] for each in batches),
+        "file_system": kind,
+        "remote": remote,
+    }
 
 
 def _writes(mode: Any, *, flags: bool) -> bool:

@@ -29,7 +29,8 @@ from ..loop.padding import Padding, padding_of
 from ..process.originals import getpid, now, processor_time
 from ..process.patches import Patches
 from ..wire.channel import VARIABLE
-from .files import OpenCount, file_system
+from . import pictures
+from .files import OpenCount, used
 from .made import made_sites
 from .sites import as_json, fetch_site, function_name, function_site
 from .transforms import Chains
@@ -63,6 +64,8 @@ class Made(NamedTuple):
     """Seconds in which the process that made the batch was ready to run but had no core; None if unknown."""
     padding: Optional[Tuple[int, int, int]]
     """A `Padding`; None if the batch has no attention mask."""
+    pictures: Optional[Tuple[Any, ...]]
+    """`Pictures`; None if none was decoded."""
 
 
 class LoadingRecorder:
@@ -72,6 +75,7 @@ class LoadingRecorder:
         self._patches = Patches()
         self._chains = Chains()
         self._files = OpenCount()
+        self._pictures = pictures.PictureCount()
         self._folder = ""
         self._main = getpid()
         self._thread = threading.get_ident()
@@ -166,6 +170,7 @@ class LoadingRecorder:
         transforms = self._chains.all_seconds()
         fetcher.collate_fn = timed_collate
         self._files.begin()
+        self._pictures.begin()
         delay, computed = delayed(), processor_time()
         began = now()
         try:
@@ -173,6 +178,7 @@ class LoadingRecorder:
         finally:
             ended = now()
             computed, later = processor_time() - computed, delayed()
+            self._pictures.end()
             self._files.end()
             fetcher.collate_fn = collate
         info = get_worker_info()
@@ -192,6 +198,7 @@ class LoadingRecorder:
             computed,
             None if delay is None or later is None else later - delay,
             padding_of(batch),
+            self._pictures.told(),
         )
         spent = [after - before for before, after in zip(transforms, fetched or self._chains.all_seconds())]
         if self._places is not None:
@@ -256,9 +263,6 @@ class LoadingRecorder:
         timed = [each for each in every if any(begin <= each[0].began <= end for begin, end in segments)] or every
         batches = [made for made, _ in timed]
         handed = self._matched(every)
-        opened = sum(made.opened for made in batches)
-        example = next((made.file for made in batches if made.file), "")
-        kind, remote = file_system(example) if example else ("", False)
         found: Dict[str, Any] = {
             "num_workers": loader.num_workers,
             "fetch_seconds": [round(made.collate - made.began, 7) for made in batches],
@@ -277,18 +281,11 @@ class LoadingRecorder:
             "out_of_order": _out_of_order([made.ended for made, _, _ in handed]),
             "span": sum(end - begin for begin, end in segments),
             "workers": self._activity(loader.num_workers, [made for made, _ in every], batches, segments),
-            "files": None,
+            "files": used([(made.opened, made.sized, made.size, made.file) for made in batches]),
+            "pictures": pictures.summary([made.pictures and pictures.Pictures(*made.pictures) for made in batches]),
             "collate_site": as_json(function_site(loader.collate_fn)),
             **self._by_name(loader, [spent for _, spent in timed]),
         }
-        if opened:
-            found["files"] = {
-                "opened": opened,
-                "sized": sum(made.sized for made in batches),
-                "bytes": sum(made.size for made in batches),
-                "file_system": kind,
-                "remote": remote,
-            }
         lanes = _lanes([made for made, _ in every], drawn) if drawn is not None and loader.num_workers else []
         return {"loading": found, "loading_missing": "", "lanes": lanes}
 

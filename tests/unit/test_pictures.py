@@ -1,0 +1,199 @@
+"""Pictures that are decoded larger than they are used: seen where Pillow decodes them and makes them smaller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image, JpegImagePlugin
+
+from bottleneck_doctor.documents.report import PictureUse
+from bottleneck_doctor.measure import phases
+from bottleneck_doctor.runtime.modes.pictures import PictureCount, Pictures, divisor, size_of, summary
+
+WHOLE = (640, 480)
+Use = Callable[[Path], Any]
+
+
+def saved(folder: Path, name: str = "one.jpg", size: tuple[int, int] = WHOLE) -> Path:
+    path = folder / name
+    grain = np.random.default_rng(0).integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
+    Image.fromarray(grain).save(path)
+    return path
+
+
+def told(*uses: tuple[Use, Path]) -> Pictures | None:
+    """What is seen where a batch is made of these."""
+    count = PictureCount()
+    count.begin()
+    try:
+        for use, path in uses:
+            use(path)
+    finally:
+        count.end()
+    return count.told()
+
+
+def shrinks(path: Path) -> Any:
+    return Image.open(path).convert("RGB").resize((80, 60))
+
+
+def from_a_handle(path: Path) -> Any:
+    """As torchvision's ImageFolder does it."""
+    with path.open("rb") as handle:
+        return Image.open(handle).convert("RGB").resize((80, 60))
+
+
+def crops(path: Path) -> Any:
+    """As RandomResizedCrop does it: a quarter of the picture."""
+    return Image.open(path).convert("RGB").crop((10, 10, 330, 250)).resize((80, 60))
+
+
+def takes_a_box(path: Path) -> Any:
+    return Image.open(path).resize((80, 60), box=(0, 0, 320, 240))
+
+
+def as_array(path: Path) -> Any:
+    """As albumentations does it, with OpenCV's function or one like it."""
+    return torch_resize(torch.from_numpy(np.array(Image.open(path))).permute(2, 0, 1), [60, 80], "bilinear")
+
+
+def torch_resize(picture: Any, size: list[int], interpolation: str) -> Any:
+    from torchvision.transforms import _functional_tensor
+
+    return _functional_tensor.resize(picture, size, interpolation)
+
+
+def keeps(path: Path) -> Any:
+    return np.array(Image.open(path))
+
+
+def drafts(path: Path) -> Any:
+    image = Image.open(path)
+    image.draft("RGB", (80, 60))
+    return image.resize((80, 60))
+
+
+def enlarges(path: Path) -> Any:
+    return Image.open(path).resize((700, 600))
+
+
+@pytest.mark.parametrize(
+    ("use", "factor"),
+    [
+        (shrinks, 8),
+        (from_a_handle, 8),
+        (crops, 4),
+        (takes_a_box, 4),
+        (as_array, 8),
+        (drafts, 1),
+        (enlarges, 1),
+    ],
+)
+def test_what_is_made_smaller_is_seen_with_how_much_larger_it_was_decoded(
+    tmp_path: Path, use: Use, factor: int
+) -> None:
+    path = saved(tmp_path)
+    seen = told((use, path))
+    assert seen is not None
+    assert (seen.decoded, seen.shrunk, seen.factor) == (1, 1, factor)
+    assert seen.seconds > 0
+    assert Path(seen.file) == path
+    if factor > 1:
+        assert (seen.width, seen.height, seen.used_width, seen.used_height) == (*WHOLE, 80, 60)
+
+
+def test_a_picture_that_is_needed_whole_says_so_for_all(tmp_path: Path) -> None:
+    path = saved(tmp_path)
+    seen = told((shrinks, path), (keeps, path))
+    assert seen is not None
+    assert (seen.decoded, seen.shrunk, seen.factor) == (2, 1, 1)
+    least = told((shrinks, path), (crops, path))
+    assert least is not None
+    assert least.factor == 4
+
+
+def test_other_pictures_do_not_count(tmp_path: Path) -> None:
+    assert told((shrinks, saved(tmp_path, "one.png"))) is None
+    assert told() is None
+
+
+def test_nothing_is_left_behind(tmp_path: Path) -> None:
+    before = dict(vars(JpegImagePlugin.JpegImageFile)), Image.Image.resize
+    with pytest.raises(FileNotFoundError):
+        told((shrinks, saved(tmp_path)), (shrinks, tmp_path / "gone.jpg"))
+    assert (dict(vars(JpegImagePlugin.JpegImageFile)), Image.Image.resize) == before
+
+
+@pytest.mark.parametrize(
+    "picture", [Image.new("RGB", (6, 4)), np.zeros((4, 6, 3)), torch.zeros(3, 4, 6), torch.zeros(2, 3, 4, 6)]
+)
+def test_sizes_are_width_and_height(picture: Any) -> None:
+    assert size_of(picture) == (6, 4)
+
+
+def test_what_has_no_size_is_no_picture() -> None:
+    assert size_of(np.zeros(3)) is None
+    assert size_of("picture") is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "factor"),
+    [((640, 480), (80, 60), 8), ((640, 480), (81, 60), 4), ((300, 300), (224, 224), 1), ((500, 375), (224, 160), 2)],
+)
+def test_decoding_divides_by_what_leaves_enough(
+    before: tuple[int, int], after: tuple[int, int], factor: int
+) -> None:
+    assert divisor(before, after) == factor
+
+
+def test_both_ways_of_decoding_are_tried(tmp_path: Path) -> None:
+    path = saved(tmp_path, size=(2000, 1504))
+    seen = told((shrinks, path))
+    found = summary([seen, None, seen])
+    assert found is not None
+    assert (found["decoded"], found["factor"], found["tried"]) == (2, 8, 1)
+    assert 0 < found["reduced_seconds"] < found["whole_seconds"]
+    assert (found["width"], found["height"], found["used_width"], found["used_height"]) == (2000, 1504, 80, 60)
+
+
+def test_nothing_is_said_where_nothing_was_tried(tmp_path: Path) -> None:
+    path = saved(tmp_path)
+    assert summary([told((drafts, path))]) is None
+    assert summary([told((shrinks, path)), told((keeps, path))]) is None
+    assert summary([]) is None
+    seen = told((shrinks, path))
+    path.unlink()
+    assert summary([seen]) is None
+
+
+def window(pictures: dict[str, Any] | None) -> dict[str, Any]:
+    made = {"num_workers": 0, "fetch_seconds": [0.01, 0.01], "collate_seconds": 0.001, "samples": 8.0, "bytes": 100.0}
+    made |= {"hand_over_seconds": [], "delivered": 0, "out_of_order": 0, "span": 1.0, "workers": [], "files": None}
+    return {"loading": {**made, "fetch_site": None, "collate_site": None, "transforms": [], "pictures": pictures}}
+
+
+def test_windows_add_up() -> None:
+    one = {"decoded": 8, "seconds": 0.018, "factor": 8, "tried": 3, "whole_seconds": 0.004, "reduced_seconds": 0.001}
+    one |= {"width": 640, "height": 480, "used_width": 80, "used_height": 60}
+    found = phases.loading([window(one), window({**one, "factor": 4, "reduced_seconds": 0.003})], {})
+    assert found is not None
+    assert found.pictures == PictureUse(
+        ms_per_batch=9.0,
+        width=640,
+        height=480,
+        used_width=80,
+        used_height=60,
+        factor=4,
+        whole_ms=4.0,
+        reduced_ms=2.0,
+        tried=6,
+    )
+    # In the other window, pictures were used whole.
+    without = phases.loading([window(one), window(None)], {})
+    assert without is not None
+    assert without.pictures is None
