@@ -114,7 +114,10 @@ SUITE = (
         name="many_transforms", expected=("slow-chain",), never=(*FILES, "slow-fetch", "slow-decode", "slow-collate")
     ),
     _on_disk(
-        "decode_pictures", expected=("oversized-pictures", "slow-decode"), never=FILES, fix=("workers", "cached-samples")
+        "decode_pictures",
+        expected=("oversized-pictures", "slow-decode"),
+        never=FILES,
+        fix=("workers", "cached-samples"),
     ),
     _on_disk(
         "pictures_in_size",

@@ -51,6 +51,7 @@ HARDLY_MEASURING = {
     "test_optimizers.py",
     "test_out_of_order.py",
     "test_parent_death.py",
+    "test_pictures.py",
     "test_process_tree.py",
     "test_programs.py",
     "test_pyspy.py",

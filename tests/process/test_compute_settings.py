@@ -107,7 +107,7 @@ for epoch in range(4):
 )
 
 
-@pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.parametrize("scaled", [pytest.param(False, marks=pytest.mark.slow(together=True)), True])
 def test_the_users_autocast_is_off_in_its_window_and_nowhere_else(guest: StartGuest, scaled: bool) -> None:
     script = guest(UNDER_AUTOCAST.replace("SCALED", str(scaled)))
     found = script.found()
@@ -201,8 +201,10 @@ for epoch in range(8):
     "compiled",
     [
         "torch.compile(model, backend=backend)",
-        "(model.compile(backend=backend), model)[1]",
-        "torch.compile(lambda rows: model(rows).relu(), backend=backend)",
+        pytest.param("(model.compile(backend=backend), model)[1]", marks=pytest.mark.slow(together=True)),
+        pytest.param(
+            "torch.compile(lambda rows: model(rows).relu(), backend=backend)", marks=pytest.mark.slow(together=True)
+        ),
     ],
 )
 def test_what_is_compiled_is_not_in_its_window_and_nowhere_else(guest: StartGuest, compiled: str) -> None:

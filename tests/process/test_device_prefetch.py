@@ -28,7 +28,7 @@ for epoch in range(100000):
 ON: Setting = {"device_prefetch": True}
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("workers", [pytest.param(0, marks=pytest.mark.slow(together=True)), 2])
 def test_each_batch_comes_once_and_in_its_order(guest: StartGuest, workers: int) -> None:
     script = guest(MOVING, str(workers))
     script.found()

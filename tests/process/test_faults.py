@@ -135,7 +135,9 @@ def test_session_ends_a_script_that_ignores_everything(guest: StartGuest) -> Non
     assert script.notes("clean-up") == []
 
 
-@pytest.mark.parametrize("when", ["between windows", "in a window"])
+@pytest.mark.parametrize(
+    "when", [pytest.param("between windows", marks=pytest.mark.slow(together=True)), "in a window"]
+)
 def test_guest_ends_when_its_supervisor_is_gone(guest: StartGuest, when: str) -> None:
     script = guest(LOOP)
     script.found()

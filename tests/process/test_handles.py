@@ -58,7 +58,7 @@ if __name__ == "__main__":
 """Two that share a position read what the other asked for: the wait between `seek` and `read` lets them."""
 
 
-@pytest.mark.parametrize("workers", [2, 0])
+@pytest.mark.parametrize("workers", [2, pytest.param(0, marks=pytest.mark.slow(together=True))])
 def test_lazily_opened_files_are_not_shared(guest: StartGuest, workers: int) -> None:
     script = guest(RECORDS, str(workers), "lazy")
     found = script.found()
@@ -157,7 +157,7 @@ if __name__ == "__main__":
 )
 
 
-@pytest.mark.parametrize("workers", [2, 0])
+@pytest.mark.parametrize("workers", [2, pytest.param(0, marks=pytest.mark.slow(together=True))])
 @pytest.mark.parametrize("library", ["h5py", "lmdb"])
 def test_archives_that_are_opened_lazily(guest: StartGuest, library: str, workers: int) -> None:
     if importlib.util.find_spec(library) is None:

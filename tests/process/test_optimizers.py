@@ -37,7 +37,7 @@ note("weights", [each.tolist() for each in model.parameters()])
 )
 
 
-@pytest.mark.parametrize("enabled", [False, True])
+@pytest.mark.parametrize("enabled", [pytest.param(False, marks=pytest.mark.slow(together=True)), True])
 def test_optimizers_are_changed_in_windows_alone(guest: StartGuest, enabled: bool) -> None:
     script = guest(SCHEDULED.replace("ENABLED", str(enabled)))
     found = script.found()

@@ -37,7 +37,12 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize(
-    "context", ["fork", pytest.param("spawn", marks=pytest.mark.slow(together=True)), "forkserver"]
+    "context",
+    [
+        "fork",
+        pytest.param("spawn", marks=pytest.mark.slow(together=True)),
+        pytest.param("forkserver", marks=pytest.mark.slow(together=True)),
+    ],
 )
 def test_workers_end_with_the_one_that_started_them(guest: StartGuest, context: str) -> None:
     script = guest(STUCK, context)

@@ -444,7 +444,9 @@ while True:
 """After every epoch, 2 batches of other data and then 10 of the training data are evaluated, 20 ms each."""
 
 
-@pytest.mark.parametrize(("what", "again"), [("loader", 0.2), ("dataset", 0.2), ("part", 0.0)])
+@pytest.mark.parametrize(
+    ("what", "again"), [pytest.param("loader", 0.2, marks=pytest.mark.slow), ("dataset", 0.2), ("part", 0.0)]
+)
 def test_evaluation_of_the_training_data_is_known(guest: StartGuest, what: str, again: float) -> None:
     script = guest(REPEATED, what)
     script.found()
@@ -475,7 +477,7 @@ while True:
 """After every epoch, 2 batches of 40 ms are evaluated, 30 ms each."""
 
 
-@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("workers", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_evaluation_that_waits_for_its_data_is_known(guest: StartGuest, workers: int) -> None:
     script = guest(WAITING, str(workers))
     script.found()
@@ -679,7 +681,7 @@ for epoch in range(1000):
 )
 
 
-@pytest.mark.parametrize("workers", ["0", "1"])
+@pytest.mark.parametrize("workers", [pytest.param("0", marks=pytest.mark.slow), "1"])
 def test_padding_is_counted_where_batches_are_made(guest: StartGuest, workers: str) -> None:
     script = guest(MASKED, workers)
     script.found()

@@ -36,7 +36,7 @@ for epoch in range(1000):
 )
 
 
-@pytest.mark.parametrize("workers", ["0", "1"])
+@pytest.mark.parametrize("workers", [pytest.param("0", marks=pytest.mark.slow(together=True)), "1"])
 def test_pictures_are_seen_where_they_are_decoded(guest: StartGuest, workers: str) -> None:
     script = guest(PICTURES, workers)
     script.found()

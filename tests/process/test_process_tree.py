@@ -66,7 +66,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.skipif(not process_tree.SHARED_MEMORY.is_dir(), reason="there is no /dev/shm here")
-@pytest.mark.parametrize("first_gone", [False, True])
+@pytest.mark.parametrize("first_gone", [pytest.param(False, marks=pytest.mark.slow(together=True)), True])
 def test_names_that_python_looks_after_go_with_their_processes(tmp_path: Path, first_gone: bool) -> None:
     script = tmp_path / "spawning.py"
     script.write_text(SPAWNING)

@@ -79,7 +79,7 @@ def test_the_trace_holds_steps_and_waits(guest: StartGuest, tmp_path: Path) -> N
     assert not any(earlier.end > later.start for earlier, later in pairwise(steps))
 
 
-@pytest.mark.parametrize("epochs", [0, 1])
+@pytest.mark.parametrize("epochs", [pytest.param(0, marks=pytest.mark.slow(together=True)), 1])
 def test_evaluation_is_no_part_of_it(guest: StartGuest, tmp_path: Path, epochs: int) -> None:
     """Of several stretches the longest is kept, whole."""
     body = """

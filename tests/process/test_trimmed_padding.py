@@ -55,7 +55,7 @@ for epoch in range(2):
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize("workers", ["0", "1"])
+@pytest.mark.parametrize("workers", [pytest.param("0", marks=pytest.mark.slow(together=True)), "1"])
 def test_a_window_computes_on_no_column_that_holds_nothing(guest: StartGuest, workers: str) -> None:
     script = guest(PADDED, workers)
     found = script.found()

@@ -59,7 +59,12 @@ def steps_of(each: Side) -> list[list[float]]:
 
 
 @pytest.mark.parametrize(
-    "text", [STEPS.format(loader=""), STEPS.format(loader=", num_workers=1"), BARE], ids=["loader", "workers", "bare"]
+    "text",
+    [
+        pytest.param(STEPS.format(loader=""), id="loader", marks=pytest.mark.slow(together=True)),
+        pytest.param(STEPS.format(loader=", num_workers=1"), id="workers"),
+        pytest.param(BARE, id="bare"),
+    ],
 )
 def test_they_train_one_after_the_other(tmp_path: Path, text: str) -> None:
     sides = [side(name, write(tmp_path, text, f"{name}.py")) for name in ("first", "second")]

@@ -145,9 +145,7 @@ def test_what_has_no_size_is_no_picture() -> None:
     ("before", "after", "factor"),
     [((640, 480), (80, 60), 8), ((640, 480), (81, 60), 4), ((300, 300), (224, 224), 1), ((500, 375), (224, 160), 2)],
 )
-def test_decoding_divides_by_what_leaves_enough(
-    before: tuple[int, int], after: tuple[int, int], factor: int
-) -> None:
+def test_decoding_divides_by_what_leaves_enough(before: tuple[int, int], after: tuple[int, int], factor: int) -> None:
     assert divisor(before, after) == factor
 
 

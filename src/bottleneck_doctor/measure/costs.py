@@ -146,8 +146,9 @@ class Costs:
         )
         if most_steps is not None:
             size = replace(size, steps=min(size.steps, max(most_steps, self.shape.period)))
-        if self.most_steps is not None:
-            whole = self.shape.epoch_batches or 0 if self.epochs else 0
+        if self.most_steps is not None and self.epochs:
+            # An epoch is over before a queue is led past. Elsewhere, what lies ready in it would hide the wait.
+            whole = self.shape.epoch_batches or 1
             most_seconds = min(most_seconds, step * max(schedule.PLAIN_LEAD_IN + self.most_steps, whole))
         return schedule.cut(size, self.shape.period, step, most_seconds)
 

@@ -19,8 +19,8 @@ from bottleneck_doctor.diagnose.data._loading import decode_site, waited_making
 from bottleneck_doctor.wording import words
 
 SPARED = 0.2
-"""Named if this part of making a batch would be spared, or more. Ours: with less, loading would be less than 1.25 times as
-fast."""
+"""Named if this part of making a batch would be spared, or more. Ours: with less, loading would be less than 1.25 times
+as fast."""
 _PARTS = {2: "a half", 4: "a quarter", 8: "an eighth"}
 
 
@@ -39,8 +39,8 @@ def judge(evidence: Evidence) -> Statement | None:
     enough = tuple(side // pictures.factor for side in whole)
     return Statement(
         sentence=(
-            f"JPEG pictures of {_size(whole)} are decoded whole{at(site)}, and {_size(used)} is made of them. At {part} of "
-            f"their size, decoding one takes {milliseconds(pictures.reduced_ms)} in place of "
+            f"JPEG pictures of {_size(whole)} are decoded whole{at(site)}, and {_size(used)} is made of them. At "
+            f"{part} of their size, decoding one takes {milliseconds(pictures.reduced_ms)} in place of "
             f"{milliseconds(pictures.whole_ms)}. That would spare {words.share_text(spared)} of making a batch. "
             f"{training_waits(evidence)}"
         ),
@@ -58,8 +58,8 @@ def judge(evidence: Evidence) -> Statement | None:
         site=site,
         advice=(
             f'Write `image.draft("RGB", {enough})` behind `image = Image.open(...)`: Pillow then decodes a smaller '
-            f"picture, of no less than that size. Boxes and other positions in pixels have to be divided, too. Or store "
-            f"the pictures smaller."
+            "picture, of no less than that size. Boxes and other positions in pixels have to be divided, too. Or store "
+            "the pictures smaller."
         ),
     )
 

@@ -33,8 +33,8 @@ _SHRINKERS = (
 
 
 class Pictures(NamedTuple):
-    """The pictures of a batch. `seconds`: for decoding them. `shrunk`: how many of them were made smaller. `factor`: what
-    the size of each could have been divided by when it was decoded, and still have been large enough."""
+    """The pictures of a batch. `seconds`: for decoding them. `shrunk`: how many of them were made smaller. `factor`:
+    what the size of each could have been divided by when it was decoded, and still have been large enough."""
 
     decoded: int
     seconds: float
