@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image, JpegImagePlugin
+from torchvision import transforms
 
 from bottleneck_doctor.documents.report import PictureUse
 from bottleneck_doctor.measure import phases
@@ -58,14 +60,16 @@ def takes_a_box(path: Path) -> Any:
 
 
 def as_array(path: Path) -> Any:
-    """As albumentations does it, with OpenCV's function or one like it."""
-    return torch_resize(torch.from_numpy(np.array(Image.open(path))).permute(2, 0, 1), [60, 80], "bilinear")
+    """With tensors, as torchvision's first transforms do it; OpenCV's function is watched in the same way."""
+    pixels = torch.from_numpy(np.array(Image.open(path))).permute(2, 0, 1)
+    return transforms.functional.resize(pixels, [60, 80], antialias=True)
 
 
-def torch_resize(picture: Any, size: list[int], interpolation: str) -> Any:
-    from torchvision.transforms import _functional_tensor
-
-    return _functional_tensor.resize(picture, size, interpolation)
+def works_slowly(path: Path) -> Any:
+    image = Image.open(path)
+    image.load()
+    time.sleep(0.05)
+    return image.convert("L").resize((80, 60))
 
 
 def keeps(path: Path) -> Any:
@@ -105,6 +109,17 @@ def test_what_is_made_smaller_is_seen_with_how_much_larger_it_was_decoded(
     assert Path(seen.file) == path
     if factor > 1:
         assert (seen.width, seen.height, seen.used_width, seen.used_height) == (*WHOLE, 80, 60)
+
+
+def test_decoding_and_converting_are_timed_and_nothing_else(tmp_path: Path) -> None:
+    path = saved(tmp_path)
+    seen = told((works_slowly, path))
+    assert seen is not None
+    assert seen.mode == "L"
+    assert 0 < seen.seconds < 0.05
+    alone = told((takes_a_box, path))
+    assert alone is not None
+    assert alone.mode == ""
 
 
 def test_a_picture_that_is_needed_whole_says_so_for_all(tmp_path: Path) -> None:

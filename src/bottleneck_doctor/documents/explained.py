@@ -168,9 +168,12 @@ class PaddingUse:
 
 @dataclass(frozen=True, kw_only=True)
 class PictureUse:
-    """JPEG pictures that are decoded larger than they are used. `ms_per_batch`: for decoding them. `width`, `height`:
-    of one of them; `used_width`, `used_height`: what is made of it. `factor`: by what the size of all can be divided
-    when they are decoded. `whole_ms`, `reduced_ms`: what one took whole and so, as tried on a few (`tried`) of them."""
+    """JPEG pictures that are decoded larger than they are used. `ms_per_batch`: for decoding and converting them.
+
+    `width`, `height`: of one of them; `used_width`, `used_height`: what is made of it. `factor`: by what the size of
+    all can be divided when they are decoded. `whole_ms`, `reduced_ms`: what one took whole and so, as tried on a few of
+    them (`tried`).
+    """
 
     ms_per_batch: float
     width: int

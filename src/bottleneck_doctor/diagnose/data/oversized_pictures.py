@@ -15,7 +15,7 @@ from bottleneck_doctor.diagnose._rule import (
     training_waits,
     waits,
 )
-from bottleneck_doctor.diagnose.data._loading import decode_site, waited_making
+from bottleneck_doctor.diagnose.data._loading import decode_site, waited_making, watched_decoding
 from bottleneck_doctor.wording import words
 
 SPARED = 0.2
@@ -26,10 +26,10 @@ _PARTS = {2: "a half", 4: "a quarter", 8: "an eighth"}
 
 def judge(evidence: Evidence) -> Statement | None:
     loading, parts = evidence.as_written, waited_making(evidence)
-    pictures = None if loading is None else loading.pictures
-    if loading is None or parts is None or pictures is None or loading.fetch_ms <= 0:
+    share = watched_decoding(loading)
+    if loading is None or loading.pictures is None or parts is None or share is None:
         return None
-    decoding = clamp(pictures.ms_per_batch / loading.fetch_ms) * parts.fetch
+    pictures, decoding = loading.pictures, share * parts.fetch
     spared = decoding * clamp(1.0 - pictures.reduced_ms / pictures.whole_ms) if pictures.whole_ms > 0 else 0.0
     if spared < SPARED:
         return None
@@ -41,7 +41,7 @@ def judge(evidence: Evidence) -> Statement | None:
         sentence=(
             f"JPEG pictures of {_size(whole)} are decoded whole{at(site)}, and {_size(used)} is made of them. At "
             f"{part} of their size, decoding one takes {milliseconds(pictures.reduced_ms)} in place of "
-            f"{milliseconds(pictures.whole_ms)}. That would spare {words.share_text(spared)} of making a batch. "
+            f"{milliseconds(pictures.whole_ms)}. That alone would spare {words.share_text(spared)} of making a batch. "
             f"{training_waits(evidence)}"
         ),
         figures={

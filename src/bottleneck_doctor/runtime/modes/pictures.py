@@ -33,8 +33,9 @@ _SHRINKERS = (
 
 
 class Pictures(NamedTuple):
-    """The pictures of a batch. `seconds`: for decoding them. `shrunk`: how many of them were made smaller. `factor`:
-    what the size of each could have been divided by when it was decoded, and still have been large enough."""
+    """The pictures of a batch. `seconds`: for decoding them, and for the copies that `convert` makes. `shrunk`: how
+    many of them were made smaller. `factor`: what the size of each could have been divided by when it was decoded, and
+    still have been large enough. `mode`: what they were converted to; "" if they were not."""
 
     decoded: int
     seconds: float
@@ -44,6 +45,7 @@ class Pictures(NamedTuple):
     height: int
     used_width: int
     used_height: int
+    mode: str
     file: str
     """One of them, which was `width` x `height` and became `used_width` x `used_height`."""
 
@@ -59,6 +61,7 @@ class PictureCount:
         self._decoded = self._shrunk = 0
         self._seconds = 0.0
         self._factor = FACTORS[0]
+        self._mode = ""
         self._loaded: Optional[Tuple[Size, str]] = None
         """The picture that was decoded last and not made smaller yet."""
         self._example: Optional[Tuple[Size, Size, str]] = None
@@ -69,6 +72,7 @@ class PictureCount:
         if files is None:
             return
         self._patches.put(files, "load", self._loading)
+        self._patches.put(files, "convert", self._converting)
         for module, kind, name in _SHRINKERS:
             owner = sys.modules.get(module)
             self._patches.put(getattr(owner, kind, None) if kind else owner, name, self._shrinking)
@@ -82,7 +86,7 @@ class PictureCount:
             return None
         size, used, file = self._example or ((0, 0), (0, 0), "")
         factor = self._factor if self._shrunk == self._decoded else 1
-        return Pictures(self._decoded, self._seconds, self._shrunk, factor, *size, *used, file)
+        return Pictures(self._decoded, self._seconds, self._shrunk, factor, *size, *used, self._mode, file)
 
     def _loading(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def load(image: Any, *args: Any, **kwargs: Any) -> Any:
@@ -97,6 +101,16 @@ class PictureCount:
             return result
 
         return load
+
+    def _converting(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def convert(image: Any, mode: Any = None, *args: Any, **kwargs: Any) -> Any:
+            before, began = self._seconds, now()
+            result = original(image, mode, *args, **kwargs)
+            self._seconds = before + now() - began  # It was decoded meanwhile, or before.
+            self._mode = mode if isinstance(mode, str) else ""
+            return result
+
+        return convert
 
     def _shrinking(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def resize(image: Any, *args: Any, **kwargs: Any) -> Any:
@@ -148,7 +162,7 @@ def summary(batches: Sequence[Optional[Pictures]]) -> Optional[Dict[str, Any]]:
     examples = list({each.file: each for each in known if each.file}.values())
     if factor < 2 or not examples:
         return None
-    tried = _tried([each.file for each in examples], factor)
+    tried = _tried([each.file for each in examples], factor, examples[0].mode)
     if not tried:
         return None
     first = examples[0]
@@ -166,8 +180,8 @@ def summary(batches: Sequence[Optional[Pictures]]) -> Optional[Dict[str, Any]]:
     }
 
 
-def _tried(files: Sequence[str], factor: int) -> List[Tuple[float, float]]:
-    """Seconds that each of some files takes whole, and at a part of its size."""
+def _tried(files: Sequence[str], factor: int, mode: str) -> List[Tuple[float, float]]:
+    """Seconds that each of some files takes whole, and at a part of its size, with its conversion to `mode`."""
     module = sys.modules.get("PIL.Image")
     tried: List[Tuple[float, float]] = []
     until = now() + MOST_SECONDS
@@ -176,7 +190,7 @@ def _tried(files: Sequence[str], factor: int) -> List[Tuple[float, float]]:
             if module is None or len(tried) >= MOST_TRIED or now() > until:
                 break
             with io.open(file, "rb") as handle:
-                decoded = functools.partial(_decoded, module, handle.read())
+                decoded = functools.partial(_decoded, module, handle.read(), mode)
             decoded(1)  # Whoever comes first finds cold caches.
             tried.append((decoded(1), decoded(factor)))
     except Exception:  # It is gone, or cannot be decoded so: then nothing is said.
@@ -184,12 +198,14 @@ def _tried(files: Sequence[str], factor: int) -> List[Tuple[float, float]]:
     return tried
 
 
-def _decoded(module: Any, content: bytes, factor: int) -> float:
-    """Seconds for decoding a picture."""
+def _decoded(module: Any, content: bytes, mode: str, factor: int) -> float:
+    """Seconds for decoding a picture, and for its conversion."""
     with module.open(io.BytesIO(content)) as image:
         if factor > 1:
             width, height = image.size
             image.draft(image.mode, (width // factor, height // factor))
         began = now()
         image.load()
+        if mode:
+            image.convert(mode)
         return now() - began
