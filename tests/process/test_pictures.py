@@ -48,6 +48,7 @@ def test_pictures_are_seen_where_they_are_decoded(guest: StartGuest, workers: st
     assert seen is not None
     assert (seen.width, seen.height, seen.used_width, seen.used_height, seen.factor) == (1600, 1200, 64, 48, 8)
     # Two pictures a batch, and next to nothing else.
-    assert 0.5 * made.fetch_ms < seen.ms_per_batch <= made.fetch_ms
+    assert made.decoding is not None
+    assert made.decoding > 0.5
     assert seen.reduced_ms < seen.whole_ms < made.fetch_ms
     assert seen.tried == 1

@@ -104,7 +104,6 @@ WAITED = EpochPause(
 """An evaluation that waits for most of its time."""
 
 CAMERA = PictureUse(
-    ms_per_batch=9.0,
     width=1920,
     height=1440,
     used_width=64,
@@ -143,12 +142,12 @@ CASES: dict[str, Case] = {
     ),
     "oversized-pictures": Case(
         fires=profiled(
-            healthy(WAITING, loop=loading(pictures=CAMERA)),
+            healthy(WAITING, loop=loading(decoding=0.9, pictures=CAMERA)),
             lines=listings(DECODING, TRAINING),
             sampling=sampled(fetch=[node("load", "/x/site-packages/PIL/ImageFile.py", 300, count=9)]),
         ),
         # Most of a batch is made of something else.
-        silent=healthy(WAITING, loop=loading(pictures=replace(CAMERA, ms_per_batch=1.0))),
+        silent=healthy(WAITING, loop=loading(decoding=0.1, pictures=CAMERA)),
         weight=0.6 * 0.9 * 0.75 * 10 / 10.5,
         words=("1920 x 1440 are decoded whole (train.py, line 21)", "At an eighth", "64 % of making a batch"),
         line=21,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from PIL import Image, JpegImagePlugin
+from PIL import Image, ImageFile
 from torchvision import transforms
 
 from bottleneck_doctor.documents.report import PictureUse
@@ -132,16 +132,19 @@ def test_a_picture_that_is_needed_whole_says_so_for_all(tmp_path: Path) -> None:
     assert least.factor == 4
 
 
-def test_other_pictures_do_not_count(tmp_path: Path) -> None:
-    assert told((shrinks, saved(tmp_path, "one.png"))) is None
+def test_of_other_pictures_only_the_time_counts(tmp_path: Path) -> None:
+    other = told((shrinks, saved(tmp_path, "one.png")))
+    assert other is not None
+    assert other.seconds > 0
+    assert (other.decoded, other.factor) == (0, 1)
     assert told() is None
 
 
 def test_nothing_is_left_behind(tmp_path: Path) -> None:
-    before = dict(vars(JpegImagePlugin.JpegImageFile)), Image.Image.resize
+    before = dict(vars(ImageFile.ImageFile)), Image.Image.resize
     with pytest.raises(FileNotFoundError):
         told((shrinks, saved(tmp_path)), (shrinks, tmp_path / "gone.jpg"))
-    assert (dict(vars(JpegImagePlugin.JpegImageFile)), Image.Image.resize) == before
+    assert (dict(vars(ImageFile.ImageFile)), Image.Image.resize) == before
 
 
 @pytest.mark.parametrize(
@@ -167,36 +170,48 @@ def test_decoding_divides_by_what_leaves_enough(before: tuple[int, int], after: 
 def test_both_ways_of_decoding_are_tried(tmp_path: Path) -> None:
     path = saved(tmp_path, size=(2000, 1504))
     seen = told((shrinks, path))
-    found = summary([seen, None, seen])
-    assert found is not None
-    assert (found["decoded"], found["factor"], found["tried"]) == (2, 8, 1)
+    assert seen is not None
+    made = summary([seen, None, seen])
+    assert made["decoded_seconds"] == 2 * seen.seconds
+    found = made["pictures"]
+    assert (found["factor"], found["tried"]) == (8, 1)
     assert 0 < found["reduced_seconds"] < found["whole_seconds"]
     assert (found["width"], found["height"], found["used_width"], found["used_height"]) == (2000, 1504, 80, 60)
 
 
 def test_nothing_is_said_where_nothing_was_tried(tmp_path: Path) -> None:
     path = saved(tmp_path)
-    assert summary([told((drafts, path))]) is None
-    assert summary([told((shrinks, path)), told((keeps, path))]) is None
-    assert summary([]) is None
+    other = told((shrinks, saved(tmp_path, "one.png")))
+    assert summary([told((drafts, path))])["pictures"] is None
+    assert summary([told((shrinks, path)), told((keeps, path))])["pictures"] is None
+    assert summary([]) == {"decoded_seconds": 0, "pictures": None}
     seen = told((shrinks, path))
+    assert summary([seen, other])["pictures"] is not None
     path.unlink()
-    assert summary([seen]) is None
+    assert summary([seen])["pictures"] is None
 
 
-def window(pictures: dict[str, Any] | None) -> dict[str, Any]:
+def window(pictures: dict[str, Any] | None, seconds: float = 0.0) -> dict[str, Any]:
     made = {"num_workers": 0, "fetch_seconds": [0.01, 0.01], "collate_seconds": 0.001, "samples": 8.0, "bytes": 100.0}
     made |= {"hand_over_seconds": [], "delivered": 0, "out_of_order": 0, "span": 1.0, "workers": [], "files": None}
-    return {"loading": {**made, "fetch_site": None, "collate_site": None, "transforms": [], "pictures": pictures}}
+    return {
+        "loading": {
+            **made,
+            "fetch_site": None,
+            "collate_site": None,
+            "transforms": [],
+            "pictures": pictures,
+            "decoded_seconds": seconds,
+        }
+    }
 
 
 def test_windows_add_up() -> None:
-    one = {"decoded": 8, "seconds": 0.018, "factor": 8, "tried": 3, "whole_seconds": 0.004, "reduced_seconds": 0.001}
+    one = {"factor": 8, "tried": 3, "whole_seconds": 0.004, "reduced_seconds": 0.001}
     one |= {"width": 640, "height": 480, "used_width": 80, "used_height": 60}
-    found = phases.loading([window(one), window({**one, "factor": 4, "reduced_seconds": 0.003})], {})
+    found = phases.loading([window(one, 0.018), window({**one, "factor": 4, "reduced_seconds": 0.003}, 0.012)], {})
     assert found is not None
     assert found.pictures == PictureUse(
-        ms_per_batch=9.0,
         width=640,
         height=480,
         used_width=80,
@@ -206,7 +221,9 @@ def test_windows_add_up() -> None:
         reduced_ms=2.0,
         tried=6,
     )
+    assert found.decoding == pytest.approx(0.75)
     # In the other window, pictures were used whole.
     without = phases.loading([window(one), window(None)], {})
     assert without is not None
     assert without.pictures is None
+    assert without.decoding is None

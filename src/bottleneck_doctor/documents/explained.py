@@ -168,14 +168,13 @@ class PaddingUse:
 
 @dataclass(frozen=True, kw_only=True)
 class PictureUse:
-    """JPEG pictures that are decoded larger than they are used. `ms_per_batch`: for decoding and converting them.
+    """JPEG pictures that are decoded larger than they are used.
 
     `width`, `height`: of one of them; `used_width`, `used_height`: what is made of it. `factor`: by what the size of
     all can be divided when they are decoded. `whole_ms`, `reduced_ms`: what one took whole and so, as tried on a few of
     them (`tried`).
     """
 
-    ms_per_batch: float
     width: int
     height: int
     used_width: int
@@ -221,6 +220,8 @@ class Loading:
     """The part of the time of making a batch in which its maker stood ready and others had the cores."""
     padding: PaddingUse | None = None
     """None where batches have no attention mask."""
+    decoding: float | None = None
+    """The part of fetching in which Pillow decoded and converted pictures; None if it did not."""
     pictures: PictureUse | None = None
     """None where none are decoded at twice the size that is used or more."""
 

@@ -238,7 +238,8 @@ def loading(details: Sequence[Detail], setting: Mapping[str, SettingValue]) -> L
         collate_name=parts[-1].get("collate_name", ""),
         collate_module=parts[-1].get("collate_module", ""),
         padding=_padding(parts, samples),
-        pictures=_pictures(parts, batches),
+        decoding=_decoding(parts, fetched),
+        pictures=_pictures(parts),
     )
 
 
@@ -250,14 +251,19 @@ def _padding(parts: Sequence[Mapping[str, Any]], samples: float) -> PaddingUse |
     return PaddingUse(columns=places / samples, empty=1 - filled / places, behind_longest=1 - needed / places)
 
 
-def _pictures(parts: Sequence[Mapping[str, Any]], batches: int) -> PictureUse | None:
+def _decoding(parts: Sequence[Mapping[str, Any]], fetched: float) -> float | None:
+    """The part of fetching in which Pillow was seen to decode; None where it was not."""
+    seconds = math.fsum(part.get("decoded_seconds", 0.0) for part in parts)
+    return min(1.0, seconds / fetched) if seconds > 0 and fetched > 0 else None
+
+
+def _pictures(parts: Sequence[Mapping[str, Any]]) -> PictureUse | None:
     seen = [part["pictures"] for part in parts if part.get("pictures")]
     # What is decoded whole in one window only is needed whole.
     if not seen or len(seen) < len(parts):
         return None
     last = seen[-1]
     return PictureUse(
-        ms_per_batch=1000 * math.fsum(each["seconds"] for each in seen) / batches,
         factor=min(each["factor"] for each in seen),
         whole_ms=1000 * median(each["whole_seconds"] for each in seen),
         reduced_ms=1000 * median(each["reduced_seconds"] for each in seen),

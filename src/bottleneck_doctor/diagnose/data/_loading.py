@@ -125,9 +125,9 @@ def costliest_transform(evidence: Evidence) -> TransformCost | None:
 def decode_share(evidence: Evidence) -> float | None:
     """The part of fetching that decoders of pictures, sound or video take; None if nothing shows it. Pictures that were
     watched where they are decoded were timed there, with the copies that converting them makes."""
-    profiled, watched = _profiled_decoding(evidence), watched_decoding(evidence.as_written)
-    known = [each for each in (profiled, watched) if each is not None]
-    return max(known, default=None)
+    loading, profiled = evidence.as_written, _profiled_decoding(evidence)
+    watched = None if loading is None else loading.decoding
+    return max((each for each in (profiled, watched) if each is not None), default=None)
 
 
 def _profiled_decoding(evidence: Evidence) -> float | None:
@@ -157,13 +157,6 @@ def _profiled_decoding(evidence: Evidence) -> float | None:
         return min(share, bound)
     # Decoders written in C leave no frame: the listing is the only one to see them.
     return share if share > 0 else listed or 0.0
-
-
-def watched_decoding(loading: Loading | None) -> float | None:
-    """The part of fetching that decoding took of pictures that are larger than needed; None if there are none."""
-    if loading is None or loading.pictures is None or loading.fetch_ms <= 0:
-        return None
-    return clamp(loading.pictures.ms_per_batch / loading.fetch_ms)
 
 
 def decode_site(evidence: Evidence) -> Site | None:

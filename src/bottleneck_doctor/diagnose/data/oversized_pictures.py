@@ -15,7 +15,7 @@ from bottleneck_doctor.diagnose._rule import (
     training_waits,
     waits,
 )
-from bottleneck_doctor.diagnose.data._loading import decode_site, waited_making, watched_decoding
+from bottleneck_doctor.diagnose.data._loading import decode_site, waited_making
 from bottleneck_doctor.wording import words
 
 SPARED = 0.2
@@ -26,10 +26,9 @@ _PARTS = {2: "a half", 4: "a quarter", 8: "an eighth"}
 
 def judge(evidence: Evidence) -> Statement | None:
     loading, parts = evidence.as_written, waited_making(evidence)
-    share = watched_decoding(loading)
-    if loading is None or loading.pictures is None or parts is None or share is None:
+    if loading is None or loading.pictures is None or loading.decoding is None or parts is None:
         return None
-    pictures, decoding = loading.pictures, share * parts.fetch
+    pictures, decoding = loading.pictures, loading.decoding * parts.fetch
     spared = decoding * clamp(1.0 - pictures.reduced_ms / pictures.whole_ms) if pictures.whole_ms > 0 else 0.0
     if spared < SPARED:
         return None

@@ -1,4 +1,4 @@
-"""JPEG pictures that are decoded whole, and made much smaller before anything else is done with them.
+"""How long Pillow decodes pictures, and JPEG that is decoded whole and made much smaller at once.
 
 JPEG can be decoded at a half, a quarter or an eighth of its size for a part of the time (`Image.draft` of Pillow). What
 Pillow decodes, and what makes it smaller, is watched only while a batch is being made. How long both ways of decoding
@@ -19,6 +19,8 @@ from ..process.patches import Patches
 
 Size = Tuple[int, int]
 """Width and height."""
+JPEG = ("JPEG", "MPO")
+"""What Pillow calls it. Some cameras write several pictures into a file."""
 FACTORS = (8, 4, 2)
 """What JPEG's decoder can divide a size by."""
 MOST_TRIED = 3
@@ -33,12 +35,15 @@ _SHRINKERS = (
 
 
 class Pictures(NamedTuple):
-    """The pictures of a batch. `seconds`: for decoding them, and for the copies that `convert` makes. `shrunk`: how
-    many of them were made smaller. `factor`: what the size of each could have been divided by when it was decoded, and
-    still have been large enough. `mode`: what they were converted to; "" if they were not."""
+    """The pictures of a batch. `seconds`: for decoding pictures of any kind, and for the copies that `convert` makes.
 
-    decoded: int
+    `decoded`: how many were JPEG, of which `shrunk` were made smaller. `factor`: what the size of each could have been
+    divided by when it was decoded, and still have been large enough. `mode`: what they were converted to; "" if they
+    were not.
+    """
+
     seconds: float
+    decoded: int
     shrunk: int
     factor: int
     width: int
@@ -68,7 +73,7 @@ class PictureCount:
 
     def begin(self) -> None:
         self._forget()
-        files = getattr(sys.modules.get("PIL.JpegImagePlugin"), "JpegImageFile", None)
+        files = getattr(sys.modules.get("PIL.ImageFile"), "ImageFile", None)
         if files is None:
             return
         self._patches.put(files, "load", self._loading)
@@ -82,11 +87,11 @@ class PictureCount:
 
     def told(self) -> Optional[Pictures]:
         """None if no picture was decoded."""
-        if not self._decoded:
+        if not self._seconds:
             return None
         size, used, file = self._example or ((0, 0), (0, 0), "")
-        factor = self._factor if self._shrunk == self._decoded else 1
-        return Pictures(self._decoded, self._seconds, self._shrunk, factor, *size, *used, self._mode, file)
+        factor = self._factor if self._shrunk == self._decoded > 0 else 1
+        return Pictures(self._seconds, self._decoded, self._shrunk, factor, *size, *used, self._mode, file)
 
     def _loading(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def load(image: Any, *args: Any, **kwargs: Any) -> Any:
@@ -96,8 +101,9 @@ class PictureCount:
             began = now()
             result = original(image, *args, **kwargs)
             self._seconds += now() - began
-            self._decoded += 1
-            self._loaded = (image.size, file if isinstance(file, (str, bytes)) and file else "")
+            if getattr(image, "format", None) in JPEG:
+                self._decoded += 1
+                self._loaded = (image.size, file if isinstance(file, (str, bytes)) and file else "")
             return result
 
         return load
@@ -154,10 +160,15 @@ def divisor(before: Size, after: Size) -> int:
     return next((factor for factor in FACTORS if factor <= fits), 1)
 
 
-def summary(batches: Sequence[Optional[Pictures]]) -> Optional[Dict[str, Any]]:
-    """What a window showed, as JSON values, with what decoding a few of the files takes in both ways. None if pictures
-    are not decoded larger than they are used, or that could not be tried."""
+def summary(batches: Sequence[Optional[Pictures]]) -> Dict[str, Any]:
+    """What a window showed, as JSON values: `decoded_seconds`, and `pictures`, None if those that are JPEG are not
+    decoded larger than they are used, or that could not be tried."""
     known = [each for each in batches if each is not None]
+    return {"decoded_seconds": sum(each.seconds for each in known), "pictures": _larger_than_used(known)}
+
+
+def _larger_than_used(batches: Sequence[Pictures]) -> Optional[Dict[str, Any]]:
+    known = [each for each in batches if each.decoded]
     factor = min((each.factor for each in known), default=1)
     examples = list({each.file: each for each in known if each.file}.values())
     if factor < 2 or not examples:
@@ -167,8 +178,6 @@ def summary(batches: Sequence[Optional[Pictures]]) -> Optional[Dict[str, Any]]:
         return None
     first = examples[0]
     return {
-        "decoded": sum(each.decoded for each in known),
-        "seconds": sum(each.seconds for each in known),
         "factor": factor,
         "width": first.width,
         "height": first.height,
