@@ -171,12 +171,12 @@ def test_sampled_decoding_is_bounded_by_what_its_line_takes() -> None:
 @pytest.mark.parametrize(("decoding", "found"), [(None, True), (0.9, False)])
 def test_what_pillow_was_seen_to_decode_and_convert_is_no_reading(decoding: float | None, found: bool) -> None:
     """Stacks see the decoder in six samples of ten; the rest of that line copies the picture, and opens the file."""
-    line = listing("Pets.__getitem__", 20, ('picture = Image.open(file).convert("RGB")', 1.0), ("return picture", 0.0))
+    lines = ("def __getitem__(self, index):", 0.0), ('picture = Image.open(file).convert("RGB")', 1.0)
     stacks = [node("load", "/x/site-packages/PIL/ImageFile.py", 300, count=6)]
     stacks += [node("convert", "/x/site-packages/PIL/Image.py", 900, count=4)]
     evidence = profiled(
         healthy(WAITING, loop=loading(files=SMALL, decoding=decoding)),
-        lines=listings(line),
+        lines=listings(listing("Pets.__getitem__", 20, *lines)),
         sampling=sampled(fetch=stacks),
     )
     assert (finding("many-small-files", evidence) is not None) is found
