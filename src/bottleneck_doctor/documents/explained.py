@@ -221,7 +221,7 @@ class Loading:
     padding: PaddingUse | None = None
     """None where batches have no attention mask."""
     decoding: float | None = None
-    """The part of fetching in which Pillow decoded and converted pictures; None if it did not."""
+    """Seconds in which Pillow computed to decode and convert pictures, as a part of fetching; None if it did not."""
     pictures: PictureUse | None = None
     """None where none are decoded at twice the size that is used or more."""
 

@@ -7,6 +7,7 @@ take is tried afterwards, on a few of the same files.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import io
 import os
@@ -14,7 +15,7 @@ import sys
 from statistics import median
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from ..process.originals import now
+from ..process.originals import now, open_file, thread_time
 from ..process.patches import Patches
 
 Size = Tuple[int, int]
@@ -35,7 +36,8 @@ _SHRINKERS = (
 
 
 class Pictures(NamedTuple):
-    """The pictures of a batch. `seconds`: for decoding pictures of any kind, and for the copies that `convert` makes.
+    """The pictures of a batch. `seconds` of processor time: for decoding pictures of any kind, and for the copies that
+    `convert` makes. Waiting for a file is no part of it.
 
     `decoded`: how many were JPEG, of which `shrunk` were made smaller. `factor`: what the size of each could have been
     divided by when it was decoded, and still have been large enough. `mode`: what they were converted to; "" if they
@@ -98,9 +100,9 @@ class PictureCount:
             if not getattr(image, "tile", None):  # It was decoded before.
                 return original(image, *args, **kwargs)
             file = getattr(image, "filename", "") or getattr(getattr(image, "fp", None), "name", "")
-            began = now()
+            began = thread_time()
             result = original(image, *args, **kwargs)
-            self._seconds += now() - began
+            self._seconds += thread_time() - began
             if getattr(image, "format", None) in JPEG:
                 self._decoded += 1
                 self._loaded = (image.size, file if isinstance(file, (str, bytes)) and file else "")
@@ -110,9 +112,9 @@ class PictureCount:
 
     def _converting(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def convert(image: Any, mode: Any = None, *args: Any, **kwargs: Any) -> Any:
-            before, began = self._seconds, now()
+            before, began = self._seconds, thread_time()
             result = original(image, mode, *args, **kwargs)
-            self._seconds = before + now() - began  # It was decoded meanwhile, or before.
+            self._seconds = before + thread_time() - began  # It was decoded meanwhile, or before.
             self._mode = mode if isinstance(mode, str) else ""
             return result
 
@@ -121,16 +123,17 @@ class PictureCount:
     def _shrinking(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def resize(image: Any, *args: Any, **kwargs: Any) -> Any:
             made = original(image, *args, **kwargs)
-            if self._loaded is not None:
-                box = kwargs.get("box", args[2] if len(args) > 2 else None)
-                self._resized(size_of(image), size_of(made), box)
+            loaded, self._loaded = self._loaded, None
+            if loaded is not None:
+                with contextlib.suppress(Exception):  # A picture unlike any: then it was not made smaller.
+                    box = kwargs.get("box", args[2] if len(args) > 2 else None)
+                    self._resized(loaded, size_of(image), size_of(made), box)
             return made
 
         return resize
 
-    def _resized(self, before: Optional[Size], after: Optional[Size], box: Any) -> None:
-        assert self._loaded is not None
-        (size, file), self._loaded = self._loaded, None
+    def _resized(self, loaded: Tuple[Size, str], before: Optional[Size], after: Optional[Size], box: Any) -> None:
+        size, file = loaded
         if before is None or after is None or before[0] * before[1] > size[0] * size[1] or not all(after):
             return
         if isinstance(box, tuple) and len(box) == 4:
@@ -198,7 +201,7 @@ def _tried(files: Sequence[str], factor: int, mode: str) -> List[Tuple[float, fl
         for file in files:
             if module is None or len(tried) >= MOST_TRIED or now() > until:
                 break
-            with io.open(file, "rb") as handle:
+            with open_file(file, "rb") as handle:
                 decoded = functools.partial(_decoded, module, handle.read(), mode)
             decoded(1)  # Whoever comes first finds cold caches.
             tried.append((decoded(1), decoded(factor)))
