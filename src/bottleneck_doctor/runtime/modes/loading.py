@@ -282,7 +282,7 @@ class LoadingRecorder:
             "span": sum(end - begin for begin, end in segments),
             "workers": self._activity(loader.num_workers, [made for made, _ in every], batches, segments),
             "files": used([(made.opened, made.sized, made.size, made.file) for made in batches]),
-            **pictures.summary([made.pictures and pictures.Pictures(*made.pictures) for made in batches]),
+            **pictures.summary([pictures.Pictures(*made.pictures) for made in batches if made.pictures]),
             "collate_site": as_json(function_site(loader.collate_fn)),
             **self._by_name(loader, [spent for _, spent in timed]),
         }

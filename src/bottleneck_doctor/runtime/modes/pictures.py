@@ -105,7 +105,7 @@ class PictureCount:
             self._seconds += thread_time() - began
             if getattr(image, "format", None) in JPEG:
                 self._decoded += 1
-                self._loaded = (image.size, file if isinstance(file, (str, bytes)) and file else "")
+                self._loaded = (image.size, os.fsdecode(file) if isinstance(file, (str, bytes)) else "")
             return result
 
         return load
@@ -141,7 +141,7 @@ class PictureCount:
         self._shrunk += 1
         self._factor = min(self._factor, divisor(before, after))
         if self._example is None and file:
-            self._example = (size, after, os.path.abspath(os.fsdecode(file)))
+            self._example = (size, after, os.path.abspath(file))
 
 
 def size_of(picture: Any) -> Optional[Size]:
@@ -163,11 +163,10 @@ def divisor(before: Size, after: Size) -> int:
     return next((factor for factor in FACTORS if factor <= fits), 1)
 
 
-def summary(batches: Sequence[Optional[Pictures]]) -> Dict[str, Any]:
+def summary(batches: Sequence[Pictures]) -> Dict[str, Any]:
     """What a window showed, as JSON values: `decoded_seconds`, and `pictures`, None if those that are JPEG are not
     decoded larger than they are used, or that could not be tried."""
-    known = [each for each in batches if each is not None]
-    return {"decoded_seconds": sum(each.seconds for each in known), "pictures": _larger_than_used(known)}
+    return {"decoded_seconds": sum(each.seconds for each in batches), "pictures": _larger_than_used(batches)}
 
 
 def _larger_than_used(batches: Sequence[Pictures]) -> Optional[Dict[str, Any]]:
