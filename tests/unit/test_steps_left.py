@@ -19,7 +19,7 @@ from bottleneck_doctor.runtime.wire.messages import Ended
         ({"run_epochs": 10, "epoch_batches": 5, "epoch_batches_seen": 4, "position": 8}, 32),
         ({"run_epochs": 10, "epoch_batches": None}, None),
         ({"run_steps": 30, "run_epochs": 10, "epoch_batches": 5, "position": 8}, 22),
-        ({"run_steps": 30, "position": 31}, 0),
+        ({"run_steps": 30, "position": 30}, None),
         ({"epoch_batches": 5}, None),
     ],
 )
