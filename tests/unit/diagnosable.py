@@ -26,6 +26,7 @@ from bottleneck_doctor.documents.report import (
     Operator,
     Phases,
     PhaseTable,
+    PictureUse,
     ProcessUse,
     Profiles,
     RankPart,
@@ -89,6 +90,19 @@ def in_workers(count: int = 2, *, idle: float = 0.1, **given: Any) -> Loading:
         for each in range(count)
     ]
     return loading(**{"num_workers": count, "hand_over_ms": 0.5, "workers": made, **given})
+
+
+CAMERA = PictureUse(
+    width=1920,
+    height=1440,
+    used_width=64,
+    used_height=48,
+    factor=8,
+    whole_ms=16.0,
+    reduced_ms=4.0,
+    tried=3,
+)
+"""Pictures of a camera, of which thumbnails are made, and what one takes whole and at an eighth of its size."""
 
 
 def listing(name: str, first: int, *lines: tuple[str, float]) -> LineListing:

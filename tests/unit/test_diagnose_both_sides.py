@@ -17,6 +17,7 @@ from tests.unit.diagnosable import (
     AVERAGING,
     BLUR,
     BY_ID,
+    CAMERA,
     FLIP,
     FOUND,
     FROZEN,
@@ -59,7 +60,6 @@ from bottleneck_doctor.documents.report import (
     Noise,
     Operator,
     PaddingUse,
-    PictureUse,
     StepTimes,
     WorkerActivity,
 )
@@ -114,19 +114,6 @@ def decoding(share: float, wait: float) -> Evidence:
     )
     stacks = sampled(fetch=[node("load", "/x/site-packages/PIL/ImageFile.py", 300, count=9)])
     return profiled(healthy(wait), lines=listings(lines, TRAINING), sampling=stacks)
-
-
-THUMBNAILS = PictureUse(
-    width=1920,
-    height=1440,
-    used_width=64,
-    used_height=48,
-    factor=8,
-    whole_ms=16.0,
-    reduced_ms=4.0,
-    tried=3,
-)
-"""Decoding pictures of a camera takes a quarter of the time at a part of their size."""
 
 
 def from_disk(share: float, wait: float) -> Evidence:
@@ -224,7 +211,7 @@ PAIRS: dict[str, Pair] = {
     "slow-decode": Pair("the share of fetching in lines that decode", decoding, (0.45, 0.95), (0.0, 0.25)),
     "oversized-pictures": Pair(
         "the part of fetching that decoding takes, of which three quarters would be spared",
-        lambda amount, wait: healthy(wait, loop=loading(decoding=amount, pictures=THUMBNAILS)),
+        lambda amount, wait: healthy(wait, loop=loading(decoding=amount, pictures=CAMERA)),
         (0.35, 0.95),
         (0.0, 0.22),
     ),

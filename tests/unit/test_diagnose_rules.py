@@ -15,6 +15,7 @@ from tests.unit.diagnosable import (
     BLUR_LISTING,
     BUSY_WORKERS,
     BY_ID,
+    CAMERA,
     CHAIN,
     COLLATE,
     DECODING,
@@ -69,7 +70,6 @@ from bottleneck_doctor.documents.report import (
     Interruption,
     Noise,
     PaddingUse,
-    PictureUse,
     Site,
     Speedup,
 )
@@ -102,18 +102,6 @@ WAITED = EpochPause(
     waited_for=EvaluationLoader(workers=0, site=Site(file=FILE, line=12)),
 )
 """An evaluation that waits for most of its time."""
-
-CAMERA = PictureUse(
-    width=1920,
-    height=1440,
-    used_width=64,
-    used_height=48,
-    factor=8,
-    whole_ms=16.0,
-    reduced_ms=4.0,
-    tried=3,
-)
-"""Pictures of a camera, of which thumbnails are made."""
 
 CASES: dict[str, Case] = {
     "input-bound": Case(
