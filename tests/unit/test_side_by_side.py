@@ -213,7 +213,7 @@ def test_windows_fit_into_a_life_that_the_program_or_an_earlier_process_tells(sa
         some = ran.side_by_side(lives)
         try:
             some.burn_in()
-            some.rounds([("one", "two")] * some.lived_for(10))
+            some.rounds([("one", "two")] * some.lived_for(10, least=1))
             for live in lives:
                 some.note_workers(live)
         finally:
@@ -237,6 +237,6 @@ def test_windows_of_a_long_life_are_as_long_as_usual() -> None:
     def measured(ran: Ran, lives: Sequence[Live]) -> None:
         some = ran.side_by_side(lives)
         assert some.prober(lives[0]).costs.most_steps is None
-        assert some.lived_for(10) == 10
+        assert some.lived_for(10, least=1) == 10
 
     assert Ran({"one": lasting, "two": lasting}, measured).error is None

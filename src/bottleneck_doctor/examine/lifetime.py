@@ -13,11 +13,11 @@ from statistics import median
 
 from bottleneck_doctor.documents.report import Window
 from bottleneck_doctor.examine.selection import Selection
+from bottleneck_doctor.measure import steps_left
 from bottleneck_doctor.measure.schedule import (
     BASELINE_EVERY,
     LEAST_SESSIONS,
     LEAST_STEPS,
-    LEAST_TOLD_STEPS,
     PLAIN_LEAD_IN,
     Plan,
 )
@@ -78,8 +78,7 @@ class Lifetime:
     def steps_compared(self, step: float) -> int:
         """Timed steps of a window of which a process holds three, if a step takes so many seconds. So many it takes to
         compare a setting with the training as written. Two at least."""
-        each = int((1 - KEPT_FREE) * self.seconds / (COMPARED * max(1e-9, step)))
-        return max(LEAST_TOLD_STEPS, each - PLAIN_LEAD_IN)
+        return steps_left.timed((1 - KEPT_FREE) * self.seconds / max(1e-9, step), COMPARED)
 
     def planned(self, plan: Plan, settings: int, step: float, setup: float, left: float, most: int) -> Plan:
         """The plan for windows of so many settings, all of which fit into the life of a process, with the baseline

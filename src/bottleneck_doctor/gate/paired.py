@@ -131,7 +131,7 @@ class Pairs:
             count = plan.rounds(
                 self.starter.setup_seconds, both.cost_seconds(), self.starter.budget.seconds, self._wanted
             )
-            count = max(plan.LEAST_ROUNDS, both.lived_for(count))
+            count = both.lived_for(count, least=plan.LEAST_ROUNDS)
             both.rounds(plan.order(count, self._generator))
         except Broken as broken:
             if broken.crashed:

@@ -134,7 +134,7 @@ class _Race:
             # As for a pair, whose two windows are a round: here, there are more of them in each.
             cost = all_.cost_seconds() * len(lives) / 2
             rounds = plan.rounds(self._starter.setup_seconds, cost, self._budget.seconds, self._request.pairs_wanted)
-            all_.rounds(turns(names, max(plan.LEAST_ROUNDS, all_.lived_for(rounds)), self._generator))
+            all_.rounds(turns(names, all_.lived_for(rounds, least=plan.LEAST_ROUNDS), self._generator))
             for live in all_.lives:
                 all_.note_workers(live)
         except Broken as broken:

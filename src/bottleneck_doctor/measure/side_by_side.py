@@ -117,21 +117,19 @@ class SideBySide:
 
     def _cost_seconds(self, live: Live) -> float:
         costs = self.prober(live).costs
-        step = costs.expected_step({})
         if costs.epochs:
             return max(self._window_seconds, 1.5 * costs.epoch_seconds)
-        size = costs.size(probe(BASELINE, live.side.setting), self._window_seconds)
-        return (size.lead_in + size.steps) * step
+        return self._steps(live) * costs.expected_step({})
 
     def _steps(self, live: Live) -> int:
         """Steps of a window of that process with its lead-in, about."""
         costs = self.prober(live).costs
         return costs.usual_steps(costs.size(probe(BASELINE, live.side.setting), self._window_seconds))
 
-    def lived_for(self, rounds: int) -> int:
-        """As many of these rounds as all of them live for, as far as that is known; one at least."""
+    def lived_for(self, rounds: int, *, least: int) -> int:
+        """As many of these rounds as all of them live for, as far as that is known, but no fewer than `least`."""
         known = (steps_left.rounds(live.steps_left, live.trained, self._steps(live)) for live in self.lives)
-        return max(1, steps_left.least(rounds, *known) or 0)
+        return max(least, steps_left.least(rounds, *known) or 0)
 
     def burn_in(self) -> None:
         """Run windows of each process that are thrown away, until its speed no longer changes. Raises `Broken`."""

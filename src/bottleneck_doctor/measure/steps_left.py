@@ -43,7 +43,12 @@ def most_steps(left: int | None, window: int, windows: int) -> int | None:
     window takes `window` of them; None: as many as usual."""
     if left is None or left >= LONGER * windows * window:
         return None
-    return max(LEAST_TOLD_STEPS, left // windows - PLAIN_LEAD_IN)
+    return timed(left, windows)
+
+
+def timed(left: float, windows: int) -> int:
+    """Timed steps of each of so many `windows` that `left` steps hold together, with their lead-ins. Two at least."""
+    return max(LEAST_TOLD_STEPS, int(left / windows) - PLAIN_LEAD_IN)
 
 
 def rounds(left: int | None, trained: int, window: int) -> int | None:

@@ -154,7 +154,7 @@ class Drawing:
         with contextlib.suppress(Broken):
             one.burn_in()
             count = plan.rounds(self._starter.setup_seconds, one.cost_seconds(), self._budget.seconds)
-            one.rounds([(live.side.name,)] * max(plan.LEAST_ROUNDS, one.lived_for(count)))
+            one.rounds([(live.side.name,)] * one.lived_for(count, least=plan.LEAST_ROUNDS))
             told = phases_of(one, live)
         sample = sample_of(one, live, told)
         if len(sample.costs(None)) < LEAST_KEPT_ROUNDS:
