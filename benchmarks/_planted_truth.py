@@ -117,7 +117,7 @@ SUITE = (
         "decode_pictures",
         expected=("oversized-pictures", "slow-decode"),
         never=FILES,
-        fix=("workers", "cached-samples"),
+        fix=("workers", "cached-samples", "reduced-decoding"),
     ),
     _on_disk(
         "pictures_in_size",

@@ -58,6 +58,7 @@ HARDLY_MEASURING = {
     "test_randomness.py",
     "test_ranks.py",
     "test_real_programs.py",
+    "test_reduced_decoding.py",
     "test_run.py",
     "test_save_hooks.py",
     "test_secrets.py",

@@ -10,6 +10,7 @@ from tests.unit.diagnosable import (
     BLUR_LISTING,
     BUSY_WORKERS,
     BY_ID,
+    CAMERA,
     FILE,
     FOUND,
     GETITEM,
@@ -403,3 +404,19 @@ def test_uneven_batches_are_no_cause_where_workers_wait_for_a_core() -> None:
         found = [each.id for each in diagnose(healthy(WAITING, loop=loop)).findings]
         assert "out-of-order-batches" in found
         assert found[0] == first, delayed
+
+
+@pytest.mark.parametrize(
+    ("library", "mode", "said"),
+    [
+        ("Pillow", "", 'Write `image.draft("RGB", (240, 180))` behind `image = Image.open(...)`'),
+        ("Pillow", "L", 'Write `image.draft("L", (240, 180))` behind'),
+        ("OpenCV", "RGB", "Give `cv2.imread` (or `cv2.imdecode`) the flag `cv2.IMREAD_REDUCED_COLOR_8`"),
+        ("OpenCV", "L", "the flag `cv2.IMREAD_REDUCED_GRAYSCALE_8`"),
+    ],
+)
+def test_large_pictures_are_decoded_smaller_in_the_words_of_the_library(library: str, mode: str, said: str) -> None:
+    camera = replace(CAMERA, library=library, mode=mode)
+    found = finding("oversized-pictures", healthy(WAITING, loop=loading(decoding=0.9, pictures=camera)))
+    assert found is not None
+    assert said in found.advice

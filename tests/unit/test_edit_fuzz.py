@@ -29,10 +29,11 @@ from bottleneck_doctor.edits.named_call import named_change
 from bottleneck_doctor.edits.of_model import of_model_change
 from bottleneck_doctor.edits.origin.document import node_at, replaced
 from bottleneck_doctor.edits.recorded_value import recorded_value_change
+from bottleneck_doctor.edits.reduced_pictures import reduced_pictures_change
 from bottleneck_doctor.edits.removal import removal_change
 from bottleneck_doctor.edits.switch import switches_change
 from bottleneck_doctor.edits.whole_batches import whole_batches_change
-from bottleneck_doctor.knobs import Argument, GivenArgument, Switch
+from bottleneck_doctor.knobs import Argument, GivenArgument, SmallerPictures, Switch
 
 SLOW = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 
@@ -213,11 +214,21 @@ def attend(self, x, mask):
         x)
     return out + y
 """
-SOURCES = [STEP, ATTENTION, *(text for site in SITES for text in files_of(site.program).values())]
+PICTURES = """\
+class Pictures:
+\tdef get(self, file):
+\t\twith Image.open(  # JPEG
+\t\t\tfile) as image: x = image.convert("RGB")
+\t\ty = cv2.imread(str(file),
+\t\t\tcv2.IMREAD_COLOR)  # as well
+\t\treturn x, y
+"""
+SOURCES = [STEP, ATTENTION, PICTURES, *(text for site in SITES for text in files_of(site.program).values())]
 LAMP = Switch("lamp({value})", calls=("lamp",), arguments=("light",), attribute="lamp.on", contexts=("lit",))
 FUSED = Argument("fused=True", "pass it", ("AdamW",), (("fused", True),), {"foreach": None})
 OFF = Argument("off", "leave it out", ("autocast",), (("enabled", False),), of=("torch", "amp"))
 GIVEN = GivenArgument("need_weights", False, position=4, calls=lambda found: ())
+SMALLER = SmallerPictures("Pillow", 60, 8, ())
 GONE = {"prefetch_factor": None, "timeout": 0}
 EDITS: dict[str, Callable[[str, int], Any]] = {
     "loader": lambda text, line: loader_change(text, line, {"num_workers": 4}),
@@ -238,6 +249,8 @@ EDITS: dict[str, Callable[[str, int], Any]] = {
     "recorded value": recorded_value_change,
     "copied ahead": copied_ahead_change,
     "argument": lambda text, line: given_argument_change(text, [("attention", line)], GIVEN),
+    "smaller": lambda text, line: reduced_pictures_change(text, [("open", line)], SMALLER),
+    "flagged": lambda text, line: reduced_pictures_change(text, [("imread", line)], SMALLER),
 }
 
 
@@ -258,6 +271,8 @@ EDITS: dict[str, Callable[[str, int], Any]] = {
 )
 @example(ATTENTION, "attention", 6, [])
 @example(ATTENTION, "argument", 8, [])
+@example(PICTURES, "smaller", 3, [])
+@example(PICTURES, "flagged", 5, [])
 @example("(" * 3000 + ")" * 3000, "loader", 1, [])
 @example("x = " + "-" * 5000 + "1\nDataLoader(x)\n", "loader", 2, [])
 @example("x = " + "[" * 150 + "]" * 150 + "\nDataLoader(x)\n", "loader", 2, [])

@@ -326,6 +326,16 @@ def test_transforms_are_done_to_whole_batches_where_the_guest_saw_that_they_can_
     assert "no torch DataLoader" in refusal("batched-transforms", BARE)
 
 
+def test_pictures_are_decoded_smaller_where_the_guest_saw_that_they_can_be() -> None:
+    def looked(obstacle: str) -> Found:
+        return replace(FOUND, facts={"reduced_decoding": {"obstacle": obstacle}})
+
+    assert settings("reduced-decoding", looked("")) == [{"reduced_decoding": True}]
+    assert refusal("reduced-decoding", looked("so it is")) == "so it is"
+    assert "could not be seen" in refusal("reduced-decoding", FOUND)
+    assert "no torch DataLoader" in refusal("reduced-decoding", BARE)
+
+
 def test_workers_get_one_thread_where_samples_are_prepared_by_several(monkeypatch: pytest.MonkeyPatch) -> None:
     def looked(several: bool | None = True, libraries: tuple[str, ...] = ("openblas",), obstacle: str = "") -> Found:
         told = {"obstacle": obstacle, "several": several, "libraries": list(libraries)}

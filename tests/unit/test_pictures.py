@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 import torch
@@ -15,7 +17,8 @@ from torchvision import transforms
 
 from bottleneck_doctor.documents.report import PictureUse
 from bottleneck_doctor.measure import phases
-from bottleneck_doctor.runtime.modes.pictures import PictureCount, Pictures, divisor, size_of, summary
+from bottleneck_doctor.runtime.loop import decoding, pictures
+from bottleneck_doctor.runtime.loop.pictures import PictureCount, Pictures, divisor, size_of, summary
 
 WHOLE = (640, 480)
 Use = Callable[[Path], Any]
@@ -37,7 +40,7 @@ def told(*uses: tuple[Use, Path]) -> Pictures | None:
             use(path)
     finally:
         count.end()
-    return count.told()
+    return count.told(str(uses[0][1].parent) if uses else "")
 
 
 def shrinks(path: Path) -> Any:
@@ -48,6 +51,38 @@ def from_a_handle(path: Path) -> Any:
     """As torchvision's ImageFolder does it."""
     with path.open("rb") as handle:
         return Image.open(handle).convert("RGB").resize((80, 60))
+
+
+def from_bytes(path: Path) -> Any:
+    """As archives and data sets of Hugging Face's do it."""
+    with io.BytesIO(path.read_bytes()) as content:
+        return Image.open(content).convert("RGB").resize((80, 60))
+
+
+def read(*args: Any, **kwargs: Any) -> Any:
+    return cv2.imread(*args, **kwargs)
+
+
+def with_opencv(path: Path) -> Any:
+    return cv2.resize(cv2.cvtColor(read(str(path)), cv2.COLOR_BGR2RGB), (80, 60))
+
+
+def grey_with_opencv(path: Path) -> Any:
+    return cv2.resize(read(str(path), flags=cv2.IMREAD_GRAYSCALE), dsize=(80, 60))
+
+
+def crops_with_opencv(path: Path) -> Any:
+    return cv2.resize(read(str(path))[10:250, 10:330], (80, 60))
+
+
+def from_bytes_with_opencv(path: Path) -> Any:
+    encoded = np.frombuffer(path.read_bytes(), np.uint8)
+    decoded: Any = cv2.imdecode(encoded, cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION)
+    return cv2.resize(decoded, (80, 60))
+
+
+def reduced_with_opencv(path: Path) -> Any:
+    return cv2.resize(read(str(path), cv2.IMREAD_REDUCED_COLOR_4), (80, 60))
 
 
 def crops(path: Path) -> Any:
@@ -94,6 +129,9 @@ def enlarges(path: Path) -> Any:
         (crops, 4),
         (takes_a_box, 4),
         (as_array, 8),
+        (with_opencv, 8),
+        (grey_with_opencv, 8),
+        (crops_with_opencv, 4),
         (drafts, 1),
         (enlarges, 1),
     ],
@@ -109,6 +147,101 @@ def test_what_is_made_smaller_is_seen_with_how_much_larger_it_was_decoded(
     assert Path(seen.file) == path
     if factor > 1:
         assert (seen.width, seen.height, seen.used_width, seen.used_height) == (*WHOLE, 80, 60)
+
+
+@pytest.mark.parametrize(
+    ("use", "library", "mode"),
+    [(from_bytes, "Pillow", "RGB"), (from_bytes_with_opencv, "OpenCV", "RGB"), (grey_with_opencv, "OpenCV", "L")],
+)
+def test_pictures_are_tried_with_the_library_that_decodes_them(
+    tmp_path: Path, use: Use, library: str, mode: str
+) -> None:
+    seen = told((use, saved(tmp_path, size=(1600, 1200))))
+    assert seen is not None
+    assert (seen.decoded, seen.shrunk, seen.factor) == (1, 1, 8)
+    found = summary([seen])["pictures"]
+    assert (found["library"], found["mode"], found["tried"]) == (library, mode, 1)
+    assert (found["width"], found["height"], found["used_width"], found["used_height"]) == (1600, 1200, 80, 60)
+    assert 0 < found["reduced_seconds"] < found["whole_seconds"]
+
+
+@pytest.mark.parametrize("library", ["Pillow", "OpenCV"])
+@pytest.mark.parametrize("mode", ["RGB", "L"])
+def test_what_is_tried_decodes_a_part_of_the_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: str, mode: str
+) -> None:
+    sizes = []
+
+    def seen(original: Callable[..., Any]) -> Callable[..., Any]:
+        def decoded(*args: Any) -> Any:
+            result = original(*args)
+            sizes.append(args[0].size if library == "Pillow" else size_of(result))
+            return result
+
+        return decoded
+
+    owner, name = (ImageFile.ImageFile, "load") if library == "Pillow" else (cv2, "imdecode")
+    monkeypatch.setattr(owner, name, seen(getattr(owner, name)))
+    assert len(decoding.tried([str(saved(tmp_path))], library, mode, 4)) == 1
+    assert set(sizes) == {WHOLE, (160, 120)}
+
+
+def test_few_pictures_that_come_as_bytes_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = saved(tmp_path)
+    path.rename(tmp_path / "taken")
+    count = PictureCount()
+    kept = []
+    for _ in range(5):
+        count.begin()
+        from_bytes(tmp_path / "taken")
+        count.end()
+        seen = count.told(str(tmp_path))
+        assert seen is not None
+        kept.append(seen.file)
+    assert [bool(file) for file in kept] == [True, True, True, False, False]
+    assert all(Path(file).read_bytes() == (tmp_path / "taken").read_bytes() for file in kept[:3])
+    monkeypatch.setattr(pictures, "MOST_BYTES", 100)
+    large = told((from_bytes, tmp_path / "taken"))
+    assert large is not None
+    assert (large.factor, large.file) == (8, "")
+
+
+def unchanged_with_opencv(path: Path) -> Any:
+    return cv2.resize(read(str(path), cv2.IMREAD_UNCHANGED), (80, 60))
+
+
+def partly_drafts(path: Path) -> Any:
+    image = Image.open(path)
+    image.draft("RGB", (320, 240))
+    return image.resize((80, 60))
+
+
+def test_what_is_decoded_at_a_part_of_its_size_is_not_asked_to_be_smaller(tmp_path: Path) -> None:
+    path = saved(tmp_path)
+    for use in (reduced_with_opencv, partly_drafts):
+        seen = told((use, path))
+        assert seen is not None
+        assert (seen.decoded, seen.shrunk, seen.factor) == (1, 1, 1)
+
+
+def test_what_opencv_reads_otherwise_is_needed_whole(tmp_path: Path) -> None:
+    path = saved(tmp_path)
+    seen = told((unchanged_with_opencv, path))
+    assert seen is not None
+    assert (seen.decoded, seen.shrunk, seen.factor) == (1, 0, 1)
+    other = told((with_opencv, saved(tmp_path, "one.png")))
+    assert other is not None
+    assert (other.decoded, other.factor) == (0, 1)
+
+
+def test_what_opencv_cannot_read_fails_as_without_us(tmp_path: Path) -> None:
+    def missing(path: Path) -> None:
+        assert read(str(path.with_name("gone.jpg"))) is None
+        with pytest.raises(cv2.error):
+            read(path, path)
+
+    seen = told((missing, saved(tmp_path)))
+    assert seen is None or seen.decoded == 0
 
 
 def test_decoding_and_converting_are_timed_and_nothing_else(tmp_path: Path) -> None:
@@ -211,8 +344,8 @@ def window(pictures: dict[str, Any] | None, seconds: float = 0.0) -> dict[str, A
 
 
 def test_windows_add_up() -> None:
-    one = {"factor": 8, "tried": 3, "whole_seconds": 0.004, "reduced_seconds": 0.001}
-    one |= {"width": 640, "height": 480, "used_width": 80, "used_height": 60}
+    one: dict[str, Any] = {"factor": 8, "tried": 3, "whole_seconds": 0.004, "reduced_seconds": 0.001}
+    one |= {"library": "OpenCV", "mode": "L", "width": 640, "height": 480, "used_width": 80, "used_height": 60}
     found = phases.loading([window(one, 0.018), window({**one, "factor": 4, "reduced_seconds": 0.003}, 0.012)], {})
     assert found is not None
     assert found.pictures == PictureUse(
@@ -224,6 +357,8 @@ def test_windows_add_up() -> None:
         whole_ms=4.0,
         reduced_ms=2.0,
         tried=6,
+        library="OpenCV",
+        mode="L",
     )
     assert found.decoding == pytest.approx(0.75)
     # In the other window, pictures were used whole.

@@ -172,7 +172,8 @@ class PictureUse:
 
     `width`, `height`: of one of them; `used_width`, `used_height`: what is made of it. `factor`: by what the size of
     all can be divided when they are decoded. `whole_ms`, `reduced_ms`: what one took whole and so, as tried on a few of
-    them (`tried`).
+    them (`tried`). `library`: "Pillow" or "OpenCV", which decodes them. `mode`: what they are converted to, in Pillow's
+    words ("RGB", "L"); "" if they are not.
     """
 
     width: int
@@ -183,6 +184,8 @@ class PictureUse:
     whole_ms: float
     reduced_ms: float
     tried: int
+    library: str = "Pillow"
+    mode: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,7 +224,8 @@ class Loading:
     padding: PaddingUse | None = None
     """None where batches have no attention mask."""
     decoding: float | None = None
-    """Seconds in which Pillow computed to decode and convert pictures, as a part of fetching; None if it did not."""
+    """Seconds in which Pillow or OpenCV computed to decode and convert pictures, as a part of fetching; None if neither
+    did."""
     pictures: PictureUse | None = None
     """None where none are decoded at twice the size that is used or more."""
 

@@ -24,6 +24,7 @@ from bottleneck_doctor.edits.of_model import of_model_change
 from bottleneck_doctor.edits.origin.follower import Follower
 from bottleneck_doctor.edits.origin.running import Running
 from bottleneck_doctor.edits.recorded_value import recorded_value_change
+from bottleneck_doctor.edits.reduced_pictures import reduced_pictures_change
 from bottleneck_doctor.edits.removal import removal_change
 from bottleneck_doctor.edits.step import Outcome, Step, Steps, at
 from bottleneck_doctor.edits.switch import set_switches, switches_change
@@ -40,7 +41,9 @@ from bottleneck_doctor.knobs import (
     MemoryFormat,
     OfModel,
     RecordedValues,
+    ReducedPictures,
     Removal,
+    SmallerPictures,
     Switch,
     Uncompiled,
     Variables,
@@ -72,6 +75,8 @@ def steps_of(setting: Setting, found: Found, running: Running) -> Steps:
             change = attention_change if isinstance(edit, AttentionCall) else recorded_value_change
             how = f"{edit.how[:1].upper()}{edit.how[1:]}."
             made.steps += [at(site, change, how) for site in edit.places(found)]
+        elif isinstance(edit, ReducedPictures):
+            made.steps += _opened_smaller(edit, found, made)
         elif isinstance(edit, CopiedAhead):
             _add(made, _copied_ahead(found), _AHEAD)
         elif isinstance(edit, BeforeLoop):
@@ -349,6 +354,30 @@ def _given(edit: GivenArgument, found: Found) -> Iterator[Step]:
         lines = list(dict.fromkeys(str(site.line) for _, site in here))
         where = f"the call in line {lines[0]}" if len(lines) == 1 else f"the calls in lines {words.listed(lines)}"
         yield _at_calls(here, change, f"Pass `{edit.name}={edit.value}` in {where}.")
+
+
+def _opened_smaller(edit: ReducedPictures, found: Found, made: Steps) -> list[Step]:
+    """The steps that decode pictures smaller where they are opened, one a file."""
+    asked = edit.of(found)
+    if asked is None:
+        return []
+    how = _smaller(asked)
+    if not asked.calls:
+        made.by_hand.append(f"And {how}")
+
+    def change(text: str, calls: Sequence[tuple[str, int]]) -> ChangeText | None:
+        return reduced_pictures_change(text, calls, asked)
+
+    return [_at_calls(here, change, f"{how[0].upper()}{how[1:]}") for here in _by_file(asked.calls)]
+
+
+def _smaller(asked: SmallerPictures) -> str:
+    if asked.library == "OpenCV":
+        return f"read the pictures with `cv2.imread(file, cv2.IMREAD_REDUCED_COLOR_{asked.factor})`."
+    return (
+        f"call `image.draft(image.mode, ({asked.side}, {asked.side}))` behind `image = Image.open(...)`. `ImageFolder` "
+        "gets a function that does so, as its `loader`."
+    )
 
 
 def _by_file(calls: Sequence[tuple[str, Site]]) -> list[list[tuple[str, Site]]]:

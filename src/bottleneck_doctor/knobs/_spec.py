@@ -155,6 +155,28 @@ class TransformedBatches:
 
 
 @dataclass(frozen=True)
+class SmallerPictures:
+    """How pictures are decoded smaller: with no side of fewer pixels than `side`, or divided by `factor`. `library`:
+    "Pillow" or "OpenCV". `calls`: the last name of what opens them, and where, as far as it is a line of the user's."""
+
+    library: str
+    side: int
+    factor: int
+    calls: tuple[tuple[str, Site], ...]
+
+
+@dataclass(frozen=True)
+class ReducedPictures:
+    """JPEG pictures are decoded at a part of their size where they are opened."""
+
+    text: str
+    of: Callable[[Found], SmallerPictures | None]
+
+    def code(self, value: SettingValue, device: str) -> str | None:
+        return self.text
+
+
+@dataclass(frozen=True)
 class Call:
     """A call before training begins. `text` holds `{value}` where the value goes. `overruled_by`: where a library makes
     the same call when training begins, if one does."""
@@ -347,6 +369,7 @@ Edit = (
     | KeptInputs
     | TrimmedBatches
     | TransformedBatches
+    | ReducedPictures
     | Call
     | BeforeLoop
     | AutocastBlock

@@ -252,7 +252,7 @@ def _padding(parts: Sequence[Mapping[str, Any]], samples: float) -> PaddingUse |
 
 
 def _decoding(parts: Sequence[Mapping[str, Any]], fetched: float) -> float | None:
-    """The part of fetching in which Pillow was seen to decode; None where it was not."""
+    """The part of fetching in which pictures were seen to be decoded; None where none were."""
     seconds = math.fsum(part.get("decoded_seconds", 0.0) for part in parts)
     return min(1.0, seconds / fetched) if seconds > 0 and fetched > 0 else None
 
@@ -268,7 +268,7 @@ def _pictures(parts: Sequence[Mapping[str, Any]]) -> PictureUse | None:
         whole_ms=1000 * median(each["whole_seconds"] for each in seen),
         reduced_ms=1000 * median(each["reduced_seconds"] for each in seen),
         tried=sum(each["tried"] for each in seen),
-        **{name: last[name] for name in ("width", "height", "used_width", "used_height")},
+        **{name: last[name] for name in ("library", "mode", "width", "height", "used_width", "used_height")},
     )
 
 

@@ -45,6 +45,7 @@ RULE = Rule(
         "cached-samples",
         "cached-inputs",
         "batched-transforms",
+        "reduced-decoding",
     ),
     contradicts=("compute-bound",),
 )

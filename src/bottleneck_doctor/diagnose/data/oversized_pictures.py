@@ -16,6 +16,7 @@ from bottleneck_doctor.diagnose._rule import (
     waits,
 )
 from bottleneck_doctor.diagnose.data._loading import decode_site, waited_making
+from bottleneck_doctor.documents.report import PictureUse
 from bottleneck_doctor.wording import words
 
 SPARED = 0.2
@@ -35,7 +36,6 @@ def judge(evidence: Evidence) -> Statement | None:
     site, wait = decode_site(evidence), evidence.wait or 0.0
     whole, used = (pictures.width, pictures.height), (pictures.used_width, pictures.used_height)
     part = _PARTS[pictures.factor]
-    enough = tuple(side // pictures.factor for side in whole)
     return Statement(
         sentence=(
             f"JPEG pictures of {_size(whole)} are decoded whole{at(site)}, and {_size(used)} is made of them. At "
@@ -56,10 +56,22 @@ def judge(evidence: Evidence) -> Statement | None:
         clause=f"{waits(evidence)}, {portion(decoding)} in decoding pictures that are larger than needed{at(site)}",
         site=site,
         advice=(
-            f'Write `image.draft("RGB", {enough})` behind `image = Image.open(...)`: Pillow then decodes a smaller '
-            "picture, of no less than that size. Boxes and other positions in pixels have to be divided, too. Or store "
-            "the pictures smaller."
+            f"{_edit(pictures)} Boxes and other positions in pixels have to be divided, too. Or store the pictures "
+            "smaller."
         ),
+    )
+
+
+def _edit(pictures: PictureUse) -> str:
+    """The call that decodes a smaller picture, in a sentence."""
+    grey = pictures.mode == "L"
+    if pictures.library == "OpenCV":
+        flag = f"cv2.IMREAD_REDUCED_{'GRAYSCALE' if grey else 'COLOR'}_{pictures.factor}"
+        return f"Give `cv2.imread` (or `cv2.imdecode`) the flag `{flag}`: OpenCV then decodes a smaller picture."
+    enough = tuple(side // pictures.factor for side in (pictures.width, pictures.height))
+    return (
+        f'Write `image.draft("{"L" if grey else "RGB"}", {enough})` behind `image = Image.open(...)`: Pillow then '
+        "decodes a smaller picture, of no less than that size."
     )
 
 
@@ -76,8 +88,8 @@ RULE = Rule(
     judge=judge,
     removable=True,
     source="https://pillow.readthedocs.io/en/stable/reference/Image.html#PIL.Image.Image.draft",
-    advice="Decode pictures at a smaller size (`Image.draft`), or store them smaller.",
-    fixes=("workers", "prefetch-factor", "intra-op-threads", "cached-samples", "cached-inputs"),
+    advice="Decode pictures at a smaller size (`Image.draft`, `cv2.IMREAD_REDUCED_COLOR_2`), or store them smaller.",
+    fixes=("reduced-decoding", "workers", "prefetch-factor", "intra-op-threads", "cached-samples", "cached-inputs"),
     yields_to=("memory-data-needs-no-workers",),
     contradicts=("compute-bound",),
 )

@@ -54,7 +54,7 @@ RULE = Rule(
     removable=True,
     source="https://docs.pytorch.org/vision/stable/io.html",
     advice="Store the files at the size that training uses, decode with a faster library, or keep decoded samples.",
-    fixes=("workers", "prefetch-factor", "intra-op-threads", "cached-samples", "cached-inputs"),
+    fixes=("reduced-decoding", "workers", "prefetch-factor", "intra-op-threads", "cached-samples", "cached-inputs"),
     yields_to=("memory-data-needs-no-workers", "oversized-pictures"),
     contradicts=("compute-bound",),
 )

@@ -60,7 +60,7 @@ RULE = Rule(
     judge=judge,
     source="https://www.brendangregg.com/usemethod.html",
     advice="Do less work for each sample, or use more cores: more workers than cores will not help.",
-    fixes=("workers", "intra-op-threads", "cached-samples", "cached-inputs", "batched-transforms"),
+    fixes=("workers", "intra-op-threads", "cached-samples", "cached-inputs", "batched-transforms", "reduced-decoding"),
     yields_to=("memory-data-needs-no-workers",),
     contradicts=("compute-bound", "network-file-system", "cold-cache"),
 )

@@ -16,6 +16,8 @@ from typing import Any, Deque, Iterator, List, NamedTuple, Optional, Tuple
 import torch
 from torch.utils.data import Dataset
 
+from ._around import Around
+
 _LIBRARY = "torchvision.transforms"
 _MAKES_NUMBERS = ("ToTensor", "ConvertImageDtype", "ToDtype")
 _ON_BATCHES = (*_MAKES_NUMBERS, "Normalize", "ToPureTensor")
@@ -218,25 +220,11 @@ class Deferred:
         return self._element(picture)
 
 
-class WithoutTail:
-    """A dataset whose samples lack the transforms at the places of `tail`. It has all attributes of the dataset, since
-    a `worker_init_fn` may ask for them, or set them."""
+class WithoutTail(Around):
+    """A dataset whose samples lack the transforms at the places of `tail`."""
 
     def __init__(self, dataset: Any, tail: Tail) -> None:
-        own = self.__dict__
-        own["_doctor_dataset"] = dataset
-        own["_doctor_tail"] = tail
-        if callable(getattr(dataset, "__getitems__", None)):
-            own["__getitems__"] = self._fetch_many
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._fetched(self._doctor_dataset.__getitem__, index)
-
-    def _fetch_many(self, indices: Any) -> Any:
-        return self._fetched(self._doctor_dataset.__getitems__, indices)
-
-    def __len__(self) -> int:
-        return len(self._doctor_dataset)
+        super().__init__(dataset, _doctor_tail=tail)
 
     def _fetched(self, fetch: Any, index: Any) -> Any:
         before = []
@@ -252,11 +240,3 @@ class WithoutTail:
             fetching.on = False
             for attributes, name, held in before:
                 attributes[name] = held
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith(("__", "_doctor_")):  # While it is copied, it has no dataset yet.
-            raise AttributeError(name)
-        return getattr(self._doctor_dataset, name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        setattr(self._doctor_dataset, name, value)

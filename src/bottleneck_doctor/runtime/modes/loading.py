@@ -24,12 +24,12 @@ from torch.utils.data import get_worker_info
 from torch.utils.data._utils import fetch, worker
 
 from ..loader.attributes import construction_site
+from ..loop import pictures
 from ..loop.batches import batch_samples
 from ..loop.padding import Padding, padding_of
 from ..process.originals import getpid, now, processor_time
 from ..process.patches import Patches
 from ..wire.channel import VARIABLE
-from . import pictures
 from .files import OpenCount, used
 from .made import made_sites
 from .sites import as_json, fetch_site, function_name, function_site
@@ -198,7 +198,7 @@ class LoadingRecorder:
             computed,
             None if delay is None or later is None else later - delay,
             padding_of(batch),
-            self._pictures.told(),
+            self._pictures.told(self._folder),
         )
         spent = [after - before for before, after in zip(transforms, fetched or self._chains.all_seconds())]
         if self._places is not None:
