@@ -66,6 +66,7 @@ HARDLY_MEASURING = {
     "test_switches.py",
     "test_trace.py",
     "test_transforms.py",
+    "test_tried.py",
     "test_trimmed_padding.py",
     "test_try.py",
     "test_turns.py",

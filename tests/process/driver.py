@@ -12,7 +12,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -103,8 +103,14 @@ class Plain:
 class Guest:
     """A script under a guest. Windows are granted one by one; `close` ends it and all that it started."""
 
-    def __init__(self, command: Command, protector: Protector | None = None, expected: Expected | None = None) -> None:
-        self.session = Session(command, 1, protector=protector, expected=expected)
+    def __init__(
+        self,
+        command: Command,
+        protector: Protector | None = None,
+        expected: Expected | None = None,
+        tried: Collection[str] | None = None,
+    ) -> None:
+        self.session = Session(command, 1, protector=protector, expected=expected, tried=tried)
         self.ended: messages.Ended | None = None
         self.output = ""
         self._windows = 0

@@ -79,7 +79,9 @@ def test_the_changed_program_gives_the_headline(project: Path) -> None:
     assert confirmation.speedup.low > 1
     assert "measured with the change made" in result.verdict.sentence
     assert "Confirmed" in said
-    assert "bottleneck-doctor: " in (project.parent / "out" / "report-artifacts" / "fix.patch").read_text()
+    title = (project.parent / "out" / "report-artifacts" / "fix.patch").read_text().splitlines()[0]
+    assert title.startswith("bottleneck-doctor: ")
+    assert title.endswith("pairs of processes)"), "as the headline has it"
     assert looks(project) == before
 
 

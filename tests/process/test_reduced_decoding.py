@@ -94,3 +94,44 @@ def test_the_edited_program_has_it_on_already(guest: StartGuest) -> None:
     refused = FIX.propose(guest(after, "0").found())
     assert not isinstance(refused, Offer)
     assert refused.reason.startswith("already on: ")
+
+
+FOLDER = (
+    PRELUDE
+    + """
+import numpy
+from pathlib import Path
+from PIL import Image
+from torchvision import datasets, transforms
+
+for number in range(24):
+    file = Path("pictures", str(number % 2), f"{number}.jpg")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    coarse = numpy.random.default_rng(number).integers(0, 256, (6, 8, 3), dtype=numpy.uint8)
+    Image.fromarray(coarse).resize((960, 720), Image.Resampling.BICUBIC).save(file)
+chain = transforms.Compose([transforms.RandomResizedCrop(64, scale=(0.6, 1.0)), transforms.ToTensor()])
+data = datasets.ImageFolder("pictures", chain)
+loader = DataLoader(data, batch_size=4, shuffle=True)
+model = nn.Linear(64 * 64 * 3, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.0001)
+for epoch in range(4):
+    for images, _ in loader:
+        optimizer.zero_grad()
+        model(images.flatten(1)).square().mean().backward()
+        optimizer.step()
+note("classes", data.classes)
+"""
+)
+
+
+def test_pictures_of_a_folder_are_opened_by_a_function_that_decodes_less(guest: StartGuest, tmp_path: Path) -> None:
+    script = guest(FOLDER)
+    found = script.found()
+    assert FIX.propose(found) == Offer((ON,))
+    done = script.window(ON, lead_in=1, steps=3)
+    assert (done.status, done.reason, done.effect) == ("ok", "", {"reduced_decoding": True})
+    ((_, after),) = edited_files(ON, found).values()
+    assert 'data = datasets.ImageFolder("pictures", chain, loader=decoded_smaller)' in after
+    refused = FIX.propose(guest(after).found())
+    assert not isinstance(refused, Offer)
+    assert refused.reason.startswith("already on: ")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import random
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -145,6 +145,8 @@ class Machine(Training):
     noted: list[tuple[str, float]] = field(default_factory=list)
     """What stays on the screen, and when it was said."""
     sessions: list[MadeUpSession] = field(default_factory=list)
+    tried: list[frozenset[str] | None] = field(default_factory=list)
+    """Which knobs the windows of each process may have, as it was told."""
     order: list[tuple[str, MadeUpSession]] = field(default_factory=list)
     """What happened, and to which process: windows, and what lies around them."""
 
@@ -169,7 +171,15 @@ class Machine(Training):
     def given(self) -> dict[str, Any]:
         """The parts of it by name."""
 
-        def session(command: Command, number: int, *, expected: Expected | None = None, **_: Any) -> Any:
+        def session(
+            command: Command,
+            number: int,
+            *,
+            expected: Expected | None = None,
+            tried: Collection[str] | None = None,
+            **_: Any,
+        ) -> Any:
+            self.tried.append(None if tried is None else frozenset(tried))
             self.sessions.append(MadeUpSession(self, command, number, expected))
             return self.sessions[-1]
 

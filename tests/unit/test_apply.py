@@ -19,10 +19,22 @@ from bottleneck_doctor.cli import apply as apply_command
 from bottleneck_doctor.cli import main
 from bottleneck_doctor.cli._report import write_patches
 from bottleneck_doctor.documents.redaction import Discretion, discretion
-from bottleneck_doctor.documents.report import Change, Combination, FixOutcome, Result, Verdict, from_json, to_json
+from bottleneck_doctor.documents.report import (
+    Change,
+    Combination,
+    Confirmation,
+    FixOutcome,
+    Result,
+    Speedup,
+    Verdict,
+    from_json,
+    to_json,
+)
 from bottleneck_doctor.edits.diff import as_change
 from bottleneck_doctor.errors import Exit
 from bottleneck_doctor.examine.sources import sources
+from bottleneck_doctor.patches.kept import is_as_kept
+from bottleneck_doctor.render.patches import patches
 from bottleneck_doctor.system import output
 from bottleneck_doctor.system.editing import ChangedMeanwhile, FileEdit, edit_all
 
@@ -480,6 +492,16 @@ def written(project: Project, shows: Discretion) -> tuple[dict[str, str], list[s
         output.write(project.folder, project.result, "<title>x – bottleneck-doctor</title>", Path(made))
     folder = project.folder / "report-artifacts"
     return {name: text.decode() for name, text in files_of(folder).items() if name.endswith(".patch")}, problems
+
+
+def test_a_patch_says_what_the_changed_program_brought(project: Project) -> None:
+    measured = Speedup(estimate=1.4, low=1.3, high=1.5, pairs=40, sessions=5)
+    confirmation = Confirmation(outcome="agrees", sentence="Said.", promised=measured, speedup=measured)
+    whole = replace(project.result, confirmation=confirmation)
+    texts = [text.encode() for text in (TRAIN, DATA)]
+    made = patches(whole, lambda file: next(each for each in texts if is_as_kept(file, each)), lambda text: True)
+    title = made.files["fix.patch"].decode().splitlines()[0]
+    assert title.endswith(": 1.40× as fast (1.30–1.50, 5 pairs of processes)")
 
 
 @pytest.mark.parametrize("tool", [["git", "apply"], ["patch", "-p1", "-s"]], ids=" ".join)

@@ -420,3 +420,20 @@ def test_large_pictures_are_decoded_smaller_in_the_words_of_the_library(library:
     found = finding("oversized-pictures", healthy(WAITING, loop=loading(decoding=0.9, pictures=camera)))
     assert found is not None
     assert said in found.advice
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("wave, rate = librosa.load(path, sr=16000)", "pass `offset` and `duration` to `librosa.load`"),
+        ("wave, rate = torchaudio.load(path)", "pass `frame_offset` and `num_frames` to `torchaudio.load`"),
+        ("wave, rate = sf.read(path)", "pass `start` and `frames` to `soundfile.read`"),
+        ("frames = decord.VideoReader(path)", "Decode only the frames that are used"),
+        ("picture = Image.open(path)", "Store the files at the size that training uses"),
+    ],
+)
+def test_what_decodes_sound_or_video_is_told_how_to_decode_less(line: str, said: str) -> None:
+    decodes = listing("Sounds.__getitem__", 20, ("def __getitem__(self, index):", 0.0), (line, 1.0))
+    found = finding("slow-decode", profiled(healthy(WAITING), lines=listings(decodes), sampling=sampled(fetch=[])))
+    assert found is not None
+    assert said in found.advice

@@ -52,6 +52,17 @@ def test_what_was_looked_at_first_is_looked_at_once_more_behind_the_measurements
     assert "phases" in names[names.index("baseline") :]
 
 
+def test_only_the_first_process_looks_for_what_nobody_will_try() -> None:
+    examined = Examined(Machine(step=0.01))
+    first, *later = examined.machine.tried
+    assert first is None
+    assert later
+    for number, tried in enumerate(later, 2):
+        assert tried is not None
+        taken = {name for each in examined.result.windows if each.session == number for name in each.setting}
+        assert taken - {"replay", "allocator"} <= tried, "nothing is looked for where a process starts with a setting"
+
+
 @pytest.mark.parametrize(("step", "start"), [(0.01, 2.0), (1.0, 15.0), (3.0, 20.0), (7.0, 40.0)])
 @pytest.mark.parametrize("workers", [0, 4])
 def test_slow_steps_leave_a_reason_and_a_baseline_at_the_default_budget(

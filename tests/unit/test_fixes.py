@@ -326,6 +326,27 @@ def test_transforms_are_done_to_whole_batches_where_the_guest_saw_that_they_can_
     assert "no torch DataLoader" in refusal("batched-transforms", BARE)
 
 
+def test_the_opposite_of_what_is_on_shows_what_it_is_worth() -> None:
+    kept = replace(WITH_WORKERS, persistent_workers=True, epoch_batches=100)
+    assert settings("restarted-workers", kept) == [{"persistent_workers": False}]
+    assert "lives on" in refusal("restarted-workers", WITH_WORKERS)
+    assert "lives on" in refusal("restarted-workers", replace(kept, num_workers=0))
+    assert "no known end" in refusal("restarted-workers", replace(kept, epoch_batches=None, epoch_batches_seen=None))
+    assert "no torch DataLoader" in refusal("restarted-workers", BARE)
+    ready = replace(WITH_WORKERS, facts={"in_order": {"off": True}})
+    assert settings("ordered-batches", ready) == [{"in_order": True}]
+    assert "asked for" in refusal("ordered-batches", WITH_WORKERS)
+    assert "asked for" in refusal("ordered-batches", replace(ready, num_workers=0))
+    assert "no torch DataLoader" in refusal("ordered-batches", BARE)
+    fused = replace(FOUND, obstacles={**FOUND.obstacles, "unfused_optimizer": ""})
+    assert settings("unfused-optimizer", fused) == [{"unfused_optimizer": True}]
+    laid = replace(FOUND, has_root_module=True, obstacles={**FOUND.obstacles, "contiguous_format": ""})
+    assert settings("contiguous-format", laid) == [{"contiguous_format": True}]
+    assert "no call of a module" in refusal("contiguous-format", replace(laid, has_root_module=False))
+    plain = replace(FOUND, obstacles={**FOUND.obstacles, "unfused_optimizer": "the optimizer is not fused"})
+    assert refusal("unfused-optimizer", plain) == "the optimizer is not fused"
+
+
 def test_pictures_are_decoded_smaller_where_the_guest_saw_that_they_can_be() -> None:
     def looked(obstacle: str) -> Found:
         return replace(FOUND, facts={"reduced_decoding": {"obstacle": obstacle}})

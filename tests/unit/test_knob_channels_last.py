@@ -14,6 +14,7 @@ from torch import nn
 
 from bottleneck_doctor.runtime.knobs import GuestContext, _layout
 from bottleneck_doctor.runtime.knobs.channels_last import ChannelsLast
+from bottleneck_doctor.runtime.knobs.contiguous_format import ContiguousFormat
 from bottleneck_doctor.runtime.loop.steps import Steps
 
 Optimizer = Callable[[Any], torch.optim.Optimizer]
@@ -356,3 +357,59 @@ def test_a_window_that_fails_amid_it_leaves_everything(monkeypatch: pytest.Monke
         knob.apply(True, context)
     knob.revert(context)
     assert picture(held(model, context.steps)) == before
+
+
+# -- the other way round -----------------------------------------------------------------------------------------------
+
+
+def laid_out(optimizer: Optimizer) -> tuple[Net, GuestContext]:
+    """A model that the user has in channels_last, after a few steps."""
+    torch.manual_seed(0)
+    model = Net().to(memory_format=torch.channels_last)
+    loop = Steps()
+    loop.callers.roots.append(model)
+    loop.optimizers.append(optimizer(list(model.parameters())))
+    train(model, loop, 2)
+    return model, GuestContext(loop, "cpu")
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_what_the_user_has_in_channels_last_is_contiguous_in_the_window_alone(name: str) -> None:
+    model, context = laid_out(OPTIMIZERS[name])
+    before = picture(held(model, context.steps))
+    knob = ContiguousFormat()
+    assert knob.obstacle(context.steps) == ""
+    knob.apply(True, context)
+    assert all(each.is_contiguous() for each in held(model, context.steps).values())
+    knob.revert(context)
+    assert picture(held(model, context.steps)) == before
+    assert not model._forward_pre_hooks
+    knob.apply(True, context)
+    assert knob.effect(True, context) is False, "nothing was computed yet"
+    train(model, context.steps, 2)
+    assert knob.effect(True, context) is True
+    knob.revert(context)
+    strides = {each: tensor.stride() for each, tensor in held(model, context.steps).items() if ".grad" not in each}
+    assert strides == {each: values[2] for each, values in before.items() if ".grad" not in each}
+
+
+def test_both_layouts_learn_the_same() -> None:
+    weights = []
+    for applied in (False, True):
+        model, context = laid_out(OPTIMIZERS["momentum"])
+        knob = ContiguousFormat()
+        if applied:
+            knob.apply(True, context)
+        torch.manual_seed(1)
+        train(model, context.steps, 5)
+        knob.revert(context)
+        weights.append(torch.cat([each.detach().flatten() for each in model.parameters()]))
+    torch.testing.assert_close(*weights, rtol=1e-3, atol=1e-5)
+
+
+def test_a_model_that_is_contiguous_has_no_layout_to_leave_out() -> None:
+    _, context = trained()
+    assert ContiguousFormat.obstacle(context.steps) == "no weights of convolutions are in channels_last"
+    with pytest.raises(RuntimeError, match="no weights"):
+        ContiguousFormat().apply(True, context)
+    assert ContiguousFormat.obstacle(Steps()) == "no weights of convolutions are in channels_last"

@@ -472,6 +472,58 @@ def test_a_trainer_that_clips_by_itself_scales_by_itself(monkeypatch: pytest.Mon
     assert not hasattr(training.optimizer, "_step_supports_amp_scaling")
 
 
+# -- not fused ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_fused_optimizer_steps_as_by_default_in_the_window_alone(counted: list[tuple[int, Any, Any]]) -> None:
+    other, plain = Training(adamw(fused=True)).steps(3), Training(adamw(fused=True)).steps(3)
+    before = copy.deepcopy(other.optimizer.state_dict()["param_groups"])
+    knob, context = applied("unfused_optimizer", other)
+    assert knob.effect(True, context) is None
+    counted.clear()
+    other.steps(5)
+    assert len(counted) == 50
+    assert all(call[1:] == (None, None) for call in counted), "as torch has it by default"
+    assert knob.effect(True, context) is True
+    assert other.optimizer.state_dict()["param_groups"] == before
+    knob.revert(context)
+    counted.clear()
+    near(other.steps(2), plain.steps(7))
+    assert all(call[1] is True for call in counted)
+
+
+@pytest.mark.parametrize("make", [sgd(fused=True), lambda p: torch.optim.Adam(p, fused=True)])
+def test_every_fused_class_learns_what_it_learned(make: Make) -> None:
+    other, plain = Training(make).steps(2), Training(make).steps(2)
+    knob, context = applied("unfused_optimizer", other)
+    other.steps(20)
+    assert knob.effect(True, context) is True
+    knob.revert(context)
+    near(other.steps(2), plain.steps(22))
+
+
+def test_a_step_that_takes_a_scale_out_stays_fused() -> None:
+    trainings = [Training(adamw(fused=True)), Training(adamw(fused=True))]
+    scalers = [torch.amp.GradScaler("cpu", init_scale=64.0) for _ in trainings]
+    knob, context = applied("unfused_optimizer", trainings[0])
+    for training, scaler in zip(trainings, scalers, strict=True):
+        for number in range(6):
+            scaled(training, scaler, overflow=number == 2)
+    assert knob.effect(True, context) is False
+    knob.revert(context)
+    near(*trainings)
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [(adamw(), "is not fused"), (sgd(foreach=True), "is not fused"), (lambda p: Own(p, fused=True), "`Own`")],
+)
+def test_what_is_not_fused_by_torch_has_nothing_to_leave_out(make: Make, reason: str) -> None:
+    steps = Steps()
+    steps.optimizers = [make(list(LINEAR.parameters()))]
+    assert reason in obstacles(steps)["unfused_optimizer"]
+
+
 # -- what is left alone ------------------------------------------------------------------------------------------------
 
 

@@ -122,7 +122,9 @@ def test_random_parts_of_pictures_can_be_made_of_smaller_ones(folder: Path) -> N
 def test_a_library_that_opens_them_has_no_line_of_the_users(folder: Path) -> None:
     data = datasets.ImageFolder(str(folder.parent), transforms.Compose([transforms.Resize(60), transforms.ToTensor()]))
     told = look(DataLoader(data))
-    assert (told["obstacle"], told["calls"]) == ("", [])
+    assert (told["obstacle"], told["calls"], told["folder"]) == ("", [], True)
+    part = look(DataLoader(Subset(data, [0, 1, 2])))
+    assert (part["obstacle"], part["calls"], part["folder"]) == ("", [], False)
 
 
 def test_pictures_of_several_sizes_keep_what_the_largest_need(folder: Path) -> None:

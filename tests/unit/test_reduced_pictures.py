@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bottleneck_doctor.edits.reduced_pictures import reduced_pictures_change
+from bottleneck_doctor.edits.reduced_pictures import reduced_folder_change, reduced_pictures_change
 from bottleneck_doctor.knobs import SmallerPictures
 
 ASKED = SmallerPictures("Pillow", 60, 8, ())
@@ -84,3 +84,64 @@ def test_what_opencv_reads_gets_a_flag(before: str, expected: str) -> None:
 def test_a_call_that_is_not_sure_is_left_alone(source: str, name: str) -> None:
     assert after(source, (name, source.count("\n"))) is None
     assert after(source) is None
+
+
+OPENING = '''def decoded_smaller(path):
+    """Open a picture. JPEG is decoded at a part of its size, with no side shorter than 60 pixels."""
+    from PIL import Image
+
+    with Image.open(path) as image:
+        image.draft(image.mode, (60, 60))
+        return image.convert("RGB")
+
+
+'''
+
+
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [
+        (
+            "data = ImageFolder(root, chain)\nprint(data.classes)\nloader = DataLoader(data)\n",
+            "data = ImageFolder(root, chain, loader=decoded_smaller)\nprint(data.classes)\nloader = DataLoader(data)\n",
+        ),
+        (
+            "loader = DataLoader(datasets.ImageFolder(root, transform=chain), 8)\n",
+            "loader = DataLoader(datasets.ImageFolder(root, transform=chain, loader=decoded_smaller), 8)\n",
+        ),
+    ],
+)
+def test_image_folders_get_a_function_that_opens_their_pictures(before: str, expected: str) -> None:
+    change = reduced_folder_change(before, before.count("\n"), 60)
+    assert change is not None
+    assert change.edited == OPENING + expected
+    # The line of the user's that changes, and not the one in front of which the function stands.
+    assert change.line == 1
+
+
+def test_the_line_is_that_of_the_data_set() -> None:
+    source = "import torch\n\n\ndef main():\n    data = ImageFolder(root)\n    loader = DataLoader(data)\n"
+    change = reduced_folder_change(source, 6, 60)
+    assert change is not None
+    assert change.line == 5
+    assert change.edited.index("def decoded_smaller") < change.edited.index("def main")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "data = ImageFolder(root, loader=mine)\nloader = DataLoader(data)\n",
+        "data = ImageFolder(root, chain, None, mine)\nloader = DataLoader(data)\n",
+        "data = ImageFolder(*given)\nloader = DataLoader(data)\n",
+        "data = Pictures(root)\nloader = DataLoader(data)\n",
+        "data = ImageFolder(a)\ndata = ImageFolder(b)\nloader = DataLoader(data)\n",
+        "data, other = ImageFolder(a), 1\nloader = DataLoader(data)\n",
+        "data = ImageFolder(a)\ndef f():\n    return DataLoader(data)\n",
+        "data = {x: ImageFolder(x) for x in names}\nloader = {x: DataLoader(data[x]) for x in names}\n",
+        "data = ImageFolder(a)\nloader = DataLoader(random_split(data, [1, 2])[0])\n",
+        "decoded_smaller = 1\nloader = DataLoader(ImageFolder(a))\n",
+        "loader = DataLoader(\n",
+    ],
+)
+def test_an_image_folder_that_is_not_sure_is_left_alone(source: str) -> None:
+    assert reduced_folder_change(source, source.count("\n"), 60) is None

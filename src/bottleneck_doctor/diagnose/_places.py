@@ -441,6 +441,14 @@ def _training_listing(evidence: Evidence) -> LineListing | None:
     return None
 
 
+def text_at(evidence: Evidence, site: Site | None) -> str:
+    """A listed line of the user's; "" where none is listed there."""
+    listing = listing_at(evidence, site)
+    if listing is None or site is None:
+        return ""
+    return next((each.text for each in listing.lines if each.line == site.line), "")
+
+
 def line_with(evidence: Evidence, pattern: re.Pattern[str]) -> Site | None:
     """A listed line of the user's that matches; the one most time was spent on."""
     matching = [

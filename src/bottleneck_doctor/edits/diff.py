@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeText:
-    """An edit. `line` is the first line of the user's file that changes, counted from 1; `diff` is a unified diff with
-    no file headers, "" where none fits; `edited` is the whole new source, "" with it. `unfinished`: the note says what
+    """An edit. `line` is the first line of the user's file that changes, counted from 1; where all of the user's lines
+    stay, the first in front of which there is a new one. `diff` is a unified diff with no file headers, "" where none
+    fits; `edited` is the whole new source, "" with it. `unfinished`: the note says what
     is still to be done by hand."""
 
     line: int
@@ -23,7 +24,8 @@ def as_change(source: str, edited: str, line: int, note: str) -> ChangeText:
     """The change from `source` to `edited`, whose lines end alike. `line`: said where nothing differs."""
     old, new = source.removesuffix("\n").split("\n"), edited.removesuffix("\n").split("\n")
     opcodes = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-    line = next((begin + 1 for kind, begin, *_ in opcodes if kind != "equal"), line)
+    changed = [(kind, begin + 1) for kind, begin, *_ in opcodes if kind != "equal"]
+    line = next((begin for kind, begin in changed if kind != "insert"), changed[0][1] if changed else line)
     hunks = difflib.unified_diff(
         [each.rstrip("\r") for each in old], [each.rstrip("\r") for each in new], n=1, lineterm=""
     )

@@ -9,6 +9,8 @@ import libcst as cst
 
 from bottleneck_doctor.edits import arguments
 from bottleneck_doctor.edits.diff import ChangeText, as_change
+from bottleneck_doctor.edits.loader_dataset import dataset_of
+from bottleneck_doctor.edits.loader_target import loader_calls
 from bottleneck_doctor.edits.module_level import defined_above
 from bottleneck_doctor.edits.tree import Edit, SourceTree, constant, dotted, has_comment, last_name, put
 from bottleneck_doctor.knobs import SmallerPictures
@@ -46,6 +48,61 @@ def reduced_pictures_change(source: str, calls: Sequence[tuple[str, int]], asked
         return defined_above(tree, opened[0], lines, edits)
     edited = tree.edited(edits)
     return None if edited is None else as_change(source, edited, min(line for _, line in calls), "")
+
+
+def reduced_folder_change(source: str, line: int, side: int) -> ChangeText | None:
+    """Let the `ImageFolder` of the loader made on `line` (any line of the call) open its pictures by a function that
+    decodes them at a part of their size. None where it is not written so that this is certain."""
+    tree = SourceTree.parse(source)
+    calls = [] if tree is None else loader_calls(tree, line)
+    given = dataset_of(calls[0]) if len(calls) == 1 else None
+    if tree is None or given is None or tree.says(NAME):
+        return None
+    made = _assigned(tree, given) if isinstance(given, cst.Name) else given
+    if not isinstance(made, cst.Call) or last_name(made.func) != "ImageFolder" or any(each.star for each in made.args):
+        return None
+    named = [each.keyword.value for each in made.args if each.keyword is not None]
+    if "loader" in named or len(made.args) - len(named) > _BEFORE_LOADER:
+        return None
+    indent = tree.module.default_indent
+    lines = [each.replace("    ", indent) for each in _opening(side)]
+    more = {"loader": cst.Name(NAME)}
+    return defined_above(
+        tree,
+        made,
+        lines,
+        {made: lambda node: arguments.with_more(tree, cst.ensure_type(node, cst.Call), more, place=made)},
+    )
+
+
+_BEFORE_LOADER = 3
+"""Arguments of `ImageFolder` in front of its `loader`."""
+
+
+def _assigned(tree: SourceTree, name: cst.Name) -> cst.BaseExpression | None:
+    """What a name stands for that is assigned once in the whole file, in the same function."""
+    made = [
+        each
+        for each in tree.nodes(cst.Assign)
+        if any(target.value == name.value for goal in each.targets for target in tree.nodes(cst.Name, within=goal))
+    ]
+    if len(made) != 1 or len(made[0].targets) != 1 or not isinstance(made[0].targets[0].target, cst.Name):
+        return None
+    return made[0].value if tree.function(made[0]) is tree.function(name) else None
+
+
+def _opening(side: int) -> list[str]:
+    return [
+        f"def {NAME}(path):",
+        f'    """Open a picture. JPEG is decoded at a part of its size, with no side shorter than {side} pixels."""',
+        "    from PIL import Image",
+        "",
+        "    with Image.open(path) as image:",
+        f"        image.draft(image.mode, ({side}, {side}))",
+        '        return image.convert("RGB")',
+        "",
+        "",
+    ]
 
 
 def _calls(call: cst.Call, name: str) -> bool:

@@ -24,7 +24,7 @@ from bottleneck_doctor.edits.of_model import of_model_change
 from bottleneck_doctor.edits.origin.follower import Follower
 from bottleneck_doctor.edits.origin.running import Running
 from bottleneck_doctor.edits.recorded_value import recorded_value_change
-from bottleneck_doctor.edits.reduced_pictures import reduced_pictures_change
+from bottleneck_doctor.edits.reduced_pictures import reduced_folder_change, reduced_pictures_change
 from bottleneck_doctor.edits.removal import removal_change
 from bottleneck_doctor.edits.step import Outcome, Step, Steps, at
 from bottleneck_doctor.edits.switch import set_switches, switches_change
@@ -361,7 +361,11 @@ def _opened_smaller(edit: ReducedPictures, found: Found, made: Steps) -> list[St
     asked = edit.of(found)
     if asked is None:
         return []
-    how = _smaller(asked)
+    how, site = _smaller(asked), found.loader_site
+    if asked.folder and site is not None:
+        return [
+            at(site, lambda text, line: reduced_folder_change(text, line, asked.side), f"{how[0].upper()}{how[1:]}")
+        ]
     if not asked.calls:
         made.by_hand.append(f"And {how}")
 
@@ -374,10 +378,8 @@ def _opened_smaller(edit: ReducedPictures, found: Found, made: Steps) -> list[St
 def _smaller(asked: SmallerPictures) -> str:
     if asked.library == "OpenCV":
         return f"read the pictures with `cv2.imread(file, cv2.IMREAD_REDUCED_COLOR_{asked.factor})`."
-    return (
-        f"call `image.draft(image.mode, ({asked.side}, {asked.side}))` behind `image = Image.open(...)`. `ImageFolder` "
-        "gets a function that does so, as its `loader`."
-    )
+    code = f"`image.draft(image.mode, ({asked.side}, {asked.side}))` behind `image = Image.open(...)`"
+    return f"give `ImageFolder` a `loader=` that calls {code}." if asked.folder else f"call {code}."
 
 
 def _by_file(calls: Sequence[tuple[str, Site]]) -> list[list[tuple[str, Site]]]:

@@ -145,6 +145,7 @@ class Beside:
         taken: Counter[str] = Counter()
         now, longest, number = self._starter.budget.now, 0.0, 0
         with contextlib.ExitStack() as stack:
+            as_written = replace(as_written, tries=frozenset())
             sides = {key: self._side(key, setting, as_written, stack) for key, setting in waiting.items()}
             known = None if self._known is None else dict.fromkeys((as_written.name, *sides), self._known)
             while True:

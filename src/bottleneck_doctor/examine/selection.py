@@ -85,6 +85,11 @@ def _with_failures(candidate: Candidate, measured: Measurements) -> Candidate:
     )
 
 
+def knobs_tried(candidates: Sequence[Candidate]) -> frozenset[str]:
+    """Names of the knobs that windows of these candidates may have."""
+    return frozenset(name for each in candidates for setting in each.settings for name in setting)
+
+
 class Selection:
     """The candidates of one examination, and what was decided about them. `measured` grows as windows are taken.
     `focuses`: whether what seems to bring nothing is left alone once something brings a lot."""

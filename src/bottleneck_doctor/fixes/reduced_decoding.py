@@ -29,7 +29,8 @@ FIX = Fix(
     how=(
         "Call `image.draft(image.mode, (side, side))` behind `image = Image.open(...)`: Pillow decodes no smaller than "
         "that. With OpenCV, give `cv2.imread` the flag `cv2.IMREAD_REDUCED_COLOR_2` (or `_4`, `_8`). `ImageFolder` "
-        "gets a `loader=` of your own. Boxes and other positions in pixels have to be divided, too."
+        "gets a `loader=` of your own, and `Image(decode=False)` of the library `datasets` hands out bytes that you "
+        "open. Boxes and other positions in pixels have to be divided, too."
     ),
     target="data",
     propose=propose,

@@ -12,8 +12,7 @@ import pkgutil
 from functools import lru_cache
 
 from bottleneck_doctor.documents.report import Preparation, Setting, SettingValue
-from bottleneck_doctor.knobs._spec import (
-    LAYERS,
+from bottleneck_doctor.knobs._edits import (
     Argument,
     AttentionCall,
     AutocastBlock,
@@ -24,11 +23,8 @@ from bottleneck_doctor.knobs._spec import (
     HeldPlace,
     HeldTransforms,
     KeptInputs,
-    KnobSpec,
-    Layer,
     ListedSamples,
     LoaderArgument,
-    Loading,
     MemoryFormat,
     OfModel,
     RecordedValues,
@@ -43,6 +39,7 @@ from bottleneck_doctor.knobs._spec import (
     Variables,
     WholeBatches,
 )
+from bottleneck_doctor.knobs._spec import LAYERS, KnobSpec, Layer, Loading
 from bottleneck_doctor.runtime.wire.messages import Found
 
 

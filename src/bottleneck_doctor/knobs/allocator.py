@@ -6,7 +6,8 @@ import ctypes.util
 from collections.abc import Mapping
 
 from bottleneck_doctor.documents.report import Setting, SettingValue
-from bottleneck_doctor.knobs._spec import KnobSpec, Variables
+from bottleneck_doctor.knobs._edits import Variables
+from bottleneck_doctor.knobs._spec import KnobSpec
 
 NAME = "allocator"
 KEEPS = "glibc-keeps"

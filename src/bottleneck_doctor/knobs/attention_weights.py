@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bottleneck_doctor.knobs._spec import GivenArgument, KnobSpec, told
+from bottleneck_doctor.knobs._edits import GivenArgument
+from bottleneck_doctor.knobs._spec import KnobSpec, told
 from bottleneck_doctor.runtime.wire.messages import Found, Site
 
 NAME = "attention_weights"

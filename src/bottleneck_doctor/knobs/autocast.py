@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bottleneck_doctor.documents.report import SettingValue
-from bottleneck_doctor.knobs._spec import AutocastBlock, KnobSpec, told
+from bottleneck_doctor.knobs._edits import AutocastBlock
+from bottleneck_doctor.knobs._spec import KnobSpec, told
 from bottleneck_doctor.runtime.wire.messages import Found
 
 NAME = "autocast"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bottleneck_doctor.knobs._spec import KnobSpec, LoaderArgument
+from bottleneck_doctor.knobs._edits import LoaderArgument
+from bottleneck_doctor.knobs._spec import KnobSpec
 
 NAME = "batch_size"
 

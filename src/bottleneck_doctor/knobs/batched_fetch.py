@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bottleneck_doctor.knobs._spec import KnobSpec, WholeBatches
+from bottleneck_doctor.knobs._edits import WholeBatches
+from bottleneck_doctor.knobs._spec import KnobSpec
 
 NAME = "batched_fetch"
 

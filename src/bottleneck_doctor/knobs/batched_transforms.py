@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from bottleneck_doctor.knobs._spec import KnobSpec, Transformed, TransformedBatches, told
+from bottleneck_doctor.knobs._edits import Transformed, TransformedBatches
+from bottleneck_doctor.knobs._spec import KnobSpec, told
 from bottleneck_doctor.runtime.wire.messages import Found
 
 NAME = "batched_transforms"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from bottleneck_doctor.knobs._spec import HeldTransforms, KeptInputs, KnobSpec, prepared, told, told_obstacle
+from bottleneck_doctor.knobs._edits import HeldTransforms, KeptInputs
+from bottleneck_doctor.knobs._spec import KnobSpec, prepared, told, told_obstacle
 from bottleneck_doctor.runtime.wire.messages import Found
 
 NAME = "cached_inputs"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bottleneck_doctor.knobs._spec import KnobSpec, ListedSamples, prepared, told, told_obstacle
+from bottleneck_doctor.knobs._edits import ListedSamples
+from bottleneck_doctor.knobs._spec import KnobSpec, prepared, told, told_obstacle
 from bottleneck_doctor.runtime.wire.messages import Found
 
 NAME = "cached_samples"

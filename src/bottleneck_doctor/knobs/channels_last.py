@@ -3,7 +3,8 @@ layout. A model that flattens by `view` refuses it: a process that ends there en
 
 from __future__ import annotations
 
-from bottleneck_doctor.knobs._spec import KnobSpec, MemoryFormat
+from bottleneck_doctor.knobs._edits import MemoryFormat
+from bottleneck_doctor.knobs._spec import KnobSpec
 
 NAME = "channels_last"
 KNOB = KnobSpec(

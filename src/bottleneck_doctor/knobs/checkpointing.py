@@ -3,7 +3,8 @@ memory, which may run out."""
 
 from __future__ import annotations
 
-from bottleneck_doctor.knobs._spec import KnobSpec, Switch
+from bottleneck_doctor.knobs._edits import Switch
+from bottleneck_doctor.knobs._spec import KnobSpec
 
 NAME = "checkpointing"
 KNOB = KnobSpec(

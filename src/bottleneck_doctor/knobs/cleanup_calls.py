@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bottleneck_doctor.knobs._spec import KnobSpec, Removal, told
+from bottleneck_doctor.knobs._edits import Removal
+from bottleneck_doctor.knobs._spec import KnobSpec, told
 from bottleneck_doctor.runtime.wire.messages import Found, Site
 
 NAME = "cleanup_calls"

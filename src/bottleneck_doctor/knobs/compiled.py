@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bottleneck_doctor.knobs._spec import KnobSpec, OfModel
+from bottleneck_doctor.knobs._edits import OfModel
+from bottleneck_doctor.knobs._spec import KnobSpec
 
 NAME = "compiled"
 KNOB = KnobSpec(

@@ -4,7 +4,8 @@ computes on another device."""
 from __future__ import annotations
 
 from bottleneck_doctor.documents.report import SettingValue
-from bottleneck_doctor.knobs._spec import KnobSpec, Switch, seen
+from bottleneck_doctor.knobs._edits import Switch
+from bottleneck_doctor.knobs._spec import KnobSpec, seen
 from bottleneck_doctor.runtime.wire.messages import Found
 
 NAME = "cudnn_allow_tf32"

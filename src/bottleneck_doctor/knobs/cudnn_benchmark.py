@@ -4,7 +4,8 @@ It says nothing where the model computes on another device."""
 from __future__ import annotations
 
 from bottleneck_doctor.documents.report import SettingValue
-from bottleneck_doctor.knobs._spec import KnobSpec, Switch, seen, set_by_a_library
+from bottleneck_doctor.knobs._edits import Switch
+from bottleneck_doctor.knobs._spec import KnobSpec, seen, set_by_a_library
 from bottleneck_doctor.runtime.wire.messages import Found
 
 NAME = "cudnn_benchmark"

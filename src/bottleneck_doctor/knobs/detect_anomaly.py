@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bottleneck_doctor.knobs._spec import KnobSpec, Switch, seen
+from bottleneck_doctor.knobs._edits import Switch
+from bottleneck_doctor.knobs._spec import KnobSpec, seen
 
 NAME = "detect_anomaly"
 KNOB = KnobSpec(

@@ -3,7 +3,8 @@ switch kernels are picked again, and what was compiled is compiled again."""
 
 from __future__ import annotations
 
-from bottleneck_doctor.knobs._spec import KnobSpec, Switch, seen, set_by_a_library
+from bottleneck_doctor.knobs._edits import Switch
+from bottleneck_doctor.knobs._spec import KnobSpec, seen, set_by_a_library
 
 NAME = "deterministic_algorithms"
 KNOB = KnobSpec(

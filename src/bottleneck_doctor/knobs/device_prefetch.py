@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bottleneck_doctor.knobs._spec import CopiedAhead, KnobSpec
+from bottleneck_doctor.knobs._edits import CopiedAhead
+from bottleneck_doctor.knobs._spec import KnobSpec
 
 NAME = "device_prefetch"
 

@@ -3,7 +3,8 @@ what was compiled is compiled again."""
 
 from __future__ import annotations
 
-from bottleneck_doctor.knobs._spec import Call, KnobSpec, seen, set_by_a_library
+from bottleneck_doctor.knobs._edits import Call
+from bottleneck_doctor.knobs._spec import KnobSpec, seen, set_by_a_library
 
 NAME = "float32_precision"
 KNOB = KnobSpec(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bottleneck_doctor.knobs import fused_optimizer
-from bottleneck_doctor.knobs._spec import Argument, KnobSpec
+from bottleneck_doctor.knobs._edits import Argument
+from bottleneck_doctor.knobs._spec import KnobSpec
 
 NAME = "foreach_optimizer"
 CLASSES = (*fused_optimizer.CLASSES, "Adadelta", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop")

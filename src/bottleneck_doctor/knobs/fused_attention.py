@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bottleneck_doctor.knobs._spec import AttentionCall, KnobSpec, told
+from bottleneck_doctor.knobs._edits import AttentionCall
+from bottleneck_doctor.knobs._spec import KnobSpec, told
 from bottleneck_doctor.runtime.wire.messages import Found, Site
 
 NAME = "fused_attention"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bottleneck_doctor.knobs._spec import Argument, KnobSpec
+from bottleneck_doctor.knobs._edits import Argument
+from bottleneck_doctor.knobs._spec import KnobSpec
 
 NAME = "fused_optimizer"
 CLASSES = ("Adam", "AdamW", "SGD", "Adagrad")

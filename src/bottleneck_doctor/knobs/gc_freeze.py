@@ -3,7 +3,8 @@ out of its sight."""
 
 from __future__ import annotations
 
-from bottleneck_doctor.knobs._spec import BeforeLoop, KnobSpec, told
+from bottleneck_doctor.knobs._edits import BeforeLoop
+from bottleneck_doctor.knobs._spec import KnobSpec, told
 from bottleneck_doctor.runtime.wire.messages import Found
 
 NAME = "gc_freeze"

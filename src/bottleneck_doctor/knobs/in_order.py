@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from bottleneck_doctor.knobs._spec import KnobSpec, LoaderArgument
+from bottleneck_doctor.knobs._edits import LoaderArgument
+from bottleneck_doctor.knobs._spec import KnobSpec, told
+from bottleneck_doctor.runtime.wire.messages import Found
 
 NAME = "in_order"
+
+
+def is_off(found: Found) -> bool:
+    """Whether the user's loader hands over batches as soon as they are ready."""
+    return (told(found, NAME) or {}).get("off") is True
+
 
 KNOB = KnobSpec(
     name=NAME,

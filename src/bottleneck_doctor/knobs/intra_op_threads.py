@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bottleneck_doctor.knobs._spec import Call, KnobSpec, set_by_a_library
+from bottleneck_doctor.knobs._edits import Call
+from bottleneck_doctor.knobs._spec import KnobSpec, set_by_a_library
 
 NAME = "intra_op_threads"
 KNOB = KnobSpec(

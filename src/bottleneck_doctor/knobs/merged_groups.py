@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bottleneck_doctor.knobs import foreach_optimizer
-from bottleneck_doctor.knobs._spec import Argument, KnobSpec
+from bottleneck_doctor.knobs._edits import Argument
+from bottleneck_doctor.knobs._spec import KnobSpec
 
 NAME = "merged_groups"
 KNOB = KnobSpec(

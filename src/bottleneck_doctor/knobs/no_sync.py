@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bottleneck_doctor.knobs._spec import Argument, KnobSpec, told
+from bottleneck_doctor.knobs._edits import Argument
+from bottleneck_doctor.knobs._spec import KnobSpec, told
 from bottleneck_doctor.runtime.wire.messages import Found
 
 NAME = "no_sync"

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from bottleneck_doctor.documents.report import Setting, SettingValue
-from bottleneck_doctor.knobs._spec import KnobSpec, LoaderArgument, Loading
+from bottleneck_doctor.knobs._edits import LoaderArgument
+from bottleneck_doctor.knobs._spec import KnobSpec, Loading
 from bottleneck_doctor.runtime.wire.messages import Found
 
 NEED_WORKERS: Mapping[str, object] = {

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bottleneck_doctor.documents.report import SettingValue
-from bottleneck_doctor.knobs._spec import KnobSpec, LoaderArgument, Loading
+from bottleneck_doctor.knobs._edits import LoaderArgument
+from bottleneck_doctor.knobs._spec import KnobSpec, Loading
 from bottleneck_doctor.runtime.wire.messages import Found
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bottleneck_doctor.knobs._spec import KnobSpec, ReducedPictures, SmallerPictures, told, told_obstacle
+from bottleneck_doctor.knobs._edits import ReducedPictures, SmallerPictures
+from bottleneck_doctor.knobs._spec import KnobSpec, told, told_obstacle
 from bottleneck_doctor.runtime.wire.messages import Found, Site
 
 NAME = "reduced_decoding"
@@ -15,9 +16,10 @@ def obstacle(found: Found) -> str | None:
 
 def smaller(found: Found) -> SmallerPictures | None:
     """How the user's pictures can be decoded smaller; None where they can't."""
-    match told(found, NAME):
+    seen = told(found, NAME) or {}
+    match seen:
         case {"obstacle": "", "library": str(library), "side": int(side), "factor": int(factor), "calls": list(calls)}:
-            return SmallerPictures(library, side, factor, tuple(map(_call, calls)))
+            return SmallerPictures(library, side, factor, tuple(map(_call, calls)), seen.get("folder") is True)
     return None
 
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from bottleneck_doctor.documents.report import SettingValue
-from bottleneck_doctor.knobs._spec import KnobSpec, Variables, told
+from bottleneck_doctor.knobs._edits import Variables
+from bottleneck_doctor.knobs._spec import KnobSpec, told
 from bottleneck_doctor.runtime.wire.messages import Found
 
 NAME = "single_threaded"

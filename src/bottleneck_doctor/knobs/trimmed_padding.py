@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bottleneck_doctor.knobs._spec import KnobSpec, TrimmedBatches, told
+from bottleneck_doctor.knobs._edits import TrimmedBatches
+from bottleneck_doctor.knobs._spec import KnobSpec, told
 from bottleneck_doctor.runtime.wire.messages import Found
 
 NAME = "trimmed_padding"

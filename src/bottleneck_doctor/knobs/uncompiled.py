@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bottleneck_doctor.knobs._spec import KnobSpec, Uncompiled
+from bottleneck_doctor.knobs._edits import Uncompiled
+from bottleneck_doctor.knobs._spec import KnobSpec
 
 NAME = "uncompiled"
 KNOB = KnobSpec(

@@ -60,6 +60,8 @@ class Side:
     """Where ranks on other hosts reach this side's supervisor."""
     setting: Setting = field(default_factory=dict)
     """What all of its windows are taken under; empty: what the script has."""
+    tries: frozenset[str] | None = None
+    """Names of the knobs that its windows may have beside those of `setting`; None: any."""
 
 
 @dataclass
@@ -199,6 +201,7 @@ class Starter:
             protector=side.protector,
             discretion=self.discretion,
             expected=self._expected(side),
+            tried=None if side.tries is None else side.tries | side.setting.keys(),
             turn=turn,
         )
         live = Live(side, session)

@@ -9,11 +9,11 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from bottleneck_doctor.documents.report import Change, Result, SourceFile, Speedup
+from bottleneck_doctor.documents.report import Change, Result, SourceFile
 from bottleneck_doctor.patches.kept import is_as_kept
 from bottleneck_doctor.patches.plan import Plan, after, plan
 from bottleneck_doctor.patches.unified import CONTEXT, unified
-from bottleneck_doctor.wording import patch_words, ranking, words
+from bottleneck_doctor.wording import patch_words, promise_words, ranking, words
 
 HEADLINE = "fix.patch"
 """What the report promises."""
@@ -42,17 +42,20 @@ def patches(result: Result, read: Callable[[SourceFile], bytes | None], shows: C
     made = Patches()
     promise = ranking.promise(result)
     if promise is not None:
-        title = _title(words.setting_text(promise.setting, ranking.device(result)), promise.speedup)
+        figure, confirmation = promise.speedup, result.confirmation
+        worth = "" if figure is None else words.speedup_text(figure)
+        if figure is not None and confirmation is not None and figure is confirmation.speedup:
+            worth = promise_words.in_pairs(figure, "as fast")
+        title = _title(words.setting_text(promise.setting, ranking.device(result)), worth)
         _add(made, HEADLINE, title, promise.changes, result, read, shows)
     for fix in result.fixes:
-        title = _title(fix.title, fix.speedup if fix.status == "faster" else None)
+        title = _title(fix.title, words.speedup_text(fix.speedup) if fix.status == "faster" else "")
         _add(made, name_of(fix.id), title, ranking.changes_of(fix), result, read, shows)
     return made
 
 
-def _title(what: str, speedup: Speedup | None) -> str:
-    worth = "" if speedup is None else f": {words.speedup_text(speedup)}"
-    return " ".join(words.visible(f"{what}{worth}").split())
+def _title(what: str, worth: str) -> str:
+    return " ".join(words.visible(f"{what}: {worth}" if worth else what).split())
 
 
 def _add(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import torch
 
@@ -43,8 +43,9 @@ def device_of(steps: Steps) -> str:
     return steps.backward_device or "cpu"
 
 
-def describe(steps: Steps, loop: Loop, loader: Any, device: str) -> Found:
-    """The message that describes the loop to the supervisor. `loader` is None in a loop without a loader."""
+def describe(steps: Steps, loop: Loop, loader: Any, device: str, tried: Optional[Sequence[str]] = None) -> Found:
+    """The message that describes the loop to the supervisor. `loader` is None in a loop without a loader. `tried`:
+    names of the knobs that windows may have; None for any."""
     record = loop.record
     here = place()
     asked = None if loader is None else dataset_copies.for_this_process(loader)
@@ -71,7 +72,7 @@ def describe(steps: Steps, loop: Loop, loader: Any, device: str) -> Found:
         "optimizer_steps": made,
         "own": own_settings() if steps.callers.own is None else steps.callers.own,
         "obstacles": obstacles(steps, asked),
-        "facts": facts(steps, device, asked),
+        "facts": facts(steps, device, asked, tried),
         "first_batch": wall_clock() - (now() - began),
     }
     extent = _extent(taken)

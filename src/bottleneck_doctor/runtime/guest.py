@@ -35,6 +35,7 @@ from .wire.expected import NAME, Expected
 from .wire.liveness import Liveness
 from .wire.messages import Crashed, End, Ended, Grant, Hello, Trouble, WindowDone
 from .wire.seen import Seen
+from .wire.tried import NAME as TRIED
 from .wire.turn import NAME as TURN
 from .wire.turn import Turn
 
@@ -57,6 +58,7 @@ class Guest:
         told = json.loads(invitation)
         self._expected: Optional[Expected] = Expected.read(told.get(NAME))
         self._turn = Turn(told.get(TURN, ""), now, sleep)
+        self._tried: Optional[List[str]] = told.get(TRIED)
 
     def attach(self) -> None:
         """Hook torch. Called once torch has been executed."""
@@ -244,7 +246,7 @@ class Guest:
             return
         try:
             device = device_of(self._steps)
-            found = describe(self._steps, loop, loader, device)
+            found = describe(self._steps, loop, loader, device, self._tried)
             self._connect()
         except Exception:  # Nobody is there, or the loop is unlike any known: the user's program goes on alone.
             self._off = True

@@ -13,6 +13,7 @@ import queue
 import socket
 import threading
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from bottleneck_doctor.protection.retention import NEVER, Moments
 from bottleneck_doctor.runtime.wire import expected as expected_loop
 from bottleneck_doctor.runtime.wire import messages
 from bottleneck_doctor.runtime.wire import seen as seen_so_far
+from bottleneck_doctor.runtime.wire import tried as what_is_tried
 from bottleneck_doctor.runtime.wire import turn as whose_turn
 from bottleneck_doctor.session import process_tree, shown
 from bottleneck_doctor.session.entrypoint_process import Command as Command
@@ -66,10 +68,12 @@ class Session:
         protector: Protector | None = None,
         discretion: Discretion | None = None,
         expected: expected_loop.Expected | None = None,
+        tried: Collection[str] | None = None,
         turn: Path | None = None,
     ) -> None:
         self.number = number
         self._expected = expected
+        self._tried = tried
         self._turn = turn
         self._protector = protector if protector is not None else Protector()
         self._moments: Moments | None = None
@@ -114,6 +118,8 @@ class Session:
         invitation = self._lines.open()
         if self._expected is not None:
             invitation[expected_loop.NAME] = self._expected.told()
+        if self._tried is not None:
+            invitation[what_is_tried.NAME] = sorted(self._tried)
         if self._turn is not None:
             invitation[whose_turn.NAME] = str(self._turn)
         self._scratch.mkdir()

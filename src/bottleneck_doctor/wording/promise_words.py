@@ -121,7 +121,7 @@ def terms(setting: Setting, preparation: Preparation | None, risk: Risk) -> list
 
 def confirmed_claim(setting: Setting, figure: Speedup, device: str, by: ConfirmedBy) -> str:
     """The same by the program with the change made."""
-    return f"{subject(setting, device)} training {_figure(figure, 'faster')}, measured {CHANGED[by]}."
+    return f"{subject(setting, device)} training {in_pairs(figure, 'faster')}, measured {CHANGED[by]}."
 
 
 def same_losses(steps: int) -> str:
@@ -142,7 +142,7 @@ def refused(setting: Setting, confirmation: Confirmation, device: str) -> str:
         said = "trains to another loss."
     elif confirmation.outcome == "not_faster" and figure is not None:
         seems = "is slower" if figure.high < 1 else "is not known to be faster"
-        said = f"{seems}: {_figure(figure, 'as fast')}."
+        said = f"{seems}: {in_pairs(figure, 'as fast')}."
     return (
         f"{words.setting_code(setting, device)} looked {looked} faster while it was switched, but {CHANGED[by]} the "
         f"program {said}"
@@ -194,13 +194,14 @@ def subject(setting: Setting, device: str) -> str:
     return f"{words.setting_code(setting, device)} {make}"
 
 
-def _figure(figure: Speedup, what: str) -> str:
+def in_pairs(figure: Speedup, what: str) -> str:
+    """A speedup that pairs of processes measured: `1.8× as fast (1.6–2.0, 5 pairs of processes)`."""
     pairs = words.count_text(figure.sessions, "pair")
     return f"{words.estimate_text(figure)} {what} ({words.interval_text(figure)}, {pairs} of processes)"
 
 
 def _ran(figure: Speedup, by: ConfirmedBy) -> str:
-    return f"{CHANGED[by].capitalize()}, the program ran {_figure(figure, 'as fast')}."
+    return f"{CHANGED[by].capitalize()}, the program ran {in_pairs(figure, 'as fast')}."
 
 
 def _apart(promised: Speedup, figure: Speedup, by: ConfirmedBy) -> str:

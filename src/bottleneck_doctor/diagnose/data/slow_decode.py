@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 from bottleneck_doctor.diagnose._evidence import Evidence
+from bottleneck_doctor.diagnose._places import text_at
 from bottleneck_doctor.diagnose._rule import (
     PART,
     Rule,
@@ -17,6 +20,28 @@ from bottleneck_doctor.diagnose._rule import (
 )
 from bottleneck_doctor.diagnose.data._loading import decode_site, waited_making
 from bottleneck_doctor.wording import words
+
+_IN_PART = "If only a part of a recording is used, pass {arguments} to `{function}`: the rest is not decoded then."
+_BY_CALL = (
+    (
+        re.compile(r"\blibrosa\.load\("),
+        "`librosa.load` converts the sample rate each time, unless it is given `sr=None`: store the files at the rate "
+        f"that training uses. {_IN_PART.format(arguments='`offset` and `duration`', function='librosa.load')}",
+    ),
+    (
+        re.compile(r"\btorchaudio\.load\("),
+        _IN_PART.format(arguments="`frame_offset` and `num_frames`", function="torchaudio.load"),
+    ),
+    (
+        re.compile(r"\b(soundfile|sf)\.read\("),
+        _IN_PART.format(arguments="`start` and `frames`", function="soundfile.read"),
+    ),
+    (
+        re.compile(r"\bVideoReader\("),
+        "Decode only the frames that are used (`get_batch`), at the size that training uses (`width` and `height`).",
+    ),
+)
+"""What helps where a line of the user's decodes with these."""
 
 
 def judge(evidence: Evidence) -> Statement | Unjudged | None:
@@ -42,7 +67,13 @@ def judge(evidence: Evidence) -> Statement | Unjudged | None:
         measured=made_here(evidence),
         clause=f"{waits(evidence)}, {portion(parts.decode)} in decoding files{at(site)}",
         site=site,
+        advice=_advice(text_at(evidence, site)),
     )
+
+
+def _advice(line: str) -> str:
+    """What helps a line of the user's that decodes; "" for what helps any."""
+    return " ".join(advice for pattern, advice in _BY_CALL if pattern.search(line))
 
 
 RULE = Rule(

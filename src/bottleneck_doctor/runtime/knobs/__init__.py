@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import pkgutil
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, Optional, Sequence, Tuple
 
 from ..loop.evaluated import Evaluated
 from ..loop.interruptions import Interruptions
@@ -46,6 +46,9 @@ class Knob:
     """Whether kept batches are served instead of the loader's."""
     shapes_last = False
     """Whether it changes what other knobs put in the place of the loader's dataset."""
+    takes_samples = False
+    """Whether `facts` takes samples of the loader's dataset, which may take long: it is not called in a process whose
+    windows can't have the knob."""
     gave_up = ""
     """Why it stopped in the middle of its window, which has then failed; "" while it works."""
 
@@ -206,10 +209,13 @@ def batch_seen(steps: Steps, loader: Any, batch: Any) -> None:
                 kind.batch_seen(steps, loader, batch)
 
 
-def facts(steps: Steps, device: str, loader: Any = None) -> Dict[str, Any]:
-    """What knobs saw of the loop, the model and the machine, by name, for the knobs that watch. Never raises."""
+def facts(steps: Steps, device: str, loader: Any = None, tried: Optional[Sequence[str]] = None) -> Dict[str, Any]:
+    """What knobs saw of the loop, the model and the machine, by name, for the knobs that watch. `tried`: names of those
+    that windows may have; None for any. Never raises."""
     seen: Dict[str, Any] = {}
     for name, kind in kinds().items():
+        if kind.takes_samples and tried is not None and name not in tried:
+            continue
         with contextlib.suppress(Exception):  # Without them its fix isn't tried, and says so.
             fact = kind.facts(steps, device, loader)
             if fact:

@@ -18,7 +18,7 @@ _MOST_JUDGED = 4096
 
 
 class Implementation(StandIn):
-    flags: ClassVar[Dict[str, bool]]
+    flags: ClassVar[Dict[str, Optional[bool]]]
     """The flags of the copies."""
 
     def __init__(self) -> None:

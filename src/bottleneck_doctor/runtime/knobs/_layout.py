@@ -23,6 +23,15 @@ def channels_last(shape: Sequence[int]) -> Strides:
     return channels * height * width, 1, channels * width, channels
 
 
+def contiguous(shape: Sequence[int]) -> Strides:
+    """Strides of a tensor in `torch.contiguous_format`."""
+    made, size = [], 1
+    for length in reversed(list(shape)):
+        made.append(size)
+        size *= length
+    return tuple(reversed(made))
+
+
 def in_order(tensor: torch.Tensor, strides: Strides) -> torch.Tensor:
     """A copy with these strides."""
     made = torch.empty_strided(tensor.size(), strides, dtype=tensor.dtype, device=tensor.device)

@@ -49,6 +49,7 @@ class BatchedTransforms(Knob):
     name = NAME
     layer = "loader"
     shapes_last = True
+    takes_samples = True
 
     @classmethod
     def facts(cls, steps: Steps, device: str, loader: Any = None) -> Any:

@@ -38,6 +38,7 @@ _MOST_AROUND = 4
 
 class CachedInputs(InMemory):
     name = NAME
+    takes_samples = True
 
     @classmethod
     def facts(cls, steps: Steps, device: str, loader: Any = None) -> Any:

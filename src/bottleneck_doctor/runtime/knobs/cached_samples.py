@@ -44,6 +44,7 @@ _OBJECT_BYTES = 100
 
 class CachedSamples(InMemory):
     name = NAME
+    takes_samples = True
 
     @classmethod
     def facts(cls, steps: Steps, device: str, loader: Any = None) -> Any:

@@ -8,7 +8,7 @@ convolutions.
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Set, Tuple
+from typing import Any, ClassVar, Dict, List, Optional, Sequence, Set, Tuple
 
 import torch
 
@@ -21,8 +21,16 @@ from ._modules import mapped
 _MOST_LAYERS = 64
 
 
-class ChannelsLast(Knob):
-    name = "channels_last"
+class Laid(Knob):
+    """Weights, pictures and state in the layout `format`, whose strides are those of `strides`."""
+
+    format: ClassVar[torch.memory_format]
+    other: ClassVar[torch.memory_format]
+    """The one of the two that it is not."""
+
+    @staticmethod
+    def strides(shape: Sequence[int]) -> Strides:
+        raise NotImplementedError
 
     def __init__(self) -> None:
         self._moved: List[Moved] = []
@@ -38,7 +46,7 @@ class ChannelsLast(Knob):
         self._seen = False
 
     def apply(self, value: Any, context: GuestContext) -> None:
-        reason = obstacle(context.steps)
+        reason = self.obstacle(context.steps) or obstacle(context.steps)
         if reason:
             raise RuntimeError(reason)
         for root in context.steps.roots:
@@ -52,7 +60,7 @@ class ChannelsLast(Knob):
         self._looks = bool(self._checks)
 
     def _move(self, weight: torch.Tensor, steps: Steps) -> None:
-        own, strides = weight.stride(), channels_last(weight.shape)
+        own, strides = weight.stride(), self.strides(weight.shape)
         if own == strides:
             return
         self._weights.append((weight, own))
@@ -77,7 +85,7 @@ class ChannelsLast(Knob):
         while self._weights:
             weight, own = self._weights.pop()
             for tensor in _beside(weight, context.steps):
-                if id(tensor) not in self._known and tensor.stride() == channels_last(tensor.shape):
+                if id(tensor) not in self._known and tensor.stride() == self.strides(tensor.shape):
                     try:
                         tensor.data = in_order(tensor.data, own)
                     except RuntimeError:
@@ -86,30 +94,42 @@ class ChannelsLast(Knob):
         self._kept.clear()
 
     def effect(self, value: Any, context: GuestContext) -> Optional[bool]:
-        if any(weight.stride() != channels_last(weight.shape) for weight, _ in self._weights if weight.dim() == 4):
+        if any(weight.stride() != self.strides(weight.shape) for weight, _ in self._weights if weight.dim() == 4):
             return False
         return self._seen if self._looks else None
 
     def _called(self, module: Any, args: Any, kwargs: Any) -> Any:
         if not torch.is_grad_enabled():
             return None  # An evaluation: what a user writes is in the training step.
-        return mapped(args, _given), mapped(kwargs, _given)
+        return mapped(args, self._given), mapped(kwargs, self._given)
+
+    def _given(self, tensor: torch.Tensor) -> torch.Tensor:
+        plain = type(tensor) is torch.Tensor and tensor.dim() == 4 and tensor.layout is torch.strided
+        return tensor.to(memory_format=self.format) if plain else tensor
 
     def _look(self, module: Any, args: Any, output: Any) -> None:
         # Pictures of one pixel, or of one channel, lie in both layouts.
-        if isinstance(output, torch.Tensor) and output.dim() == 4 and not output.is_contiguous():
-            self._seen = self._seen or output.is_contiguous(memory_format=torch.channels_last)
+        if (
+            isinstance(output, torch.Tensor)
+            and output.dim() == 4
+            and not output.is_contiguous(memory_format=self.other)
+        ):
+            self._seen = self._seen or output.is_contiguous(memory_format=self.format)
+
+
+class ChannelsLast(Laid):
+    name = "channels_last"
+    format = torch.channels_last
+    other = torch.contiguous_format
+    strides = staticmethod(channels_last)
 
     @classmethod
     def facts(cls, steps: Steps, device: str, loader: Any = None) -> Dict[str, Any]:
         every = {id(tensor): tensor for root in steps.roots for tensor in tensors(root)}
-        # One row alone is a position's, or a scale's, and no convolution's.
-        weights = [tensor for tensor in every.values() if tensor.dim() == 4 and tensor.shape[0] > 1]
-        layouts = [_layout(weight) for weight in weights]
-        # A model's own `to` may know devices and types only, as that of timm's training tasks.
-        own = {"own_to": True} if any(type(root).to is not torch.nn.Module.to for root in steps.roots) else {}
+        weights = [tensor for tensor in every.values() if is_weight(tensor)]
+        layouts = [layout(weight) for weight in weights]
         return {
-            **own,
+            **own_to(steps),
             "weights": len(weights),
             "contiguous": layouts.count(torch.contiguous_format),
             "channels_last": layouts.count(torch.channels_last),
@@ -127,12 +147,18 @@ def _beside(weight: torch.Tensor, steps: Steps) -> List[torch.Tensor]:
     return [*found, *(kept for kept in of_optimizers(steps, weight) if kept.layout is torch.strided)]
 
 
-def _given(tensor: torch.Tensor) -> torch.Tensor:
-    plain = type(tensor) is torch.Tensor and tensor.dim() == 4 and tensor.layout is torch.strided
-    return tensor.to(memory_format=torch.channels_last) if plain else tensor
+def own_to(steps: Steps) -> Dict[str, Any]:
+    """`own_to`, if a model has a `to` of its own: it may know devices and types only, as that of timm's training
+    tasks."""
+    return {"own_to": True} if any(type(root).to is not torch.nn.Module.to for root in steps.roots) else {}
 
 
-def _layout(weight: torch.Tensor) -> Optional[torch.memory_format]:
+def is_weight(tensor: torch.Tensor) -> bool:
+    """Whether it is a convolution's. One row alone is a position's, or a scale's."""
+    return tensor.dim() == 4 and tensor.shape[0] > 1
+
+
+def layout(weight: torch.Tensor) -> Optional[torch.memory_format]:
     """The layout of a tensor; None if it fits both, as for kernels of one pixel, or neither."""
     layouts = [
         each for each in (torch.contiguous_format, torch.channels_last) if weight.is_contiguous(memory_format=each)

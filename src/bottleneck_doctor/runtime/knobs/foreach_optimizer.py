@@ -3,7 +3,7 @@ Python. The effect is checked in each step by the groups that torch goes through
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Dict
+from typing import Any, ClassVar, Dict, Optional
 
 from ._implementation import Implementation
 from ._optimizers import all_plain, has_tensors, is_foreach, unknown
@@ -11,7 +11,7 @@ from ._optimizers import all_plain, has_tensors, is_foreach, unknown
 
 class ForeachOptimizer(Implementation):
     name = "foreach_optimizer"
-    flags: ClassVar[Dict[str, bool]] = {"foreach": True, "fused": False}
+    flags: ClassVar[Dict[str, Optional[bool]]] = {"foreach": True, "fused": False}
 
     @classmethod
     def fits(cls, kind: type, group: Dict[str, Any]) -> bool:

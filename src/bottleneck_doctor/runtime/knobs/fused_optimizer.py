@@ -8,7 +8,7 @@ moved there for the window, and its value is put back into the user's own tensor
 from __future__ import annotations
 
 import sys
-from typing import Any, ClassVar, Dict, List, Tuple
+from typing import Any, ClassVar, Dict, List, Optional, Tuple
 
 import torch
 
@@ -24,7 +24,7 @@ _CLIP_THEMSELVES = ("lightning", "pytorch_lightning", "lightning_fabric")
 
 class FusedOptimizer(Implementation):
     name = "fused_optimizer"
-    flags: ClassVar[Dict[str, bool]] = {"fused": True, "foreach": False}
+    flags: ClassVar[Dict[str, Optional[bool]]] = {"fused": True, "foreach": False}
 
     def __init__(self) -> None:
         super().__init__()

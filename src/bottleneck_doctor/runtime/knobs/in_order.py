@@ -28,6 +28,10 @@ class InOrder(Knob):
     def obstacle(cls, steps: Steps, loader: Any = None) -> Optional[str]:
         return None if loader is None else obstacle(loader)
 
+    @classmethod
+    def facts(cls, steps: Steps, device: str, loader: Any = None) -> Any:
+        return {"off": True} if getattr(loader, NAME, True) is False else None
+
     def effect_on_loading(self, value: Any, feed: Any) -> Optional[bool]:
         return getattr(feed.iterator, "_in_order", None) is bool(value)
 

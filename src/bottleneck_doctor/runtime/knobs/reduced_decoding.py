@@ -72,6 +72,7 @@ class Looked(NamedTuple):
 class ReducedDecoding(Knob):
     name = NAME
     layer = "loader"
+    takes_samples = True
 
     @classmethod
     def facts(cls, steps: Steps, device: str, loader: Any = None) -> Any:
@@ -193,7 +194,8 @@ class _Taken(NamedTuple):
 
 def look(loader: Any) -> Dict[str, Any]:
     """`obstacle`: why pictures can't be decoded smaller, as the end of a sentence; "" if they can. Then `library`:
-    which one decodes them; `side` and `factor`: as `Sizes`; `calls`: lines of the user's that decode them."""
+    which one decodes them; `side` and `factor`: as `Sizes`; `calls`: lines of the user's that decode them; `folder`:
+    whether torchvision's `ImageFolder` does."""
     dataset = loader.dataset
     if isinstance(dataset, IterableDataset):
         return {"obstacle": "an iterable dataset has no samples that could be compared"}
@@ -208,7 +210,21 @@ def look(loader: Any) -> Dict[str, Any]:
     if isinstance(found, str):
         return {"obstacle": found}
     _found[:] = [found.sizes]
-    return {"obstacle": "", "library": found.library, **found.sizes._asdict(), "calls": list(map(list, found.calls))}
+    calls = list(map(list, found.calls))
+    return {
+        "obstacle": "",
+        "library": found.library,
+        **found.sizes._asdict(),
+        "calls": calls,
+        "folder": not calls and _is_folder(dataset),
+    }
+
+
+def _is_folder(dataset: Any) -> bool:
+    """Whether it is torchvision's own `ImageFolder`, which opens its pictures as it always does."""
+    kind, opens = type(dataset), getattr(dataset, "loader", None)
+    is_torchvisions = kind.__name__ == "ImageFolder" and kind.__module__.startswith("torchvision.")
+    return is_torchvisions and getattr(opens, "__name__", "") == "default_loader"
 
 
 _NO_PICTURES = "its samples are not made of JPEG pictures that Pillow or OpenCV decodes"

@@ -31,6 +31,7 @@ GLANCE_SECONDS = 0.01
 class SingleThreaded(Knob):
     name = NAME
     layer = "loader"
+    takes_samples = True
 
     @classmethod
     def facts(cls, steps: Steps, device: str, loader: Any = None) -> Any:
