@@ -142,6 +142,34 @@ def test_what_is_on_already_is_taken_back(script: Path) -> None:
         guest.close()
 
 
+def test_pinned_batches_are_copied_without_waiting(script: Path) -> None:
+    guest = Guest(Command((sys.executable, str(script)), script.parent))
+    try:
+        found = guest.found()
+        line = next(number for number, text in enumerate(SCRIPT.splitlines(), 1) if ".to(" in text)
+        assert found.facts["non_blocking"] == {"calls": [["to", str(script), line]]}
+        both: Setting = {"pin_memory": True, "non_blocking": True}
+        for setting in (both, {"pin_memory": True}, both):
+            done = guest.window(setting, lead_in=4, steps=12)
+            assert (setting, done.status, done.reason) == (setting, "ok", "")
+            assert done.effect == dict.fromkeys(setting, True)
+    finally:
+        guest.close()
+
+
+def test_a_model_is_compiled_with_cuda_graphs_and_without(script: Path) -> None:
+    guest = Guest(Command((sys.executable, str(script)), script.parent))
+    try:
+        assert guest.found().obstacles["compiled"] == ""
+        settings: tuple[Setting, ...] = ({"compiled": True}, {"compiled": "reduce-overhead"}, {}, {"compiled": True})
+        for setting in settings:
+            done = guest.window(setting, lead_in=8, steps=12)
+            assert (setting, done.status, done.reason) == (setting, "ok", "")
+            assert done.effect == dict.fromkeys(setting, True)
+    finally:
+        guest.close()
+
+
 def test_an_examination_on_the_device(script: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "bottleneck_doctor", "run", "--quiet", "--budget", "90s", "-o", str(tmp_path)]
     done = subprocess.run([*command, str(script)], capture_output=True, text=True, env=dict(os.environ), timeout=240)

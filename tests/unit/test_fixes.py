@@ -186,6 +186,12 @@ def test_prefetch_factor(current: int | None, proposed: int) -> None:
 
 def test_pinned_memory() -> None:
     assert settings("pinned-memory", ON_GPU) == [{"pin_memory": True}]
+    waits = replace(ON_GPU, facts={"non_blocking": {"calls": [["to", "train.py", 12]]}})
+    assert settings("pinned-memory", waits) == [{"pin_memory": True, "non_blocking": True}]
+    assert settings("non-blocking-copies", replace(waits, pin_memory=True)) == [{"non_blocking": True}]
+    assert "not pinned" in refusal("non-blocking-copies", waits)
+    assert "no line of the loop" in refusal("non-blocking-copies", replace(ON_GPU, pin_memory=True))
+    assert "CPU" in refusal("non-blocking-copies", FOUND)
     assert "CPU" in refusal("pinned-memory", FOUND)
     assert refusal("pinned-memory", replace(ON_GPU, pin_memory=True)) == "already on"
 
@@ -248,6 +254,11 @@ def test_a_model_is_compiled_where_that_is_asked_for() -> None:
     compiled = fix.proposed(replace(FOUND, obstacles={"compiled": "already on: the model is compiled"}), named=False)
     assert compiled == NotApplicable("already on: the model is compiled")
     assert isinstance(fix.proposed(replace(found, device="cuda:0"), named=False), Offer)
+    short = replace(found, step_seconds=[0.5, 0.01, 0.01, 0.02])
+    assert settings("compile", short) == [{"compiled": True}], "a CPU has no CUDA graphs"
+    on_device = [{"compiled": True}, {"compiled": "reduce-overhead"}]
+    assert settings("compile", replace(short, device="cuda:0")) == on_device
+    assert settings("compile", replace(short, device="cuda:0", step_seconds=[0.1] * 4)) == [{"compiled": True}]
 
 
 def test_what_is_on_already_is_taken_back() -> None:

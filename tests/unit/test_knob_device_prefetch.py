@@ -142,10 +142,11 @@ def test_off_is_as_written(applied: Callable[..., Any]) -> None:
 
 
 def test_copies_that_do_not_wait_leave_it_its_moves() -> None:
-    """`pin_memory`, which is tried with it, puts its own `to` and `cuda` on top."""
+    """`non_blocking`, which may be tried with it, puts its own `to` and `cuda` on top."""
     context = GuestContext(Steps(), "meta")
+    context.steps.noted["non_blocking"] = {(__file__, 1)}
     tensor = torch.ones(2)
-    both = {name: kinds()[name]() for name in ("device_prefetch", "pin_memory")}
+    both = {name: kinds()[name]() for name in ("device_prefetch", "non_blocking")}
     before = vars(torch.Tensor).get("to")
     for knob in both.values():
         knob.apply(True, context)

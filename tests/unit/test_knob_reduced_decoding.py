@@ -168,6 +168,14 @@ def with_a_mask(path: Path) -> Any:
     return pixels, cut
 
 
+def with_a_mask_of_its_size(path: Path) -> Any:
+    """As albumentations asks for it."""
+    with Image.open(path) as image:
+        if image.size != WHOLE:
+            raise ValueError("Height and Width of image and mask should be equal")
+        return functional.pil_to_tensor(image.resize((80, 60)))
+
+
 def noise(path: Path) -> Any:
     return torch.rand(3, 60, 80)
 
@@ -198,6 +206,7 @@ def fails(path: Path) -> Any:
         (flipped_part_in_pixels, "its samples would not be the same but for how pictures are scaled"),
         (with_its_size, "its samples would not be the same but for how pictures are scaled"),
         (with_a_mask, "its samples would not be the same but for how pictures are scaled"),
+        (with_a_mask_of_its_size, "its samples would not be the same but for how pictures are scaled"),
         (noise, "its samples are not made of JPEG pictures that Pillow or OpenCV decodes"),
         (computes, "nearly all of the time of a sample goes into something else than decoding"),
         (drafts, "already on: its pictures are decoded at a part of their size"),

@@ -64,7 +64,8 @@ def steps_of(setting: Setting, found: Found, running: Running) -> Steps:
         elif isinstance(edit, MemoryFormat):
             _add(made, _in_format(edit.name, found), _formatted(edit.name))
         elif isinstance(edit, OfModel):
-            _add(made, _of_model(edit.text, found), f"call `model.{edit.text}` before the training loop")
+            call = edit.call(value)
+            _add(made, _of_model(call, found), f"call `model.{call}` before the training loop")
         elif isinstance(edit, Uncompiled):
             made.steps.append(_uncompiled(found, running))
         elif isinstance(edit, Removal):

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from statistics import median
+
+from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer, knob_obstacle
 from bottleneck_doctor.knobs import compiled
 from bottleneck_doctor.runtime.wire.messages import Found
 
+SHORT_STEP = 0.03
+"""Seconds. If a step takes less, much of it may go into starting kernels, which a CUDA graph does at once. Ours."""
+
 
 def propose(found: Found) -> Offer | NotApplicable:
-    asked_for = "" if found.device.startswith("cuda") else _ON_CPU
-    return knob_obstacle(found, compiled.NAME) or Offer(({compiled.NAME: True},), on_request=asked_for)
+    on_device = found.device.startswith("cuda")
+    settings: tuple[Setting, ...] = ({compiled.NAME: True},)
+    if on_device and found.step_seconds and median(found.step_seconds) < SHORT_STEP:
+        settings += ({compiled.NAME: compiled.GRAPHS},)
+    asked_for = "" if on_device else _ON_CPU
+    return knob_obstacle(found, compiled.NAME) or Offer(settings, on_request=asked_for)
 
 
 _ON_CPU = (
@@ -28,7 +38,8 @@ FIX = Fix(
     source="https://docs.pytorch.org/tutorials/intermediate/torch_compile_tutorial.html",
     risk="numerics",
     how=(
-        "Call `model.compile()` once, before the training loop. In transformers' `TrainingArguments`, set "
+        "Call `model.compile()` once, before the training loop; if kernels of a GPU are short, with "
+        '`mode="reduce-overhead"`, which starts them by CUDA graphs. In transformers\' `TrainingArguments`, set '
         "`torch_compile=True`; in Lightning, call `trainer.fit(torch.compile(model))`."
     ),
     target="compute",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bottleneck_doctor.documents.report import Setting
 from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer, copies_obstacle
+from bottleneck_doctor.knobs import non_blocking
 from bottleneck_doctor.runtime.wire.messages import Found
 
 
@@ -12,7 +14,8 @@ def propose(found: Found) -> Offer | NotApplicable:
         return obstacle
     if found.pin_memory:
         return NotApplicable("already on")
-    return Offer(({"pin_memory": True},))
+    copies: Setting = {non_blocking.NAME: True} if non_blocking.calls(found) else {}
+    return Offer(({"pin_memory": True, **copies},))
 
 
 FIX = Fix(

@@ -186,12 +186,12 @@ class MemoryFormat:
 
 @dataclass(frozen=True)
 class OfModel:
-    """A method of the model, called once before the training loop."""
+    """A method of the model, called once before the training loop. `call`: that call, by the value."""
 
-    text: str
+    call: Callable[[SettingValue], str]
 
     def code(self, value: SettingValue, device: str) -> str | None:
-        return f"model.{self.text}"
+        return f"model.{self.call(value)}"
 
 
 @dataclass(frozen=True)

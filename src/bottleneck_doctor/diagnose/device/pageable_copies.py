@@ -49,5 +49,5 @@ RULE = Rule(
     judge=judge,
     source="https://pytorch.org/docs/stable/notes/cuda.html#use-pinned-memory-buffers",
     advice="Pass `pin_memory=True` to the DataLoader and `non_blocking=True` to `.to(device)`.",
-    fixes=("pinned-memory",),
+    fixes=("pinned-memory", "non-blocking-copies"),
 )

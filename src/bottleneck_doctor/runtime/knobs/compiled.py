@@ -1,4 +1,5 @@
-"""`compiled`: root modules compiled in place, as `module.compile()` does. The effect is that torch compiled a graph.
+"""`compiled`: root modules compiled in place, as `module.compile()` does, or in the mode that the value names. The
+effect is that torch compiled a graph.
 
 The first step of a window compiles, in the lead-in. What was compiled is kept for later windows of the process. If
 torch compiles again while a window is timed, because a batch has another shape, that window has failed.
@@ -19,8 +20,9 @@ from ._modules import is_compiled
 
 AGAIN = "torch compiled the model again in the middle of the window, because a batch had another shape"
 
-_kept: Dict[int, Any] = {}
-"""What roots were compiled to, by their ids. Each value holds its root, so no other object gets that id."""
+_kept: Dict[Tuple[int, str], Any] = {}
+"""What roots were compiled to, by their ids and the mode ("" for torch's own). Each value holds its root, so no other
+object gets that id."""
 
 
 class Compiled(Knob):
@@ -29,16 +31,21 @@ class Compiled(Knob):
     def __init__(self) -> None:
         self._before: List[Tuple[Any, Any]] = []
         self._timed: Optional[int] = None
+        self._least = 0
+        """How many graphs there were before those of this mode."""
 
     def apply(self, value: Any, context: GuestContext) -> None:
         self._timed = None
         self.gave_up = ""
-        for root in context.steps.roots:
+        mode = value if isinstance(value, str) else ""
+        roots = context.steps.roots
+        self._least = 0 if all((id(root), mode) in _kept for root in roots) else compiled_graphs()
+        for root in roots:
             self._before.append((root, getattr(root, "_compiled_call_impl", None)))
-            if id(root) not in _kept:
-                root.compile()
-                _kept[id(root)] = root._compiled_call_impl
-            root._compiled_call_impl = _kept[id(root)]
+            if (id(root), mode) not in _kept:
+                root.compile(**{"mode": mode} if mode else {})
+                _kept[id(root), mode] = root._compiled_call_impl
+            root._compiled_call_impl = _kept[id(root), mode]
 
     def before_step(self, context: GuestContext) -> None:
         if self._timed is not None and compiled_graphs() > self._timed:
@@ -53,7 +60,7 @@ class Compiled(Knob):
             root._compiled_call_impl = compiled
 
     def effect(self, value: Any, context: GuestContext) -> Optional[bool]:
-        return compiled_graphs() > 0
+        return compiled_graphs() > self._least
 
     @classmethod
     def obstacle(cls, steps: Steps, loader: Any = None) -> Optional[str]:

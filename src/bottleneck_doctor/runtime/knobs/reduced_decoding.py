@@ -293,7 +293,10 @@ def _watched(dataset: Any, index: int, smaller: Any = None) -> Tuple[PictureCoun
 def _is_as_good(dataset: Any, taken: _Taken, sizes: Sizes, calls: Set[Call]) -> bool:
     """Whether a sample is the same with pictures that are decoded smaller."""
     taken.before.put_back()
-    watch, sample, _ = _watched(dataset, taken.place, reduced(sizes, calls))
+    try:
+        watch, sample, _ = _watched(dataset, taken.place, reduced(sizes, calls))
+    except Exception:  # A mask of another size, or a crop that the picture has no room for.
+        return False
     drew = taken.before.drew()
     pictures = watch.told("")
     if pictures is None or not watch.reduced:
