@@ -132,6 +132,17 @@ def prepared(name: str) -> Callable[[Found], Preparation | None]:
     return prepares
 
 
+def told_calls(found: Found, name: str) -> list[tuple[str, Site]]:
+    """The calls that the guest told for the knob of this name: what is called, and where. Empty where it told none."""
+    calls = (told(found, name) or {}).get("calls")
+    kept = []
+    for each in calls if isinstance(calls, list) else ():
+        match each:
+            case [str(called), str(file), int(line)]:
+                kept.append((called, Site(file=file, line=line)))
+    return kept
+
+
 def told_obstacle(found: Found, name: str) -> str | None:
     """Why the guest could not use the knob of this name, "" where it could; None where it has not looked."""
     obstacle = (told(found, name) or {}).get("obstacle")

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bottleneck_doctor.knobs._edits import GivenArgument
-from bottleneck_doctor.knobs._spec import KnobSpec, told
+from bottleneck_doctor.knobs._spec import KnobSpec, told_calls
 from bottleneck_doctor.runtime.wire.messages import Found, Site
 
 NAME = "attention_weights"
@@ -14,13 +14,7 @@ NAME = "attention_weights"
 
 def calls(found: Found) -> Sequence[tuple[str, Site]]:
     """The calls whose weights nothing reads: by what name, and where."""
-    seen = (told(found, NAME) or {}).get("calls")
-    kept = []
-    for each in seen if isinstance(seen, list) else ():
-        match each:
-            case [str(name), str(file), int(line)]:
-                kept.append((name, Site(file=file, line=line)))
-    return kept
+    return told_calls(found, NAME)
 
 
 KNOB = KnobSpec(

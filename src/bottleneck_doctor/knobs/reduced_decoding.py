@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bottleneck_doctor.knobs._edits import ReducedPictures, SmallerPictures
-from bottleneck_doctor.knobs._spec import KnobSpec, told, told_obstacle
-from bottleneck_doctor.runtime.wire.messages import Found, Site
+from bottleneck_doctor.knobs._spec import KnobSpec, told, told_calls, told_obstacle
+from bottleneck_doctor.runtime.wire.messages import Found
 
 NAME = "reduced_decoding"
 
@@ -18,14 +18,9 @@ def smaller(found: Found) -> SmallerPictures | None:
     """How the user's pictures can be decoded smaller; None where they can't."""
     seen = told(found, NAME) or {}
     match seen:
-        case {"obstacle": "", "library": str(library), "side": int(side), "factor": int(factor), "calls": list(calls)}:
-            return SmallerPictures(library, side, factor, tuple(map(_call, calls)), seen.get("folder") is True)
+        case {"obstacle": "", "library": str(library), "side": int(side), "factor": int(factor)}:
+            return SmallerPictures(library, side, factor, tuple(told_calls(found, NAME)), seen.get("folder") is True)
     return None
-
-
-def _call(call: list[object]) -> tuple[str, Site]:
-    name, file, line = call
-    return str(name), Site(file=str(file), line=int(str(line)))
 
 
 KNOB = KnobSpec(
