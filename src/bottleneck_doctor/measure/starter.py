@@ -60,7 +60,7 @@ class Side:
     """Where ranks on other hosts reach this side's supervisor."""
     setting: Setting = field(default_factory=dict)
     """What all of its windows are taken under; empty: what the script has."""
-    tries: frozenset[str] | None = None
+    tries: frozenset[str] | None = frozenset()
     """Names of the knobs that its windows may have beside those of `setting`; None: any."""
 
 

@@ -175,7 +175,6 @@ class Drawing:
                 protector=protector,
                 launched=bool(training.start.launcher),
                 listen=training.start.listen,
-                tries=frozenset(),
             )
         finally:
             protector.close()

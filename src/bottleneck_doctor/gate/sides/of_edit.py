@@ -71,7 +71,6 @@ def of_edit(start: Start, edit: Edit, called: str, *, steadied: bool) -> Iterato
             protector=protect(cwd, start.entrypoint()),
             launched=bool(start.launcher),
             listen=base_address,
-            tries=frozenset(),
         )
         head = Started(
             name="head",
@@ -82,7 +81,6 @@ def of_edit(start: Start, edit: Edit, called: str, *, steadied: bool) -> Iterato
             protector=place.protector,
             launched=bool(start.launcher),
             listen=head_address,
-            tries=frozenset(),
             setting=edit.setting,
         )
         yield Compared(

@@ -54,7 +54,6 @@ def of_revisions(
                 protector=protector(tree.cwd, entrypoint),
                 launched=bool(start.launcher),
                 listen=base_address,
-                tries=frozenset(),
             )
             head = Started(
                 name="head",
@@ -65,7 +64,6 @@ def of_revisions(
                 protector=protector(revisions.cwd, start.entrypoint()),
                 launched=bool(start.launcher),
                 listen=head_address,
-                tries=frozenset(),
             )
             sides = (base, head)
         yield Compared(

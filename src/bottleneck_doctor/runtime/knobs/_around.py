@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Iterator
 
 
 class Around:
@@ -38,8 +38,14 @@ class Around:
         setattr(self._doctor_dataset, name, value)
 
 
+def layers(dataset: Any) -> Iterator[Any]:
+    """The dataset, and what stands within it, the outermost first: the last one is no `Around`."""
+    yield dataset
+    while isinstance(dataset, Around):
+        dataset = vars(dataset)["_doctor_dataset"]
+        yield dataset
+
+
 def stands_around(dataset: Any, kind: type) -> bool:
     """Whether a dataset is of this kind of `Around`, or another kind around one of these."""
-    while isinstance(dataset, Around) and not isinstance(dataset, kind):
-        dataset = vars(dataset)["_doctor_dataset"]
-    return isinstance(dataset, kind)
+    return any(isinstance(each, kind) for each in layers(dataset))

@@ -12,8 +12,8 @@ import weakref
 from typing import Any, Callable, List, Optional, Tuple
 
 from . import GuestContext, Knob, Refused
+from ._around import layers
 from ._memory import host_free
-from ._tail import WithoutTail
 
 MEMORY_PART = 0.5
 """What holds all samples may take this share of the memory that is free."""
@@ -44,10 +44,8 @@ class InMemory(Knob):
 
     def effect_on_loading(self, value: Any, feed: Any) -> Optional[bool]:
         loader = getattr(feed, "loader", None)
-        dataset = getattr(loader, "dataset", None)
-        if isinstance(dataset, WithoutTail):  # `batched_transforms` is on as well.
-            dataset = dataset._doctor_dataset
-        return None if loader is None else self.stands_in(dataset) == bool(value)
+        # `batched_transforms` may be on as well.
+        return None if loader is None else any(map(self.stands_in, layers(loader.dataset))) == bool(value)
 
 
 def made_once(known: List[Tuple[Any, Any]], dataset: Any, make: Callable[[], Any]) -> Any:

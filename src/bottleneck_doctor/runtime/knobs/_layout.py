@@ -25,11 +25,7 @@ def channels_last(shape: Sequence[int]) -> Strides:
 
 def contiguous(shape: Sequence[int]) -> Strides:
     """Strides of a tensor in `torch.contiguous_format`."""
-    made, size = [], 1
-    for length in reversed(list(shape)):
-        made.append(size)
-        size *= length
-    return tuple(reversed(made))
+    return torch.empty(tuple(shape), device="meta").stride()
 
 
 def in_order(tensor: torch.Tensor, strides: Strides) -> torch.Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, List, Optional, Tuple
+from typing import Any, Iterator, List, Optional, Tuple
 
 import torch
 
@@ -34,3 +34,15 @@ def alike(one: Any, other: Any) -> Optional[bool]:
 def _all_alike(pairs: List[Tuple[Any, Any]]) -> Optional[bool]:
     told = [alike(one, other) for one, other in pairs]
     return None if None in told else all(told)
+
+
+def parts(one: Any, other: Any, place: Tuple[Any, ...] = ()) -> Iterator[Tuple[Tuple[Any, ...], Any, Any]]:
+    """The parts of two samples, or batches, that stand at the same place: how one gets there, and both."""
+    if type(one) is type(other) and isinstance(one, dict) and list(one) == list(other):
+        for key in one:
+            yield from parts(one[key], other[key], (*place, key))
+    elif type(one) is type(other) and isinstance(one, (list, tuple)) and len(one) == len(other):
+        for index, (inner, inner_other) in enumerate(zip(one, other)):
+            yield from parts(inner, inner_other, (*place, index))
+    else:
+        yield place, one, other

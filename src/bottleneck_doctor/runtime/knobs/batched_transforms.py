@@ -8,7 +8,7 @@ are copied first. A batch of both kinds is compared before: they must be equal i
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 import torch
 from torch.utils.data import IterableDataset
@@ -17,7 +17,7 @@ from ..loop.steps import Steps
 from ..process.originals import now
 from . import GuestContext, Knob
 from ._generators import Generators
-from ._samples import alike
+from ._samples import alike, parts
 from ._tail import Tail, WithoutTail, name_of, tail_of, written
 from .batched_fetch import same_batch
 
@@ -181,7 +181,7 @@ def _looked_at(loader: Any) -> Any:
     finally:
         before.put_back()
     places: List[Where] = []
-    for place, one, other in _parts(batch, bytes_of_pictures):
+    for place, one, other in parts(batch, bytes_of_pictures):
         if alike(one, other):
             continue
         if not isinstance(other, torch.Tensor) or other.dtype is not torch.uint8:
@@ -200,18 +200,6 @@ def _is_assignable(batch: Any, place: Where) -> bool:
             return False
         batch = batch[step]
     return True
-
-
-def _parts(one: Any, other: Any, place: Where = ()) -> Iterator[Tuple[Where, Any, Any]]:
-    """The parts of two batches that stand at the same place."""
-    if type(one) is type(other) and isinstance(one, dict) and list(one) == list(other):
-        for key in one:
-            yield from _parts(one[key], other[key], (*place, key))
-    elif type(one) is type(other) and isinstance(one, (list, tuple)) and len(one) == len(other):
-        for index, (inner, inner_other) in enumerate(zip(one, other)):
-            yield from _parts(inner, inner_other, (*place, index))
-    else:
-        yield place, one, other
 
 
 KNOB = BatchedTransforms

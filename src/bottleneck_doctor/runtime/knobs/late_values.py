@@ -99,10 +99,9 @@ def _lines_of_the_loop(frame: Optional[FrameType]) -> Dict[Line, bool]:
     record them."""
     trees, found = SourceTrees(), {}
     while frame is not None:
-        code = frame.f_code
-        function = trees.tree(code.co_filename) if code.co_name == "<module>" else trees.function(code)
-        if function is not None:
-            for line, only in taken_values(function, frame.f_lineno).items():
-                found[code.co_filename, line] = only
+        block = trees.block(frame)
+        if block is not None:
+            for line, only in taken_values(block, frame.f_lineno).items():
+                found[frame.f_code.co_filename, line] = only
         frame = frame.f_back
     return found

@@ -87,12 +87,10 @@ def _copies_of_the_loop(frame: Optional[FrameType]) -> Tuple[str, List[Any]]:
     """The file of the user's loop that asks for batches, and the calls in it that copy to a device and wait."""
     trees = SourceTrees()
     while frame is not None:
-        code = frame.f_code
-        tree = trees.tree(code.co_filename)
-        if tree is not None:
-            block = tree if code.co_name == "<module>" else trees.function(code)
-            copies = [] if block is None else waiting_copies(block, frame.f_lineno, tree)
-            if copies:
-                return code.co_filename, copies
+        file, block = frame.f_code.co_filename, trees.block(frame)
+        tree = trees.tree(file)
+        copies = [] if block is None or tree is None else waiting_copies(block, frame.f_lineno, tree)
+        if copies:
+            return file, copies
         frame = frame.f_back
     return "", []

@@ -26,7 +26,7 @@ from ..process.user_code import is_users_file
 from . import Knob
 from ._around import Around, stands_around
 from ._generators import Generators
-from ._samples import alike
+from ._samples import alike, parts
 
 NAME = "reduced_decoding"
 LOOKS = (2, 8)
@@ -311,26 +311,17 @@ def _is_as_good(dataset: Any, taken: _Taken, sizes: Sizes, calls: Set[Call]) -> 
 
 def unlike(one: Any, other: Any) -> Optional[List[Tuple[torch.Tensor, torch.Tensor]]]:
     """The pictures in two samples that are not equal, as numbers. None if anything else is unlike."""
-    if alike(one, other):
-        return []
-    if type(one) is not type(other):
-        return None
-    pairs: List[Tuple[Any, Any]] = []
-    if isinstance(one, dict):
-        if list(one) != list(other):
+    found: List[Tuple[torch.Tensor, torch.Tensor]] = []
+    for _, part, same in parts(one, other):
+        if alike(part, same):
+            continue
+        first, second = _pixels(part), _pixels(same)
+        if type(part) is not type(same) or first is None or second is None or first.shape != second.shape:
             return None
-        pairs = [(one[key], other[key]) for key in one]
-    elif isinstance(one, (list, tuple)):
-        if len(one) != len(other):
+        if first.numel() < LEAST_VALUES:
             return None
-        pairs = list(zip(one, other))
-    if pairs:
-        parts = [unlike(*each) for each in pairs]
-        return None if None in parts else [pair for part in parts if part for pair in part]
-    first, second = _pixels(one), _pixels(other)
-    if first is None or second is None or first.shape != second.shape or first.numel() < LEAST_VALUES:
-        return None
-    return [(first, second)]
+        found.append((first, second))
+    return found
 
 
 def _pixels(value: Any) -> Optional[torch.Tensor]:

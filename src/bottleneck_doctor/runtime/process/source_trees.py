@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any, Dict, Iterator, Optional
 
 from .user_code import is_users_file
@@ -34,6 +34,11 @@ class SourceTrees:
         return next(
             (node for node in found if (node.name, first_line(node)) == (code.co_name, code.co_firstlineno)), None
         )
+
+    def block(self, frame: FrameType) -> Any:
+        """The definition of the function, or the module, whose code runs in a frame; None where it can't be found."""
+        code = frame.f_code
+        return self.tree(code.co_filename) if code.co_name == "<module>" else self.function(code)
 
 
 def functions(tree: ast.AST) -> Iterator[Any]:
