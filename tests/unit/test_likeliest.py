@@ -134,6 +134,21 @@ def test_what_a_large_gain_left_untried_comes_before_what_is_slower_than_it(
     assert (keys.index(AMP) < keys.index("num_workers=1")) is late
 
 
+@pytest.mark.parametrize(("leading", "refines_first"), [("num_workers=2", True), (AMP, False)])
+def test_what_builds_on_a_setting_comes_before_what_is_known_only_if_that_setting_leads(
+    selection: Selection, leading: str, refines_first: bool
+) -> None:
+    """Otherwise the runner-up would have no second process, without which nothing can be said of it."""
+    selection.chosen_after = 1
+    for candidate in selection.candidates:
+        if candidate.with_workers:
+            candidate.base = {"num_workers": 2}
+    speeds = {AMP: 1.5, "num_workers=2": 1.4, "num_workers=1": 1.35} | {leading: 3.0}
+    keys = order(selection, WAITS, speeds)
+    assert keys[0] == leading
+    assert (keys.index("num_workers=2,persistent_workers=True") < keys.index("num_workers=1")) is refines_first
+
+
 @pytest.mark.parametrize(
     ("batch", "computes", "workers"),
     [(0.1, True, 1), (0.5, True, 2), (1.5, True, 2), (1.0, False, 4), (9.0, False, 4), (None, True, 2)],

@@ -84,7 +84,9 @@ def in_turn(
         count = num_workers.alone(each.as_setting())
         off = 0.0 if count is None or likely is None else abs(math.log2(max(1, count) / likely))
         order = candidate.fix.order_on(found.device)
-        turn = Turn.LATE if by_far and not is_dear(each) else Turn.NEW
+        # What builds on a setting that doesn't lead waits until more is known of that setting.
+        leads = candidate.base.items() <= leading.items()
+        turn = Turn.LATE if by_far and leads and not is_dear(each) else Turn.NEW
         # Another number of workers may refine a large gain; another fix may add to it.
         refines = by_far and off > 0
         return (turn, is_dear(each), refines, _of_target(candidate, supply, fed=fed), float(off > 0), order, off)
