@@ -109,6 +109,7 @@ PROGRAMS = (
     _works("spectra.py", "worker-threads"),
     _works("decoded_pictures.py", "cached-inputs"),
     _works("camera_pictures.py", "reduced-decoding"),
+    _works("spawned_epochs.py", "forked-workers"),
     _planted("padded_rows.py", "trimmed-padding"),
     _planted("workers_for_tensors.py", "no-workers"),
     _loads("lightning_fit.py", needs=("lightning",)),

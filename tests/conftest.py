@@ -43,6 +43,7 @@ HARDLY_MEASURING = {
     "test_faults.py",
     "test_files.py",
     "test_flood.py",
+    "test_forked_workers.py",
     "test_found.py",
     "test_handles.py",
     "test_kills.py",

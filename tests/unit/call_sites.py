@@ -14,6 +14,7 @@ WORKERS: Mapping[str, object] = {"num_workers": 4}
 KEPT: Mapping[str, object] = {"num_workers": 4, "persistent_workers": True}
 NONE: Mapping[str, object] = {"num_workers": 0}
 PINNED: Mapping[str, object] = {"pin_memory": True}
+FORKED: Mapping[str, object] = {"multiprocessing_context": "fork"}
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,18 @@ IN_THE_CALL = [
     ),
     one("over a backslash", "loader = \\\n    DataLoader('train', \\\n               4)\n", setting=KEPT),
     one("a value in parentheses", "loader = DataLoader('train', pin_memory=(False))\n", setting=PINNED),
+    one("another start method", "loader = DataLoader('train', num_workers=2)\n", setting=FORKED),
+    one(
+        "a start method by its name",
+        "loader = DataLoader('train', num_workers=2, multiprocessing_context='spawn', timeout=9)\n",
+        setting=FORKED,
+    ),
+    overridden(
+        "a start method's object",
+        "import multiprocessing as mp\n"
+        "loader = DataLoader('train', num_workers=2, multiprocessing_context=mp.get_context('spawn'))\n",
+        setting=FORKED,
+    ),
     overridden("a value that depends", "debug = False\nloader = DataLoader('train', num_workers=0 if debug else 8)\n"),
     overridden(
         "a value that is worked out", "import os\nloader = DataLoader('train', num_workers=min(2, os.cpu_count()))\n"

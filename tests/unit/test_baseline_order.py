@@ -216,6 +216,7 @@ def test_a_check_says_what_there_is_after_some_lost_processes() -> None:
         assert count(ran) == measured
         assert ran.check.status == "cannot_tell"
         assert ran.warnings >= {"script-failed-later", "few-pairs"}
+        assert all("--budget" not in each.sentence for each in ran.check.warnings), "there was time"
 
 
 def test_where_no_process_holds_two_windows_the_crash_is_told() -> None:

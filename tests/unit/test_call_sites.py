@@ -121,7 +121,7 @@ def test_the_loader_gets_what_it_is_to_get(site: Site, folder: Path, monkeypatch
     made = run(folder, words)
     before = got(made, "train")
     assert not has(before, site.setting)
-    setting: Setting = {name: value for name, value in site.setting.items() if isinstance(value, (bool, int))}
+    setting: Setting = {name: value for name, value in site.setting.items() if isinstance(value, (bool, int, str))}
     changes = changes_for(setting, found_at(before), shlex.split(words))
     edited = edited_files(setting, found_at(before), shlex.split(words))
     names = {str(folder / name): name for name in files}
@@ -131,7 +131,8 @@ def test_the_loader_gets_what_it_is_to_get(site: Site, folder: Path, monkeypatch
     notes = " ".join(change.note for change in changes)
     assert site.said in notes
     for change in changes:
-        quoted = re.findall("`([^`]*)`", re.sub("from `[^`]*`", "", Discretion(source=False).document(change).note))
+        note = re.sub("from (the entry )?`[^`]*`", "", Discretion(source=False).document(change).note)
+        quoted = re.findall("`([^`]*)`", note)
         assert not [each for each in quoted if re.fullmatch(r"[*\w.\[\]'()]+", each)], "that is the user's code"
     not_followed = "If it is an option of your program" in notes or "what is written behind it wins" in notes
     assert not_followed == site.overridden

@@ -287,6 +287,7 @@ def test_a_budget_that_is_over_in_the_middle_leaves_the_pairs_before() -> None:
     assert sorted(checked.in_pair(3)[-2:]) == ["end base", "end head"]
     assert pairs_of(checked) == 2
     assert checked.warnings == {"few-pairs"}
+    assert "`--budget 2m`" in checked.check.warnings[0].sentence
     assert checked.machine.now <= 61.0
 
 
@@ -386,6 +387,7 @@ def test_it_ends_after_some_lost_pairs() -> None:
     assert pairs_of(checked) == 1
     assert len(checked.machine.sessions) == 2 * (1 + MOST_BROKEN_PAIRS)
     assert checked.warnings >= {"script-failed-later", "few-pairs"}
+    assert all("--budget" not in each.sentence for each in checked.check.warnings), "there was time"
 
 
 def test_where_no_pair_holds_two_rounds_the_crash_is_told() -> None:

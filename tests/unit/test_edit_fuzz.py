@@ -89,9 +89,14 @@ OPTIONS = {{}}
 OPTIONS['prefetch_factor'] = 2
 """
 SETTINGS = st.fixed_dictionaries(
-    {"num_workers": st.integers(1, 9)}, optional={"persistent_workers": st.booleans(), "pin_memory": st.booleans()}
+    {"num_workers": st.integers(1, 9)},
+    optional={
+        "persistent_workers": st.booleans(),
+        "pin_memory": st.booleans(),
+        "multiprocessing_context": st.just("fork"),
+    },
 )
-DEFAULTS = {"num_workers": 0, "persistent_workers": False, "pin_memory": False}
+DEFAULTS = {"num_workers": 0, "persistent_workers": False, "pin_memory": False, "multiprocessing_context": None}
 
 
 def made_by(source: str) -> dict[str, Any]:

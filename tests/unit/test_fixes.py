@@ -178,6 +178,33 @@ def test_persistent_workers() -> None:
     assert settings("persistent-workers", replace(endless, epoch_batches_seen=12))
 
 
+def test_workers_are_forked_where_they_start_otherwise_and_start_often() -> None:
+    spawned = replace(WITH_WORKERS, start_method="spawn", obstacles={"multiprocessing_context": ""})
+    fork = {"multiprocessing_context": "fork"}
+    assert settings("forked-workers", spawned) == [fork]
+    assert settings("forked-workers", replace(spawned, made_anew=True, persistent_workers=True)) == [fork]
+    proposal = BY_ID["forked-workers"].propose(replace(spawned, num_workers=0))
+    assert isinstance(proposal, Offer)
+    assert proposal.with_workers
+    assert refusal("forked-workers", WITH_WORKERS).startswith("already on")
+    assert "only once" in refusal("forked-workers", replace(spawned, persistent_workers=True))
+    assert "only once" in refusal("forked-workers", replace(spawned, epoch_batches=None))
+    assert "would share" in refusal("forked-workers", replace(spawned, open_handle="an open file"))
+    elsewhere = replace(spawned, obstacles={"multiprocessing_context": "forking is safe on Linux only"})
+    assert "Linux" in refusal("forked-workers", elsewhere)
+    assert "no torch DataLoader" in refusal("forked-workers", BARE)
+
+
+def test_a_program_that_can_have_no_other_workers_gets_forked_ones() -> None:
+    unsafe = replace(
+        FOUND, start_method="forkserver", workers_unsafe="no guard", obstacles={"multiprocessing_context": ""}
+    )
+    (setting,) = settings("forked-workers", unsafe)
+    assert setting == {"num_workers": 4, "multiprocessing_context": "fork"}
+    many = settings("forked-workers", replace(unsafe, usable_cpus=64))
+    assert many == [{"num_workers": 8, "multiprocessing_context": "fork"}]
+
+
 @pytest.mark.parametrize(("current", "proposed"), [(None, 4), (2, 4), (3, 4), (4, 8), (16, 32)])
 def test_prefetch_factor(current: int | None, proposed: int) -> None:
     found = replace(WITH_WORKERS, prefetch_factor=current)

@@ -159,6 +159,17 @@ def test_no_turn_takes_less_than_no_time() -> None:
     assert found[STEP_TIME].verdict == "unchanged"
 
 
+def test_what_counts_as_more_than_it_is_is_told_so() -> None:
+    """From 3 ms to 100 ms is more than 100 %, but the change is that from 50 ms."""
+    pairs = [
+        PairSample(number=n, base=side(0.020 * (1 + noise), turn=0.003), head=side(0.020, turn=0.1))
+        for n, noise in enumerate(NOISE, 1)
+    ]
+    turn = metrics(pairs)["epoch_turn"]
+    assert turn.change == pytest.approx(1.0)
+    assert "by 100 %, from under 50 ms to 100 ms" in turn.sentence
+
+
 def test_turns_that_luck_puts_around_nothing_cancel() -> None:
     seen = side(0.020)
     seen.windows[:] = [
@@ -356,7 +367,10 @@ def test_too_few_pairs_claim_nothing() -> None:
     pairs = [pair(1, 0.02, 0.04), pair(2, 0.02, 0.04)]
     found = judged(pairs, how(2))
     assert verdict.status(found) == "cannot_tell"
-    assert "few-pairs" in [each.slug for each in verdict.weak_evidence(pairs, how(2), found)]
+    (few,) = (each for each in verdict.weak_evidence(pairs, how(2), found, 3) if each.slug == "few-pairs")
+    assert few.sentence.endswith("Give more time: `--budget 3m`.")
+    (few,) = (each for each in verdict.weak_evidence(pairs, how(2), found) if each.slug == "few-pairs")
+    assert "--budget" not in few.sentence
 
 
 def test_the_command_line_wins_over_the_project() -> None:

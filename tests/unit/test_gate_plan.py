@@ -39,3 +39,10 @@ def test_room() -> None:
     assert plan.room_for(3, 10.0, -5.0) == 3
     assert plan.another_fits(10.0, 10.0)
     assert not plan.another_fits(10.0, 9.0)
+
+
+def test_more_time_is_as_long_as_enough_pairs_take_and_longer_than_what_did_not_do() -> None:
+    assert plan.minutes_for(3, 40.0) == 3
+    assert plan.enough_minutes(40.0, budget=60.0) == 3
+    assert plan.enough_minutes(10.0, budget=60.0) == 2
+    assert plan.enough_minutes(10.0, budget=90.0) == 2

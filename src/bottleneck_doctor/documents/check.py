@@ -24,6 +24,8 @@ DEVICE_MEMORY = "device_memory"
 DEVICE_RESERVED = "device_reserved"
 FIRST_STEP = "first_step"
 EPOCH_OVERHEAD = "epoch_turn"
+LEAST_EPOCH_OVERHEAD = 0.05
+"""Seconds below which the start and end of an epoch don't matter; shorter ones count as this."""
 PHASE = "phase_"
 """Ids of phases begin with this."""
 

@@ -320,7 +320,9 @@ class Checking:
             self._compare_losses()
         sentence = self._sentence(new=new)
         if not new:
-            self.warnings += verdict.weak_evidence(self.pairs, self.how, self.judged)
+            in_time = self.endless or len(self.broken) >= MOST_BROKEN_PAIRS
+            minutes = None if in_time else plan.enough_minutes(self._pair_seconds(), self.budget.seconds)
+            self.warnings += verdict.weak_evidence(self.pairs, self.how, self.judged, minutes)
         if self.starter.missing_ranks:
             self.warnings.append(outcome.rank_missing(self.starter.missing_ranks))
         environment = None if new else environment_of(self.starter, steadied=request.steady)

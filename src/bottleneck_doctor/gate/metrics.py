@@ -19,6 +19,7 @@ from bottleneck_doctor.documents.check import (
     EPOCH_OVERHEAD,
     FIRST_STEP,
     HOST_MEMORY,
+    LEAST_EPOCH_OVERHEAD,
     PHASE,
     STEP_TIME,
     Metric,
@@ -32,8 +33,6 @@ from bottleneck_doctor.gate.limits import KINDS, MetricLimit
 from bottleneck_doctor.measure.side_pairs import PairSample
 from bottleneck_doctor.wording.check_words import REVISIONS, SideWords, amount_text, value_text
 
-LEAST_EPOCH_OVERHEAD = 0.05
-"""Seconds below which the start and end of an epoch don't matter; shorter ones count as this."""
 LEAST_PHASE = 0.05
 """Part of a step below which a phase is too small to be a metric of its own."""
 LEAST_PHASE_TOLD = 0.01

@@ -6,6 +6,8 @@ import math
 import random
 from typing import Literal
 
+from bottleneck_doctor.gate.decide import LEAST_PAIRS
+
 Name = Literal["base", "head"]
 
 WINDOW_SECONDS = 0.7
@@ -14,6 +16,8 @@ many."""
 LEAST_ROUNDS, MOST_ROUNDS = 2, 10
 USUAL_SECONDS = 4.0
 """What the windows of a pair take together if starting takes less than that."""
+BESIDE_PAIRS = 1.15
+"""How many times as long as its pairs a check takes, with what checking out and starting take."""
 PAIRS_WANTED = 8
 """This many pairs should fit, unless fewer are asked for. So a slow script first gets fewer windows a pair, and only
 then fewer pairs."""
@@ -46,6 +50,16 @@ def order(count: int, generator: random.Random) -> list[tuple[Name, Name]]:
 def another_fits(pair_seconds: float, left: float) -> bool:
     """Whether there is time for one more pair."""
     return left >= pair_seconds
+
+
+def minutes_for(pairs: int, pair_seconds: float) -> int:
+    """Minutes, in whole ones, that a check of so many pairs takes, or of so many processes."""
+    return max(1, math.ceil(BESIDE_PAIRS * pairs * pair_seconds / 60))
+
+
+def enough_minutes(pair_seconds: float, budget: float) -> int:
+    """The same for as many as a claim needs, where the seconds of a `budget` did not do."""
+    return max(minutes_for(LEAST_PAIRS, pair_seconds), 1 + math.floor(budget / 60))
 
 
 def room_for(pairs: int, pair_seconds: float, left: float) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from bottleneck_doctor.documents.check import STEP_TIME, Culprit, Losses, Metric
 from bottleneck_doctor.documents.measured import Speedup
-from bottleneck_doctor.gate import decide, faster, verdict
+from bottleneck_doctor.gate import decide, faster, plan, verdict
 from bottleneck_doctor.gate import metrics as figures
 from bottleneck_doctor.gate.metrics import Judging
 from bottleneck_doctor.measure.side_pairs import PairSample
@@ -92,9 +92,7 @@ def settled_by(
     told = ["No pair that there was time for would have told."] if given_up else []
     wanted = faster.pairs_wanted(series.known(), threshold, fixed=how.fixed, error_rate=how.rate(STEP_TIME))
     if wanted is not None:
-        # With what starting takes beside the pairs.
-        minutes = max(1, math.ceil(1.15 * wanted * pair_seconds / 60))
-        option = f"`--pairs {wanted}`" if how.fixed else f"`--budget {minutes}m`"
+        option = f"`--pairs {wanted}`" if how.fixed else f"`--budget {plan.minutes_for(wanted, pair_seconds)}m`"
         return " ".join([*told, f"About {wanted} pairs would tell: {option}."])
     told.append(f"Not even {decide.most_looked_at()} pairs would tell, so much do processes differ here.")
     return " ".join([*told, "Run it on a machine where nothing else runs, or give a larger `--threshold`."])

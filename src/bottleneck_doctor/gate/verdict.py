@@ -9,7 +9,7 @@ from statistics import median
 
 from bottleneck_doctor.documents.check import PHASE, STEP_TIME, Culprit, Metric, Status
 from bottleneck_doctor.documents.report import Warning
-from bottleneck_doctor.gate import faster
+from bottleneck_doctor.gate import faster, plan
 from bottleneck_doctor.gate import metrics as figures
 from bottleneck_doctor.gate.decide import LEAST_PAIRS
 from bottleneck_doctor.gate.futility import Futility
@@ -227,8 +227,7 @@ def least_judged(metric: Metric, floor: float) -> str:
 
 def way_out(metric: Metric, known: Futility, pair_seconds: float) -> str:
     """What would settle it, in a sentence or two."""
-    # With what checking out and starting take beside the pairs.
-    more = "" if known.pairs is None else f"`--budget {max(1, math.ceil(1.15 * known.pairs * pair_seconds / 60))}m`"
+    more = "" if known.pairs is None else f"`--budget {plan.minutes_for(known.pairs, pair_seconds)}m`"
     if known.floor > MOST_USEFUL:
         return f"{QUIETER}, or give more time: {more}." if more else f"{QUIETER}; more time here would not help."
     floor = _rounded_up(known.floor)
@@ -250,17 +249,14 @@ def _rounded_up(share: float) -> float:
     return math.ceil(share * step - 1e-9) / step
 
 
-def weak_evidence(pairs: Sequence[PairSample], how: Judging, metrics: Sequence[Metric]) -> list[Warning]:
-    """Warnings about what makes the verdicts weaker."""
+def weak_evidence(
+    pairs: Sequence[PairSample], how: Judging, metrics: Sequence[Metric], minutes: int | None = None
+) -> list[Warning]:
+    """Warnings about what makes the verdicts weaker. `minutes`: what enough pairs would take; None if it was not the
+    time that ended measuring."""
     found = []
     if len(pairs) < LEAST_PAIRS:
-        found.append(
-            Warning(
-                slug="few-pairs",
-                sentence=f"Only {words.count_text(len(pairs), 'pair')} of processes could be measured and "
-                f"{LEAST_PAIRS} are needed, so nothing is claimed. Give more time with `--budget`.",
-            )
-        )
+        found.append(few_pairs(f"{words.count_text(len(pairs), 'pair')} of processes", minutes))
     for metric, known in futilities(pairs, how, metrics):
         # Of an edit the outcome itself says so.
         if known is not None and metric.threshold < known.floor and not how.both_ways(metric.id):
@@ -275,6 +271,16 @@ def weak_evidence(pairs: Sequence[PairSample], how: Judging, metrics: Sequence[M
     found += _other_loop(pairs, how.sides)
     found += _stalls(pairs, how.sides)
     return found
+
+
+def few_pairs(counted: str, minutes: int | None) -> Warning:
+    """So few that nothing is claimed. `counted`: how many there are of what. `minutes`: what enough of them would take;
+    None if it was not the time that ended measuring."""
+    more = "" if minutes is None else f" Give more time: `--budget {minutes}m`."
+    return Warning(
+        slug="few-pairs",
+        sentence=f"Only {counted} could be measured and {LEAST_PAIRS} are needed, so nothing is claimed.{more}",
+    )
 
 
 def _stalls(pairs: Sequence[PairSample], sides: SideWords) -> list[Warning]:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bottleneck_doctor.documents.check import (
+    EPOCH_OVERHEAD,
+    LEAST_EPOCH_OVERHEAD,
     PHASE,
     STEP_TIME,
     Check,
@@ -134,9 +136,12 @@ def is_shown(metric: Metric) -> bool:
 
 
 def value_text(metric: Metric, value: float | None) -> str:
-    """A figure with its unit; a dash where there is none."""
+    """A figure with its unit; a dash where there is none. What counts as more than it is gets the words `under 50 ms`,
+    since the change beside it is that from 50 ms."""
     if value is None or not math.isfinite(value):
         return words.DASH
+    if metric.id == EPOCH_OVERHEAD and value < LEAST_EPOCH_OVERHEAD:
+        return f"under {words.duration_text(LEAST_EPOCH_OVERHEAD)}"
     if metric.unit == "seconds":
         return words.duration_text(value)
     return words.share_text(value) if metric.unit == "share" else words.bytes_text(value)

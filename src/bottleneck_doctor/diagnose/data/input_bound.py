@@ -39,6 +39,7 @@ RULE = Rule(
     "process.",
     fixes=(
         "workers",
+        "forked-workers",
         "prefetch-factor",
         "intra-op-threads",
         "batched-fetch",

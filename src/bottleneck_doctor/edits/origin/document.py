@@ -49,7 +49,7 @@ class Document(Definition):
         return Origin(
             path=self.path,
             line=node.start_mark.line + 1,
-            said=f"`{name}`",
+            said=f"the entry `{name}`",
             edited=lambda value: replaced(text, node, self.keys, value),
             now=_value(node),
             command=command,

@@ -112,7 +112,7 @@ class Drawing:
                     if not self.draws and broken.live.found is None:
                         break
                     self._note_broken(broken)
-                    if len(self._broken) >= MOST_BROKEN_PAIRS:
+                    if self.broke_off:
                         break
                 except OutOfTime:
                     break
@@ -122,6 +122,11 @@ class Drawing:
             raise failure(self._broken[0]) if self._broken else no_result.out_of_time(self._budget.spent())
         if self._starter.missing_ranks:
             self.warnings.append(outcome.rank_missing(self._starter.missing_ranks))
+
+    @property
+    def broke_off(self) -> bool:
+        """Whether it ended because processes failed."""
+        return len(self._broken) >= MOST_BROKEN_PAIRS
 
     def seconds_each(self) -> float:
         """Seconds that a process takes, including its start."""

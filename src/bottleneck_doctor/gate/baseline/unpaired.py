@@ -238,9 +238,14 @@ def _made(
 
 
 def weak_evidence(
-    times: Sequence[Sequence[Draw]], head: Sequence[Draw], how: Judging, found: Sequence[Metric]
+    times: Sequence[Sequence[Draw]],
+    head: Sequence[Draw],
+    how: Judging,
+    found: Sequence[Metric],
+    minutes: int | None = None,
 ) -> list[Warning]:
-    """Warnings about what makes the verdicts weaker."""
+    """Warnings about what makes the verdicts weaker. `minutes`: what enough processes would take; None if it was not
+    the time that ended measuring."""
     said = []
     if len(times) < against.LEAST_TIMES:
         said.append(
@@ -253,13 +258,7 @@ def weak_evidence(
             )
         )
     if len(head) < decide.LEAST_PAIRS:
-        said.append(
-            Warning(
-                slug="few-pairs",
-                sentence=f"Only {processes_text(len(head))} could be measured and {decide.LEAST_PAIRS} are needed, so "
-                "nothing is claimed. Give more time with `--budget`.",
-            )
-        )
+        said.append(verdict.few_pairs(processes_text(len(head)), minutes))
     by_name = {each.id: each for each in series(times, head)}
     for metric in verdict.deciding(found) if len(times) >= against.LEAST_TIMES else []:
         floor = by_name[metric.id].floor(how) if metric.verdict == "cannot_tell" else None
