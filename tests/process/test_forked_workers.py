@@ -77,6 +77,20 @@ def test_a_program_without_a_main_guard_can_have_forked_workers_and_no_others(gu
     assert script.window({}, lead_in=2, steps=4).status == "ok"
 
 
+def test_where_forked_workers_fail_the_training_goes_on_with_its_own(guest: StartGuest) -> None:
+    """As a dataset does that computes on the GPU."""
+    program = GUARDED.replace("import torch\n", "import torch\nparent = os.getpid()\n", 1)
+    fails = "        if os.getppid() == parent:\n            raise RuntimeError('not in a fork')\n"
+    script = guest(
+        program.replace("        time.sleep(self.seconds)\n", f"{fails}        time.sleep(self.seconds)\n"), "10000"
+    )
+    script.found()
+    done = script.window(ON, lead_in=1, steps=4)
+    assert done.status == "failed"
+    assert "not in a fork" in done.reason
+    assert script.window({}, lead_in=1, steps=4).status == "ok"
+
+
 @pytest.mark.slow(together=True)
 @pytest.mark.parametrize(
     ("program", "noted", "changed"),

@@ -16,8 +16,8 @@ PARTS = {
 ADVICE = {
     "evaluation": "Evaluate less often or on fewer samples, or in larger batches.",
     "saving": "Save less often, only what is needed, or in another thread.",
-    "first_batch": "Keep workers alive with `persistent_workers=True`, and make starting them cheap: a small dataset "
-    "object that opens its files when it is first used.",
+    "first_batch": "Make the loader once, and keep its workers alive with `persistent_workers=True`. Make starting "
+    "them cheap: a small dataset object that opens its files when it is first used.",
     "in_mode": "If it generates samples there, let it make fewer, or less often.",
 }
 IN_MODE = "computing with the model in evaluation mode"
