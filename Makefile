@@ -41,7 +41,7 @@ format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# The schemas are generated from the dataclasses; they are compared and then left as they were.
+# The schemas are generated from the dataclasses, and a page from the catalogue; they are compared and left as they were.
 generated: $(VENV)/.installed
 	@$(BIN)/python -c "import pathlib, sys; from bottleneck_doctor.documents.report import json_schema; \
 	sys.exit(pathlib.Path('docs/report.schema.json').read_bytes() != json_schema() and \
@@ -52,6 +52,7 @@ generated: $(VENV)/.installed
 	@$(BIN)/python -c "import pathlib, sys; from bottleneck_doctor.documents.stored_baseline import json_schema; \
 	sys.exit(pathlib.Path('docs/baseline.schema.json').read_bytes() != json_schema() and \
 	'docs/baseline.schema.json is out of date: run .venv/bin/python -m bottleneck_doctor.documents.stored_baseline')"
+	@$(BIN)/python docs/make_fixes.py --check
 	@echo "generated files are up to date"
 
 $(BIN)/python:
