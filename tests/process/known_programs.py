@@ -126,7 +126,7 @@ KNOWN = (
         found={"start_method": "spawn"},
         load=0.02,
         compute=0.0,
-        right=None,
+        right={**TWO, "multiprocessing_context": "fork"},
         refused={"workers": "no `if __name__ == '__main__':` guard", "prefetch-factor": ""},
     ),
     Known(name="gan", arguments=("80",), found={"period": 2}, slow=True),

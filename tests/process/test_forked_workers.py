@@ -64,19 +64,6 @@ def test_a_window_has_workers_that_start_at_once(guest: StartGuest) -> None:
     assert (loading.status, loading.effect) == ("ok", dict.fromkeys(ON, True))
 
 
-def test_a_program_without_a_main_guard_can_have_forked_workers_and_no_others(guest: StartGuest) -> None:
-    script = guest(UNGUARDED, "10000")
-    found = script.found()
-    assert "guard" in found.workers_unsafe
-    proposal = FIX.propose(found)
-    assert isinstance(proposal, Offer)
-    (setting,) = proposal.settings
-    done = script.window(setting, lead_in=4, steps=8)
-    assert (done.status, done.reason) == ("ok", "")
-    assert done.effect == dict.fromkeys(setting, True)
-    assert script.window({}, lead_in=2, steps=4).status == "ok"
-
-
 def test_where_forked_workers_fail_the_training_goes_on_with_its_own(guest: StartGuest) -> None:
     """As a dataset does that computes on the GPU."""
     program = GUARDED.replace("import torch\n", "import torch\nparent = os.getpid()\n", 1)

@@ -239,6 +239,22 @@ def test_what_brings_nothing_leaves_its_time_to_what_may(selection: Selection) -
     assert not set(rungs[:-1]) - {"num_workers=4"} & keys(selection.probes(4, first_block=True))
 
 
+@pytest.mark.parametrize(("gain", "again"), [(1.05, False), (1.15, True)])
+def test_beside_a_large_gain_a_small_one_is_measured_once(selection: Selection, gain: float, again: bool) -> None:
+    def loading(setting: Setting, mode: str) -> float:
+        # Two workers do; one is not enough, but is a part of what is.
+        speed = 1.08 if setting.get("num_workers") == 1 else 3.0 if "num_workers" in setting else 1.0
+        return speed * (gain if "autocast" in setting else 1.0)
+
+    machine = Machine(selection, loading)
+    machine.block(1)
+    selection.choose(1)
+    selection.climb()
+    asked = keys(machine.block(2))
+    assert {"num_workers=2", "autocast=bfloat16,num_workers=2"} <= asked
+    assert ("autocast=bfloat16" in asked) is again
+
+
 def test_where_nothing_helps_time_goes_into_making_sure(selection: Selection) -> None:
     def idle(setting: Setting, mode: str) -> float:
         return 1.4 if mode == "loader_only" or setting.get("replay") else 1.0

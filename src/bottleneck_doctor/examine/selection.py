@@ -29,8 +29,9 @@ from bottleneck_doctor.wording import words
 
 CLEARLY_LOSING = 0.93
 """A setting below this part of the best speed of its fix is measured no more often than a claim needs."""
-WORTH_STARTS = 1.1
-"""If something else brings a lot, pairs of processes are not started for a fix that can't bring this much."""
+WORTH_IT = 1.1
+"""If something else brings a lot, no pairs of processes are started for a fix that can't bring this much, and a single
+process measures one that does not seem to."""
 CEILING_SESSIONS = 1
 """Sessions that measure a ceiling. It bounds what fixes can bring, and nothing is claimed from it, so one is enough."""
 LEAST_TOLD = 0.0005
@@ -208,7 +209,7 @@ class Selection:
         """Drop fixes that can only save time of the kernel, if that time is too short. `share`: the part of the time of
         the training as written in which the kernel works; None if it is not known: then nothing is dropped."""
         worth = 1.0 if share is None else 1 / max(1e-9, 1 - share)
-        least = WORTH_STARTS if self.focused() else WORTH_TRYING
+        least = WORTH_IT if self.focused() else WORTH_TRYING
         for candidate in self.beside:
             if share is not None and candidate.of_kernel and candidate.settings and worth < least:
                 candidate.settings = []
@@ -232,9 +233,8 @@ class Selection:
             share = sum(shares[part] for part in parts)
             if 1 / max(1e-9, 1 - DISTURBED * share) < WORTH_TRYING:
                 candidate.settings = []
-                candidate.refusal = (
-                    f"{TOO_LITTLE}: {words.parts_text(parts)} only {words.share_text(share)} of the time"
-                )
+                told = words.share_text(share)
+                candidate.refusal = f"{TOO_LITTLE}: {words.parts_text(parts)} only {told} of the time"
 
     # -- in the selection ------------------------------------------------------------------------------------------
 
@@ -242,11 +242,10 @@ class Selection:
         """The probes that are worth a window now, with priorities: the ladder first, then what leads, the losing last.
 
         A setting that clearly loses gets one block in each of the sessions that a claim needs, and no more. Only
-        settings that may still win get more sessions than that, and further blocks once the choice is made: the best
-        setting of each fix, as long as it seems to bring something, and the best rung. Dropping the other settings
-        makes no false claims, because it never makes a setting look faster. Once one of them brings a lot, a single
-        session is enough for those that seem to bring nothing. `settled`: return the probes as they will be once all
-        settings have the sessions that a claim needs.
+        settings that may still win get further ones once the choice is made: the best setting of each fix, as long as
+        it seems to bring something, and the best rung. Dropping the others makes no false claims, because it never
+        makes a setting look faster. Once one of them brings a lot, a single session is enough for those that seem to
+        bring little. `settled`: return the probes as they will be once all have the sessions that a claim needs.
         """
         speeds = self.speeds()
         sessions = self.measured.sessions_by_key()
@@ -273,11 +272,14 @@ class Selection:
         winning = max((Standing.LEADING, *(standing for _, standing in standings)))
         promising = [whole for whole, standing in standings if standing is Standing.PROMISING]
         fastest: Setting = max(promising, key=lambda whole: speeds.get(labels.key_of(whole), 0.0), default={})
-        for whole, standing in standings:
+        for whole, seen in standings:
+            key = labels.key_of(whole)
+            # What changes a part of the fastest may be as fast, and is the smaller change.
+            leads = whole == fastest or (whole.items() < fastest.items() and seen is Standing.PROMISING)
+            little = focused and not leads and speeds.get(key, math.inf) < WORTH_IT
+            standing = min(seen, Standing.LEADING) if little else seen
             again = first_block or standing >= (Standing.LEADING if self.chosen_after else Standing.BEHIND)
-            if again and (standing is winning or not enough(labels.key_of(whole), standing)):
-                # What changes a part of it may be as fast, and is the smaller change.
-                leads = whole == fastest or (whole.items() < fastest.items() and standing is Standing.PROMISING)
+            if again and (standing is winning or not enough(key, standing)):
                 add(whole, _priority(standing, chosen=self.chosen_after > 0, leads=leads))
         return [each for each in (*chosen.values(), *self._ceilings(session, sessions)) if self.alive(each)]
 
@@ -336,9 +338,8 @@ class Selection:
 
     def unmeasured(self) -> bool:
         """Whether some setting has no window yet, including combinations and settings that the choice added."""
-        return not self.explored() or not {labels.key_of(setting) for _, setting in self.ladder.rungs} <= set(
-            self.speeds()
-        )
+        rungs = {labels.key_of(setting) for _, setting in self.ladder.rungs}
+        return not self.explored() or not rungs <= self.speeds().keys()
 
     def choose(self, session: int) -> None:
         """Choose the best settings after the first full block: add numbers of workers around the best one, and give
