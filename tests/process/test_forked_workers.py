@@ -1,4 +1,5 @@
-"""Workers that are forked in place of spawned: a window has them, they start at once, and the edit is the same."""
+"""Workers that are forked in place of spawned: a window has them, they start at once, and the edit is the same. Programs
+that can have no others are in `known_programs.py`."""
 
 from __future__ import annotations
 
@@ -48,6 +49,7 @@ for epoch in range(int(sys.argv[1])):
 )
 
 
+@pytest.mark.slow(together=True)
 def test_a_window_has_workers_that_start_at_once(guest: StartGuest) -> None:
     script = guest(GUARDED, "10000")
     found = script.found()
@@ -64,6 +66,7 @@ def test_a_window_has_workers_that_start_at_once(guest: StartGuest) -> None:
     assert (loading.status, loading.effect) == ("ok", dict.fromkeys(ON, True))
 
 
+@pytest.mark.slow(together=True)
 def test_where_forked_workers_fail_the_training_goes_on_with_its_own(guest: StartGuest) -> None:
     """As a dataset does that computes on the GPU."""
     program = GUARDED.replace("import torch\n", "import torch\nparent = os.getpid()\n", 1)
