@@ -1,5 +1,7 @@
-"""Workers that are forked in place of spawned: a window has them, they start at once, and the edit is the same. Programs
-that can have no others are in `known_programs.py`."""
+"""Workers that are forked in place of spawned: a window has them, they start at once, and the edit is the same.
+
+A program that can have no others is in `known_programs.py`.
+"""
 
 from __future__ import annotations
 
