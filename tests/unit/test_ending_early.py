@@ -64,6 +64,8 @@ def test_it_ends_once_it_is_sure(budget: float | None) -> None:
     known = examined.result.method.claimed_after_seconds
     assert known is not None
     assert moment == pytest.approx(known, abs=1.0)
+    second = [each for each in examined.machine.happened if each.session == 2 and each.name == "num_workers=2"]
+    assert known < second[0].ended + 10.0, "it is told in the midst of the second process"
     assert known < after
     # All that is left is what explains: nothing that counts is measured any more.
     counted = [each for each in examined.machine.happened if each.name not in ("phases", "sampled", "trace", "lines")]

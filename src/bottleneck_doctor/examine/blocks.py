@@ -307,6 +307,13 @@ class Blocks:
                 raise OutOfTime
             if self.selection.alive(each):
                 self._quiet.measure(live.session, each)
+            if each.key == BASELINE:
+                self._tell_claim()
+
+    def _tell_claim(self) -> None:
+        """Tell a large gain once windows as written stand around it in as many processes as its claim needs."""
+        if self._sessions is None and self.held() >= looks.FIRST and self.selection.focused():
+            self.interim.tell_claim(looks.evidence_of(self.selection, self.beside))
 
     def _measure_ceilings(self, live: Live) -> None:
         """Measure what no fix can exceed. This comes first, so that fixes that cannot pay are not tried."""

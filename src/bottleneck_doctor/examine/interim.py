@@ -46,13 +46,21 @@ class Interim:
         measure first. `more`: whether there would be one."""
         seen = looks.Look(evidence)
         elapsed = self._starter.budget.elapsed()
-        if self.claimed_after is None and seen.large is not None:
-            self.claimed_after = elapsed
-            device = self._selection.found.device
-            self._starter.progress.note(telling.claimed(elapsed, *seen.large, device, goes_on=more))
+        self._claim(seen, goes_on=more)
         enough = seen.is_enough(coming, confirms=self._confirming is not None)
         self.left_to_confirming = more and not enough and seen.large is not None and self._confirms_instead(probes)
         self.sure_after = elapsed if enough or self.left_to_confirming else None
+
+    def tell_claim(self, evidence: JudgeEvidence) -> None:
+        """Tell a large gain as soon as it is sure, in the midst of a process. Nothing ends with that."""
+        if self.claimed_after is None:
+            self._claim(looks.Look(evidence), goes_on=True)
+
+    def _claim(self, seen: looks.Look, *, goes_on: bool) -> None:
+        if self.claimed_after is None and seen.large is not None:
+            self.claimed_after = elapsed = self._starter.budget.elapsed()
+            device = self._selection.found.device
+            self._starter.progress.note(telling.claimed(elapsed, *seen.large, device, goes_on=goes_on))
 
     def is_not_enough(self) -> None:
         """No look could find anything: too few processes hold a comparison."""
