@@ -16,12 +16,13 @@ from . import Knob
 
 NAME = "multiprocessing_context"
 _ATTRIBUTE = "_DataLoader__multiprocessing_context"
-"""Where torch keeps it: the attribute itself can't be set where there are no workers yet."""
+"""Where torch keeps it. The attribute of the argument's name is a property that reads this one."""
 
 
 class MultiprocessingContext(Knob):
     name = NAME
     layer = "loader"
+    argument = True
 
     @classmethod
     def obstacle(cls, steps: Steps, loader: Any = None) -> Optional[str]:
