@@ -14,7 +14,7 @@ MOST_WORKERS = 8
 def propose(found: Found) -> Offer | NotApplicable:
     if not found.has_loader:
         return NotApplicable("no torch DataLoader feeds this loop")
-    if found.start_method == FORK:
+    if found.start_method in ("", FORK):
         return NotApplicable("already on: workers are forked here")
     obstacle = knob_obstacle(found, NAME)
     if obstacle is not None:
