@@ -146,8 +146,8 @@ def report_text(records: dict[str, list[dict[str, Any]]], programs: Sequence[Pro
                     f"{len(taken)}{short}",
                     *(str(answers.count(each) or "") for each in ANSWERS),
                     f"{median(each['wall'] for each in taken):.0f}",
-                    _seconds(taken, "known"),
-                    _seconds(taken, "sure"),
+                    median_seconds(taken, "known"),
+                    median_seconds(taken, "sure"),
                     ", ".join(claimed) or "-",
                 ]
             )
@@ -155,7 +155,7 @@ def report_text(records: dict[str, list[dict[str, Any]]], programs: Sequence[Pro
     return table(head, lines, left=2) + "\n\n" + "\n".join(sums(records, programs))
 
 
-def _seconds(taken: Sequence[dict[str, Any]], what: str) -> str:
+def median_seconds(taken: Sequence[dict[str, Any]], what: str) -> str:
     """Median seconds after which a large gain was known, or nothing more could change what was claimed, of the
     examinations that said so."""
     known = [each[what] for each in taken if each.get(what) is not None]

@@ -23,7 +23,7 @@ from typing import Any
 
 import msgspec
 from _common import ROOT, examination, machine, machine_line, revision, save, say, table, taken_up
-from decisive import LIMIT, QUIET, beside
+from decisive import LIMIT, QUIET, beside, median_seconds
 
 FORMAT = 1
 WANTED = {QUIET: 20, "core": 7, "bursts": 7, "memory": 6}
@@ -62,7 +62,6 @@ def report_text(records: dict[str, list[dict[str, Any]]]) -> str:
         if not taken:
             continue
         outcomes = Counter(each["outcome"] or "-" for each in taken)
-        known = [each["known"] for each in taken if each["known"] is not None]
         lines.append(
             [
                 kind,
@@ -71,7 +70,7 @@ def report_text(records: dict[str, list[dict[str, Any]]]) -> str:
                 ", ".join(f"{each} {count}" for each, count in outcomes.most_common()),
                 _range([each["promised"]["estimate"] for each in taken if each["promised"]]),
                 _range([each["speedup"]["estimate"] for each in taken if each["speedup"]]),
-                f"{median(known):.0f}" if known else "-",
+                median_seconds(taken, "known"),
                 f"{median(each['wall'] for each in taken):.0f}",
             ]
         )

@@ -26,7 +26,7 @@ together. The report says of every other one why it was not tried. `doctor fixes
 
 def page() -> str:
     """The text of the page."""
-    parts = ["# Fixes", INTRODUCTION, "Each of them has a risk:", *_risks()]
+    parts = ["# Fixes", INTRODUCTION, "Each of them has a risk:", _risks()]
     for target, title in TARGETS.items():
         parts.append(f"## {title}")
         for fix in catalogue():
@@ -35,8 +35,8 @@ def page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _risks() -> list[str]:
-    return ["\n".join(_wrapped(f"- *{risk}*: {said}", indent="  ") for risk, said in words.RISK_WORDS.items())]
+def _risks() -> str:
+    return "\n".join(_wrapped(f"- *{risk}*: {said}", indent="  ") for risk, said in words.RISK_WORDS.items())
 
 
 def _fix(fix: Fix) -> list[str]:

@@ -312,7 +312,8 @@ class Blocks:
 
     def _tell_claim(self) -> None:
         """Tell a large gain once windows as written stand around it in as many processes as its claim needs."""
-        if self._sessions is None and self.held() >= looks.FIRST and self.selection.focused():
+        untold = self._sessions is None and self.interim.claimed_after is None
+        if untold and self.held() >= looks.FIRST and self.selection.focused():
             self.interim.tell_claim(looks.evidence_of(self.selection, self.beside))
 
     def _measure_ceilings(self, live: Live) -> None:

@@ -53,8 +53,7 @@ class Interim:
 
     def tell_claim(self, evidence: JudgeEvidence) -> None:
         """Tell a large gain as soon as it is sure, in the midst of a process. Nothing ends with that."""
-        if self.claimed_after is None:
-            self._claim(looks.Look(evidence), goes_on=True)
+        self._claim(looks.Look(evidence), goes_on=True)
 
     def _claim(self, seen: looks.Look, *, goes_on: bool) -> None:
         if self.claimed_after is None and seen.large is not None:

@@ -96,6 +96,11 @@ def copies_obstacle(found: Found) -> NotApplicable | None:
     return None
 
 
+def is_endless(found: Found) -> bool:
+    """Whether no end of an epoch is known or was seen, so that the loader's workers start only once."""
+    return found.epoch_batches is None and found.epoch_batches_seen is None
+
+
 def workers_obstacle(found: Found) -> NotApplicable | None:
     """Why workers can't be added to this loop at all, if they can't."""
     if not found.has_loader:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer, knob_obstacle
+from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer, is_endless, knob_obstacle
 from bottleneck_doctor.knobs import num_workers
 from bottleneck_doctor.knobs.multiprocessing_context import FORK, NAME
 from bottleneck_doctor.runtime.wire.messages import Found
@@ -27,7 +27,7 @@ def propose(found: Found) -> Offer | NotApplicable:
         return Offer(({**num_workers.setting_of(count), NAME: FORK},))
     if found.num_workers and found.persistent_workers and not found.made_anew:
         return NotApplicable("its workers live on from one epoch to the next, so they are started only once")
-    if found.epoch_batches is None and found.epoch_batches_seen is None:
+    if is_endless(found):
         return NotApplicable("this loader's epochs have no known end, so its workers are started only once")
     return Offer(({NAME: FORK},), with_workers=True)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer, workers_obstacle
+from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer, is_endless, workers_obstacle
 from bottleneck_doctor.runtime.wire.messages import Found
 
 
@@ -14,7 +14,7 @@ def propose(found: Found) -> Offer | NotApplicable:
         return NotApplicable("already on")
     if found.made_anew:
         return NotApplicable("the script makes a new loader for every epoch, so its workers can't persist")
-    if found.epoch_batches is None and found.epoch_batches_seen is None:
+    if is_endless(found):
         return NotApplicable("this loader's epochs have no known end, so there is nothing to restart")
     return Offer(({"persistent_workers": True},), with_workers=True)
 

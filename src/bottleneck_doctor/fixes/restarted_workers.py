@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer
+from bottleneck_doctor.fixes._fix import Fix, NotApplicable, Offer, is_endless
 from bottleneck_doctor.runtime.wire.messages import Found
 
 
@@ -11,7 +11,7 @@ def propose(found: Found) -> Offer | NotApplicable:
         return NotApplicable("no torch DataLoader feeds this loop")
     if not (found.persistent_workers and found.num_workers):
         return NotApplicable("no worker lives on from one epoch to the next")
-    if found.epoch_batches is None and found.epoch_batches_seen is None:
+    if is_endless(found):
         return NotApplicable("this loader's epochs have no known end, so there is nothing to restart")
     return Offer(({"persistent_workers": False},))
 

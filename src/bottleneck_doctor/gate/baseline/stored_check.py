@@ -204,7 +204,7 @@ class _Checking:
         return [] if grew is None else unpaired.grown_phases(self.times, self.drawing.draws, grew)
 
     def _warnings(self, different: list[Difference], *, explained: bool) -> list[Warning]:
-        request, draws = self.request, self.drawing.draws
+        request = self.request
         found = []
         if different:
             told = "; ".join(f"{each.key}: {each.base} there, {each.head} here" for each in different)
@@ -222,7 +222,7 @@ class _Checking:
         found += self.drawing.warnings
         in_time = self.endless or self.drawing.broke_off
         minutes = None if in_time else plan.enough_minutes(self.drawing.seconds_each(), self.budget.seconds)
-        found += unpaired.weak_evidence(self.times, draws, self.how, self.judged, minutes)
+        found += unpaired.weak_evidence(self.times, self.drawing.draws, self.how, self.judged, minutes)
         if verdict.growth(self.judged) is not None:
             phases = "phases were compared with the stored ones" if explained else "no stored phase explains it"
             found.append(

@@ -15,8 +15,6 @@ from ..loop.steps import Steps
 from . import Knob
 
 NAME = "multiprocessing_context"
-_ATTRIBUTE = "_DataLoader__multiprocessing_context"
-"""Where torch keeps it. The attribute of the argument's name is a property that reads this one."""
 
 
 class MultiprocessingContext(Knob):
@@ -30,11 +28,6 @@ class MultiprocessingContext(Knob):
             return None
         forks = sys.platform == "linux" and "fork" in multiprocessing.get_all_start_methods()
         return "" if forks else "forking a process is safe on Linux only"
-
-    @classmethod
-    def shape(cls, value: Any, loader: Any) -> None:
-        if loader.num_workers:
-            loader.__dict__[_ATTRIBUTE] = multiprocessing.get_context(value)
 
     def effect_on_loading(self, value: Any, feed: Any) -> Optional[bool]:
         workers = getattr(feed.iterator, "_workers", ())

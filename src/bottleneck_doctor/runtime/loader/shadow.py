@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import multiprocessing
 from typing import Any, Dict
 
 import torch
@@ -12,6 +13,8 @@ from ..knobs import arguments
 IN_THIS_PROCESS = {"num_workers": 0}
 """The setting under which the main process makes the batches."""
 DEFAULT_PREFETCH = 2
+_CONTEXT = "_DataLoader__multiprocessing_context"
+"""Where torch keeps it. The attribute of the argument's name is a property that reads this one."""
 
 
 def shadow_of(loader: Any, setting: Dict[str, Any], *, lasting: bool = True) -> Any:
@@ -19,12 +22,15 @@ def shadow_of(loader: Any, setting: Dict[str, Any], *, lasting: bool = True) -> 
     shadow = copy.copy(loader)
     values = shadow.__dict__
     values.update(arguments(setting))
+    method = values.pop("multiprocessing_context", None)
+    if method is not None:
+        values[_CONTEXT] = multiprocessing.get_context(method)
     values["_iterator"] = None
     if values["num_workers"] == 0:
         values["prefetch_factor"] = None
         values["persistent_workers"] = False
         values["timeout"] = 0
-        values["_DataLoader__multiprocessing_context"] = None
+        values[_CONTEXT] = None
     elif getattr(shadow, "prefetch_factor", None) is None:
         values["prefetch_factor"] = DEFAULT_PREFETCH
     if not lasting:
