@@ -598,6 +598,56 @@ def test_loader_made_anew_every_epoch(guest: StartGuest) -> None:
     assert (done.status, done.steps, done.whole_epochs) == ("ok", 36, 3)
 
 
+MADE_BY_A_FUNCTION = """
+def rows_of(count):
+    class Numbers(torch.utils.data.Dataset):
+        def __getitems__(self, indices):
+            return torch.ones(len(indices), 4)
+
+        def __len__(self):
+            return count
+
+    batches = torch.utils.data.BatchSampler(torch.utils.data.RandomSampler(range(count)), batch_size=4, drop_last=False)
+    return DataLoader(Numbers(), batch_sampler=batches, collate_fn=lambda rows: rows)
+
+
+class Epoch:
+    def __init__(self, count):
+        self.count, self.batches = count, None
+
+    def __iter__(self):
+        self.batches = iter(rows_of(self.count))
+        for _ in range(self.count // 4):
+            yield next(self.batches)
+        self.batches = iter(rows_of(self.count))
+
+
+training, held_out = Epoch(48), Epoch(16)
+for epoch in range(100000):
+    for rows in training:
+        model(rows).mean().backward()
+        with torch.no_grad():
+            for each in model.parameters():
+                each -= 0.01 * each.grad
+                each.grad = None
+    with torch.no_grad():
+        for rows in held_out:
+            model(rows)
+"""
+
+
+def test_a_function_makes_loader_and_dataset_class_anew_and_no_optimizer_of_torch_steps(guest: StartGuest) -> None:
+    """As keras does, whose iterator also lives until the next one was made."""
+    script = guest(PRELUDE + MADE_BY_A_FUNCTION)
+    found = script.found()
+    assert (found.rung, found.made_anew) == ("backward", True)
+    for setting in ({}, {"num_workers": 2}):
+        done = script.window(setting, lead_in=7, steps=30)
+        assert (done.status, done.steps, done.samples) == ("ok", 30, 120)
+    done = script.window({}, lead_in=0, steps=0, epochs=3)
+    assert (done.status, done.steps, done.whole_epochs) == ("ok", 36, 3)
+
+
 @pytest.mark.parametrize("batches", [4, pytest.param(16, marks=pytest.mark.slow(together=True))])
 def test_accumulated_batches_are_one_period(guest: StartGuest, batches: int) -> None:
     script = guest(

@@ -20,7 +20,7 @@ from bottleneck_doctor.examine.doubt import Doubt
 from bottleneck_doctor.examine.evidence import TIME_OVER, Estimates, JudgeEvidence
 from bottleneck_doctor.examine.judge import Judgement
 from bottleneck_doctor.examine.likeliest import LARGE
-from bottleneck_doctor.examine.selection import Selection
+from bottleneck_doctor.examine.selection import WORTH_IT, Selection
 from bottleneck_doctor.examine.settling import Settling
 from bottleneck_doctor.statistics import speedups
 from bottleneck_doctor.wording import words
@@ -46,8 +46,9 @@ written. So a gain of a hundred times need not be told from one of fifty."""
 HARDLY_LEFT = 0.05
 """If the best setting leaves no more than this part of the time as written, nothing else is waited for."""
 WORTH_WAITING = 1.05
-"""The examination goes on for a setting that looks faster than the best one by this factor, and by more than would save
-`SURE_OF_TIME`. To tell smaller differences apart may take as many processes again, and is hardly worth that."""
+"""The examination goes on for a setting that looks faster than the best one by this factor (by `WORTH_IT` if the gain of
+the best one is large), and by more than would save `SURE_OF_TIME`. To tell smaller differences apart may take as many
+processes again, and is hardly worth that. What they are worth, an examination of the changed program can tell."""
 MOST_LUCK = 1.25
 """If a setting was measured in only one or two processes, its interval says little. Then its true speed is taken to be
 at most this many times its estimate: identical processes of networks bound by memory differed by 12 to 17 %."""
@@ -140,23 +141,24 @@ def _is_mostly_sure(worth: Speedup) -> bool:
 
 def _may_beat(estimates: Estimates, setting: Setting, named: Setting, best: Speedup) -> bool:
     """Whether a setting that is still measured may turn out faster than the best one, which is `named`, by so much that
-    it matters. If it already has the processes that a claim needs, it has to look faster by `WORTH_WAITING`. So does
-    one that changes more than the best one, beside that one in the same processes: what these did to one of them, they
-    did to the other.
+    it matters. If it already has the processes that a claim needs, it has to look faster by as much as is worth waiting
+    for. So does one that changes more than the best one, beside that one in the same processes: what these did to one
+    of them, they did to the other.
     """
     if 1 / best.estimate <= HARDLY_LEFT or setting == named:
         return False
+    least = WORTH_IT if best.estimate >= LARGE else WORTH_WAITING
     seen = estimates.promised.get(key_of(setting))
     if seen is None:
         expected = _expected(estimates, setting, named)
-        return expected is None or (expected > WORTH_WAITING and _saves(expected * best.estimate, best))
+        return expected is None or (expected > least and _saves(expected * best.estimate, best))
     added = estimates.over(setting, named) if named.items() < setting.items() else None
     if added is not None:
-        return added.estimate > WORTH_WAITING and _saves(added.estimate * best.estimate, best)
+        return added.estimate > least and _saves(added.estimate * best.estimate, best)
     if seen.sessions < speedups.MINIMUM_SESSIONS:
         speed = min(seen.high, MOST_LUCK * seen.estimate)
         return speed > best.estimate and _saves(speed, best)
-    return seen.estimate > WORTH_WAITING * best.estimate and _saves(seen.estimate, best)
+    return seen.estimate > least * best.estimate and _saves(seen.estimate, best)
 
 
 def _expected(estimates: Estimates, setting: Setting, named: Setting) -> float | None:

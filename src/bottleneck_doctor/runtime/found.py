@@ -51,7 +51,7 @@ def describe(steps: Steps, loop: Loop, loader: Any, device: str, tried: Optional
     asked = None if loader is None else dataset_copies.for_this_process(loader)
     row = steps.bare_backwards if loop.rung == "backward" else steps.bare_steps
     # A step ends where ranks wait for one another: in an optimizer's, or in the backward pass.
-    made = steps.bare_position(loop.rung) if record is None else steps.optimizer_steps
+    made = steps.made(loop.rung) if record is None else steps.optimizer_steps
     began = steps.started
     if began is None:
         began = row.since if record is None and row.count else now()

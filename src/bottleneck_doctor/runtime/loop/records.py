@@ -51,7 +51,9 @@ def likeness(loader: Any) -> Optional[Tuple[Any, ...]]:
         length = len(loader._index_sampler)
     except (TypeError, NotImplementedError, AttributeError):
         length = None
-    kinds = (type(loader), type(loader.dataset), type(loader.sampler))
+    parts = (loader, loader.dataset, loader.sampler, getattr(loader, "batch_sampler", None))
+    # By name: a function that makes the loader may define the class of its dataset as well, anew each time.
+    kinds = [(type(each).__module__, type(each).__qualname__) for each in parts]
     return (site, *kinds, loader.batch_size, loader.drop_last, length)
 
 

@@ -213,8 +213,8 @@ class Steps:
 
         scaler.step = step  # type: ignore[method-assign, assignment]  # patched in place, as frameworks expect
 
-    def bare_position(self, rung: str) -> int:
-        """Steps so far of a loop that no loader feeds, found by this rung."""
+    def made(self, rung: str) -> int:
+        """Steps so far of a loop that was found by this rung."""
         return self.own_backwards if rung == "backward" else self.optimizer_steps
 
     def counts(self) -> Counts:

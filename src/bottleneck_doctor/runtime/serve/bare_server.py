@@ -28,7 +28,7 @@ class BareServer:
         self._synchronise = synchroniser(device)
         self._ask = ask
         self._run: Optional[BareRun] = None
-        self._position = steps.bare_position(loop.rung)
+        self._position = steps.made(loop.rung)
         self._steps = steps
         self._paused_at: Optional[float] = None
         """When the model was put into evaluation mode; None while it trains."""

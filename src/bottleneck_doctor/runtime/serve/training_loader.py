@@ -9,10 +9,11 @@ from typing import Any, Dict
 
 from torch.utils.data import BatchSampler, RandomSampler, SequentialSampler
 
-from ..loader.attributes import construction_site, epoch_length
+from ..loader.attributes import epoch_length
 from ..loader.feed import IndexStream
 from ..loader.iterators import retire
 from ..loop.ladder import Loop
+from ..loop.records import likeness
 from ..loop.steps import Steps
 
 SURE_BATCHES = 8
@@ -29,6 +30,7 @@ class TrainingLoader:
     def __init__(self, steps: Steps, loop: Loop, loader: Any, iterator: Any) -> None:
         self._steps = steps
         self._period = loop.period
+        self._rung = loop.rung
         self.loader = loader
         self.length = epoch_length(loader)
         """Batches of an epoch; None where the loader does not know."""
@@ -41,7 +43,7 @@ class TrainingLoader:
         self._others: Dict[int, Any] = {}
         """Loaders that look like the training one and exist beside it, such as that of an evaluation. Held weakly."""
         self._others_since = (-1, 0)
-        """The position of the training loader when the others were first used, and the optimizer steps made by then."""
+        """The position of the training loader when the others were first used, and the steps made by then."""
         self._others_batches = 0
         self._companions = {
             key
@@ -78,25 +80,16 @@ class TrainingLoader:
 
     def _is_alike(self, loader: Any) -> bool:
         """Whether this loader was made by the same line, in the same way, as the training one."""
-        site = construction_site(loader)
-        mine = self.loader
-        return (
-            site is not None
-            and site == construction_site(mine)
-            and loader.batch_size == mine.batch_size
-            and loader.drop_last == mine.drop_last
-            and type(loader.dataset) is type(mine.dataset)
-            and type(loader.sampler) is type(mine.sampler)
-            and epoch_length(loader) == self.length
-        )
+        alike = likeness(loader)
+        return alike is not None and alike == likeness(self.loader)
 
     def _others_train(self) -> bool:
         """Whether the loop now trains on such loaders, and no longer on the one that somebody still holds."""
         if self._others_since[0] != self.position:
-            self._others_since = (self.position, self._steps.optimizer_steps)
+            self._others_since = (self.position, self._steps.made(self._rung))
             self._others_batches = 0
         self._others_batches += 1
-        steps = self._steps.optimizer_steps - self._others_since[1]
+        steps = self._steps.made(self._rung) - self._others_since[1]
         return self._others_batches > SURE_BATCHES and steps * self._period >= self._others_batches - 2 * self._period
 
     def _is_gone(self, *, thoroughly: bool) -> bool:
