@@ -1150,6 +1150,54 @@ def test_training_shows_its_steps_and_that_it_stands_still(guest: StartGuest) ->
     assert not script.session.is_away(), "it waits to be told what to do, in the middle of an epoch"
 
 
+BOUNDED = """
+for epoch in range(5):
+    for batch in DataLoader(Rows(48), batch_size=4):
+        train_on(batch)
+    time.sleep(0.3)
+"""
+BOUNDED_BARE = """
+for step in range(60):
+    train_on((torch.ones(4, 4), torch.ones(4)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("training", "ends"),
+    [
+        pytest.param(BOUNDED, True, id="loader"),
+        pytest.param(BOUNDED_BARE, True, id="no loader"),
+        pytest.param(BOUNDED.replace("range(5)", "iter(range(5))"), False, id="not said"),
+    ],
+)
+def test_the_last_step_that_the_program_says_it_makes_is_shown(guest: StartGuest, training: str, ends: bool) -> None:
+    script = guest(f"{PRELUDE}\n{training}\ntime.sleep(3600)\n")
+    left = script.found()
+    assert left.run_ends == (60 if ends else None)
+    script.window(steps=10)
+    assert not script.session.has_last_step()
+    script.grant(steps=100000)
+    begun = time.monotonic()
+    while not script.session.has_last_step() and time.monotonic() - begun < (20 if ends else 4):
+        assert script.session.event(0.05) is None
+    assert script.session.has_last_step() is ends
+    assert script.session.progress()[0] >= 60 - left.position
+
+
+def test_what_trains_on_beyond_what_it_says_shows_no_last_step(guest: StartGuest) -> None:
+    fit = "def fit():\n" + "\n".join("    " + line for line in BOUNDED_BARE.strip().splitlines())
+    script = guest(f"{PRELUDE}\n{fit}\n\nfit()\ntime.sleep(0.5)\nfit()\ntime.sleep(3600)\n")
+    left = script.found()
+    assert left.run_ends == 60
+    script.grant(steps=100000)
+    begun, shown = time.monotonic(), set()
+    while time.monotonic() - begun < 20 and script.session.progress()[0] < 100 - left.position:
+        assert script.session.event(0.05) is None
+        shown.add(script.session.has_last_step())
+    assert shown == {False, True}
+    assert not script.session.has_last_step()
+
+
 def test_what_is_let_go_before_training_begins_is_gone(guest: StartGuest) -> None:
     """The hook that looks for the model keeps none alive, and bears modules on devices that compute nothing."""
     script = guest(

@@ -459,6 +459,9 @@ class MadeUpSession:
     def is_away(self) -> bool:
         return False
 
+    def has_last_step(self) -> bool:
+        return False
+
     def progress(self) -> dict[int, int]:
         assert self._granted is not None
         return {0: int((self.machine.now - self._granted.began) / self._step) if self._step else 0}

@@ -44,6 +44,9 @@ class Told:
     def is_away(self) -> bool:
         return self.away.pop(0) if self.away else False
 
+    def has_last_step(self) -> bool:
+        return False
+
     def progress(self) -> dict[int, int]:
         return {}
 
@@ -285,6 +288,7 @@ class Stepping:
     def __init__(self, every: float, *, last: float = 1e9, away: tuple[float, float] = (0.0, 0.0)) -> None:
         self.time = 0.0
         self.every, self.last, self.away = every, last, away
+        self.ends = False
         self.answer: Any = None
         self.answers_at = 1e9
 
@@ -296,6 +300,9 @@ class Stepping:
 
     def is_away(self) -> bool:
         return self.away[0] <= self.time < self.away[1]
+
+    def has_last_step(self) -> bool:
+        return self.ends and self.time >= self.last
 
     def event(self, timeout: float) -> Any:
         self.time = min(self.time + timeout, max(self.time, self.answers_at))
@@ -346,6 +353,22 @@ def test_an_evaluation_between_steps_is_neither_a_hang_nor_slow() -> None:
     session = Evaluating(2.0, away=(10.0, 90.0))
     session.answer, session.answers_at = OK, 130.0
     assert waits(session, 30.0, patience=60.0) is OK
+
+
+def test_what_comes_after_the_last_step_is_not_waited_for() -> None:
+    """As long as a new process takes to its loop, since training may go on; not for the whole of a long test."""
+    tests = Stepping(2.0, last=20.0, away=(20.0, 200.0))
+    tests.answer, tests.answers_at = Exited(0, ""), 200.0
+    tests.ends = True
+    with pytest.raises(SessionOver, match="came to its end: it had made all of its steps"):
+        waiting.awaited(tests, 30.0, 1000.0, 1e9, tests.now, last=8.0)  # type: ignore[arg-type]
+    assert 27.0 < tests.time < 31.0
+    # Who trains on before that is measured on, and where no end is known, nothing is taken for it.
+    for ends, back in ((True, 26.0), (False, 90.0)):
+        pauses = Stepping(2.0, last=20.0, away=(20.0, back))
+        pauses.ends = ends
+        pauses.answer, pauses.answers_at = OK, back
+        assert waiting.awaited(pauses, 30.0, 1000.0, 1e9, pauses.now, last=8.0) is OK  # type: ignore[arg-type]
 
 
 def test_a_lead_in_may_take_three_times_as_long_as_planned() -> None:

@@ -28,6 +28,8 @@ HANG_SECONDS = 30.0
 HANG_FACTOR = 12.0
 """A training hangs if it makes no step for this many times as long as its whole window should take, and for at least
 `HANG_SECONDS`. As long as it makes steps, it is only slow."""
+LAST_STEPS = 4.0
+"""The last step of a training takes at most this many times as long as others."""
 SLOW_SHARE = 0.25
 """Part of the time left that a window of a setting may take if its steps are slow: the rest is for other settings."""
 TOO_LONG = 3.0
@@ -239,7 +241,8 @@ class Prober:
         # Nothing can be measured without the training as written, so it may take as long as it needs.
         patience = max(limit, SLOW_SHARE * time_left) if each.setting or each.mode == "loader_only" else math.inf
         with self._run_queue() as queue:
-            event = awaited(session, limit, self._budget.now() + time_left, patience, self._budget.now)
+            until, now = self._budget.now() + time_left, self._budget.now
+            event = awaited(session, limit, until, patience, now, last=self._longest_last_step(step))
         if isinstance(event, messages.WindowDone):
             if event.window != self._number:
                 return messages.Trouble(text=f"window {self._number} was granted, and {event.window} ended")
@@ -252,6 +255,11 @@ class Prober:
             if event is None:
                 raise OutOfTime
         return event
+
+    def _longest_last_step(self, step: float) -> float:
+        """Seconds to wait for another step after the last one that the program says it makes. It may say too little, so
+        that is as long as a new process would take to come to its loop."""
+        return max(LAST_STEPS * max(step, self.costs.baseline_step), self._measured.found.setup_seconds)
 
     def _grace(self, strict: float) -> float:
         """Seconds that a window may last past the time left: `strict` if the user set the budget."""

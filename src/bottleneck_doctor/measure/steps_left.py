@@ -18,12 +18,8 @@ LONGER = 1.5
 
 
 def told(found: Found) -> int | None:
-    """Steps that a process has before it when its loop is found, as the program says itself; None if it does not, or if
-    it goes on beyond what it says."""
-    steps, batches = found.run_steps, found.epoch_batches_seen or found.epoch_batches
-    if steps is None and found.run_epochs is not None and batches is not None:
-        steps = found.run_epochs * batches
-    return None if steps is None or steps <= found.position else steps - found.position
+    """Steps that a process has before it when its loop is found, as the program says itself; None if it does not."""
+    return None if found.run_ends is None else found.run_ends - found.position
 
 
 def seen(found: Found, farewell: Ended) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -29,13 +30,22 @@ def await_event(session: Session, seconds: float, now: Callable[[], float] = tim
             return event
 
 
-def awaited(session: Session, limit: float, until: float, patience: float, now: Callable[[], float]) -> Any:
+def awaited(
+    session: Session,
+    limit: float,
+    until: float,
+    patience: float,
+    now: Callable[[], float],
+    *,
+    last: float = math.inf,
+) -> Any:
     """The next event of a session. `Hung` if no step was made for `limit` seconds. `TooSlow` if steps are made, but no
     event came within `patience` seconds. None if the time is over (`until`). Work of the user's between steps, such as
     an evaluation, counts for neither.
 
     If steps can't be seen, as on other hosts, `limit` applies to the whole window. Raises `OutOfTime`, and
-    `SessionOver` if the user's work between steps takes too long.
+    `SessionOver` if the user's work between steps takes too long, or if nothing but such work is seen for `last`
+    seconds after the last step that the program says it makes.
     """
     begun = since = now()
     steps = session.progress()
@@ -50,6 +60,9 @@ def awaited(session: Session, limit: float, until: float, patience: float, now: 
             since = now()
             if since - begun > patience:
                 return TooSlow(since - begun)
+        elif now() >= since + last and session.has_last_step():
+            # What a script does after training, such as a long test, tells nothing here.
+            raise SessionOver(Ending.END, "it had made all of its steps")
         elif now() >= min(hangs, until):
             if until < hangs:
                 return None

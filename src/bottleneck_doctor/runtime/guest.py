@@ -252,7 +252,8 @@ class Guest:
             self._off = True
             return
         assert self._channel is not None
-        liveness = Liveness(json.loads(self._invitation).get("scratch", ""))  # There before anybody looks for it.
+        # There before anybody looks for it.
+        liveness = Liveness(json.loads(self._invitation).get("scratch", ""), found.run_ends)
         self._channel.send(found)
         if loop.record is None:
             self._server = BareServer(self._steps, loop, self._ask, device, liveness)

@@ -231,6 +231,10 @@ class Session:
         """Whether training on this host stands still for other work of the user's, such as an evaluation."""
         return shown.is_away(self._scratch)
 
+    def has_last_step(self) -> bool:
+        """Whether the last step has begun that the program says it will make."""
+        return shown.has_last_step(self._scratch)
+
     def progress(self) -> dict[int, int]:
         """Steps that each rank on this host has begun since its loop was found, by rank. While they grow, nothing
         hangs. Only the difference between two looks means anything."""

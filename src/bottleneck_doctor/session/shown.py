@@ -20,6 +20,13 @@ def is_away(folder: Path) -> bool:
     return False
 
 
+def has_last_step(folder: Path) -> bool:
+    """Whether the last step has begun that the program says it will make."""
+    with contextlib.suppress(OSError):
+        return any(shown.last for shown in map(_liveness_of, folder.glob(liveness.PREFIX + "*")) if shown)
+    return False
+
+
 def steps(folder: Path, pids: Mapping[int, int]) -> dict[int, int]:
     """Steps that each rank has begun since its loop was found, by rank, if it shows them. `pids`: by rank."""
     shown = {rank: _liveness_of(folder / f"{liveness.PREFIX}{pid}") for rank, pid in pids.items()}

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
+import sys
+from importlib.util import find_spec
 from types import FrameType
 from typing import Optional
 
@@ -13,16 +16,62 @@ _LIBRARY_MARKS = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + 
 OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 """The folder of the guest."""
 _STDLIB_FOLDER = os.path.dirname(os.path.abspath(os.__file__))
+_FRAMEWORKS = frozenset(
+    {"IPython", "accelerate", "deepspeed", "ipykernel", "lightning", "pytest", "pytorch_lightning", "torch"}
+)
+"""Packages that run other people's code, so that their own is not what trains."""
+_IMPORTS = re.compile(r"^from ([\w.]+) import ", re.MULTILINE)
+
+_started: Optional[str] = None
+"""What `_started_package` has found; None until it is known what the process runs."""
 
 
 def is_users_file(name: str) -> bool:
-    """Whether a file, as code objects name it, is the user's own, and not doctor's, torch's or another library's."""
-    return not (
-        name.startswith(OWN_FOLDER)
-        or name.startswith("<")
-        or any(mark in name for mark in _LIBRARY_MARKS)
-        or name.startswith(_STDLIB_FOLDER)
-    )
+    """Whether a file, as code objects name it, is the user's own, and not doctor's, torch's or another library's. Where
+    the program that was started is an installed package, such as `python -m nnunetv2...`, that counts as theirs."""
+    if name.startswith((OWN_FOLDER, "<")):
+        return False
+    if any(mark in name for mark in _LIBRARY_MARKS):
+        started = _started_package()
+        return bool(started) and name.startswith(started)
+    return not name.startswith(_STDLIB_FOLDER)
+
+
+def _started_package() -> str:
+    """The folder, with a separator behind it, of the installed package that this process runs; "" where it runs a
+    script of the user's."""
+    global _started
+    if _started is None:
+        main = sys.modules.get("__main__")
+        name, file = getattr(getattr(main, "__spec__", None), "name", None), getattr(main, "__file__", None)
+        if name is None and file is None:
+            return ""  # Python is only starting.
+        try:
+            _started = _folder_of(_package_of_script(os.path.abspath(file)) if name is None else name)
+        except Exception:  # Whatever an import system of the user's makes of the question.
+            _started = ""
+    return _started
+
+
+def _package_of_script(file: str) -> str:
+    """The package that a script lies in, or that it was installed to run, as `bin/nnUNetv2_train`; "" for others."""
+    for mark in _LIBRARY_MARKS:
+        if mark in file:
+            return file.partition(mark)[2].split(os.sep)[0]
+    if os.path.dirname(file) != os.path.dirname(os.path.abspath(sys.executable)):
+        return ""
+    with open(file, encoding="utf-8") as script:
+        imported = _IMPORTS.search(script.read(4096))
+    return "" if imported is None else imported[1]
+
+
+def _folder_of(module: str) -> str:
+    """The folder of an installed module's top package, with a separator behind it; "" where it is none."""
+    top = module.partition(".")[0]
+    found = find_spec(top) if top and top not in _FRAMEWORKS else None
+    folders = [] if found is None else list(found.submodule_search_locations or [])
+    installed = [each for each in folders if any(mark in each for mark in _LIBRARY_MARKS)]
+    return os.path.join(os.path.abspath(installed[0]), "") if installed else ""
 
 
 def user_site(depth: int = 1) -> Optional[Site]:

@@ -28,6 +28,7 @@ class BareServer:
         self._synchronise = synchroniser(device)
         self._ask = ask
         self._run: Optional[BareRun] = None
+        self._rung = loop.rung
         self._position = steps.made(loop.rung)
         self._steps = steps
         self._paused_at: Optional[float] = None
@@ -40,6 +41,7 @@ class BareServer:
     def step_ended(self) -> None:
         """A step of the user's loop is done."""
         self._liveness.step()
+        self._liveness.reached(self._steps.made(self._rung))
         report: Optional[WindowDone] = None
         if self._paused_at is not None:
             self._trains_in_evaluation_mode()

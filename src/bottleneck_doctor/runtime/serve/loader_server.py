@@ -166,6 +166,7 @@ class LoaderServer:
             self._context.pauses.ended(requested, now(), as_written and self._windows.run is run and restarted, trained)
         self._delivered += 1
         self._training.position += 1
+        self._liveness.reached(self._training.position)
         self._steps.batches += 1
         iterator._num_yielded += 1
         if self._delivered == self._stops_after:

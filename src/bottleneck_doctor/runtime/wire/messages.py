@@ -108,6 +108,15 @@ class Found:
     """Epochs, or steps, that the program says it will train for in all; None where it does not say."""
     run_may_end_sooner: bool = False
 
+    @property
+    def run_ends(self) -> Optional[int]:
+        """The number of the last step, as the program says; None if it does not say, or goes on beyond what it says.
+        Steps are counted as in `position`."""
+        steps, batches = self.run_steps, self.epoch_batches_seen or self.epoch_batches
+        if steps is None and self.run_epochs is not None and batches is not None:
+            steps = self.run_epochs * batches
+        return None if steps is None or steps <= self.position else steps
+
 
 @dataclass(frozen=True)
 class Grant:
