@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 from tests.process.conftest import StartGuest
-from tests.process.driver import PRELUDE
+from tests.process.driver import PRELUDE, Guest, write
 from tests.process.test_frameworks import QUIET, program
+
+from bottleneck_doctor.runtime.wire.messages import Site
+from bottleneck_doctor.session.session import Command
 
 pytestmark = pytest.mark.process
 
@@ -67,3 +71,19 @@ def test_what_a_framework_was_told(
     found = script.found()
     assert (found.run_epochs, found.run_steps) == (epochs, steps)
     assert found.run_may_end_sooner == (framework != "accelerate")
+
+
+def test_an_installed_package_that_is_the_program_has_lines_of_its_own(tmp_path: Path) -> None:
+    """As the trainers of nnU-Net, which `python -m` starts: nothing else of the program is the user's."""
+    installed = tmp_path / "lib" / "site-packages"
+    trainer = write(installed, STEPS, "cells/train.py")
+    write(installed, "", "cells/__init__.py")
+    command = Command((sys.executable, "-m", "cells.train"), tmp_path, {"PYTHONPATH": str(installed)})
+    script = Guest(command)
+    try:
+        found = script.found()
+    finally:
+        script.close()
+    lines = STEPS.splitlines()
+    assert found.forward_site == Site(str(trainer), 1 + lines.index("    model(torch.ones(4)).sum().backward()"))
+    assert found.run_steps == 90000

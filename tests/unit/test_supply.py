@@ -249,3 +249,24 @@ def test_long_steps_are_timed_within_an_epoch_all_of_whose_batches_lie_ready(
     if not whole:
         size = costs.size(schedule.probe("baseline", {}), 4.0)
         assert size.lead_in + size.steps <= epoch
+
+
+@pytest.mark.parametrize(
+    ("workers", "epoch", "wait", "start", "whole"),
+    [
+        (0, 140, 0.02, 0.0, False),
+        (0, 140, 0.2, 0.0, True),  # Workers may help, and each epoch starts them.
+        (0, 140, 0.02, 0.05, True),
+        (2, 140, 0.0, 0.0, True),
+        (0, 60, 0.02, 0.0, True),  # An epoch is no longer than a window.
+    ],
+)
+def test_a_computing_loop_without_workers_is_timed_within_its_epochs(
+    workers: int, epoch: int, wait: float, start: float, whole: bool
+) -> None:
+    """140 steps of 57 ms: two such windows take as long as one of a whole epoch."""
+    shape = schedule.shape_of(replace(FOUND, num_workers=workers, epoch_batches=epoch))
+    costs = Costs(shape, 0.057, 4.0, brief=True)
+    assert costs.epochs
+    costs.heed(supply.Supply(wait=wait, epoch_start=start, step=0.057, batch=0.001, workers=workers), regular=True)
+    assert costs.epochs is whole

@@ -15,7 +15,7 @@ from bottleneck_doctor.documents.report import Setting, Window
 from bottleneck_doctor.knobs import Loading, num_workers
 from bottleneck_doctor.measure import pairing, schedule
 from bottleneck_doctor.measure.schedule import LEAST_TOLD_STEPS, LoopShape, Probe, WindowSize
-from bottleneck_doctor.measure.supply import HARDLY, Supply
+from bottleneck_doctor.measure.supply import HARDLY, SMALL, Supply
 from bottleneck_doctor.measure.windows import AS_WRITTEN
 
 LONGER = 2.0
@@ -74,16 +74,22 @@ class Costs:
     def heed(self, supply: Supply | None, *, regular: bool) -> None:
         """Learn how batches come to the training as written, and whether all of its steps take equally long."""
         self.supply, self.regular = supply, regular
-        if not self.epochs or supply is None or self.baseline_step < schedule.LONG_LEAD_IN:
+        if not self.epochs or supply is None:
             return
+        long = self.baseline_step >= schedule.LONG_LEAD_IN
         hardly_waits = supply.waiting < HARDLY and self._lies_ready(self.shape.loading({}))
-        if not (supply.no_reason or hardly_waits):
+        if not ((supply.no_reason or hardly_waits) if long else self._is_fed(supply)):
             return
-        # Whole epochs of long steps take long. If nobody waits where one begins, they tell no more than a part of one.
+        # Whole epochs take long. If nobody waits where one begins, they tell no more than a part of one.
         self.epochs = False
         size = self.size(schedule.probe(BASELINE, {}), self.window_seconds)
-        is_short = self.epoch_seconds <= schedule.ABOUT_A_WINDOW * self.window_seconds
+        is_short = self.epoch_seconds <= (schedule.ABOUT_A_WINDOW if long else 1.0) * self.window_seconds
         self.epochs = is_short or size.lead_in + size.steps > (self.shape.epoch_batches or 0)
+
+    def _is_fed(self, supply: Supply) -> bool:
+        """Whether the training process makes its batches itself, in so little time that workers can't bring much, and
+        epochs begin at once."""
+        return self.shape.loading({}).workers == 0 and supply.wait < SMALL and supply.epoch_start < HARDLY
 
     # -- steps ---------------------------------------------------------------------------------------------------------
 

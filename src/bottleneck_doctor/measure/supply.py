@@ -18,6 +18,8 @@ from bottleneck_doctor.runtime.wire.messages import Found
 
 HARDLY = 0.01
 """If waiting takes less than this part of the time, faster loading is not tried: half of the gain worth trying for."""
+SMALL = 0.05
+"""If waiting takes less than this part of the time, no loading brings much."""
 WAITING = 0.15
 """If waiting for batches takes this part of the time or more, faster loading promises more than faster computing."""
 AMPLE = 0.5
