@@ -88,7 +88,8 @@ def describe(steps: Steps, loop: Loop, loader: Any, device: str, tried: Optional
         )
     requests = list(record.requests)
     gaps = [later[0] - earlier[0] for earlier, later in zip(requests, requests[1:])]
-    lengths: List[int] = record.epoch_lengths
+    # An epoch that is longer by now than the last one was tells that somebody had only looked at a batch.
+    lengths: List[int] = [] if record.in_epoch > max(record.epoch_lengths[-1:], default=0) else record.epoch_lengths
     kind, dataset_kind = _kinds(loader)
     return Found(
         step_seconds=gaps,

@@ -130,7 +130,8 @@ def _users(frame: Optional[FrameType]) -> Iterator[FrameType]:
             if others:
                 raise NotTold
             yield frame
-        others = others or _may_loop(name)
+        else:
+            others = others or _may_loop(name)
         frame = frame.f_back
 
 

@@ -53,6 +53,7 @@ class EpochPauses:
         self._of_training = 0.0
         self._waiting = {}
         self._in_mode = 0.0
+        self._asked = None  # What was started before and gave nothing is not waited for.
 
     def evaluation_mode(self, at: float, *, on: bool) -> None:
         """The model was put into evaluation mode (`on`), or trains again."""
