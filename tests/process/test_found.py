@@ -87,3 +87,32 @@ def test_an_installed_package_that_is_the_program_has_lines_of_its_own(tmp_path:
     lines = STEPS.splitlines()
     assert found.forward_site == Site(str(trainer), 1 + lines.index("    model(torch.ones(4)).sum().backward()"))
     assert found.run_steps == 90000
+
+
+BY_HAND = """
+with torch.no_grad():
+    for each in model.parameters():
+        each -= 1e-4 * each.grad
+        each.grad = None
+"""
+TRIED = (
+    PRELUDE
+    + """
+print(model(torch.ones(4)).shape)
+if "backwards" in sys.argv:
+    model(torch.ones(4)).sum().backward()
+for rows, _ in DataLoader(Rows(4000), batch_size=4):
+    model(rows).mean().backward()  # trains
+    """
+)
+
+
+@pytest.mark.parametrize("tried", ["forward", "backwards"])
+@pytest.mark.parametrize("steps", ["optimizer.step()", "\n    ".join(BY_HAND.strip().splitlines())])
+def test_a_model_is_called_where_it_trains_and_not_where_it_was_tried_out(
+    guest: StartGuest, tried: str, steps: str
+) -> None:
+    found = guest(TRIED + steps, tried).found()
+    trains = 1 + next(number for number, line in enumerate(TRIED.splitlines()) if "# trains" in line)
+    assert found.forward_site is not None
+    assert (found.forward_site.line, found.has_root_module) == (trains, True)

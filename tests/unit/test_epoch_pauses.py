@@ -50,6 +50,19 @@ def test_an_evaluation_waits_for_its_loader_from_the_start_of_it() -> None:
     assert told["evaluation"] == 4.25
 
 
+def test_a_loader_that_was_started_and_gave_nothing_is_not_waited_for() -> None:
+    """As keras does at the end of each evaluation. The next one is waited for from its own start."""
+    pauses, held_out = EpochPauses(), (0, "train.py", 7)
+    for began in (0.0, 100.0):
+        pauses.began(began, began, True)
+        pauses.asked(began + 1.0)
+        pauses.foreign(began + 1.25, training=False, loader=held_out)
+        pauses.asked(began + 2.0)
+        pauses.foreign(began + 2.0, training=False, begins=True)
+        pauses.ended(began + 3.0, began + 3.0, False, 0.0)
+    assert pauses.waiting == {held_out: 0.5}
+
+
 def test_pauses_under_a_setting_and_evaluations_in_the_midst_of_an_epoch_do_not_count() -> None:
     pauses = EpochPauses()
     evaluated(pauses, counts=False)

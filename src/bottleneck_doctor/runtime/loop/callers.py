@@ -20,7 +20,8 @@ Called = Tuple[Any, Optional[Site], str, Dict[str, Any]]
 
 class Callers:
     """Modules called with gradients enabled since `clear`. `roots`: the outermost of those that train, as far as known;
-    `forward_site`, `autocast` and `own` are of the first of them."""
+    `forward_site`, `autocast` and `own` are of the first of them, where it was called last: before training, a model may
+    have been tried out or built elsewhere."""
 
     def __init__(self) -> None:
         self.roots: List[Any] = []
@@ -34,8 +35,8 @@ class Callers:
         """True during a backward pass: modules are then called to compute again, and not where the user wrote it."""
         self._without_gradients: Dict[int, float] = {}
         """When each module was first called with gradients off, by its id."""
-        self._called: List[Called] = []
-        """Modules that were called, held weakly: what the user lets go before training begins is gone."""
+        self._called: Dict[int, Called] = {}
+        """Modules that were called, by their ids, held weakly: what the user lets go before training begins is gone."""
         self._seen: Dict[int, Any] = {}
         self._hook: Any = None
         self._compiled_hooks: List[Any] = []
@@ -55,6 +56,10 @@ class Callers:
 
     def clear(self) -> None:
         self._called.clear()
+        self._seen.clear()
+
+    def look_again(self) -> None:
+        """Where modules are called from now on counts, as far as they are called again."""
         self._seen.clear()
 
     def forget(self) -> None:
@@ -120,7 +125,8 @@ class Callers:
             return
         self._seen[id(module)] = reference = weakref.ref(module)
         site = None if self.in_backward else user_site(3)
-        self._called.append((reference, site, _autocast_of(module), self.observe()))
+        self._called.pop(id(module), None)
+        self._called[id(module)] = (reference, site, _autocast_of(module), self.observe())
 
     def stood_still(self, seconds: float) -> None:
         """This process was held for so long, just now: as if all that was seen before had happened later."""
@@ -141,16 +147,18 @@ class Callers:
         self._add([entry for entry in self._alive() if any(p.requires_grad for p in entry[0].parameters())])
 
     def _alive(self) -> List[Called]:
-        called = [(reference(), *seen) for reference, *seen in self._called]
+        called = [(reference(), *seen) for reference, *seen in self._called.values()]
         return [entry for entry in called if entry[0] is not None]
 
     def _add(self, owners: List[Called]) -> None:
         inside = {id(child) for entry in owners for child in entry[0].modules() if child is not entry[0]}
         for module, site, _, own in owners:
-            if id(module) not in inside and all(module is not root for root in self.roots):
+            if id(module) in inside:
+                continue
+            if all(module is not root for root in self.roots):
                 self.roots.append(module)
-                self.forward_site = self.forward_site or site
-                self.own = own if self.own is None else self.own
+            if module is self.roots[0]:
+                self.forward_site, self.own = site or self.forward_site, own
         self.autocast = next((entry[2] for entry in owners if entry[2]), self.autocast)
         self.clear()
 

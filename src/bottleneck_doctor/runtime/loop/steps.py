@@ -23,6 +23,10 @@ from .period import MINIMUM_STEPS
 from .records import Alone, LoaderRecord, likeness
 from .zero_grads import ZeroGrads
 
+TRIED_OUT = 2
+"""Backward passes after which what calls the model is looked for again, where no optimizer steps: what was seen before
+may have tried the model out, or built it."""
+
 
 class Watch:
     """Told where an optimizer's step begins and ends, while a window wants to know."""
@@ -184,6 +188,8 @@ class Steps:
             self.own_backwards += 1
             if self._observing:
                 self.bare_backwards.add(("backward", None if site is None else (site.file, site.line)))
+                if self.own_backwards <= TRIED_OUT and not self.optimizer_steps:
+                    self.callers.look_again()
             if self.on_backward_ended is not None:
                 self.on_backward_ended()
         return made
