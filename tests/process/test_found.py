@@ -98,7 +98,8 @@ with torch.no_grad():
 TRIED = (
     PRELUDE
     + """
-print(model(torch.ones(4)).shape)
+with torch.autocast("cpu", dtype=torch.bfloat16):
+    print(model(torch.ones(4)).shape)
 if "backwards" in sys.argv:
     model(torch.ones(4)).sum().backward()
 for rows, _ in DataLoader(Rows(4000), batch_size=4):
@@ -115,4 +116,4 @@ def test_a_model_is_called_where_it_trains_and_not_where_it_was_tried_out(
     found = guest(TRIED + steps, tried).found()
     trains = 1 + next(number for number, line in enumerate(TRIED.splitlines()) if "# trains" in line)
     assert found.forward_site is not None
-    assert (found.forward_site.line, found.has_root_module) == (trains, True)
+    assert (found.forward_site.line, found.has_root_module, found.autocast) == (trains, True, "")

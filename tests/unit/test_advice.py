@@ -241,3 +241,12 @@ def test_whole_batches_that_no_edit_is_certain_for_are_told(found: Found, tmp_pa
     assert both.note == told
     (gone,) = changes_for({**WHOLE, "autocast": "bfloat16"}, replace(found, loader_site=None))
     assert gone.note == f"And p{told[1:]}"
+
+
+def test_autocast_in_the_words_of_keras(found: Found, tmp_path: Path) -> None:
+    script = tmp_path / "fit.py"
+    script.write_text("import keras\n\nmodel = keras.Sequential([...])\nmodel.fit(x, y)\n")
+    here = Site(file=str(script), line=4)
+    (only,) = changes_for({"autocast": "bfloat16"}, replace(found, forward_site=here, backward_site=here))
+    assert (only.line, only.diff, only.unfinished) == (4, "", True)
+    assert 'In Keras, `keras.mixed_precision.set_global_policy("mixed_bfloat16")` before the model' in only.note

@@ -308,6 +308,11 @@ def test_more_threads_of_torch_than_cores_are_found_without_workers() -> None:
     assert "torch computes with 32 threads on 4 usable cores" in found.sentence
     assert found.weight == pytest.approx(0.96 * (1 - 4 / 32), abs=0.01)
     assert diagnose(healthy(found=replace(FOUND, threads=32))).findings[0].id == "oversubscribed-threads"
+    written = {"intra_op_threads": {"written": {"file": "/home/ada/train.py", "line": 107}}}
+    found = finding("oversubscribed-threads", healthy(found=replace(FOUND, threads=32, facts=written)))
+    assert found is not None
+    assert found.site == Site(file="/home/ada/train.py", line=107)
+    assert "torch computes with 32 threads (train.py, line 107) on 4 usable cores" in found.sentence
 
 
 @pytest.mark.parametrize(("delayed", "said"), [(0.9, True), (0.1, False), (None, False)])

@@ -97,9 +97,9 @@ def test_who_sets_the_threads_is_noted_by_what_behaves_as_torch_s_own(monkeypatc
     IntraOpThreads.watch(steps)
     assert pickle.loads(pickle.dumps(torch.set_num_threads)) is torch.set_num_threads
     run_as(LIBRARY, f"torch.set_num_threads({count})")
-    assert IntraOpThreads.facts(steps, "cpu") == {"set_by": {"file": LIBRARY, "line": 2}}
-    torch.set_num_threads(count)
-    assert IntraOpThreads.facts(steps, "cpu") == {"set_by": None}
+    assert IntraOpThreads.facts(steps, "cpu") == {"set_by": {"file": LIBRARY, "line": 2}, "written": None}
+    run_as("/home/user/train.py", f"torch.set_num_threads({count})")
+    assert IntraOpThreads.facts(steps, "cpu") == {"set_by": None, "written": {"file": "/home/user/train.py", "line": 2}}
     with pytest.raises(RuntimeError, match="expects an int"):
         torch.set_num_threads("two")
 

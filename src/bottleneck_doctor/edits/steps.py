@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from bottleneck_doctor import knobs
@@ -195,9 +196,19 @@ def _autocast(dtype: str, found: Found, running: Running) -> Step | None:
             return Outcome(own)
         beside = backward is not None and backward.file == forward.file
         last = drafts.line(backward.file, backward.line) if backward is not None and beside else None
-        return at(forward, lambda text, line: autocast_change(text, line, last, device, dtype), otherwise)(drafts)
+        keras = _KERAS.search(drafts.text(forward.file) or "") is not None
+        by_hand = f"{otherwise} {_keras_policy(dtype)}" if keras else otherwise
+        return at(forward, lambda text, line: autocast_change(text, line, last, device, dtype), by_hand)(drafts)
 
     return step
+
+
+_KERAS = re.compile(r"^\s*(?:import|from) keras\b", re.MULTILINE)
+
+
+def _keras_policy(dtype: str) -> str:
+    """The same in the words of Keras, which calls the model itself."""
+    return f'In Keras, `keras.mixed_precision.set_global_policy("mixed_{dtype}")` before the model is made does that.'
 
 
 def _context(dtype: str, found: Found) -> str:

@@ -46,9 +46,9 @@ written. So a gain of a hundred times need not be told from one of fifty."""
 HARDLY_LEFT = 0.05
 """If the best setting leaves no more than this part of the time as written, nothing else is waited for."""
 WORTH_WAITING = 1.05
-"""The examination goes on for a setting that looks faster than the best one by this factor (by `WORTH_IT` if the gain of
-the best one is large), and by more than would save `SURE_OF_TIME`. To tell smaller differences apart may take as many
-processes again, and is hardly worth that. What they are worth, an examination of the changed program can tell."""
+"""The examination goes on for a setting that looks faster than the best one by this factor, and by more than would save
+`SURE_OF_TIME`. To tell smaller differences apart may take as many processes again, and is hardly worth that. Beside a
+large gain, the factor is `WORTH_IT`: an examination of the changed program can tell what less than that is worth."""
 MOST_LUCK = 1.25
 """If a setting was measured in only one or two processes, its interval says little. Then its true speed is taken to be
 at most this many times its estimate: identical processes of networks bound by memory differed by 12 to 17 %."""

@@ -107,13 +107,14 @@ def told(found: Found, name: str) -> dict[str, Any] | None:
 
 def set_by_a_library(name: str) -> Callable[[Found], Site | None]:
     """Where a library sets what the knob of this name changes, if one does so last."""
+    return lambda found: place_told(found, name, "set_by")
 
-    def overruled_by(found: Found) -> Site | None:
-        place = (told(found, name) or {}).get("set_by")
-        file, line = (place.get("file"), place.get("line")) if isinstance(place, dict) else (None, None)
-        return Site(file, line) if isinstance(file, str) and isinstance(line, int) else None
 
-    return overruled_by
+def place_told(found: Found, name: str, what: str) -> Site | None:
+    """The place that the guest told of `what` for the knob of this name; None where it told none."""
+    place = (told(found, name) or {}).get(what)
+    file, line = (place.get("file"), place.get("line")) if isinstance(place, dict) else (None, None)
+    return Site(file, line) if isinstance(file, str) and isinstance(line, int) else None
 
 
 def prepared(name: str) -> Callable[[Found], Preparation | None]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bottleneck_doctor.knobs._edits import Call
-from bottleneck_doctor.knobs._spec import KnobSpec, set_by_a_library
+from bottleneck_doctor.knobs._spec import KnobSpec, place_told, set_by_a_library
+from bottleneck_doctor.runtime.wire.messages import Found, Site
 
 NAME = "intra_op_threads"
 KNOB = KnobSpec(
@@ -11,3 +12,8 @@ KNOB = KnobSpec(
     layer="process",
     edit=Call("torch.set_num_threads({value})", overruled_by=set_by_a_library(NAME)),
 )
+
+
+def set_at(found: Found) -> Site | None:
+    """The user's line that set the number last; None where none of theirs did."""
+    return place_told(found, NAME, "written")

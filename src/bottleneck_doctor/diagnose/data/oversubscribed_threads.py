@@ -24,6 +24,7 @@ from bottleneck_doctor.diagnose._rule import (
 )
 from bottleneck_doctor.diagnose.data._contended import contended
 from bottleneck_doctor.diagnose.data._loading import waited_making
+from bottleneck_doctor.knobs import intra_op_threads
 from bottleneck_doctor.wording import words
 
 TOO_MANY = 2.0
@@ -54,7 +55,7 @@ def _of_training(evidence: Evidence) -> Statement | None:
     weight = computing * (1.0 - cores / threads)
     if weight < LARGE:
         return None
-    site = line_with(evidence, SETS_THREADS)
+    site = intra_op_threads.set_at(evidence.found) or line_with(evidence, SETS_THREADS)
     return Statement(
         sentence=(
             f"torch computes with {words.count_text(threads, 'thread')}{at(site)} on "

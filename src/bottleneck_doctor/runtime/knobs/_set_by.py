@@ -41,8 +41,17 @@ def watch_attribute(steps: Steps, name: str, module: Any, attribute: str) -> Non
 
 def told(steps: Steps, name: str) -> Optional[Dict[str, Any]]:
     """The place in a library that set it last: `file` and `line`. None if the user did, or nobody."""
+    return _set_last(steps, name, own=False)
+
+
+def written(steps: Steps, name: str) -> Optional[Dict[str, Any]]:
+    """The same of the user's own code; None if a library set it last, or nobody."""
+    return _set_last(steps, name, own=True)
+
+
+def _set_last(steps: Steps, name: str, *, own: bool) -> Optional[Dict[str, Any]]:
     place: Optional[Dict[str, Any]] = steps.noted.get(name)
-    return place
+    return place if place is not None and is_users_file(place["file"]) is own else None
 
 
 def _note(steps: Steps, name: str, frame: FrameType) -> None:
@@ -51,12 +60,12 @@ def _note(steps: Steps, name: str, frame: FrameType) -> None:
 
 
 def _place(frame: FrameType) -> Optional[Dict[str, Any]]:
-    """Where a library calls; None if the user's own code does, or a module while it is imported, which is before what a
-    user writes below the imports."""
+    """Where it is called; None if a library does so while it is imported, which is before what a user writes below the
+    imports."""
     file, line = frame.f_code.co_filename, frame.f_lineno
-    outer: Optional[FrameType] = frame
+    outer: Optional[FrameType] = None if is_users_file(file) else frame
     while outer is not None:
         if outer.f_code.co_filename.startswith("<frozen importlib"):
             return None
         outer = outer.f_back
-    return None if is_users_file(file) else {"file": file, "line": line}
+    return {"file": file, "line": line}

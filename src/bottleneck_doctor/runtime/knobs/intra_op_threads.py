@@ -10,7 +10,7 @@ import torch
 
 from ..loop.steps import Steps
 from ._held import Held
-from ._set_by import told, watch_function
+from ._set_by import told, watch_function, written
 
 NAME = "intra_op_threads"
 _set = torch.set_num_threads
@@ -32,7 +32,7 @@ class IntraOpThreads(Held):
 
     @classmethod
     def facts(cls, steps: Steps, device: str, loader: Any = None) -> Any:
-        return {"set_by": told(steps, NAME)}
+        return {"set_by": told(steps, NAME), "written": written(steps, NAME)}
 
 
 KNOB = IntraOpThreads

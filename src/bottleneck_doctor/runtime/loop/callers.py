@@ -19,9 +19,9 @@ Called = Tuple[Any, Optional[Site], str, Dict[str, Any]]
 
 
 class Callers:
-    """Modules called with gradients enabled since `clear`. `roots`: the outermost of those that train, as far as known;
-    `forward_site`, `autocast` and `own` are of the first of them, where it was called last: before training, a model may
-    have been tried out or built elsewhere."""
+    """Modules called with gradients enabled since `clear`. `roots`: the outermost of those that train, as far as known.
+    `forward_site`, `autocast` and `own` are of the first of them, where it was called last: before training, somebody
+    may have tried a model out, or built it, elsewhere."""
 
     def __init__(self) -> None:
         self.roots: List[Any] = []
@@ -38,6 +38,8 @@ class Callers:
         self._called: Dict[int, Called] = {}
         """Modules that were called, by their ids, held weakly: what the user lets go before training begins is gone."""
         self._seen: Dict[int, Any] = {}
+        self._tells_of_before = False
+        """Whether what is known also comes from before the first optimizer step, and from nothing later."""
         self._hook: Any = None
         self._compiled_hooks: List[Any] = []
 
@@ -139,6 +141,11 @@ class Callers:
 
     def find(self, optimizers: Sequence[Any]) -> None:
         """Add the outermost of the modules called since the last time that hold parameters of the optimizers."""
+        if self._tells_of_before:
+            # Before the first step, a model may have been tried out under an autocast that training has not.
+            self.autocast, self._tells_of_before = "", False
+        elif not self.roots:
+            self._tells_of_before = True
         held = {id(p) for o in optimizers for group in o.param_groups for p in group["params"]}
         self._add([entry for entry in self._alive() if any(id(p) in held for p in entry[0].parameters())])
 

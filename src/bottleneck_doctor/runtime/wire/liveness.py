@@ -1,8 +1,8 @@
 """What the supervisor can read without a message: how many steps were made, whether training has paused for work of the
 user's own, such as an evaluation or a checkpoint, and whether all of it is done.
 
-With this it distinguishes slow steps and evaluations from a hang, and from what comes after training. A message would cost some microseconds in each step;
-this costs one write to memory.
+With this it distinguishes slow steps and evaluations from a hang, and from what comes after training. A message would
+cost some microseconds in each step; this costs one write to memory.
 """
 
 from __future__ import annotations
