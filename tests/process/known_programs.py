@@ -260,6 +260,7 @@ KNOWN = (
         found={"iterable": True, "rung": "backward"},  # Its optimizers are none of torch's.
         slow=True,
     ),
+    Known(name="keras_fit", arguments=("80",), needs="keras", found={"rung": "backward"}, slow=True),
     Known(name="lightning_trainer", arguments=("80",), needs="lightning", slow=True),
     Known(
         name="transformers_trainer",

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Protocol
 
-LIBRARIES = ("site-packages", "dist-packages")
+from bottleneck_doctor.system.project import LIBRARIES
 
 
 class Project(Protocol):

@@ -6,6 +6,9 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+LIBRARIES = ("site-packages", "dist-packages")
+"""Folders that hold what was installed. No project's own files lie in one, even if it holds its environment."""
+
 
 def repository_of(folder: Path) -> Path | None:
     """The root of the repository that holds `folder`; None where there is none."""
@@ -16,9 +19,10 @@ def repository_of(folder: Path) -> Path | None:
 def project_of(files: Sequence[Path], folder: Path) -> Path:
     """The folder that patches name `files` by: the root of the repository that holds the first of them, where `git
     apply` works; without one `folder`, where it holds that file, or else the file's own."""
-    if not files:
+    own = [each for each in files if not _is_installed(each.resolve())]
+    if not own:
         return folder.resolve()
-    first = files[0].resolve()
+    first = own[0].resolve()
     found = repository_of(first.parent)
     if found is not None:
         return found
@@ -27,10 +31,14 @@ def project_of(files: Sequence[Path], folder: Path) -> Path:
 
 
 def path_in(project: Path, file: Path) -> str:
-    """What `file` is called in `project`, with `/`; "" where it lies elsewhere. A link is called as what it leads to,
-    which is what an edit changes."""
+    """What `file` is called in `project`, with `/`; "" where it lies elsewhere, or was installed. A link is called as
+    what it leads to, which is what an edit changes."""
     whole = file.resolve()
-    return whole.relative_to(project).as_posix() if whole.is_relative_to(project) else ""
+    return whole.relative_to(project).as_posix() if whole.is_relative_to(project) and not _is_installed(whole) else ""
+
+
+def _is_installed(whole: Path) -> bool:
+    return any(each in LIBRARIES for each in whole.parts)
 
 
 def located(file: Path, path: str, folders: Sequence[Path]) -> Path | None:
