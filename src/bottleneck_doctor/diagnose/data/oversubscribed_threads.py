@@ -24,6 +24,7 @@ from bottleneck_doctor.diagnose._rule import (
 )
 from bottleneck_doctor.diagnose.data._contended import contended
 from bottleneck_doctor.diagnose.data._loading import waited_making
+from bottleneck_doctor.documents.report import Site
 from bottleneck_doctor.knobs import intra_op_threads
 from bottleneck_doctor.wording import words
 
@@ -55,7 +56,8 @@ def _of_training(evidence: Evidence) -> Statement | None:
     weight = computing * (1.0 - cores / threads)
     if weight < LARGE:
         return None
-    site = intra_op_threads.set_at(evidence.found) or line_with(evidence, SETS_THREADS)
+    called = intra_op_threads.set_at(evidence.found)
+    site = line_with(evidence, SETS_THREADS) if called is None else Site(file=called.file, line=called.line)
     return Statement(
         sentence=(
             f"torch computes with {words.count_text(threads, 'thread')}{at(site)} on "

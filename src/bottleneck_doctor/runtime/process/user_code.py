@@ -47,7 +47,7 @@ def _started_package() -> str:
         if name is None and file is None:
             return ""  # Python is only starting.
         try:
-            _started = _folder_of(_package_of_script(os.path.abspath(file)) if name is None else name)
+            _started = _folder_of(name or _package_of_script(os.path.abspath(str(file))))
         except Exception:  # Whatever an import system of the user's makes of the question.
             _started = ""
     return _started
