@@ -167,6 +167,7 @@ def test_usage_errors_say_what_to_do(
         (["tran.py"], "script-missing", "Did you mean train.py?"),
         (["train"], "script-missing", "Did you mean train.py?"),
         (["nowhere/else.py"], "script-missing", "Check the path"),
+        (["env", "--", "1"], "script-missing", 'env is a command: give it, with its arguments, as --exec "env ...".'),
         (["folder"], "script-is-directory", "Give the file: folder/__main__.py"),
         (["notes.txt"], "script-not-python", "notes.txt"),
         (["model.bin"], "script-not-python", "model.bin"),
