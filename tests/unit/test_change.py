@@ -686,3 +686,13 @@ for step in range(9):
     inside = change.edited[change.edited.index("autocast") : change.edited.index('    x, y = get_batch("train")')]
     assert "        total = sum(losses)\n" in inside
     assert change.edited.endswith(source[source.index("    x, y = get_batch") :])
+
+
+def test_a_block_is_indented_as_the_one_around_it_and_not_as_the_first_of_the_file() -> None:
+    source = (
+        "import torch\n\ndef first():\n   return 1\n\ndef train(model, rows, optimizer):\n"
+        "    loss = model(rows).sum()\n    loss.backward()\n    optimizer.step()\n"
+    )
+    change = autocast_change(source, 7, 8, "cpu", "bfloat16")
+    assert change is not None
+    assert '\n    with torch.autocast("cpu", dtype=torch.bfloat16):\n        loss = model(' in change.edited

@@ -62,7 +62,8 @@ def _wrapping(
     edits: dict[cst.CSTNode, Edit] = {}
     for row in rows:
         edits |= dict.fromkeys(row, _gone)
-        edits[row[0]] = _under(head, row)
+        around = next((each for each in tree.around(row[0]) if isinstance(each, cst.IndentedBlock)), None)
+        edits[row[0]] = _under(head, row, None if around is None else around.indent)
     first = tree.first_statement
     return edits, {first: ["import torch"]} if tree.torch_name is None and first is not None else {}
 
@@ -148,10 +149,11 @@ def _on(tree: SourceTree, block: Sequence[Statement], line: int) -> int | None:
     return next((number for number, each in enumerate(block) if tree.covers(each, line)), None)
 
 
-def _under(head: str, statements: Sequence[Statement]) -> Edit:
-    """The edit that puts the statements under a `with`, which stands below the comments above the first of them."""
+def _under(head: str, statements: Sequence[Statement], indent: str | None) -> Edit:
+    """The edit that puts the statements under a `with`, which stands below the comments above the first of them.
+    `indent`: by how much the block around them is indented; None for as much as is usual in the file."""
     first, *others = statements
-    block = cst.IndentedBlock(body=[first.with_changes(leading_lines=()), *others])
+    block = cst.IndentedBlock(body=[first.with_changes(leading_lines=()), *others], indent=indent)
     return lambda _: cst.parse_statement(head).with_changes(leading_lines=first.leading_lines, body=block)
 
 

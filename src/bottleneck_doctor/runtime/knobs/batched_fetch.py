@@ -254,7 +254,10 @@ def same_batch(one: Any, other: Any) -> bool:
 
 
 def _bytes(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.detach().contiguous().flatten().view(torch.uint8)
+    flat = tensor.detach().contiguous().flatten()
+    if flat.stride(0) != 1:  # As of one element of a column, whose stride says nothing.
+        flat = flat.clone(memory_format=torch.contiguous_format)
+    return flat.view(torch.uint8)
 
 
 KNOB = BatchedFetch
