@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Protocol
 
-from bottleneck_doctor.system.project import LIBRARIES
+from bottleneck_doctor.system.project import is_installed
 
 
 class Project(Protocol):
@@ -45,7 +45,7 @@ class FilesOnDisk:
         for root in roots:
             stem = root.joinpath(*filter(None, bare.split(".")))
             for path in (stem.with_name(f"{stem.name}.py"), stem / "__init__.py"):
-                if not any(each in LIBRARIES for each in path.parts) and path.is_file():
+                if not is_installed(path) and path.is_file():
                     return str(path)
         return None
 

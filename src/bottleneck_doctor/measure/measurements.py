@@ -27,7 +27,7 @@ class Measurements:
     def __init__(self, found: Found) -> None:
         self.found = found
         self.windows: list[Window] = []
-        self.epoch_batches = found.epoch_batches_seen or found.epoch_batches
+        self.epoch_batches = found.epoch_length
         self._out: dict[str, Out] = {}
         self._workers_out: tuple[Out, frozenset[str]] | None = None
         """Why no other number of workers is measured any more, and the settings that had been measured by then."""

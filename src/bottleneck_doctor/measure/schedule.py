@@ -88,7 +88,7 @@ def shape_of(found: Found) -> LoopShape:
     """The shape of a loop as the guest found it."""
     return LoopShape(
         period=found.period,
-        epoch_batches=found.epoch_batches_seen or found.epoch_batches,
+        epoch_batches=found.epoch_length,
         num_workers=found.num_workers,
         prefetch_factor=found.prefetch_factor or DEFAULT_PREFETCH,
         served=found.has_loader,

@@ -88,8 +88,7 @@ def describe(steps: Steps, loop: Loop, loader: Any, device: str, tried: Optional
         )
     requests = list(record.requests)
     gaps = [later[0] - earlier[0] for earlier, later in zip(requests, requests[1:])]
-    # An epoch that is longer by now than the last one was tells that somebody had only looked at a batch.
-    lengths: List[int] = [] if record.in_epoch > max(record.epoch_lengths[-1:], default=0) else record.epoch_lengths
+    epoch_seen = record.epoch_seen()
     kind, dataset_kind = _kinds(loader)
     return Found(
         step_seconds=gaps,
@@ -102,9 +101,9 @@ def describe(steps: Steps, loop: Loop, loader: Any, device: str, tried: Optional
         iterable=is_iterable(loader),
         batch_size=whole(batch_size(loader)),
         epoch_batches=epoch_length(loader),
-        epoch_batches_seen=lengths[-1] if lengths else None,
+        epoch_batches_seen=epoch_seen,
         made_anew=record.made_anew,
-        seen_alone=not lengths and steps.batches == record.batches,
+        seen_alone=epoch_seen is None and steps.batches == record.batches,
         start_method=_start_method(loader),
         workers_unsafe=workers_unsafe(loader, _start_method(loader), dataset_copies.for_workers(loader)),
         open_handle=dataset_copies.opened_early(loader),

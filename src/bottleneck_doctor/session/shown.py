@@ -15,16 +15,12 @@ from bottleneck_doctor.runtime.wire import seen as seen_so_far
 
 def is_away(folder: Path) -> bool:
     """Whether training stands still for other work of the user's, such as an evaluation or a checkpoint."""
-    with contextlib.suppress(OSError):
-        return any(shown.away for shown in map(_liveness_of, folder.glob(liveness.PREFIX + "*")) if shown)
-    return False
+    return any(each.away for each in _shown(folder))
 
 
 def has_last_step(folder: Path) -> bool:
     """Whether the last step has begun that the program says it will make."""
-    with contextlib.suppress(OSError):
-        return any(shown.last for shown in map(_liveness_of, folder.glob(liveness.PREFIX + "*")) if shown)
-    return False
+    return any(each.last for each in _shown(folder))
 
 
 def steps(folder: Path, pids: Mapping[int, int]) -> dict[int, int]:
@@ -41,6 +37,13 @@ def most_seen(folder: Path) -> seen_so_far.Counts | None:
             found.append(seen_so_far.read(file.read_bytes()))
     known = [counts for counts in found if counts is not None]
     return max(known, key=lambda counts: (counts.optimizer_steps, counts.backwards, counts), default=None)
+
+
+def _shown(folder: Path) -> list[liveness.Shown]:
+    """What each guest on this host shows."""
+    with contextlib.suppress(OSError):
+        return [shown for shown in map(_liveness_of, folder.glob(liveness.PREFIX + "*")) if shown is not None]
+    return []
 
 
 def _liveness_of(file: Path) -> liveness.Shown | None:

@@ -19,7 +19,7 @@ def repository_of(folder: Path) -> Path | None:
 def project_of(files: Sequence[Path], folder: Path) -> Path:
     """The folder that patches name `files` by: the root of the repository that holds the first of them, where `git
     apply` works; without one `folder`, where it holds that file, or else the file's own."""
-    own = [each for each in files if not _is_installed(each.resolve())]
+    own = [each for each in files if not is_installed(each.resolve())]
     if not own:
         return folder.resolve()
     first = own[0].resolve()
@@ -34,10 +34,11 @@ def path_in(project: Path, file: Path) -> str:
     """What `file` is called in `project`, with `/`; "" where it lies elsewhere, or was installed. A link is called as
     what it leads to, which is what an edit changes."""
     whole = file.resolve()
-    return whole.relative_to(project).as_posix() if whole.is_relative_to(project) and not _is_installed(whole) else ""
+    return whole.relative_to(project).as_posix() if whole.is_relative_to(project) and not is_installed(whole) else ""
 
 
-def _is_installed(whole: Path) -> bool:
+def is_installed(whole: Path) -> bool:
+    """Whether a path lies among what was installed."""
     return any(each in LIBRARIES for each in whole.parts)
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bottleneck_doctor.documents.report import Warning
+from bottleneck_doctor.system.project import is_installed
 
 _ASKED = """
 import json, sys
@@ -118,8 +119,7 @@ def _in_tree(path: Path, root: Path, tree: Path) -> Path | None:
 
 
 def _installed(entry: str, prefixes: Iterable[str], root: Path) -> bool:
-    parts = Path(entry).parts
-    if "site-packages" in parts or "dist-packages" in parts:
+    if is_installed(Path(entry)):
         return True
     # The system's Python has the prefix `/usr`, and a repository may lie below it. Only an environment inside the
     # repository counts.

@@ -12,7 +12,7 @@ import os
 from types import FrameType
 from typing import Any, Iterator, List, NamedTuple, Optional, Tuple, Union
 
-from ..process.user_code import OWN_FOLDER, is_users_file
+from ..process.user_code import LIBRARY_MARKS, OWN_FOLDER, is_users_file
 from .known_values import SIZED, NotTold, known_names, value_of, whole
 from .trainers import of_trainer
 
@@ -33,7 +33,6 @@ _HANDS_ON = (
 )
 """Libraries that take each batch once, and call the user's functions once: they turn no loop of their own around the
 user's. Folders of site-packages."""
-_PACKAGES = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
 _ENOUGH = 3
 """Turns of a loop after which it is known how many steps each of them takes."""
 
@@ -138,7 +137,7 @@ def _users(frame: Optional[FrameType]) -> Iterator[FrameType]:
 def _may_loop(name: str) -> bool:
     if name.startswith(OWN_FOLDER):
         return False
-    for mark in _PACKAGES:
+    for mark in LIBRARY_MARKS:
         _, found, inside = name.rpartition(mark)
         if found:
             return not any(inside == each or inside.startswith((each + os.sep, each + ".py")) for each in _HANDS_ON)

@@ -89,6 +89,12 @@ class LoaderRecord:
             made[-1].append(happened)
         return made
 
+    def epoch_seen(self) -> Optional[int]:
+        """How many batches the last epoch had; None where none was seen to its end. If the present one is longer by
+        now, that was none: somebody had only looked at a batch."""
+        last = self.epoch_lengths[-1] if self.epoch_lengths else 0
+        return last if last >= max(1, self.in_epoch) else None
+
     def epoch_ended(self) -> None:
         """Note how many batches the epoch had, however it ended."""
         if self.in_epoch:

@@ -12,7 +12,8 @@ from typing import Optional
 from ..wire.messages import Site
 from .originals import get_frame
 
-_LIBRARY_MARKS = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
+LIBRARY_MARKS = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
+"""Parts of the paths of what was installed."""
 OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 """The folder of the guest."""
 _STDLIB_FOLDER = os.path.dirname(os.path.abspath(os.__file__))
@@ -31,10 +32,14 @@ def is_users_file(name: str) -> bool:
     the program that was started is an installed package, such as `python -m nnunetv2...`, that counts as theirs."""
     if name.startswith((OWN_FOLDER, "<")):
         return False
-    if any(mark in name for mark in _LIBRARY_MARKS):
+    if _is_installed(name):
         started = _started_package()
         return bool(started) and name.startswith(started)
     return not name.startswith(_STDLIB_FOLDER)
+
+
+def _is_installed(name: str) -> bool:
+    return any(mark in name for mark in LIBRARY_MARKS)
 
 
 def _started_package() -> str:
@@ -55,7 +60,7 @@ def _started_package() -> str:
 
 def _package_of_script(file: str) -> str:
     """The package that a script lies in, or that it was installed to run, as `bin/nnUNetv2_train`; "" for others."""
-    for mark in _LIBRARY_MARKS:
+    for mark in LIBRARY_MARKS:
         if mark in file:
             return file.partition(mark)[2].split(os.sep)[0]
     if os.path.dirname(file) != os.path.dirname(os.path.abspath(sys.executable)):
@@ -70,7 +75,7 @@ def _folder_of(module: str) -> str:
     top = module.partition(".")[0]
     found = find_spec(top) if top and top not in _FRAMEWORKS else None
     folders = [] if found is None else list(found.submodule_search_locations or [])
-    installed = [each for each in folders if any(mark in each for mark in _LIBRARY_MARKS)]
+    installed = [each for each in folders if _is_installed(each)]
     return os.path.join(os.path.abspath(installed[0]), "") if installed else ""
 
 

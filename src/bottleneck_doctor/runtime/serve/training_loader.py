@@ -31,6 +31,7 @@ class TrainingLoader:
         self._steps = steps
         self._period = loop.period
         self._rung = loop.rung
+        self._likeness = likeness(loader)
         self.loader = loader
         self.length = epoch_length(loader)
         """Batches of an epoch; None where the loader does not know."""
@@ -80,8 +81,7 @@ class TrainingLoader:
 
     def _is_alike(self, loader: Any) -> bool:
         """Whether this loader was made by the same line, in the same way, as the training one."""
-        alike = likeness(loader)
-        return alike is not None and alike == likeness(self.loader)
+        return self._likeness is not None and self._likeness == likeness(loader)
 
     def _others_train(self) -> bool:
         """Whether the loop now trains on such loaders, and no longer on the one that somebody still holds."""

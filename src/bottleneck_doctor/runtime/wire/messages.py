@@ -109,10 +109,15 @@ class Found:
     run_may_end_sooner: bool = False
 
     @property
+    def epoch_length(self) -> Optional[int]:
+        """Batches of an epoch: as many as were seen, or else as the loader says; None if nobody knows."""
+        return self.epoch_batches_seen or self.epoch_batches
+
+    @property
     def run_ends(self) -> Optional[int]:
         """The number of the last step, as the program says; None if it does not say, or goes on beyond what it says.
         Steps are counted as in `position`."""
-        steps, batches = self.run_steps, self.epoch_batches_seen or self.epoch_batches
+        steps, batches = self.run_steps, self.epoch_length
         if steps is None and self.run_epochs is not None and batches is not None:
             steps = self.run_epochs * batches
         return None if steps is None or steps <= self.position else steps
