@@ -23,6 +23,7 @@ from bottleneck_doctor.gate.paired import MOST_BROKEN_PAIRS
 from bottleneck_doctor.gate.plan import LEAST_ROUNDS, MOST_ROUNDS
 from bottleneck_doctor.gate.request import DEFAULT_BUDGET
 from bottleneck_doctor.measure.starter import SECONDS_BETWEEN_STARTS
+from bottleneck_doctor.wording.check_words import lent_text
 
 SLOWER = Training(step=0.014)
 CRASHES = Training(steps=200, code=1)
@@ -628,3 +629,20 @@ def test_long_steps_that_wait_go_past_the_queue() -> None:
 def test_identical_programs_of_long_steps_pass() -> None:
     checked = Checked(base=slow(2.0), head=slow(2.0))
     assert checked.check.status == "passed", checked.check.sentence
+
+
+# -- with what earlier checks lend -------------------------------------------------------------------------------------
+
+
+def test_earlier_checks_of_the_same_program_end_one_sooner() -> None:
+    head = lucky(0.012, -0.008, 0.006, -0.014, 0.004, 0.011, -0.012, 0.002, -0.006, 0.009)
+    first = Checked(head=head)
+    assert first.check.lent is None
+    second = Checked(head=head, earlier=[first.check] * 3)
+    assert second.check.lent is not None
+    assert second.check.lent.checks == 3
+    assert second.check.status == first.check.status == "passed"
+    assert len(second.check.pairs) < len(first.check.pairs)
+    assert "judged together with 3 checks of before" in lent_text(second.check)
+    steady = Checked(head=head, earlier=[first.check] * 3, steady=False)
+    assert steady.check.lent is None

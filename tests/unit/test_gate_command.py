@@ -12,6 +12,7 @@ import pytest
 import bottleneck_doctor.gate.check
 from bottleneck_doctor.cli import main
 from bottleneck_doctor.documents.check import STEP_TIME, Check, Status
+from bottleneck_doctor.documents.check_json import to_json
 from bottleneck_doctor.errors import Exit
 from bottleneck_doctor.gate.check import CheckOutcome
 from bottleneck_doctor.gate.limits import DEFAULTS
@@ -171,3 +172,30 @@ def test_text_holds_nothing_that_drives_a_terminal(check: Check) -> None:
     said = text.render(check, width=80, color=False)
     assert "\x1b" not in said
     assert "\x00" not in said
+
+
+def test_earlier_results_are_read_from_a_folder(asked: list[CheckRequest], tmp_path: Path) -> None:
+    options = ["check", "-q", "--base-ref", "main", "--earlier", "before"]
+    assert main([*options, "train.py"]) == Exit.DONE
+    assert asked[0].earlier == []
+    (tmp_path / "before").mkdir()
+    for name in ("b", "a"):
+        (tmp_path / "before" / f"{name}.json").write_bytes(to_json(replace(CHECKS["passed"], sentence=name)))
+    (tmp_path / "before" / "damaged.json").write_text("{")
+    (tmp_path / "before" / "notes.txt").write_text("{}")
+    assert main([*options, "--json", "before/c.json", "train.py"]) == Exit.DONE
+    assert [each.sentence for each in asked[1].earlier] == ["a", "b"]
+    assert "--earlier before" in " ".join(asked[1].repeat(1))
+    assert main([*options, "train.py"]) == Exit.DONE
+    assert len(asked[2].earlier) == 3
+
+
+def test_a_folder_of_earlier_results_that_is_none(
+    asked: list[CheckRequest], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    assert main(["check", "--base-ref", "main", "--earlier", "file", "train.py"]) == Exit.USAGE
+    assert "[earlier-unreadable]" in capsys.readouterr().err
+    (tmp_path / "base.json").write_text("")
+    assert main(["check", "--baseline", "base.json", "--earlier", "x", "train.py"]) == Exit.USAGE
+    assert not asked

@@ -48,6 +48,12 @@ if TYPE_CHECKING:
 @click.option(
     "--base-setup", metavar="CMD", help="Run this command in the checkout of REF first, for example to build something."
 )
+@click.option(
+    "--earlier",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    help="A folder with results of earlier checks (--json): they say how much times vary, so fewer pairs are needed.",
+)
 @click.option("--threshold", metavar="PERCENT", help="How much longer a step may take, such as 3% (default: 5%).")
 @pairs_options
 @output_options
@@ -58,6 +64,7 @@ def command(
     allow_different_machine: bool,
     merge_base: bool,
     base_setup: str | None,
+    earlier: Path | None,
     module: str | None,
     launch: str | None,
     listen: str | None,
@@ -87,7 +94,13 @@ def command(
     seconds = time_option("--budget", budget)
     refuse_quiet_and_verbose(quiet=quiet, verbose=verbose)
     _refuse_mixed(
-        {"--base-ref": base_ref, "--merge-base": merge_base, "--base-setup": base_setup, "--seed": seed},
+        {
+            "--base-ref": base_ref,
+            "--merge-base": merge_base,
+            "--base-setup": base_setup,
+            "--seed": seed,
+            "--earlier": earlier,
+        },
         {"--baseline": baseline, "--allow-different-machine": allow_different_machine},
     )
 
@@ -97,6 +110,7 @@ def command(
 
     from bottleneck_doctor.cli._check_outputs import asked
     from bottleneck_doctor.cli._secrets import gathered
+    from bottleneck_doctor.documents import check_json
     from bottleneck_doctor.gate.check import check
     from bottleneck_doctor.gate.limits import configured
     from bottleneck_doctor.gate.request import CheckRequest
@@ -144,6 +158,8 @@ def command(
             seed=seed,
             verbose=verbose,
             discretion=gathered([*([] if setup is None else ["--base-setup", setup]), *given.told]),
+            earlier=() if earlier is None else check_json.read_folder(earlier),
+            earlier_in=None if earlier is None else str(earlier),
         )
         measure = partial(check, request)
     found = shown(measure, asked(outputs), note=given.note, quiet=quiet, verbose=verbose)

@@ -248,6 +248,16 @@ class RacedEdit:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LentSpread:
+    """What earlier checks said of how much pairs differ: how many they were, the standard deviation of one pair's
+    `log_ratio`, and for how many degrees of freedom it counts."""
+
+    checks: int
+    spread: float
+    degrees_of_freedom: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Check:
     """A whole check. `error_rate`: the promised share of identical revisions that are called regressed; of edits that
     change nothing, of those that are called faster or slower.
@@ -289,6 +299,8 @@ class Check:
     """None where the sides are no program as written and edited."""
     losses: Losses | None = None
     """None where no losses were seen, and in documents of earlier releases."""
+    lent: LentSpread | None = None
+    """None where no earlier checks were given, or too few that are like this one."""
     race: list[RacedEdit] = field(default_factory=list)
     """Several edits that were compared at once, best first; the document is about the first of them. Empty where there
     was but one."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bottleneck_doctor.documents import codec
 from bottleneck_doctor.documents.check import FORMAT, Check
-from bottleneck_doctor.errors import DoctorError
+from bottleneck_doctor.errors import DoctorError, reason_of
 
 
 def to_json(check: Check) -> bytes:
@@ -37,6 +37,31 @@ def from_json(data: bytes, *, source: str) -> Check:
             f"{source} is not the result of a check by bottleneck-doctor: {error}.",
             "Give the file that `doctor check --json FILE` wrote.",
         ) from error
+
+
+def read_folder(folder: Path) -> list[Check]:
+    """All results of checks in a folder, in the order of their files' names; other files are passed over. A folder that
+    is not there yet has none, as before the first check.
+
+    Raises `DoctorError` `earlier-unreadable` where the folder can't be listed.
+    """
+    found = []
+    try:
+        paths = sorted(path for path in folder.iterdir() if path.suffix == ".json")
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise DoctorError(
+            "earlier-unreadable",
+            f"The folder of earlier checks {folder} can't be read: {reason_of(error)}.",
+            "Give --earlier a folder, in which files of `doctor check --json` lie.",
+        ) from error
+    for path in paths:
+        try:
+            found.append(from_json(path.read_bytes(), source=str(path)))
+        except (OSError, DoctorError):
+            continue  # A file of another program, or one that is damaged: there are others.
+    return found
 
 
 def json_schema() -> bytes:

@@ -29,6 +29,7 @@ from bottleneck_doctor.examine import no_result, outcome
 from bottleneck_doctor.gate import decide, losses, metrics, parts, plan, tried, verdict
 from bottleneck_doctor.gate.cause import culprits
 from bottleneck_doctor.gate.cause.explain import explain
+from bottleneck_doctor.gate.lent import Alike, Lent, lent
 from bottleneck_doctor.gate.metrics import Judging
 from bottleneck_doctor.gate.paired import MOST_BROKEN_PAIRS, Pairs, environment_of, failure, with_phases
 from bottleneck_doctor.gate.request import DEFAULT_BUDGET, PairsRequest
@@ -134,6 +135,7 @@ class Checking:
         """Whether the check gave up, because no pair that there was time for would have brought an answer."""
         self.judged: list[Metric] = []
         self.losses: Losses | None = None
+        self.lent: Lent | None = None
         self.how: Judging
         """The last interim look; the result rests on it."""
         self.compared: Compared
@@ -179,8 +181,8 @@ class Checking:
                         return
             except Broken as broken:
                 self.broken.append(broken)
-                if not self.pairs and self._is_plain(broken):
-                    return
+                if not self.pairs and broken.live.found is None:
+                    return  # Starting again would fail in the same way.
                 self._note_broken(broken)
                 if len(self.broken) >= MOST_BROKEN_PAIRS:
                     break
@@ -193,6 +195,10 @@ class Checking:
     def take(self, sample: PairSample, broken: Broken | None, seconds: float) -> bool:
         """Take in a pair that took so long, and look at all pairs so far. `broken`: what ended it too early. Returns
         whether another one is wanted, and may tell more."""
+        if self.request.earlier and not self.pairs:
+            # The first processes have said which machine this is.
+            seen = environment_of(self.starter, steadied=self.request.steady)
+            self.lent = lent(self.request.earlier, Alike(self._argv(), seen.fingerprint, self.request.steady))
         self.pairs.append(sample)
         self.cut_short.append(broken)
         if broken is not None:
@@ -212,6 +218,9 @@ class Checking:
             wanted = len(self.pairs) < decide.most_looked_at()
         return wanted and plan.another_fits(self._pair_seconds(), self._left())
 
+    def _argv(self) -> list[str]:
+        return self.request.discretion.words(self.request.start.entrypoint())
+
     def _left(self) -> float:
         return math.inf if self.endless else self.budget.left()
 
@@ -220,11 +229,6 @@ class Checking:
 
     def _is_clear(self) -> bool:
         return self.request.pairs is None and not verdict.is_open(self.judged, self.how)
-
-    @staticmethod
-    def _is_plain(broken: Broken) -> bool:
-        """Whether starting again would fail in the same way."""
-        return broken.live.found is None
 
     def _how(self, *, last: bool) -> Judging:
         fixed = self.request.pairs is not None
@@ -238,7 +242,8 @@ class Checking:
         edit = self.request.tries is not None
         # What a part of a step says is that it is worse, which is not what somebody asks of an edit.
         by_part = not edit and parts.has_part(self.pairs)
-        return Judging(self.request.limits, look, most, fixed, by_part, edit, self.request.sides, self.among)
+        prior = None if self.lent is None else self.lent.spread
+        return Judging(self.request.limits, look, most, fixed, by_part, edit, self.request.sides, self.among, prior)
 
     def look(self, *, last: bool) -> None:
         """Judge what is known by now. `last`: no more pairs will come."""
@@ -305,12 +310,6 @@ class Checking:
         told = "The functions and lines that grew could not be found: the last pair of processes had ended."
         self.warnings.append(Warning(slug="culprits-missing", sentence=told))
 
-    def _placed(self, culprit: Culprit) -> Culprit:
-        """The culprit with the path of its file on the head; results name all files so."""
-        if culprit.site is None:
-            return culprit
-        return replace(culprit, site=replace(culprit.site, file=str(self.compared.root / culprit.site.file)))
-
     # -- the end -------------------------------------------------------------------------------------------------------
 
     def document(self, *, new: bool = False) -> Check:
@@ -329,9 +328,7 @@ class Checking:
         made = Check(
             tool=Tool(name="bottleneck-doctor", version=__version__),
             created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            entrypoint=Entrypoint(
-                argv=request.discretion.words(request.start.entrypoint()), cwd=str(self.compared.cwd)
-            ),
+            entrypoint=Entrypoint(argv=self._argv(), cwd=str(self.compared.cwd)),
             base=base,
             head=head,
             status="new" if new else self._status(),
@@ -343,14 +340,15 @@ class Checking:
             budget=0.0 if self.endless else self.budget.seconds,
             steady=request.steady,
             commits=self.compared.commits,
-            culprits=[self._placed(each) for each in self.culprits],
-            suspects=[self._placed(each) for each in self.suspects],
+            culprits=[_placed(each, self.compared.root) for each in self.culprits],
+            suspects=[_placed(each, self.compared.root) for each in self.suspects],
             growth=self.growth,
             warnings=self.warnings,
             environment=environment,
             command=request.repeat(self.seed),
             edit=self.tried_edit(),
             losses=self.losses,
+            lent=None if self.lent is None else self.lent.document(),
         )
         return request.discretion.document(made)
 
@@ -394,3 +392,11 @@ class Checking:
             variables=edit.told_variables(discretion),
             speedup=tried.speedup(step, self.pairs),
         )
+
+
+def _placed(culprit: Culprit, root: Path) -> Culprit:
+    """The culprit with the path of its file on the head, whose repository's root is `root`; results name all files
+    so."""
+    if culprit.site is None:
+        return culprit
+    return replace(culprit, site=replace(culprit.site, file=str(root / culprit.site.file)))

@@ -20,12 +20,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from statistics import NormalDist, fmean, median, stdev
+from statistics import NormalDist, fmean, median
 from typing import Literal
 
 from bottleneck_doctor.measure.side_pairs import Own as Own
 from bottleneck_doctor.statistics.distributions import student_t_quantile
 from bottleneck_doctor.statistics.speedups import MINIMUM_STANDARD_ERROR
+from bottleneck_doctor.statistics.spread import Spread, own_spread, with_others
 
 ERROR_RATE = 0.01
 """The promised share of checks of identical revisions that call a metric worse, over all looks together."""
@@ -115,13 +116,15 @@ def degrees(alike: float) -> float:
 class GateEstimate:
     """The mean over pairs, its standard error, and the number of pairs (two at least).
 
-    `effective`: the number of equally weighted pairs that would say as much; None if all pairs weigh alike.
+    `effective`: the number of equally weighted pairs that would say as much; None if all pairs weigh alike. `lent`:
+    degrees of freedom that earlier checks add.
     """
 
     pairs: int
     mean: float
     standard_error: float
     effective: float | None = field(default=None, kw_only=True)
+    lent: float = field(default=0.0, kw_only=True)
 
     @property
     def alike(self) -> float:
@@ -135,7 +138,11 @@ class GateEstimate:
     @property
     def df(self) -> float:
         """Degrees of freedom."""
-        return degrees(self.alike)
+        return degrees(self.alike) + self.lent
+
+    def df_among(self, pairs: int) -> float:
+        """The same for a total of `pairs`, if the machine stays as it was."""
+        return degrees(self.among(pairs)) + self.lent
 
     def bar(self, threshold: float, pairs: int) -> float:
         """What a regression has to exceed with this number of pairs, in the unit of the values."""
@@ -174,9 +181,13 @@ def weighted_mean(values: Sequence[float], heavy: Sequence[float]) -> float:
 
 
 def estimate(
-    values: Sequence[float], owns: Sequence[Own | None] = (), least: float = MINIMUM_STANDARD_ERROR
+    values: Sequence[float],
+    owns: Sequence[Own | None] = (),
+    least: float = MINIMUM_STANDARD_ERROR,
+    lent: Spread | None = None,
 ) -> GateEstimate:
-    """The mean of one number a pair. `owns`: the error of each by its own windows, as far as it is known.
+    """The mean of one number a pair. `owns`: the error of each by its own windows, as far as it is known. `lent`: how
+    much pairs differed in earlier checks of the same program.
 
     Three numbers sometimes agree by chance. They are taken to agree no better than their windows do (`owns`), and no
     better than anything repeats (`least`). Five and more show enough by their own spread: then the error by windows is
@@ -184,10 +195,18 @@ def estimate(
     """
     if len(values) < 2:
         raise ValueError("one pair says nothing of how much pairs differ")
-    spread = stdev(values)
+    seen = _with_lent(own_spread(values), lent)
+    spread = math.sqrt(seen.variance)
     known = [own.error**2 for own in owns if own is not None]
-    own = _believed(math.sqrt(fmean(known)) if known else 0.0, spread, len(values), len(values) - 1)
-    return GateEstimate(len(values), fmean(values), max(least, max(spread, own) / math.sqrt(len(values))))
+    own = _believed(math.sqrt(fmean(known)) if known else 0.0, spread, len(values), seen.degrees_of_freedom)
+    error = max(least, max(spread, own) / math.sqrt(len(values)))
+    return GateEstimate(len(values), fmean(values), error, lent=lent.degrees_of_freedom if lent else 0.0)
+
+
+def _with_lent(seen: Spread, lent: Spread | None) -> Spread:
+    """The spread between these pairs, with what earlier checks say of it: a small one may be chance, a large one may be
+    true of today."""
+    return seen if lent is None else with_others(seen, lent)
 
 
 def _believed(own: float, seen: float, pairs: int, df: float) -> float:
@@ -212,7 +231,12 @@ def _part(df: float, side: int) -> float:
     return part
 
 
-def weighed(values: Sequence[float], owns: Sequence[Own | None], least: float = MINIMUM_STANDARD_ERROR) -> GateEstimate:
+def weighed(
+    values: Sequence[float],
+    owns: Sequence[Own | None],
+    least: float = MINIMUM_STANDARD_ERROR,
+    lent: Spread | None = None,
+) -> GateEstimate:
     """As `estimate`, with a weighted mean; without known weights, it is `estimate`.
 
     The number of pairs is the number of equally weighted pairs that would say as much (Kish's effective number). So
@@ -220,13 +244,16 @@ def weighed(values: Sequence[float], owns: Sequence[Own | None], least: float = 
     """
     heavy = weights(owns)
     if not heavy:
-        return estimate(values, owns, least)
+        return estimate(values, owns, least, lent)
     total = sum(heavy)
     effective = total**2 / sum(weight**2 for weight in heavy)
     mean = weighted_mean(values, heavy)
-    seen = math.sqrt(weighted_mean([(value - mean) ** 2 for value in values], heavy) / (effective - 1))
-    own = _believed(1 / math.sqrt(total), seen, len(values), degrees(effective))
-    return GateEstimate(len(values), mean, max(least, seen, own), effective=effective)
+    scatter = weighted_mean([(value - mean) ** 2 for value in values], heavy) * effective / (effective - 1)
+    spread = _with_lent(Spread(scatter, degrees(effective)), lent)
+    seen = math.sqrt(spread.variance / effective)
+    own = _believed(1 / math.sqrt(total), seen, len(values), spread.degrees_of_freedom)
+    lends = lent.degrees_of_freedom if lent else 0.0
+    return GateEstimate(len(values), mean, max(least, seen, own), effective=effective, lent=lends)
 
 
 def decide(seen: GateEstimate, threshold: float, look: InterimLook, error_rate: float = ERROR_RATE) -> Answer:
@@ -309,7 +336,7 @@ def seen_beyond(
     spread: float = seen.standard_error * math.sqrt(seen.alike) / (1 - 2 / (9 * seen.df)) ** 1.5
     alike = seen.among(pairs)
     error = max(MINIMUM_STANDARD_ERROR, spread / math.sqrt(alike))
-    df = degrees(alike)
+    df = seen.df_among(pairs)
     limit: float = student_t_quantile(1 - error_rate * look.share, df)
     # The distance at which a noncentral t passes the limit so often (Johnson and Welch's approximation, 1940).
     distance: float = limit + NormalDist().inv_cdf(power) * math.sqrt(1 + limit * limit / (2 * df))

@@ -137,7 +137,7 @@ def prospect(seen: GateEstimate, most_pairs: int) -> Prospect | None:
         seen=seen,
         move=spread * math.sqrt(1 / seen.alike - 1 / alike),
         error=max(MINIMUM_STANDARD_ERROR, spread * decide.least_part(seen.df) / math.sqrt(alike)),
-        df=decide.degrees(alike),
+        df=seen.df_among(most_pairs),
         share=look.share,
     )
 

@@ -31,6 +31,7 @@ from bottleneck_doctor.gate import decide, faster, parts
 from bottleneck_doctor.gate.futility import Futility, chance_of_worse, futility
 from bottleneck_doctor.gate.limits import KINDS, MetricLimit
 from bottleneck_doctor.measure.side_pairs import PairSample
+from bottleneck_doctor.statistics.spread import Spread
 from bottleneck_doctor.wording.check_words import REVISIONS, SideWords, amount_text, value_text
 
 LEAST_PHASE = 0.05
@@ -51,7 +52,8 @@ def least_of(name: str) -> float:
 class Series:
     """One metric over the pairs: its values on both sides, and one difference a pair.
 
-    `owns`: the error of each difference by the windows of its pair alone; None where it is not known.
+    `owns`: the error of each difference by the windows of its pair alone; None where it is not known. `lent`: how much
+    differences varied in earlier checks.
     """
 
     id: str
@@ -59,6 +61,7 @@ class Series:
     head: list[float] = field(default_factory=list)
     differences: list[float] = field(default_factory=list)
     owns: list[decide.Own | None] = field(default_factory=list)
+    lent: Spread | None = None
 
     @property
     def unit(self) -> Unit:
@@ -66,11 +69,11 @@ class Series:
 
     def known(self) -> decide.GateEstimate:
         """The estimate in which all pairs weigh alike. Needs two differences."""
-        return decide.estimate(self.differences, self.owns)
+        return decide.estimate(self.differences, self.owns, lent=self.lent)
 
     def weighted(self) -> decide.GateEstimate:
         """The estimate in which pairs with even windows weigh more."""
-        return decide.weighed(self.differences, self.owns)
+        return decide.weighed(self.differences, self.owns, lent=self.lent)
 
     def means(self, *, weighted: bool = False) -> tuple[float | None, float | None]:
         """The means of both sides, with the weights of the differences if `weighted`; None for a side without
@@ -112,10 +115,11 @@ def record_of(pair: PairSample) -> PairRecord:
     )
 
 
-def series(pairs: Sequence[PairSample]) -> list[Series]:
-    """Every metric that either side has, and those that every check has."""
+def series(pairs: Sequence[PairSample], lent: Spread | None = None) -> list[Series]:
+    """Every metric that either side has, and those that every check has. `lent`: how much step times of pairs differed
+    in earlier checks."""
     return [
-        _step_time(pairs),
+        _step_time(pairs, lent),
         _shares(pairs),
         _ratios(HOST_MEMORY, [(pair.base.peak_bytes, pair.head.peak_bytes) for pair in pairs]),
         _ratios(DEVICE_MEMORY, [(pair.base.device_bytes, pair.head.device_bytes) for pair in pairs]),
@@ -129,8 +133,8 @@ def series(pairs: Sequence[PairSample]) -> list[Series]:
     ]
 
 
-def _step_time(pairs: Sequence[PairSample]) -> Series:
-    made = Series(STEP_TIME)
+def _step_time(pairs: Sequence[PairSample], lent: Spread | None) -> Series:
+    made = Series(STEP_TIME, lent=lent)
     for pair in pairs:
         (base, head), seen = pair.means(), pair.ratio()
         made.base.append(base)
@@ -210,6 +214,8 @@ class Judging:
     sides: SideWords = REVISIONS
     among: int = 1
     """How many edits share the error rate, because the best of them is told."""
+    lent: Spread | None = None
+    """How much step times of pairs differed in earlier checks; None if nobody knows."""
 
     def both_ways(self, name: str) -> bool:
         """Whether a metric is judged in both directions."""
@@ -241,7 +247,7 @@ def _tests(limit: MetricLimit) -> int:
 
 def judged(pairs: Sequence[PairSample], how: Judging) -> list[Metric]:
     """A verdict on every metric that is not switched off."""
-    found, part = judged_series(series(pairs), how), parts.data_part(pairs) if how.by_part else None
+    found, part = judged_series(series(pairs, how.lent), how), parts.data_part(pairs) if how.by_part else None
     return found if part is None else [by_part(each, part, how) if each.id == STEP_TIME else each for each in found]
 
 

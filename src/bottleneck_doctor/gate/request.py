@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from bottleneck_doctor.documents.check import STEP_TIME
+from bottleneck_doctor.documents.check import STEP_TIME, Check
 from bottleneck_doctor.documents.redaction import Discretion
 from bottleneck_doctor.gate import tried
 from bottleneck_doctor.gate.limits import DEFAULTS, MetricLimit
@@ -56,6 +56,8 @@ class PairsRequest(ABC):
     verbose: bool = False
     discretion: Discretion = field(default_factory=Discretion)
     """What no output may tell."""
+    earlier: Sequence[Check] = ()
+    """Results of earlier checks. Those of the same program on the same machine say how much pairs differ."""
 
     @property
     @abstractmethod
@@ -98,6 +100,8 @@ class CheckRequest(PairsRequest):
     base_ref: str
     merge_base: bool = False
     base_setup: str | None = None
+    earlier_in: str | None = None
+    """The folder that `earlier` was read from."""
 
     @property
     def sides(self) -> SideWords:
@@ -117,6 +121,7 @@ class CheckRequest(PairsRequest):
         options = ["--base-ref", self.base_ref]
         options += [] if self.base_setup is None else ["--base-setup", self.base_setup]
         options += ["--merge-base"] if self.merge_base else []
+        options += [] if self.earlier_in is None else ["--earlier", self.earlier_in]
         return self._again("check", seed, DEFAULTS[STEP_TIME].threshold, *options)
 
 

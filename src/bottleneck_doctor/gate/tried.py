@@ -85,7 +85,7 @@ def settled_by(
     `given_up`: measuring ended because no pair that there was time for would have told.
     """
     step = next((metric for metric in metrics if metric.id == STEP_TIME), None)
-    series = next((each for each in figures.series(pairs) if each.id == STEP_TIME), None)
+    series = next((each for each in figures.series(pairs, how.lent) if each.id == STEP_TIME), None)
     if step is None or series is None or step.verdict != "cannot_tell" or len(series.differences) < 2:
         return ""
     threshold = math.log1p(step.threshold)

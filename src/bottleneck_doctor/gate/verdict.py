@@ -171,7 +171,7 @@ def futilities(
     pairs: Sequence[PairSample], how: Judging, metrics: Sequence[Metric]
 ) -> list[tuple[Metric, Futility | None]]:
     """For each undecided metric that the check has to decide: what more pairs would show."""
-    by_name = {series.id: series for series in figures.series(pairs)}
+    by_name = {series.id: series for series in figures.series(pairs, how.lent)}
     part = data_part(pairs) if how.by_part else None
     return [
         (metric, figures.futility_of(by_name[metric.id], how, part if metric.id == STEP_TIME else None))

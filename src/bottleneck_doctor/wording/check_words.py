@@ -196,6 +196,17 @@ def effort_text(check: Check) -> str:
     return f"{words.count_text(len(check.pairs), 'pair')} of processes in {seconds}"
 
 
+def lent_text(check: Check) -> str:
+    """What earlier checks lent, in a sentence; "" where they lent nothing."""
+    if check.lent is None:
+        return ""
+    vary = words.share_text(check.lent.spread)
+    return (
+        f"How much pairs of processes differ was judged together with {words.count_text(check.lent.checks, 'check')} "
+        f"of before, in which they typically differed by {vary}."
+    )
+
+
 def stored_text(check: Check) -> str:
     """What is known of the stored baseline, in a sentence; "" where the base is a revision."""
     if check.stored is None:

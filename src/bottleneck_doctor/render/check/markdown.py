@@ -149,6 +149,8 @@ def _method(check: Check) -> str:
     ]
     if check.stored is not None:
         rows.append(f"- Baseline: {sentence(check_words.stored_text(check))}")
+    if check.lent is not None:
+        rows.append(f"- {sentence(check_words.lent_text(check))}")
     if check.steady:
         rows.append(
             "- Both sides ran with a steady memory allocator, which makes times vary less (`--no-steady` turns it off)."

@@ -73,6 +73,7 @@ def render(check: Check) -> str:
         commits=[one_line(each, 200) for each in check.commits[:ROWS]],
         time=check_words.time_text(check),
         stored=one_line(check_words.stored_text(check)),
+        lent=one_line(check_words.lent_text(check)),
         processes=[
             {"number": each.number, "step": words.duration_text(each.step_seconds), "windows": each.windows}
             for each in check.processes[:ROWS]

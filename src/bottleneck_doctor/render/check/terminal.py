@@ -19,6 +19,7 @@ from bottleneck_doctor.wording.check_words import (
     fails,
     is_finding,
     is_shown,
+    lent_text,
     loss_fails,
     side_text,
     side_words,
@@ -71,6 +72,8 @@ def render(check: Check, *, width: int | None, color: bool) -> str:
     console.print()
     if (check.pairs or check.processes) and check.steady:
         console.print(Text(STEADY, style=dim))
+    if check.lent is not None:
+        console.print(Text(lent_text(check), style=dim))
     again = words.command_text(words.visible(word) for word in check.command)
     console.print(Text(f"Again:  {again}"), soft_wrap=True)
     assert isinstance(console.file, io.StringIO)
